@@ -40,6 +40,7 @@ pub use many::{Many, ManySlots};
 pub use padded::Padded;
 pub(crate) use part::{Part, Rows, Slot};
 pub use ragged::{Ragged, RaggedColumn};
+pub(crate) use ragged::{StandsFor, Tag};
 pub use smol_str::{SmolStr as Name, SmolStr as Text};
 pub use spec::{ElementSpec, LeafSpec};
 pub use stack::Stack;

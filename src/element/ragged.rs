@@ -23,6 +23,19 @@ use crate::error::{Error, Result};
 pub struct Ragged {
     rows: usize,
     columns: Vec<RaggedColumn>,
+    stands_for: Option<StandsFor>,
+}
+
+/// Which element a row stands for where rows are planned: its index, and where that comes from.
+pub(crate) type Tag = [u64; 2];
+
+/// The elements that rows stand for, of which nothing was evaluated.
+#[derive(Clone, Debug)]
+pub(crate) struct StandsFor {
+    /// Of each row, which it is.
+    pub(crate) tags: Vec<Tag>,
+    /// Of each row, the indices up to it: those that yield nothing are passed with the next row.
+    pub(crate) ends: Vec<u32>,
 }
 
 /// A column of [`Ragged`] rows: a sequence of cells in each row, all cells of one dtype and shape.
@@ -48,7 +61,20 @@ struct Place {
 impl Ragged {
     /// Makes so many rows without columns.
     pub fn new(rows: usize) -> Self {
-        Self { rows, columns: Vec::new() }
+        Self { rows, columns: Vec::new(), stands_for: None }
+    }
+
+    /// Says which elements rows stand for, of which there are as many.
+    pub(crate) fn standing_for(mut self, elements: StandsFor) -> Self {
+        self.stands_for =
+            Some(elements).filter(|elements| [elements.tags.len(), elements.ends.len()] == [self.rows; 2]);
+        self
+    }
+
+    /// The elements that rows stand for where they are planned; `None` where they have cells.
+    #[inline]
+    pub(crate) fn stands_for(&self) -> Option<&StandsFor> {
+        self.stands_for.as_ref()
     }
 
     /// Adds a column.

@@ -107,6 +107,20 @@ impl KeyBlock {
         self.push_key(Key::Bad);
     }
 
+    /// Adds a slot with this key.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn push_of(&mut self, key: Key, lens: &[u32]) -> Result<()> {
+        match key {
+            Key::Elements(elements) => self.push(elements, lens),
+            Key::Bad => {
+                self.push_bad();
+                Ok(())
+            }
+        }
+    }
+
     #[cold]
     fn refused(&self, yields: u32, lens: &[u32]) -> Error {
         if yields > Key::MOST {
@@ -173,6 +187,21 @@ impl KeyBlock {
             rest = behind;
             (key, lens)
         })
+    }
+
+    /// Whether every slot yields one element.
+    pub(crate) fn is_one_each(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// Adds so many slots that yield one element each, whose lengths were added.
+    #[inline]
+    pub(super) fn push_ones(&mut self, slots: usize) {
+        if !self.codes.is_empty() {
+            self.codes.resize(self.slots + slots, ONE);
+        }
+        self.slots += slots;
+        self.elements += slots as u64;
     }
 
     /// The number that stands for the key of a slot.

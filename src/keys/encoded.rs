@@ -1,9 +1,11 @@
 //! The bytes of a block, as a key file has them: see [the layout](super#layout).
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::bits::{Frame, Packed, SLACK};
-use super::block::{Key, KeyBlock};
+use super::block::{Key, KeyBlock, ONE};
 use crate::error::{Error, Result};
 use crate::mmap::prefetch;
 use crate::units::grouped;
@@ -255,6 +257,22 @@ impl<'a> Group<'a> {
     fn end(self) -> Option<usize> {
         let end = self.at + self.start_of(self.columns)?;
         (end <= self.at + self.bytes.len()).then_some(end)
+    }
+
+    /// Appends the keys of some of its slots to a block of as many columns.
+    pub(super) fn append(self, slots: Range<usize>, into: &mut KeyBlock) -> Option<()> {
+        let is_one_each = self.codes()?.frame().only() == Some(ONE) && self.columns == 1;
+        if is_one_each && slots.end <= self.elements {
+            let column = self.column(0)?;
+            into.lens_mut().extend(slots.clone().map(|at| column.get(at)));
+            into.push_ones(slots.len());
+            return Some(());
+        }
+        for slot in slots {
+            let key = self.key(slot, into.lens_mut())?;
+            into.push_key(key);
+        }
+        Some(())
     }
 
     /// The key of a slot of it, and the lengths appended to `lens`.

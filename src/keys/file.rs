@@ -14,6 +14,8 @@ use super::{BLOCK, Sums};
 use crate::error::{Error, Result};
 use crate::mmap::{Access, Mapping, prefetch};
 
+/// Slots in a row that are read together, at least.
+const RUN: usize = 16;
 /// Slots ahead of the one that is read, of which the place is asked for from memory, and of those half as far ahead the keys themselves.
 const AHEAD: usize = 16;
 
@@ -175,13 +177,23 @@ impl KeyFile {
     /// As [`block`](Self::block). What stands in front of the slot that failed was appended.
     ///
     /// # Cost
-    /// Less than [`key`](Self::key) of each: several are on their way from memory at the same time.
+    /// Less than [`key`](Self::key) of each: several are on their way from memory at the same time, and those that follow one another are read as one.
     pub fn gather(&self, slots: &[u64], into: &mut KeyBlock) -> Result<()> {
         if into.columns() != self.head.columns.len() {
             let (columns, room) = (self.head.columns.len(), into.columns());
             return Err(Error::config(format!("keys of {columns} columns for a block of {room}")).path(&self.path));
         }
+        let mut behind = 0;
         for (at, &slot) in slots.iter().enumerate() {
+            if at < behind {
+                continue;
+            }
+            let run = slots[at..].iter().zip(slot..).take_while(|(slot, next)| *slot == next).count();
+            if run >= RUN {
+                self.append_run(slot, run, into)?;
+                behind = at + run;
+                continue;
+            }
             if let Some(&next) = slots.get(at + AHEAD) {
                 self.ask_for_place(next);
             }
@@ -196,6 +208,22 @@ impl KeyFile {
                     return Err(error);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Appends the keys of so many slots in a row.
+    fn append_run(&self, slot: u64, count: usize, into: &mut KeyBlock) -> Result<()> {
+        let Some(end) = slot.checked_add(count as u64).filter(|&end| end <= self.head.len) else {
+            return Err(self.outside(self.head.len));
+        };
+        let mut next = slot;
+        while next < end {
+            let (number, inside) = split(next);
+            let slots = inside % GROUP..GROUP.min(inside % GROUP + (end - next) as usize);
+            let group = self.checked(number)?.group(inside / GROUP);
+            next += slots.len() as u64;
+            group.and_then(|group| group.append(slots, into)).ok_or_else(|| self.changed(number))?;
         }
         Ok(())
     }

@@ -127,7 +127,7 @@ fn block(keyed: &dyn Keyed, first: u64, count: u64) -> Result<KeyBlock> {
         let mut pushed = Ok(());
         keyed.make(start..(first + count).min(start + TOGETHER), &mut |key, lens| {
             if pushed.is_ok() {
-                pushed = push(&mut part, key, lens);
+                pushed = part.push_of(key, lens);
             }
         })?;
         pushed.map(|()| part)
@@ -136,20 +136,10 @@ fn block(keyed: &dyn Keyed, first: u64, count: u64) -> Result<KeyBlock> {
     let mut block = KeyBlock::new(keyed.names().len());
     for part in parts {
         for (key, lens) in part?.iter() {
-            push(&mut block, key, lens)?;
+            block.push_of(key, lens)?;
         }
     }
     Ok(block)
-}
-
-fn push(block: &mut KeyBlock, key: Key, lens: &[u32]) -> Result<()> {
-    match key {
-        Key::Elements(elements) => block.push(elements, lens),
-        Key::Bad => {
-            block.push_bad();
-            Ok(())
-        }
-    }
 }
 
 impl KeySource for KeyFolder {
@@ -191,5 +181,18 @@ impl Keys for OfFile {
             }
         }
         Ok(key)
+    }
+
+    fn gather(&self, records: &[u64], into: &mut KeyBlock) -> Result<()> {
+        let Some(columns) = &self.columns else { return self.file.gather(records, into) };
+        let (width, mut lens) = (self.file.head().columns.len(), Vec::new());
+        let mut all = KeyBlock::new(width);
+        self.file.gather(records, &mut all)?;
+        for (key, of) in all.iter() {
+            lens.clear();
+            lens.extend(of.chunks(width.max(1)).flat_map(|of| columns.iter().map(|&column| of[column])));
+            into.push_of(key, &lens)?;
+        }
+        Ok(())
     }
 }

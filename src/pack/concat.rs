@@ -47,6 +47,11 @@ impl Default for ConcatOptions {
 pub struct Cursor(Vec<usize>);
 
 impl Cursor {
+    /// Goes to the start of an element, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// The one number of a cursor that counts pieces.
     pub(super) fn single(&self) -> usize {
         self.0.first().copied().unwrap_or(0)

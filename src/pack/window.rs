@@ -106,6 +106,11 @@ impl WindowPacker {
         Ok(pieces)
     }
 
+    /// Whether no sequence waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// Whether a row must be taken before the next sequence can be pushed.
     #[inline]
     pub fn is_full(&self) -> bool {

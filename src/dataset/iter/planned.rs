@@ -9,7 +9,7 @@ use super::make_batch::MakeBatch;
 use super::{DatasetIterator, Position};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
-use crate::dataset::plan::{Plan, PlanPass, Recipe, digest_of, recipe};
+use crate::dataset::plan::{Plan, PlanPass, PlannedRows, Recipe};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::{Part, RowNumbers};
@@ -19,24 +19,22 @@ const AHEAD: usize = 4096;
 /// No more batches are, however few elements those are.
 const MOST_BATCHES: usize = 64;
 
-/// The rows of a batch, as they are planned.
-pub(crate) struct BatchPlan {
-    /// Of each row, what it is made of.
-    pub(crate) rows: Vec<Recipe>,
-    /// The part's rows; `None` where each host makes all of them, and takes its own out of the batch.
-    pub(crate) own: Option<RowNumbers>,
-}
-
 /// The way in which batches come out of a plan, and are made of rows of type `T`.
 pub(crate) trait PlanBatches<T>: Send {
     /// Type of a batch.
     type Batch: Send + 'static;
 
-    /// Plans the next batch out of what `pass` gives; `None` at the end.
+    /// Plans the rows of the next batch into `rows`, out of what `pass` gives; `None` at the end. Returns the numbers of the part's own;
+    /// none where each host makes all of them, and takes its own out of the batch.
     ///
     /// # Errors
-    /// Those of `pass`.
-    fn plan<S: Position>(&mut self, pass: &mut PlanPass<S>, cx: &mut Cx) -> Result<Option<BatchPlan>>;
+    /// Those of `pass`. What is in `rows` then is gone on with.
+    fn plan<S: Position>(
+        &mut self,
+        pass: &mut PlanPass<S>,
+        rows: &mut PlannedRows,
+        cx: &mut Cx,
+    ) -> Result<Option<Option<RowNumbers>>>;
 
     /// Makes a batch of all of its rows, or of the part's `own`.
     ///
@@ -52,6 +50,8 @@ struct PlannedBatches<T, S, B> {
     planned: VecDeque<Planned<S>>,
     /// Elements in those.
     members: usize,
+    /// Rows of the batch that is planned next: some, where that has failed.
+    open: PlannedRows,
     /// Elements to plan ahead.
     ahead: usize,
     /// The position behind the batch that came out last.
@@ -78,8 +78,8 @@ where
     B: PlanBatches<T> + 'static,
 {
     let ahead = if run.parallel() > 0 { AHEAD } else { 0 };
-    let (state, planned, members, end) = (plan.pass.state(), VecDeque::new(), 0, None);
-    Box::new(PlannedBatches { plan, batches, planned, members, ahead, state, end })
+    let (state, planned, open) = (plan.pass.state(), VecDeque::new(), PlannedRows::default());
+    Box::new(PlannedBatches { plan, batches, planned, open, members: 0, ahead, state, end: None })
 }
 
 /// Starts a pass over the rows of `part` of the batches of what `plan` plans; `None` where a row of a batch depends on others.
@@ -115,18 +115,20 @@ struct OfSize<M> {
 impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
     type Batch = M::Batch;
 
-    fn plan<S: Position>(&mut self, pass: &mut PlanPass<S>, cx: &mut Cx) -> Result<Option<BatchPlan>> {
+    fn plan<S: Position>(
+        &mut self,
+        pass: &mut PlanPass<S>,
+        rows: &mut PlannedRows,
+        cx: &mut Cx,
+    ) -> Result<Option<Option<RowNumbers>>> {
         let size = self.batching.size;
-        let mut rows = Vec::with_capacity(size);
-        while rows.len() < size {
-            let Some(stand_in) = pass.next(cx)? else { break };
-            rows.push(recipe(&stand_in)?);
-        }
+        rows.fill(size, pass, cx)?;
         let is_short = rows.len() < size;
-        if rows.is_empty() || (is_short && self.batching.remainder == Remainder::Drop) {
+        if rows.len() == 0 || (is_short && self.batching.remainder == Remainder::Drop) {
+            rows.clear();
             return Ok(None);
         }
-        Ok(Some(BatchPlan { rows, own: (!is_short).then(|| self.rows.clone()) }))
+        Ok(Some((!is_short).then(|| self.rows.clone())))
     }
 
     fn make(&mut self, rows: Vec<T>, own: Option<&RowNumbers>, cx: &mut Cx) -> Result<M::Batch> {
@@ -153,15 +155,16 @@ where
 
     /// Plans a batch, and has the elements of the part's rows expected.
     fn plan_batch(&mut self, cx: &mut Cx) -> Result<()> {
-        let Some(BatchPlan { mut rows, own }) = self.batches.plan(&mut self.plan.pass, cx)? else {
+        let Some(own) = self.batches.plan(&mut self.plan.pass, &mut self.open, cx)? else {
             self.end = Some(Ok(()));
             return Ok(());
         };
-        let digest = digest_of(&rows);
-        let recipes = match &own {
-            None => rows,
-            Some(own) => own.iter().filter_map(|row| rows.get_mut(row).map(std::mem::take)).collect(),
+        let digest = self.open.digest();
+        let recipes: Vec<Recipe> = match &own {
+            None => (0..self.open.len()).map(|row| self.open.recipe(row)).collect(),
+            Some(own) => own.iter().map(|row| self.open.recipe(row)).collect(),
         };
+        self.open.clear();
         self.expect(&recipes);
         self.planned.push_back(Planned { recipes, own, digest, after: self.plan.pass.state() });
         Ok(())
@@ -239,6 +242,7 @@ where
 
     fn restore(&mut self, state: S, cx: &mut Cx) -> Result<()> {
         self.planned.clear();
+        self.open.clear();
         (self.members, self.end) = (0, None);
         self.plan.make.forget()?;
         self.plan.pass.restore(state.clone(), cx)?;

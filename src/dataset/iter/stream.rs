@@ -178,7 +178,7 @@ where
         let Some(keys) = planning.keys(&self.dataset, visit)? else { return Ok(None) };
         planning.record(self.stage, &keys, visit);
         let keyed = Arc::new(Keyed::new(keys.clone(), self.dataset.len(), planning));
-        let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?;
+        let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?.planned();
         let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };
         let make = Own::new(self.dataset.clone(), keys, self.stage, planning)?;
         Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true }))

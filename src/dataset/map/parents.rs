@@ -74,8 +74,17 @@ impl<D: MapDataset> Parents<D> {
 
     /// Says that what is at each of `places` will be read.
     pub(super) fn will_read(&self, places: &[(usize, u64)], next: Upcoming<'_>) {
-        for (indices, dataset) in self.indices(places).iter().zip(&self.datasets) {
-            dataset.will_read(next.at(indices));
+        let mut numbers = vec![Vec::new(); if next.is_followed() { self.count() } else { 0 }];
+        if next.is_followed() {
+            for (number, (which, _)) in (0..).zip(places) {
+                numbers.get_mut(*which).into_iter().for_each(|numbers: &mut Vec<u32>| numbers.push(number));
+            }
+        }
+        for (which, (indices, dataset)) in self.indices(places).iter().zip(&self.datasets).enumerate() {
+            match numbers.get(which) {
+                Some(numbers) => next.some(numbers, indices, |next| dataset.will_read(next)),
+                None => dataset.will_read(next.at(indices)),
+            }
         }
     }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::records::{RecordsOf, Visit};
 use crate::dataset::map::MapDataset;
-use crate::dataset::run::upcoming::{Record, Upcoming};
+use crate::dataset::run::upcoming::{Found, Upcoming};
 use crate::dataset::stage::{Role, Stage, label};
 use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
-use crate::keys::{Key, KeySource, Keyed, Keys, Recompute};
+use crate::keys::{Key, KeyBlock, KeySource, Keyed, Keys, Recompute};
 
 /// Keys of a prefix, whatever shuffles, repeats and mixes lie between its records and its indices.
 pub(in crate::dataset) struct PrefixKeys {
@@ -61,27 +61,95 @@ impl PrefixKeys {
 
     /// Notes the key of an index that was evaluated, where its record is to have one.
     pub(super) fn note(&self, index: u64, key: Key, lens: &[u32]) {
-        if let [(address, Record { index: record, .. })] =
-            Upcoming::follow(index, |next| self.prefix.will_read(next)).as_slice()
-            && let Some(keys) = self.sources.get(address)
+        if let [found] = self.follow(&[index]).as_slice()
+            && let Ok(keys) = self.keys_of(found.source)
         {
-            keys.note(*record, key, lens);
+            keys.note(found.record, key, lens);
         }
     }
 
     /// The key of an index, and the lengths of each element that it yields, behind `lens`.
     pub(super) fn key(&self, index: u64, lens: &mut Vec<u32>) -> Result<Key> {
-        match Upcoming::follow(index, |next| self.prefix.will_read(next)).as_slice() {
-            [(address, Record { index: record, .. })] => match self.sources.get(address) {
-                Some(keys) => keys.key(*record, lens),
-                None => {
-                    Err(Error::state("an index leads to a source that the pipeline did not have when it was planned"))
-                }
-            },
+        match self.follow(&[index]).as_slice() {
+            [found] => self.keys_of(found.source)?.key(found.record, lens),
             // An epoch of a mix may have no element there.
             [] => Ok(Key::Elements(0)),
             _ => Err(Error::state("an index leads to several records")),
         }
+    }
+
+    /// Appends the keys of `indices`, in any order, to a block with a column for each name that was asked for.
+    ///
+    /// # Errors
+    /// Those of looking keys up: some of them may have been appended.
+    pub(super) fn read(&self, indices: &[u64], into: &mut KeyBlock) -> Result<()> {
+        let mut found = self.follow(indices);
+        let in_order = |found: &[Found]| {
+            found.len() == indices.len() && (0..).zip(found).all(|(place, found)| found.place == place)
+        };
+        if !in_order(&found) {
+            found.sort_by_key(|found| found.place);
+        }
+        if !in_order(&found) {
+            return self.read_each(indices, into);
+        }
+        match found.first() {
+            Some(first) if found.iter().all(|found| found.source == first.source) => {
+                let records: Vec<u64> = found.iter().map(|found| found.record).collect();
+                self.keys_of(first.source)?.gather(&records, into)
+            }
+            _ => self.read_of_several(&found, into),
+        }
+    }
+
+    /// The same where records of several sources were found.
+    fn read_of_several(&self, found: &[Found], into: &mut KeyBlock) -> Result<()> {
+        let mut sources: Vec<(usize, Vec<u64>)> = Vec::new();
+        let mut parts = Vec::with_capacity(found.len());
+        for Found { source, record, .. } in found {
+            let part = sources.iter().position(|(other, _)| other == source).unwrap_or(sources.len());
+            if part == sources.len() {
+                sources.push((*source, Vec::new()));
+            }
+            sources[part].1.push(*record);
+            parts.push(part);
+        }
+        let mut blocks = Vec::with_capacity(sources.len());
+        for (source, records) in &sources {
+            let mut block = KeyBlock::new(into.columns());
+            self.keys_of(*source)?.gather(records, &mut block)?;
+            blocks.push(block);
+        }
+        let mut keys: Vec<_> = blocks.iter().map(KeyBlock::iter).collect();
+        for part in parts {
+            let (key, lens) =
+                keys[part].next().ok_or_else(|| Error::state("fewer keys were found than were asked for"))?;
+            into.push_of(key, lens)?;
+        }
+        Ok(())
+    }
+
+    /// The same where some indices lead to no record.
+    fn read_each(&self, indices: &[u64], into: &mut KeyBlock) -> Result<()> {
+        let mut lens = Vec::new();
+        for &index in indices {
+            lens.clear();
+            let key = self.key(index, &mut lens)?;
+            into.push_of(key, &lens)?;
+        }
+        Ok(())
+    }
+
+    /// The records that `indices` lead to.
+    fn follow(&self, indices: &[u64]) -> Vec<Found> {
+        Upcoming::follow(indices, |next| self.prefix.will_read(next))
+    }
+
+    fn keys_of(&self, source: usize) -> Result<&dyn Keys> {
+        let keys = self.sources.get(&source);
+        keys.map(|keys| &**keys).ok_or_else(|| {
+            Error::state("an index leads to a source that the pipeline did not have when it was planned")
+        })
     }
 }
 

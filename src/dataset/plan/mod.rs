@@ -4,7 +4,8 @@
 //! of the same stages over *stand-ins*, elements of the right length without payload. What comes out at the end
 //! says which elements it stands for, and a maker beside it makes the rows that are wanted of those: it evaluates no others.
 //!
-//! So a stage has one logic: it cannot tell a plan from a pass. Packing alone looks, to leave out writing cells.
+//! So a stage has one logic: it cannot tell a plan from a pass. Packing alone looks, to leave out writing cells. It takes stand-ins in as rows, as it takes
+//! sequences out of columns, and gives planned rows many at a time, as [columns](PlannedRows): no stand-in has memory of its own then.
 
 mod branches;
 mod keyed;
@@ -12,6 +13,7 @@ mod keys;
 mod noted;
 mod own;
 mod records;
+mod rows;
 mod stand_in;
 
 use std::cell::Cell;
@@ -26,7 +28,8 @@ pub(in crate::dataset) use own::{Own, OwnPieces};
 pub(in crate::dataset) use records::Visit;
 #[cfg(feature = "python")]
 pub(crate) use records::read_also;
-pub(crate) use stand_in::{Member, Recipe, cut_value, digest_of, fields, is_stand_in, recipe};
+pub(crate) use rows::PlannedRows;
+pub(crate) use stand_in::{Member, Recipe, is_stand_in, recipe, stand_in_of, tag_of};
 
 use super::iter::DatasetIterator;
 use crate::cx::{Cx, StageId};

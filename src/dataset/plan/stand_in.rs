@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::element::{Array, Buffer, BufferMut, DType, Element, Name, StreamHasher, Value};
+use crate::element::{Array, Buffer, BufferMut, DType, Element, Name, Ragged, RaggedColumn, StandsFor, Tag, Value};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The fields that say which element is stood for. No field of a pipeline has such a name: those of files and functions are text without it.
@@ -27,35 +27,9 @@ pub(crate) struct Member {
 /// Elements of which one is made, in order.
 pub(crate) type Recipe = Box<[Member]>;
 
-/// Hashes which elements each of some rows is made of.
-pub(crate) fn digest_of(rows: &[Recipe]) -> u128 {
-    let mut hasher = StreamHasher::new();
-    for row in rows {
-        hasher.number(row.len() as u64);
-        for Member { leaf, slot, piece, cut } in row {
-            hasher.number(*slot);
-            hasher.number(u64::from(*leaf) << 32 | u64::from(*piece));
-            let cut = cut.as_deref().unwrap_or_default();
-            hasher.number(cut.len() as u64);
-            cut.iter().for_each(|number| hasher.number(*number));
-        }
-    }
-    hasher.finish()
-}
-
-/// The fields of a [`Member`], which rows list.
-pub(crate) fn fields() -> Vec<Name> {
-    vec![SLOT, PIECE, CUT]
-}
-
 /// Whether `element` stands for others.
 pub(crate) fn is_stand_in(element: &Element) -> bool {
     element.get(&SLOT).is_some()
-}
-
-/// The value of the field of a member that was cut.
-pub(crate) fn cut_value(cut: impl IntoIterator<Item = usize>) -> Value {
-    Value::Array(Array::from_vec(cut.into_iter().map(|number| number as u64).collect()))
 }
 
 /// Bytes that are zero, as many as most sequences have cells.
@@ -69,19 +43,66 @@ pub(crate) fn stand_in(leaf: u32, slot: u64, piece: u32, names: &[Name], lens: &
         fields.push((name.clone(), Value::Array(cells(len as usize)?)));
     }
     fields.push((SLOT, Value::Array(Array::scalar(slot))));
-    fields.push((PIECE, Value::Array(Array::scalar(u64::from(leaf) << 32 | u64::from(piece)))));
+    fields.push((PIECE, Value::Array(Array::scalar(place(leaf, piece)))));
     fields.push((CUT, Value::Null));
     Ok(Element::from_unique(fields))
 }
 
+/// A border and the number of an element among those of its index, as one number.
+pub(super) fn place(leaf: u32, piece: u32) -> u64 {
+    u64::from(leaf) << 32 | u64::from(piece)
+}
+
 /// So many cells of nothing.
 fn cells(len: usize) -> Result<Array> {
-    let zeros = match ZEROS.slice(0..len) {
-        Some(zeros) => zeros,
+    Array::new(DType::U8, &[len], zeros(len)?)
+}
+
+fn zeros(len: usize) -> Result<Buffer> {
+    match ZEROS.slice(0..len) {
+        Some(zeros) => Ok(zeros),
         // Memory of zeros that nobody writes to takes none.
-        None => BufferMut::try_zeroed(len)?.freeze(),
-    };
-    Array::new(DType::U8, &[len], zeros)
+        None => BufferMut::try_zeroed(len).map(BufferMut::freeze),
+    }
+}
+
+/// Stands for elements as rows: `lens` are the cells of each, one array after the other of so many `columns`.
+pub(super) fn stand_ins(elements: StandsFor, columns: usize, lens: &[u32]) -> Result<Ragged> {
+    let mut rows = Ragged::new(elements.tags.len());
+    let longest = lens.iter().copied().max().unwrap_or_default() as usize;
+    let memory = zeros(longest.max(MOST_SHARED))?;
+    for number in 0..columns {
+        let mut column = RaggedColumn::new(DType::U8, &[], elements.tags.len());
+        let memory = column.add_memory(memory.clone());
+        for (row, lens) in lens.chunks_exact(columns).enumerate() {
+            column.place(row, memory, 0, lens[number] as usize).ok_or_else(nothing)?;
+        }
+        rows = rows.with_column(column)?;
+    }
+    Ok(rows.standing_for(elements))
+}
+
+/// Stands for the element that row `row` of such rows stands for; `names` are those of the columns.
+pub(crate) fn stand_in_of(rows: &Ragged, names: &[Name], row: usize) -> Result<Element> {
+    let tag = rows.stands_for().and_then(|elements| elements.tags.get(row));
+    let [slot, place] = *tag.ok_or_else(nothing)?;
+    let lens: Vec<u32> = rows.columns().iter().map(|column| column.cells(row).len() as u32).collect();
+    stand_in((place >> 32) as u32, slot, place as u32, names, &lens)
+}
+
+/// Which element a stand-in of one stands for.
+pub(crate) fn tag_of(stand_in: &Element) -> Result<Tag> {
+    match stand_in.get(&SLOT).zip(stand_in.get(&PIECE)) {
+        Some((slot, piece)) => number(slot).zip(number(piece)).map(|(slot, place)| [slot, place]).ok_or_else(nothing),
+        None => Err(nothing()),
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Array(array) => array.as_slice::<u64>().ok()?.first().copied(),
+        _ => None,
+    }
 }
 
 /// The elements that `stand_in` stands for: one, or those that are listed.
@@ -99,10 +120,6 @@ pub(crate) fn recipe(stand_in: &Element) -> Result<Recipe> {
 }
 
 fn member(slot: &Value, piece: &Value, cut: &Value) -> Result<Member> {
-    let number = |value: &Value| match value {
-        Value::Array(array) => array.as_slice::<u64>().ok()?.first().copied(),
-        _ => None,
-    };
     let cut = match cut {
         Value::Array(cut) => Some(cut.as_slice::<u64>()?.into()),
         _ => None,

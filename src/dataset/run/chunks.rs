@@ -42,6 +42,8 @@ pub(in crate::dataset) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     native: bool,
     /// Whether rows may be had without elements.
     ragged: bool,
+    /// Whether those stand for elements, and indices between them may yield nothing.
+    planned: bool,
     /// Tells sources far away what will be asked for, where those are read in this process.
     foresight: Option<Foresight>,
 }
@@ -74,13 +76,37 @@ where
         let foresight = (run.reads_here() && !apart).then(|| Foresight::of(&dataset)).flatten();
         let (len, gather) = (dataset.len(), gather.cloned());
         let ragged = native && (&dataset as &dyn Stage).only_orders();
-        Ok(Self { len, dataset, stage, next: 0, groups, gather, ahead, slots, pace, native, ragged, foresight })
+        Ok(Self {
+            len,
+            dataset,
+            stage,
+            next: 0,
+            groups,
+            gather,
+            ahead,
+            slots,
+            pace,
+            native,
+            ragged,
+            planned: false,
+            foresight,
+        })
     }
 
     /// The same, whose waiting counts as that of `stage`.
     #[cfg(any(all(test, feature = "spec"), feature = "python"))]
     pub(in crate::dataset) fn waiting_at(self, stage: StageId) -> Self {
         Self { stage, ..self }
+    }
+
+    /// The same over stand-ins: as rows where those may be had, and else one by one.
+    pub(in crate::dataset) fn planned(self) -> Self {
+        Self { native: false, planned: true, ..self }
+    }
+
+    /// Whether indices between rows may yield nothing.
+    pub(in crate::dataset) fn is_planned(&self) -> bool {
+        self.planned
     }
 
     /// The index whose slot comes next.

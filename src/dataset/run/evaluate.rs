@@ -263,7 +263,8 @@ pub(in crate::dataset) fn ragged<D: MapDataset>(
         cx.settle(base);
         None
     });
-    let rows = rows.filter(|rows| rows.len() == indices.len());
+    let is_all = |rows: &Ragged| rows.len() == indices.len() || rows.stands_for().is_some();
+    let rows = rows.filter(is_all);
     if rows.is_none() {
         cx.retract_chunk((indices.len() as u64).max(1));
     }

@@ -85,6 +85,9 @@ pub(in crate::dataset) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> 
     watch: Watch,
     /// Who notes the keys of what comes, if anybody does.
     noted: Option<Arc<Noted<D::Item>>>,
+    /// The indices up to each of the rows that came last, where some between them yield nothing, and the rows that were consumed.
+    ends: Vec<u32>,
+    passed: usize,
     /// Position before the slot that was read last.
     pub(in crate::dataset) before: StreamState,
 }
@@ -97,7 +100,15 @@ where
 {
     pub(in crate::dataset) fn new(roots: Roots<D, G>, options: PrefixOptions) -> Self {
         let watch = Watch::new(options.thresholds);
-        Self { roots, bad: Skipping::new(options.bad), watch, noted: None, before: StreamState::default() }
+        Self {
+            roots,
+            bad: Skipping::new(options.bad),
+            watch,
+            noted: None,
+            ends: Vec::new(),
+            passed: 0,
+            before: StreamState::default(),
+        }
     }
 
     /// The same of the border `stage`, where the keys of what passes it may be recorded.
@@ -156,16 +167,32 @@ where
         if self.noted.is_some() {
             return None;
         }
-        self.roots.next_ragged(self.unjudged().unwrap_or(u64::MAX), names, cx)
+        if !self.roots.is_planned() {
+            return self.roots.next_ragged(self.unjudged().unwrap_or(u64::MAX), names, cx);
+        }
+        // Any of them may be dropped, so the window ends with none of them.
+        let rows = self.roots.next_ragged((WINDOW - self.watch.seen).saturating_sub(1), names, cx)?;
+        (self.ends, self.passed) = (rows.stands_for()?.ends.clone(), 0);
+        Some(rows)
     }
 
     /// Consumes so many of them.
     pub(in crate::dataset) fn pass_ragged(&mut self, rows: u64) {
-        self.roots.pass_ragged(rows);
-        self.watch.pass(rows);
-        if rows > 0 {
-            self.bad.good();
+        if rows == 0 {
+            return;
         }
+        if self.roots.is_planned() {
+            let end = |passed: usize| passed.checked_sub(1).map_or(0, |row| self.ends.get(row).copied().unwrap_or(0));
+            let behind = self.passed.saturating_add(rows as usize);
+            let indices = u64::from(end(behind).saturating_sub(end(self.passed)));
+            self.passed = behind;
+            self.roots.pass_ragged(indices);
+            self.watch.pass_some(indices, indices.saturating_sub(rows));
+        } else {
+            self.roots.pass_ragged(rows);
+            self.watch.pass(rows);
+        }
+        self.bad.good();
     }
 
     /// The number of good elements that may follow before the window ends, if something was dropped in it: it may then end with an error,

@@ -90,6 +90,12 @@ impl Watch {
         self.seen = (self.seen + elements) % WINDOW;
     }
 
+    /// Counts elements of which some were dropped, in a window that does not end with them.
+    pub(in crate::dataset) fn pass_some(&mut self, elements: u64, dropped: u64) {
+        self.seen += elements;
+        self.dropped += dropped;
+    }
+
     #[cold]
     fn end_window(&mut self, cx: &mut Cx) -> Result<()> {
         let share = self.dropped as f64 / self.seen as f64;

@@ -18,10 +18,24 @@ pub struct Upcoming<'a> {
     /// Whether whole blocks of the source are asked for, a few at a time.
     in_blocks: bool,
     traced: Option<&'a Traced>,
+    /// Which of the indices of the first question these are; `None` for all of them, in order.
+    places: Option<&'a [u32]>,
 }
 
-/// The records that a question has come to, each with the [place](crate::Stage::address) of its source.
-type Traced = Mutex<Vec<(usize, Record)>>;
+/// The records that a question has come to, each with the [place](crate::Stage::address) of its source, and the number of the index
+/// that led to it.
+type Traced = Mutex<Vec<Found>>;
+
+/// A record that a question has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::dataset) struct Found {
+    /// The number of the index that led to it, among those of the question.
+    pub(in crate::dataset) place: u32,
+    /// The place of its source in memory.
+    pub(in crate::dataset) source: usize,
+    pub(in crate::dataset) name: &'static str,
+    pub(in crate::dataset) record: u64,
+}
 
 /// A record of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,27 +63,31 @@ impl Record {
 impl<'a> Upcoming<'a> {
     /// Indices that are asked for until `wanted` is dead.
     pub(crate) fn new(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {
-        Self { indices, wanted, in_blocks: false, traced: None }
+        Self { indices, wanted, in_blocks: false, traced: None, places: None }
     }
 
     /// The records that `ask` comes to from `index` on; nothing is read.
     pub(in crate::dataset) fn trace(index: u64, ask: impl FnOnce(Upcoming<'_>)) -> Vec<Record> {
-        Self::follow(index, ask).into_iter().map(|(_, record)| record).collect()
+        let found = Self::follow(&[index], ask);
+        found.into_iter().map(|found| Record { source: found.name, index: found.record }).collect()
     }
 
-    /// The same, each with the [place](crate::Stage::address) of its source.
-    pub(in crate::dataset) fn follow(index: u64, ask: impl FnOnce(Upcoming<'_>)) -> Vec<(usize, Record)> {
+    /// The same from each of `indices` on, in any order.
+    pub(in crate::dataset) fn follow(indices: &[u64], ask: impl FnOnce(Upcoming<'_>)) -> Vec<Found> {
         let traced = Traced::default();
-        ask(Upcoming { indices: &[index], wanted: &Weak::new(), in_blocks: false, traced: Some(&traced) });
+        ask(Upcoming { indices, wanted: &Weak::new(), in_blocks: false, traced: Some(&traced), places: None });
         traced.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that these are records of `source`, whose length is `len`; whether that was all that is asked.
     pub(in crate::dataset) fn reaches(&self, source: &dyn Stage, len: u64) -> bool {
         let Some(traced) = self.traced else { return false };
-        let (name, address) = (source.name(), source.address());
-        let record = |&index: &u64| Some((address, Record { source: name, index: index.checked_rem(len)? }));
-        traced.locked().extend(self.indices.iter().filter_map(record));
+        let (name, source) = (source.name(), source.address());
+        let found = |(at, &index): (usize, &u64)| {
+            let place = self.places.map_or(Some(at as u32), |places| places.get(at).copied())?;
+            Some(Found { place, source, name, record: index.checked_rem(len)? })
+        };
+        traced.locked().extend(self.indices.iter().enumerate().filter_map(found));
         true
     }
 
@@ -82,6 +100,33 @@ impl<'a> Upcoming<'a> {
     #[must_use]
     pub fn at<'b>(&'b self, indices: &'b [u64]) -> Upcoming<'b> {
         Upcoming { indices, ..*self }
+    }
+
+    /// The same of those indices alone that have these `places` among [all](Self::indices), with the `indices` that are asked for there.
+    pub(in crate::dataset) fn some<R>(
+        &self,
+        places: &[u32],
+        indices: &[u64],
+        ask: impl FnOnce(Upcoming<'_>) -> R,
+    ) -> R {
+        let before = self.places;
+        let first: Vec<u32> = match before {
+            Some(before) => places.iter().filter_map(|&place| before.get(place as usize).copied()).collect(),
+            None => Vec::new(),
+        };
+        let places = if before.is_some() { &first } else { places };
+        ask(Upcoming {
+            indices,
+            wanted: self.wanted,
+            in_blocks: self.in_blocks,
+            traced: self.traced,
+            places: Some(places),
+        })
+    }
+
+    /// Whether records are [followed](Self::follow), and nothing is read.
+    pub(in crate::dataset) fn is_followed(&self) -> bool {
+        self.traced.is_some()
     }
 
     /// The same, where all elements of a few [blocks](crate::dataset::Blocks) of the source are asked for before those of others: what

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{BatchPlan, Flow, Flowing, PartPassBy, PlanBatches, Position, pass_over_plan};
-use crate::dataset::plan::{Plan, PlanPass, Recipe, is_stand_in, recipe};
+use crate::dataset::iter::{Flow, Flowing, PartPassBy, PlanBatches, Position, pass_over_plan};
+use crate::dataset::plan::{Member, Plan, PlanPass, PlannedRows, is_stand_in, recipe};
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Remainder, Role};
 use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
@@ -197,13 +197,21 @@ struct PlannedBuckets {
 impl PlanBatches<Element> for PlannedBuckets {
     type Batch = Element;
 
-    fn plan<S: Position>(&mut self, pass: &mut PlanPass<S>, cx: &mut Cx) -> Result<Option<BatchPlan>> {
+    fn plan<S: Position>(
+        &mut self,
+        pass: &mut PlanPass<S>,
+        rows: &mut PlannedRows,
+        cx: &mut Cx,
+    ) -> Result<Option<Option<RowNumbers>>> {
         let Some(batch) = pass.next(cx)? else { return Ok(None) };
         let full = batch.array(&FULL)?.as_slice::<u64>()?.first().copied().unwrap_or_default();
-        let rows: Vec<Recipe> = recipe(&batch)?.iter().map(|member| Recipe::from([member.clone()])).collect();
+        for Member { leaf, slot, piece, .. } in recipe(&batch)? {
+            rows.push([slot, u64::from(leaf) << 32 | u64::from(piece)], []);
+            rows.end_row();
+        }
         // A batch that does not divide is named where its rows are taken.
-        let own = self.part.rows(rows.len()).ok().filter(|own| rows.len() as u64 == full && !own.is_empty());
-        Ok(Some(BatchPlan { rows, own }))
+        let own = self.part.rows(rows.len());
+        Ok(Some(own.ok().filter(|own| rows.len() as u64 == full && !own.is_empty())))
     }
 
     fn make(&mut self, rows: Vec<Element>, own: Option<&RowNumbers>, cx: &mut Cx) -> Result<Element> {

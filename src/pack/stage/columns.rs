@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use super::kernel::PartOf;
 use super::rows::RowSpec;
 use crate::dataset::plan;
 use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn, Value};
@@ -18,12 +17,12 @@ const PARTS: [Part; 6] =
 /// The columns of a stage, once the first element has shown their dtypes.
 #[derive(Debug)]
 pub(super) struct Columns {
-    names: Vec<Name>,
+    names: Arc<[Name]>,
     listed: Vec<Name>,
     /// Dtype and inner dimensions of each feature.
     cells: Vec<(DType, Vec<usize>)>,
     outputs: Vec<Output>,
-    /// Whether elements are stand-ins, and rows list those that are in them.
+    /// Whether elements are stand-ins: rows say which of them are in them, and nothing is written.
     planned: bool,
 }
 
@@ -62,9 +61,9 @@ impl Columns {
         if plan::is_stand_in(first) {
             return Self::counted(rows);
         }
-        let names: Vec<Name> = rows.features().map(Name::new).collect();
+        let names: Arc<[Name]> = rows.features().map(Name::new).collect();
         let mut cells = Vec::with_capacity(names.len());
-        for name in &names {
+        for name in &*names {
             let array = first.array(name)?;
             cells.push((array.dtype(), array.shape().get(1..).unwrap_or_default().to_vec()));
         }
@@ -91,7 +90,7 @@ impl Columns {
     fn counted(rows: &RowSpec) -> Result<(Self, Vec<Feature>)> {
         let (names, features) = (rows.features().map(Name::new).collect(), rows.resolve_counted()?);
         let cells = vec![(DType::U8, Vec::new()); features.len()];
-        Ok((Self { names, listed: plan::fields(), cells, outputs: Vec::new(), planned: true }, features))
+        Ok((Self { names, listed: Vec::new(), cells, outputs: Vec::new(), planned: true }, features))
     }
 
     /// Runs `run` with the cells of every feature of `element`, which was [checked](Self::check).
@@ -102,8 +101,13 @@ impl Columns {
     }
 
     /// The names of the features, if rows of them are all that is asked of elements.
-    pub(super) fn names_of_rows(&self) -> Option<&[Name]> {
+    pub(super) fn names_of_rows(&self) -> Option<&Arc<[Name]>> {
         self.listed.is_empty().then_some(&self.names)
+    }
+
+    /// Whether elements are stand-ins, of which rows say which they are.
+    pub(super) fn are_planned(&self) -> bool {
+        self.planned
     }
 
     /// Whether the features of rows are of the kind of those in the first element.
@@ -111,12 +115,13 @@ impl Columns {
         let alike = |(column, (dtype, inner)): (&RaggedColumn, &(DType, Vec<usize>))| {
             column.dtype() == *dtype && column.inner() == inner.as_slice()
         };
-        rows.columns().len() == self.cells.len() && rows.columns().iter().zip(&self.cells).all(alike)
+        let is_alike = rows.stands_for().is_some() == self.planned && rows.columns().len() == self.cells.len();
+        is_alike && rows.columns().iter().zip(&self.cells).all(alike)
     }
 
     /// Row `row` of rows that [are taken](Self::takes), as an element.
     pub(super) fn element(&self, rows: &Ragged, row: usize) -> Result<Element> {
-        rows.row(&self.names, row)
+        if self.planned { plan::stand_in_of(rows, &self.names, row) } else { rows.row(&self.names, row) }
     }
 
     /// Whether the features of `element` are of the kind of those in the first.
@@ -134,23 +139,15 @@ impl Columns {
     /// The number of cells of every feature of `element`, into `lens`.
     pub(super) fn lens(&self, element: &Element, lens: &mut Vec<usize>) -> Result<()> {
         lens.clear();
-        for name in &self.names {
+        for name in &*self.names {
             lens.push(element.array(name)?.shape().first().copied().unwrap_or(1));
         }
         Ok(())
     }
 
-    /// The values of the listed meta features of `element`, of which `part` is in a row.
-    pub(super) fn listed(&self, element: &Element, part: PartOf<'_>) -> Result<Vec<Value>> {
-        let mut values: Vec<_> = self.listed.iter().map(|name| element.field(name).cloned()).collect::<Result<_>>()?;
-        if let Some(cut) = values.last_mut().filter(|_| self.planned) {
-            match part {
-                PartOf::All => {}
-                PartOf::Piece(piece) => *cut = plan::cut_value([piece]),
-                PartOf::Cells(from, takes) => *cut = plan::cut_value([from, takes].into_iter().flatten().copied()),
-            }
-        }
-        Ok(values)
+    /// The values of the listed meta features of `element`.
+    pub(super) fn listed(&self, element: &Element) -> Result<Vec<Value>> {
+        self.listed.iter().map(|name| element.field(name).cloned()).collect()
     }
 
     /// A list for every listed meta feature.
@@ -159,8 +156,8 @@ impl Columns {
     }
 
     /// The values of the listed meta features of `element`, each to its list.
-    pub(super) fn list(&self, element: &Element, part: PartOf<'_>, lists: &mut Vec<Vec<Value>>) -> Result<()> {
-        let values = self.listed(element, part)?;
+    pub(super) fn list(&self, element: &Element, lists: &mut Vec<Vec<Value>>) -> Result<()> {
+        let values = self.listed(element)?;
         lists.resize(self.listed.len(), Vec::new());
         lists.iter_mut().zip(values).for_each(|(list, value)| list.push(value));
         Ok(())

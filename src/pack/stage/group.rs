@@ -7,15 +7,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, with_cells_of_row};
-use super::kernel::Kernel;
+use super::kernel::{Kernel, PartOf};
 use super::made::{MadeBy, MakeRows};
 use super::notes::Notes;
 use super::order::row_order;
 use super::plan::{GroupPlan, PACKED};
+use super::planned::Bins;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing, PlanBy};
-use crate::dataset::plan::Plan;
+use crate::dataset::iter::{Flow, Flowing, NextStacked, PlanBy};
+use crate::dataset::plan::{Plan, PlannedRows, tag_of};
 use crate::dataset::{DatasetIterator, Facts, Held, Memory, Role};
 use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
@@ -68,6 +69,8 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
             start: Place::default(),
             pending: None,
             lists: Vec::new(),
+            members: Bins::default(),
+            planned: PlannedRows::default(),
             open: None,
             rows_before: 0,
             row: 0,
@@ -115,6 +118,9 @@ pub struct GroupPackIter<I: DatasetIterator> {
     pending: Option<Pending>,
     /// Of each bin, the values of each listed meta feature.
     lists: Vec<Vec<Vec<Value>>>,
+    /// Of each bin, the elements that it is made of, where those are stand-ins; and of those the rows of a batch, where that has failed.
+    members: Bins,
+    planned: PlannedRows,
     open: Option<Rows>,
     /// Rows of earlier groups.
     rows_before: u64,
@@ -176,19 +182,22 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                 return self.close(next, cx);
             };
             let (stage, plan) = (self.stage, &self.plan);
-            let (packer, lists) = (&mut self.packer, &mut self.lists);
+            let (packer, lists, members) = (&mut self.packer, &mut self.lists, &mut self.members);
             let fed = cx.consumed(stage, || {
                 let (columns, kernel) = match packer {
                     Some(packer) => packer,
                     None => packer.insert(learn(plan, &element)?),
                 };
                 columns.check(&element)?;
+                let tag = if columns.are_planned() { Some(tag_of(&element)?) } else { None };
                 let mut listed = Ok(());
                 let fed = columns.with_cells(&element, |cells| {
                     kernel.offer(cells, &mut place.cut, |bin, part| {
-                        if columns.lists() && listed.is_ok() {
+                        if let Some(tag) = tag {
+                            members.push(bin, tag, part);
+                        } else if columns.lists() && listed.is_ok() {
                             lists.resize_with(lists.len().max(bin + 1), Vec::new);
-                            listed = columns.list(&element, part, &mut lists[bin]);
+                            listed = columns.list(&element, &mut lists[bin]);
                         }
                     })
                 })?;
@@ -208,20 +217,31 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
 
     /// Packs what comes as rows, until one waits for the next group, which is given as an element, or no more come so.
     fn fill_by_rows(&mut self, cx: &mut Cx) -> Result<Option<Pending>> {
-        let Self { parent, plan, stage, packer, start, .. } = self;
+        let Self { parent, plan, stage, packer, start, members, .. } = self;
         let Some((columns, kernel)) = packer else { return Ok(None) };
         let Some(names) = columns.names_of_rows() else { return Ok(None) };
         while let Some(NextRows { ragged, rows, number: first }) = parent.next_rows(names, cx) {
             if !columns.takes(ragged) {
                 return Ok(None);
             }
-            let mut taken = 0;
+            let (mut taken, mut cut) = (0, Cursor::default());
             let fed = cx.consumed_many(*stage, rows.len(), || {
                 for (row, number) in rows.zip(first..) {
                     taken += 1;
-                    let mut cut = if number == start.number { start.cut.clone() } else { Cursor::default() };
-                    if with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, |_, _| {}))? == Fed::Full {
-                        let (element, place) = (columns.element(ragged, row)?, Place { number, cut });
+                    if number == start.number {
+                        cut.clone_from(&start.cut)
+                    } else {
+                        cut.clear()
+                    }
+                    let tag = ragged.stands_for().map(|elements| elements.tags[row]);
+                    let placed = |bin, part: PartOf<'_>| {
+                        if let Some(tag) = tag {
+                            members.push(bin, tag, part);
+                        }
+                    };
+                    if with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, placed))? == Fed::Full {
+                        let (element, place) =
+                            (columns.element(ragged, row)?, Place { number, cut: std::mem::take(&mut cut) });
                         return Ok(Some(Pending { element, place }));
                     }
                 }
@@ -289,6 +309,45 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         self.parent.forget(next.number);
         self.start = next;
         self.lists.clear();
+        self.members.clear();
+    }
+
+    /// The bin of the next row, and its memory; `None` at the end.
+    fn next_bin(&mut self, cx: &mut Cx) -> Result<Option<(usize, Rows)>> {
+        let mut rows = match self.open.take() {
+            Some(rows) => rows,
+            None => match self.open(cx)? {
+                Some(rows) => rows,
+                None => return Ok(None),
+            },
+        };
+        Ok(rows.order.pop_front().map(|bin| (bin, rows)))
+    }
+
+    /// A row of `rows` came out.
+    fn pass_row(&mut self, rows: Rows) {
+        self.row += 1;
+        if rows.order.is_empty() {
+            self.row = 0;
+            self.leave(rows.rows, rows.next);
+        } else {
+            self.open = Some(rows);
+        }
+    }
+
+    /// Whether elements are stand-ins.
+    fn are_planned(&self) -> bool {
+        self.packer.as_ref().is_some_and(|(columns, _)| columns.are_planned())
+    }
+
+    /// Plans rows until there are so many.
+    fn plan_rows(&mut self, count: usize, cx: &mut Cx) -> Result<()> {
+        while self.planned.len() < count {
+            let Some((bin, rows)) = self.next_bin(cx)? else { break };
+            self.members.row(bin, &mut self.planned);
+            self.pass_row(rows);
+        }
+        Ok(())
     }
 
     fn row(&mut self, row: usize, arena: &Arc<Arena>) -> Result<Element> {
@@ -311,24 +370,30 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
     type State = GroupPackState<I::State>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
-        let mut rows = match self.open.take() {
-            Some(rows) => rows,
-            None => match self.open(cx)? {
-                Some(rows) => rows,
-                None => return Ok(None),
-            },
+        let Some((bin, rows)) = self.next_bin(cx)? else { return Ok(None) };
+        let element = match self.are_planned() {
+            true => {
+                self.members.row(bin, &mut self.planned);
+                self.planned.take()
+            }
+            false => self.row(bin, &rows.arena)?,
         };
-        let Some(row) = rows.order.pop_front() else { return Ok(None) };
-        let element = self.row(row, &rows.arena)?;
-        self.row += 1;
-        if rows.order.is_empty() {
-            self.row = 0;
-            self.leave(rows.rows, rows.next);
-        } else {
-            self.open = Some(rows);
-        }
+        self.pass_row(rows);
         cx.produced(self.stage, 1, element.nbytes() as u64);
         Ok(Some(element))
+    }
+
+    /// Planned rows come many at a time, once it is known that they are planned.
+    fn next_stacked(&mut self, rows: usize, cx: &mut Cx) -> NextStacked<Element> {
+        if !self.are_planned() || rows == 0 {
+            return None;
+        }
+        if let Err(error) = self.plan_rows(rows, cx) {
+            return Some(Err(error));
+        }
+        let batch = self.planned.take_batch();
+        cx.produced(self.stage, batch.as_ref().map_or(0, |batch| batch.len as u64), 0);
+        Some(Ok(batch))
     }
 
     fn state(&self) -> Self::State {
@@ -347,6 +412,8 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
         (self.pending, self.open, self.rows_before, self.row) = (None, None, rows_before, row);
         (self.packer, self.notes) = (None, Notes::default());
         self.lists.clear();
+        self.members.clear();
+        self.planned.clear();
         Ok(())
     }
 }

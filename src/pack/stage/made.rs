@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::columns::Columns;
-use super::kernel::PartOf;
 use super::options::WindowPackOptions;
 use super::plan::GroupPlan;
 use super::rows::RowSpec;
@@ -109,7 +108,7 @@ impl MakeRows {
         };
         columns.check(element)?;
         if columns.lists() {
-            columns.list(element, PartOf::All, lists)?;
+            columns.list(element, lists)?;
         }
         columns.with_cells(element, |cells| writer.write(cells, cut))
     }

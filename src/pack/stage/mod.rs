@@ -8,7 +8,9 @@ mod made;
 mod notes;
 mod options;
 mod order;
+mod packer;
 mod plan;
+mod planned;
 mod rows;
 mod sequences;
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! Best fit over a look-ahead window, as a stage.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::{Columns, with_cells_of_row};
-use super::kernel::PartOf;
+use super::columns::with_cells_of_row;
 use super::made::{MadeBy, MakeRows};
 use super::notes::Notes;
 use super::options::WindowPackOptions;
+use super::packer::{Entering, Packer, Slot};
 use super::plan::PACKED;
 use super::sequences::Sequences;
 use super::tracked::{NextRows, ParentState, Tracked};
@@ -18,19 +17,13 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked, PlanBy};
 use crate::dataset::plan::Plan;
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Role};
-use crate::element::{Element, Name, Value};
+use crate::element::{Element, Name};
 use crate::error::{Error, Result};
-use crate::pack::feature::{Feature, piece_range};
 use crate::pack::held::{Held, HeldState};
-use crate::pack::stats::PackStats;
-use crate::pack::window::WindowPacker;
-use crate::pack::writer::RowWriter;
 
 const NAME: &str = "window_pack";
 /// Rows between two reports of what was counted.
 const TELL_EVERY: u64 = 64;
-/// A larger batch is stacked from its rows, so that memory is taken for those alone that there are.
-const MOST_BATCH: usize = 64 << 20;
 
 /// Packed rows from a look-ahead window: see [`Packing::window_pack`](super::Packing::window_pack).
 pub type WindowPack<D> = Flowing<D, WindowPackFlow>;
@@ -127,37 +120,6 @@ pub struct WindowPackIter<I: DatasetIterator> {
     notes: Notes,
 }
 
-struct Packer {
-    columns: Columns,
-    features: Vec<Feature>,
-    planner: WindowPacker,
-    /// Writes one row at a time, or those of a batch.
-    writer: RowWriter,
-    /// Rows of the batch under way, and the listed meta features of each.
-    lists: Vec<Vec<Vec<Value>>>,
-    /// The window's sequences by ordinal, from its oldest on; those in a row already, too.
-    sequences: Sequences<Slot>,
-    /// The values of their listed meta features; empty if there are none such.
-    listed: VecDeque<Vec<Value>>,
-    row: Vec<u64>,
-    lens: Vec<usize>,
-}
-
-struct Entering {
-    element: Element,
-    number: u64,
-    piece: u64,
-    pieces: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Slot {
-    /// Whether it is in no row yet.
-    held: bool,
-    number: u64,
-    piece: u64,
-}
-
 /// Position of a [`WindowPackIter`]: the oldest sequence of the window, and which of those behind it are in rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -168,106 +130,6 @@ pub struct WindowPackState<S> {
     pub piece: u64,
     /// The window.
     pub window: HeldState,
-}
-
-impl Packer {
-    fn learn(options: &WindowPackOptions, restored: &HeldState, first: &Element) -> Result<Self> {
-        let (columns, features) = Columns::learn(&options.rows, first)?;
-        let mut planner = WindowPacker::new(&features, options.window)?;
-        planner.restore(restored)?;
-        let (writer, sequences) = (RowWriter::new(&features, 1)?, Sequences::new(features.len()));
-        let (lists, listed, row, lens) = (Vec::new(), VecDeque::new(), Vec::new(), Vec::new());
-        Ok(Self { columns, features, planner, writer, lists, sequences, listed, row, lens })
-    }
-
-    /// Lets a sequence without listed values into the window, if it is one piece; how many it is.
-    fn push_whole(&mut self, cells: &[&[u8]], number: u64) -> Result<u64> {
-        let Self { features, planner, sequences, lens, .. } = self;
-        lens.clear();
-        lens.extend(features.iter().zip(cells).map(|(feature, cells)| cells.len() / feature.cell));
-        let pieces = planner.pieces(lens)?;
-        if pieces == 1 {
-            let held = planner.push(lens)?.is_some();
-            let cells = cells.iter().map(|&cells| if held { cells } else { &[] });
-            sequences.push(Slot { held, number, piece: 0 }, cells);
-        }
-        Ok(pieces as u64)
-    }
-
-    /// Lets one piece of an element into the window.
-    fn push(&mut self, entering: &Entering) -> Result<()> {
-        let Self { columns, features, planner, sequences, listed, lens, .. } = self;
-        let Entering { ref element, number, piece, pieces } = *entering;
-        let part = if pieces == 1 { PartOf::All } else { PartOf::Piece(piece as usize) };
-        let values = if columns.lists() { Some(columns.listed(element, part)?) } else { None };
-        columns.with_cells(element, |cells| {
-            let cells = features.iter().zip(cells).map(|(feature, cells)| {
-                let range = piece_range(feature, cells.len() / feature.cell, piece as usize);
-                &cells[range.start * feature.cell..range.end * feature.cell]
-            });
-            lens.clear();
-            lens.extend(features.iter().zip(cells.clone()).map(|(feature, cells)| cells.len() / feature.cell));
-            let held = planner.push(lens)?.is_some();
-            sequences.push(Slot { held, number, piece }, cells.map(|cells| if held { cells } else { &[] }));
-            listed.extend(values);
-            Ok(())
-        })
-    }
-
-    /// Plans the next row and writes it behind those under way; `false` if there is none.
-    fn write_row(&mut self, ended: bool) -> Result<bool> {
-        let oldest = self.planner.oldest();
-        let Some(row) = self.planner.next_row(ended) else { return Ok(false) };
-        self.row.clear();
-        self.row.extend_from_slice(row);
-        let (number, mut lists) = (self.lists.len(), self.columns.no_lists());
-        for ordinal in &self.row {
-            let at = (ordinal - oldest) as usize;
-            if !self.sequences.about_mut(at).is_some_and(|slot| std::mem::take(&mut slot.held)) {
-                return Err(Error::state(format!("sequence {ordinal} is not held")));
-            }
-            self.sequences.with(at, |cells| self.writer.write(number, cells, 0))?;
-            if let Some(listed) = self.listed.get_mut(at) {
-                lists.iter_mut().zip(listed.drain(..)).for_each(|(list, value)| list.push(value));
-            }
-        }
-        self.lists.push(lists);
-        let gone = (self.planner.oldest() - oldest) as usize;
-        self.sequences.forget(gone);
-        self.listed.drain(..gone.min(self.listed.len()));
-        Ok(true)
-    }
-
-    /// The row under way as an element.
-    fn finish_row(&mut self) -> Result<Option<Element>> {
-        let (group, lists) = (self.writer.finish(), self.lists.pop().unwrap_or_default());
-        group.map(|group| self.columns.row(&group.arena, 0, lists)).transpose()
-    }
-
-    /// The rows under way as a batch.
-    fn finish_batch(&mut self) -> Result<Option<InPlace<Element>>> {
-        let Some(group) = self.writer.finish() else { return Ok(None) };
-        let (len, lists) = (group.rows.len(), std::mem::take(&mut self.lists));
-        let batch = self.columns.rows(&group.arena, len, &lists)?;
-        Ok(Some(InPlace { len, bytes: batch.nbytes(), batch }))
-    }
-
-    /// Whether batches of so many rows are written in place.
-    fn batches(&mut self, rows: usize) -> Result<bool> {
-        let row_bytes = self.writer.bytes() / self.writer.rows();
-        let is_small = row_bytes.checked_mul(rows).is_some_and(|bytes| bytes <= MOST_BATCH);
-        if self.writer.rows() != rows && rows > 0 && is_small && self.writer.is_empty() {
-            let stats = self.writer.stats();
-            self.writer = RowWriter::new(&self.features, rows)?.count_from(stats);
-        }
-        Ok(self.writer.rows() == rows)
-    }
-
-    /// The planner counts what is split and dropped, the writer what is written.
-    fn stats(&self) -> PackStats {
-        let PackStats { splits, dropped, dropped_tokens, .. } = self.planner.stats();
-        PackStats { splits, dropped, dropped_tokens, ..self.writer.stats() }
-    }
 }
 
 impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
@@ -299,10 +161,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
     fn fill_by_rows(&mut self, cx: &mut Cx) -> Result<()> {
         let Self { parent, stage, packer, first_piece, entering, .. } = self;
         let Some(packer) = packer.as_mut().filter(|_| *first_piece == 0 && entering.is_none()) else { return Ok(()) };
-        let names: Vec<Name> = match packer.columns.names_of_rows() {
-            Some(names) => names.to_vec(),
-            None => return Ok(()),
-        };
+        let Some(names) = packer.columns.names_of_rows().cloned() else { return Ok(()) };
         while !packer.planner.is_full()
             && let Some(NextRows { ragged, rows, number: first }) = parent.next_rows(&names, cx)
         {
@@ -316,7 +175,8 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
                         break;
                     }
                     taken += 1;
-                    let pieces = with_cells_of_row(ragged, row, |cells| packer.push_whole(cells, number))?;
+                    let tag = ragged.stands_for().map(|elements| elements.tags[row]);
+                    let pieces = with_cells_of_row(ragged, row, |cells| packer.push_whole(cells, number, tag))?;
                     if pieces > 1 {
                         let element = packer.columns.element(ragged, row)?;
                         return Ok(Some(Entering { element, number, piece: 0, pieces }));
@@ -384,7 +244,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
 
     /// Up to `rows` rows in the memory of one batch. After an error the rows before it wait there.
     fn next_batch(&mut self, rows: usize, cx: &mut Cx) -> Result<Option<InPlace<Element>>> {
-        while self.packer.as_ref().is_some_and(|packer| packer.lists.len() < rows) {
+        while self.packer.as_ref().is_some_and(|packer| packer.waiting() < rows) {
             self.fill(cx)?;
             if !self.write_row(cx)? {
                 break;
@@ -416,9 +276,8 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
 
     /// The element and piece of the oldest sequence, or of the next one if the window is empty.
     fn front(&self) -> (u64, u64) {
-        let oldest = self.packer.as_ref().and_then(|packer| packer.sequences.oldest());
-        match (oldest, &self.entering) {
-            (Some(slot), _) => (slot.number, slot.piece),
+        match (self.packer.as_ref().and_then(Packer::front), &self.entering) {
+            (Some(oldest), _) => oldest,
             (None, Some(entering)) if entering.piece < entering.pieces => (entering.number, entering.piece),
             _ => (self.parent.number(), self.first_piece),
         }
@@ -432,7 +291,7 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
         self.fill(cx)?;
         let Some(packer) = &mut self.packer else { return Ok(None) };
-        if !packer.batches(1)? {
+        if packer.waiting() > 0 || !packer.batches(1)? {
             return Err(cx.blame(self.stage, NAME, Error::state("a row is asked for in the middle of a batch")));
         }
         self.write_row(cx)?;

@@ -1,4 +1,5 @@
 mod columns;
+mod planned;
 
 use proptest::prelude::*;
 use serde_json::Value as Json;

@@ -1,0 +1,279 @@
+//! Plans over keys: how many sequences a host of many plans a second, beside the packer's own plan over bare lengths, and how much it reads.
+//!
+//! `cargo bench --bench plan [-- NAME …]`. Sequences have log-normal lengths with mean 600 and sigma 1, at most 4096, and go into rows of 4096; a batch has 4096 rows,
+//! and a host makes one of them. `rate` plans an epoch of 1 Mi sequences, in turns with the `WindowPacker` over a list of their lengths, and with
+//! a pass that makes all of them; CPU time of the thread, the best of five rounds each. `reads` counts the bytes of the elements that some of 64 hosts
+//! evaluate. `write` has the keys of a prefix recorded that makes the tokens of each sequence, in turns with a pass over that prefix: the best of five rounds each, wall time
+//! on all cores. `alone` leaves out passes that make all.
+
+use std::fmt;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use gristmill::dataset::Remainder;
+use gristmill::dataset::map::{RandomAccess, Source, SourceFacts};
+use gristmill::element::{Buffer, DType};
+use gristmill::keys::{KeyFolder, KeySource, Keyed, Keys, Recompute};
+use gristmill::pack::{
+    BinPackOptions, ConcatPackOptions, Feature, Packing, RowSpec, WindowOptions, WindowPackOptions, WindowPacker,
+};
+use gristmill::part::Part;
+use gristmill::prelude::*;
+use gristmill::{Array, BoxIter, BoxMap, Element, Executor, Loader, Result};
+
+#[path = "support/cpu_clock.rs"]
+mod cpu_clock;
+#[path = "support/lengths.rs"]
+mod lengths;
+#[path = "support/wanted.rs"]
+mod wanted;
+
+/// Cells of a row, and rows of a batch.
+const ROW: usize = 4096;
+const BATCH: usize = 4096;
+/// Rows of a batch of the pass that makes all of them.
+const SMALL_BATCH: usize = 64;
+/// Sequences of an epoch.
+const SEQUENCES: usize = 1 << 20;
+const ROUNDS: usize = 5;
+/// Tokens of a mean sequence, and tokens a second of a job.
+const MEAN: f64 = 600.0;
+const GLOBAL_RATE: f64 = 10e6;
+
+/// Sequences that are views of one piece of memory.
+struct Sequences {
+    lens: Vec<usize>,
+    memory: Buffer,
+    is_mapped: bool,
+    /// Bytes of those that were read.
+    read: Arc<AtomicU64>,
+}
+
+impl RandomAccess for Sequences {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        self.lens.len() as u64
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        let bytes = 4 * self.lens[index as usize];
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        let memory = self.memory.slice(0..bytes).unwrap_or(Buffer::EMPTY);
+        Ok(Element::new().with("tokens", Array::new(DType::I32, &[bytes / 4], memory)?))
+    }
+
+    fn facts(&self) -> SourceFacts {
+        let facts = SourceFacts::new("sequences", format!("{} sequences", self.lens.len()));
+        SourceFacts { is_native: true, is_mapped: self.is_mapped, ..facts }
+    }
+}
+
+/// The order in which sequences are packed.
+#[derive(Clone, Copy)]
+enum Order {
+    Stored,
+    Shuffled,
+}
+
+/// The stage that packs.
+#[derive(Clone, Copy)]
+enum Pack {
+    Window,
+    FirstFit,
+    Concat,
+}
+
+#[derive(Clone, Copy)]
+struct Case {
+    name: &'static str,
+    order: Order,
+    pack: Pack,
+    is_mapped: bool,
+}
+
+impl Case {
+    fn pipeline(&self, lens: &[usize], batch: usize, read: &Arc<AtomicU64>) -> BoxIter<Element> {
+        let memory = Buffer::from_vec((0..ROW as i32).collect::<Vec<_>>());
+        let (lens, read, is_mapped) = (lens.to_vec(), read.clone(), self.is_mapped);
+        let source = Source::new(Sequences { lens, memory, is_mapped, read });
+        let ordered: BoxMap<Element> = match self.order {
+            Order::Stored => source.boxed(),
+            Order::Shuffled => source.shuffle(7).boxed(),
+        };
+        let (ordered, rows) = (ordered.to_iter(), RowSpec::new([("tokens", ROW)]));
+        match self.pack {
+            Pack::Window => {
+                ordered.window_pack(WindowPackOptions::new(rows)).batch_with(batch, Remainder::Drop).boxed()
+            }
+            Pack::FirstFit => {
+                ordered.first_fit_pack(BinPackOptions::new(rows, 64)).batch_with(batch, Remainder::Drop).boxed()
+            }
+            Pack::Concat => {
+                ordered.concat_then_split_pack(ConcatPackOptions::new(rows)).batch_with(batch, Remainder::Drop).boxed()
+            }
+        }
+    }
+}
+
+/// Has the keys of what it is asked for written into a folder.
+#[derive(Clone)]
+struct Recorder(KeyFolder);
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recorder")
+    }
+}
+
+impl KeySource for Recorder {
+    fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
+        self.0.record(&**keyed, |_| ())?;
+        self.0.find(keyed)
+    }
+}
+
+/// A host of `count`, with keys from a file, or from the lengths of a mapped source.
+fn host(case: &Case, ds: BoxIter<Element>, part: Part, folder: &Path) -> Result<Loader<BoxIter<Element>>> {
+    let loader = ds.loader().part(part);
+    if case.is_mapped {
+        return loader.keys(Recompute).build();
+    }
+    loader.keys(Recorder(KeyFolder::new(folder))).build()
+}
+
+/// CPU seconds of what `work` does.
+fn seconds(work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = cpu_clock::on_core();
+    work()?;
+    Ok((cpu_clock::on_core() - start).as_secs_f64())
+}
+
+/// Plans rows out of a list of lengths, and nothing else.
+fn bare(lens: &[usize]) -> Result<()> {
+    let mut packer = WindowPacker::new(&[Feature::new("tokens", ROW)], WindowOptions::default())?;
+    for len in lens {
+        packer.push(&[*len])?;
+        while packer.is_full() {
+            black_box(packer.next_row(false));
+        }
+    }
+    Ok(())
+}
+
+fn rate(lens: &[usize], folder: &Path) -> Result<()> {
+    let case = |name, order, pack, is_mapped| Case { name, order, pack, is_mapped };
+    let cases = [
+        case("key file, in order, window", Order::Stored, Pack::Window, false),
+        case("key file, in order, first fit", Order::Stored, Pack::FirstFit, false),
+        case("key file, in order, concat", Order::Stored, Pack::Concat, false),
+        case("key file, shuffled, window", Order::Shuffled, Pack::Window, false),
+        case("lengths of the source, in order, window", Order::Stored, Pack::Window, true),
+        case("lengths of the source, shuffled, window", Order::Shuffled, Pack::Window, true),
+    ];
+    // To look at what planning alone does.
+    let is_alone = std::env::args().any(|arg| arg == "alone");
+    for case in cases.iter().filter(|case| wanted::wanted("rate") || wanted::wanted(case.name)) {
+        let read = Arc::default();
+        let (mut limits, mut plans, mut passes) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            limits.push(seconds(|| bare(lens))?);
+            let planned = host(case, case.pipeline(lens, BATCH, &read), Part::of(3, BATCH), folder)?;
+            plans.push(seconds(|| planned.map(|batch| batch.map(drop)).collect())?);
+            if round == 0 && !is_alone {
+                let all = case.pipeline(lens, SMALL_BATCH, &read).loader().build()?;
+                passes.push(seconds(|| all.map(|batch| batch.map(drop)).collect())?);
+            }
+        }
+        let best = |times: &[f64]| lens.len() as f64 / times.iter().copied().fold(f64::MAX, f64::min);
+        let (limit, plan, pass) = (best(&limits), best(&plans), best(&passes));
+        println!(
+            "{:<42} {:>6.2} M/s, the packer's own plan {:.1} M/s, of it {:.0} %; a pass over all {:.2} M/s; 10 M tokens/s take {:.2} % of a core",
+            case.name,
+            plan / 1e6,
+            limit / 1e6,
+            100.0 * plan / limit,
+            if is_alone { f64::NAN } else { pass / 1e6 },
+            100.0 * GLOBAL_RATE / MEAN / plan
+        );
+    }
+    Ok(())
+}
+
+/// The rate at which keys are recorded, beside that of the prefix alone.
+fn write(lens: &[usize], folder: &Path) -> Result<()> {
+    let all: Vec<i64> = lens.iter().map(|&len| len as i64).collect();
+    let sequence = |len: i64| {
+        let tokens: Vec<i32> = (0..len as i32).map(|at| at.wrapping_mul(at ^ len as i32)).collect();
+        Element::new().with("tokens", Array::from_vec(tokens))
+    };
+    let prefix = || Source::new(all.clone()).map(sequence).to_iter();
+    let rows = || WindowPackOptions::new(RowSpec::new([("tokens", ROW)]));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (mut recorded, mut passed) = (f64::INFINITY, f64::INFINITY);
+    for round in 0..ROUNDS {
+        let begun = Instant::now();
+        let folder = folder.join(format!("write-{round}"));
+        let batches = prefix().window_pack(rows()).batch_with(BATCH, Remainder::Drop);
+        drop(batches.loader().part(Part::of(0, BATCH)).keys(Recorder(KeyFolder::new(folder))).build()?);
+        recorded = recorded.min(begun.elapsed().as_secs_f64());
+        let begun = Instant::now();
+        for element in prefix().loader().executor(Executor::Threads(cores)).build()? {
+            black_box(element?);
+        }
+        passed = passed.min(begun.elapsed().as_secs_f64());
+    }
+    let rate = |seconds: f64| lens.len() as f64 / seconds / 1e6;
+    println!("keys recorded {:.2} M/s, the prefix alone {:.2} M/s, {cores} cores", rate(recorded), rate(passed));
+    Ok(())
+}
+
+/// The share of the payload that one of 64 hosts reads.
+fn reads(lens: &[usize], folder: &Path) -> Result<()> {
+    const HOSTS: usize = 64;
+    let lens = &lens[..lens.len() / 4];
+    for pack in [Pack::Window, Pack::Concat] {
+        let case = Case { name: "reads", order: Order::Shuffled, pack, is_mapped: false };
+        let read: Arc<AtomicU64> = Arc::default();
+        let mut bytes = Vec::new();
+        for index in [0, 21, 63] {
+            let host = host(&case, case.pipeline(lens, BATCH, &read), Part::of(index, HOSTS), folder)?;
+            // The first has recorded the keys.
+            read.store(0, Ordering::Relaxed);
+            host.map(|batch| batch.map(drop)).collect::<Result<()>>()?;
+            bytes.push(read.load(Ordering::Relaxed));
+        }
+        let total = 4.0 * lens.iter().sum::<usize>() as f64;
+        let share = |bytes: f64| HOSTS as f64 * bytes / total;
+        let most = bytes.iter().max().copied().unwrap_or_default();
+        println!(
+            "{}: a host of {HOSTS} reads {:.3} / {HOSTS} of the bytes, the most {:.3} / {HOSTS}",
+            if matches!(pack, Pack::Window) { "window" } else { "concat" },
+            share(bytes.iter().sum::<u64>() as f64 / bytes.len() as f64),
+            share(most as f64)
+        );
+    }
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("gristmill-bench-plan-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let lens = lengths::log_normal(SEQUENCES, MEAN, 1.0, ROW);
+    let run = || {
+        rate(&lens, &folder)?;
+        if wanted::wanted("reads") {
+            reads(&lens, &folder)?;
+        }
+        if wanted::wanted("write") {
+            write(&lens, &folder)?;
+        }
+        Ok(())
+    };
+    let ran = run();
+    std::fs::remove_dir_all(&folder)?;
+    ran
+}

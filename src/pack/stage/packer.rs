@@ -1,0 +1,203 @@
+//! The window of a stage: its plan, the sequences that wait in it, and the rows that they are written to.
+
+use std::collections::VecDeque;
+
+use super::columns::Columns;
+use super::options::WindowPackOptions;
+use super::planned::Waiting;
+use super::sequences::Sequences;
+use crate::dataset::iter::InPlace;
+use crate::dataset::plan::tag_of;
+use crate::element::{Element, Tag, Value};
+use crate::error::{Error, Result};
+use crate::pack::feature::{Feature, piece_range};
+use crate::pack::held::HeldState;
+use crate::pack::stats::PackStats;
+use crate::pack::window::WindowPacker;
+use crate::pack::writer::RowWriter;
+
+/// A larger batch is stacked from its rows, so that memory is taken for those alone that there are.
+const MOST_BATCH: usize = 64 << 20;
+
+pub(super) struct Packer {
+    pub(super) columns: Columns,
+    features: Vec<Feature>,
+    pub(super) planner: WindowPacker,
+    /// Writes one row at a time, or those of a batch.
+    writer: RowWriter,
+    /// Rows of the batch under way, and the listed meta features of each.
+    lists: Vec<Vec<Vec<Value>>>,
+    /// The window's sequences by ordinal, from its oldest on; those in a row already, too.
+    sequences: Sequences<Slot>,
+    /// The values of their listed meta features; empty if there are none such.
+    listed: VecDeque<Vec<Value>>,
+    /// What stands in the place of cells, lists and rows where elements are stand-ins.
+    planned: Option<Waiting>,
+    row: Vec<u64>,
+    pub(super) lens: Vec<usize>,
+}
+
+/// An element whose pieces enter the window.
+pub(super) struct Entering {
+    pub(super) element: Element,
+    pub(super) number: u64,
+    pub(super) piece: u64,
+    pub(super) pieces: u64,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    /// Whether it is in no row yet.
+    held: bool,
+    number: u64,
+    piece: u64,
+}
+
+impl Packer {
+    pub(super) fn learn(options: &WindowPackOptions, restored: &HeldState, first: &Element) -> Result<Self> {
+        let (columns, features) = Columns::learn(&options.rows, first)?;
+        let mut planner = WindowPacker::new(&features, options.window)?;
+        planner.restore(restored)?;
+        let (writer, sequences) = (RowWriter::new(&features, 1)?, Sequences::new(features.len()));
+        let (lists, listed, row, lens) = (Vec::new(), VecDeque::new(), Vec::new(), Vec::new());
+        let planned = columns.are_planned().then(|| Waiting::new(options.window.window));
+        Ok(Self { columns, features, planner, writer, lists, sequences, listed, planned, row, lens })
+    }
+
+    /// The rows of the batch under way.
+    pub(super) fn waiting(&self) -> usize {
+        self.planned.as_ref().map_or(self.lists.len(), |planned| planned.rows.len())
+    }
+
+    /// Lets a sequence without listed values into the window, if it is one piece; how many it is. The `tag` of one that is planned says which it is.
+    #[inline]
+    pub(super) fn push_whole(&mut self, cells: &[&[u8]], number: u64, tag: Option<Tag>) -> Result<u64> {
+        let Self { features, planner, sequences, planned, lens, .. } = self;
+        lens.clear();
+        lens.extend(features.iter().zip(cells).map(|(feature, cells)| cells.len() / feature.cell));
+        let pieces = planner.pieces(lens)?;
+        if pieces == 1 {
+            let ordinal = planner.push(lens)?;
+            if let Some(planned) = planned {
+                planned.enter(ordinal, tag, number, None)?;
+            } else {
+                let held = ordinal.is_some();
+                let cells = cells.iter().map(|&cells| if held { cells } else { &[] });
+                sequences.push(Slot { held, number, piece: 0 }, cells);
+            }
+        }
+        Ok(pieces as u64)
+    }
+
+    /// Lets one piece of an element into the window.
+    pub(super) fn push(&mut self, entering: &Entering) -> Result<()> {
+        let Self { columns, features, planner, sequences, listed, planned, lens, .. } = self;
+        let Entering { ref element, number, piece, pieces } = *entering;
+        let values = if columns.lists() { Some(columns.listed(element)?) } else { None };
+        let tag = if planned.is_some() { Some(tag_of(element)?) } else { None };
+        columns.with_cells(element, |cells| {
+            let cells = features.iter().zip(cells).map(|(feature, cells)| {
+                let range = piece_range(feature, cells.len() / feature.cell, piece as usize);
+                &cells[range.start * feature.cell..range.end * feature.cell]
+            });
+            lens.clear();
+            lens.extend(features.iter().zip(cells.clone()).map(|(feature, cells)| cells.len() / feature.cell));
+            let ordinal = planner.push(lens)?;
+            if let Some(planned) = planned {
+                planned.enter(ordinal, tag, number, (pieces != 1).then_some(piece as u32))?;
+            } else {
+                let held = ordinal.is_some();
+                let cells = cells.map(|cells| if held { cells } else { &[] });
+                sequences.push(Slot { held, number, piece }, cells);
+            }
+            listed.extend(values);
+            Ok(())
+        })
+    }
+
+    /// Plans the next row and writes it behind those under way; `false` if there is none.
+    pub(super) fn write_row(&mut self, ended: bool) -> Result<bool> {
+        let oldest = self.planner.oldest();
+        let Some(row) = self.planner.next_row(ended) else { return Ok(false) };
+        if let Some(planned) = &mut self.planned {
+            planned.end_row(row);
+            return Ok(true);
+        }
+        self.row.clear();
+        self.row.extend_from_slice(row);
+        self.write(oldest)?;
+        let gone = (self.planner.oldest() - oldest) as usize;
+        self.sequences.forget(gone);
+        self.listed.drain(..gone.min(self.listed.len()));
+        Ok(true)
+    }
+
+    /// The element and piece of the oldest sequence of the window, if there is one.
+    pub(super) fn front(&self) -> Option<(u64, u64)> {
+        match &self.planned {
+            Some(planned) if !self.planner.is_empty() => Some(planned.front(self.planner.oldest())),
+            Some(_) => None,
+            None => self.sequences.oldest().map(|slot| (slot.number, slot.piece)),
+        }
+    }
+
+    /// Writes the planned row, the oldest sequence of the window being `oldest`.
+    fn write(&mut self, oldest: u64) -> Result<()> {
+        let (number, mut lists) = (self.lists.len(), self.columns.no_lists());
+        for ordinal in &self.row {
+            let at = (ordinal - oldest) as usize;
+            if !self.sequences.about_mut(at).is_some_and(|slot| std::mem::take(&mut slot.held)) {
+                return Err(Error::state(format!("sequence {ordinal} is not held")));
+            }
+            self.sequences.with(at, |cells| self.writer.write(number, cells, 0))?;
+            if let Some(listed) = self.listed.get_mut(at) {
+                lists.iter_mut().zip(listed.drain(..)).for_each(|(list, value)| list.push(value));
+            }
+        }
+        self.lists.push(lists);
+        Ok(())
+    }
+
+    /// The row under way as an element.
+    pub(super) fn finish_row(&mut self) -> Result<Option<Element>> {
+        if let Some(planned) = &mut self.planned {
+            return Ok((planned.rows.len() > 0).then(|| planned.rows.take()));
+        }
+        let (group, lists) = (self.writer.finish(), self.lists.pop().unwrap_or_default());
+        group.map(|group| self.columns.row(&group.arena, 0, lists)).transpose()
+    }
+
+    /// The rows under way as a batch.
+    pub(super) fn finish_batch(&mut self) -> Result<Option<InPlace<Element>>> {
+        if let Some(planned) = &mut self.planned {
+            return Ok(planned.rows.take_batch());
+        }
+        let Some(group) = self.writer.finish() else { return Ok(None) };
+        let (len, lists) = (group.rows.len(), std::mem::take(&mut self.lists));
+        let batch = self.columns.rows(&group.arena, len, &lists)?;
+        Ok(Some(InPlace { len, bytes: batch.nbytes(), batch }))
+    }
+
+    /// Whether batches of so many rows are written in place.
+    pub(super) fn batches(&mut self, rows: usize) -> Result<bool> {
+        if self.planned.is_some() {
+            return Ok(true);
+        }
+        let row_bytes = self.writer.bytes() / self.writer.rows();
+        let is_small = row_bytes.checked_mul(rows).is_some_and(|bytes| bytes <= MOST_BATCH);
+        if self.writer.rows() != rows && rows > 0 && is_small && self.writer.is_empty() {
+            let stats = self.writer.stats();
+            self.writer = RowWriter::new(&self.features, rows)?.count_from(stats);
+        }
+        Ok(self.writer.rows() == rows)
+    }
+
+    /// The planner counts what is split and dropped, the writer what is written.
+    pub(super) fn stats(&self) -> PackStats {
+        if self.planned.is_some() {
+            return self.planner.stats();
+        }
+        let PackStats { splits, dropped, dropped_tokens, .. } = self.planner.stats();
+        PackStats { splits, dropped, dropped_tokens, ..self.writer.stats() }
+    }
+}
