@@ -18,7 +18,7 @@ use crate::cx::{Cx, Recorder};
 use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{Engine, Executor, Runtime};
+use crate::exec::{Engine, Executor, Failed, FailedElements, Runtime};
 use crate::fork::Ours;
 use crate::keys::KeySource;
 use crate::part::{Deal, Part, RowBatch, RowNumbers};
@@ -59,6 +59,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     parted: Option<Parted<D::Item>>,
     deal: Deal,
     keys: Option<Arc<dyn KeySource>>,
+    failed_elements: FailedElements,
     guarded: Option<Guarded<D::Item>>,
     guard_timeout: Option<Duration>,
 }
@@ -75,6 +76,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             parted: None,
             deal,
             keys: None,
+            failed_elements: FailedElements::Error,
             guarded: None,
             guard_timeout: None,
         }
@@ -120,8 +122,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
-    /// Chooses how rows are dealt among [parts](Self::part); [`Deal::Even`] at first. Another deal needs to know what all rows of a batch cost, so that each host evaluates all
-    /// of them.
+    /// Chooses how rows are dealt among [parts](Self::part); [`Deal::Even`] at first. Another deal needs to know what all rows of a batch cost: where they are
+    /// planned by [keys](Self::keys) and packed, and cost what their segments do, the plan says it; else each host evaluates all of them.
     pub fn deal(mut self, deal: Deal) -> Self {
         self.deal = deal;
         self
@@ -131,6 +133,14 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// evaluated: see [`plan`](crate::dataset::plan). The batches are the same.
     pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
         self.keys = Some(Arc::new(keys));
+        self
+    }
+
+    /// Chooses what becomes of an element that fails after rows of a [part](Self::part) were planned of it, by [keys](Self::keys) or by
+    /// indices; [`FailedElements::Error`] at first. Where hosts evaluate all elements it changes nothing: there is no plan, and one that fails is an error, or what
+    /// [`on_bad_record`](crate::dataset::iter::Stream::on_bad_record) says.
+    pub fn on_failed_element(mut self, policy: FailedElements) -> Self {
+        self.failed_elements = policy;
         self
     }
 
@@ -156,9 +166,11 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let guarded = self.guarded(parted.is_some())?;
         let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
         let (run, executor) = self.runtime(&recorder)?;
-        let run = run.with_keys(self.keys.take());
+        let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
+        let failed = Arc::new(Failed::new(self.failed_elements));
+        let run = run.with_keys(self.keys.take()).with_deal(deal).with_failed(failed);
         let identity = Identity::of(&self.dataset);
-        let wanted = Wanted::new(Mutex::new(parted.as_ref().and_then(Parted::by_place)));
+        let wanted = Wanted::new(Mutex::new(parted.as_ref().map(|parted| parted.part().clone())));
         let dataset = Arc::new(self.dataset);
         let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?;
         let by_rows = iter.is_of_part().then_some(wanted);
@@ -445,11 +457,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         let seen = Seen { meter: &self.meter, around, first: &self.first };
         let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
         report.part = self.part().map(|part| {
-            let plan = plan_in_words(&*self.dataset, self.by_rows.is_some());
+            let plan = plan_in_words(&*self.dataset, self.by_rows.is_some(), self.run.deal());
             let agreed = self.guarded.as_ref().map_or_else(String::new, |guarded| format!(" · {}", guarded.remark()));
             format!("{part} · this host {plan}{agreed}")
         });
         report.remarks.extend(self.parted.as_ref().and_then(Parted::remark));
+        report.remarks.extend(self.run.failed().remark());
         report
     }
 
@@ -516,7 +529,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
         let element = match (&mut self.parted, element) {
             (Some(parted), element) => parted.take(element, self.delivered)?,
-            (None, Dealt::Whole(element) | Dealt::Own(element, ..)) => element,
+            (None, Dealt::Whole(element, _) | Dealt::Own(element, ..)) => element,
         };
         self.earlier.truncate(KEPT - 1);
         self.earlier.push_front(std::mem::replace(&mut self.state, state));

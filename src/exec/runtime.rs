@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::demand::Demand;
+use super::failed::Failed;
 use super::figures::WorkersReport;
 use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -11,6 +12,7 @@ use crate::cx::{Cx, Recorder};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::keys::KeySource;
+use crate::part::Deal;
 use crate::tune::Decision;
 
 /// The evaluator of the elementwise part of a pipeline, and the place where its stateful part runs.
@@ -58,6 +60,8 @@ pub struct Runtime {
     demand: Arc<Demand>,
     tuning: Option<Arc<Ours<Tuning>>>,
     keys: Option<Arc<dyn KeySource>>,
+    deal: Arc<Deal>,
+    failed: Arc<Failed>,
     base: usize,
     /// The share of each batch that is evaluated, if it is not all: its index, and their number.
     #[cfg_attr(
@@ -130,6 +134,26 @@ impl Runtime {
     /// The place where keys of elements are kept, if there is one.
     pub(crate) fn keys(&self) -> Option<&dyn KeySource> {
         self.keys.as_deref()
+    }
+
+    /// The same, where the rows of a part are dealt in this way.
+    pub(crate) fn with_deal(self, deal: Deal) -> Self {
+        Self { deal: Arc::new(deal), ..self }
+    }
+
+    /// How the rows of a part are dealt.
+    pub(crate) fn deal(&self) -> &Deal {
+        &self.deal
+    }
+
+    /// The same, with what becomes of elements that fail after rows were planned of them.
+    pub(crate) fn with_failed(self, failed: Arc<Failed>) -> Self {
+        Self { failed, ..self }
+    }
+
+    /// The elements that have failed after rows were planned of them.
+    pub(crate) fn failed(&self) -> &Arc<Failed> {
+        &self.failed
     }
 
     /// The clock of the consumer.

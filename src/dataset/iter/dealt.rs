@@ -9,18 +9,34 @@ use crate::exec::Runtime;
 use crate::keys::Recompute;
 #[cfg(any(feature = "cli", feature = "python"))]
 use crate::keys::{Keyed, Wanted};
-use crate::part::{Part, RowNumbers};
+use crate::part::{Deal, Gain, Part, RowNumbers};
 
 /// A batch of a [`PartPass`].
 #[derive(Clone, Debug)]
 pub enum Dealt<T> {
-    /// The part's rows of a global batch, their numbers, and the digest of the plan of all rows, if it was planned by keys.
-    Own(T, RowNumbers, Option<u128>),
-    /// A whole global batch, of which the part's rows are still to be taken: one that was not made of indices alone.
-    Whole(T),
+    /// The part's rows of a global batch, their numbers, and what the plan says of it.
+    Own(T, RowNumbers, BatchPlan),
+    /// A whole global batch, of which the part's rows are still to be taken, and what the plan says of it: one that was not made of indices alone.
+    Whole(T, BatchPlan),
+}
+
+/// What is known of a global batch that was planned by keys; nothing of any other.
+#[derive(Clone, Debug, Default)]
+pub struct BatchPlan {
+    /// The digest of the plan of all rows, the same on all hosts.
+    pub(crate) digest: Option<u128>,
+    /// The costs of its rows, where the part's are still to be taken and dealt by those.
+    pub(crate) costs: Option<Vec<u64>>,
+    /// What it gained to deal rows by their costs, where they are dealt.
+    pub(crate) gain: Option<Gain>,
 }
 
 impl<T> Dealt<T> {
+    /// A whole batch that was not planned.
+    pub(crate) fn whole(batch: T) -> Self {
+        Self::Whole(batch, BatchPlan::default())
+    }
+
     /// The same with another batch.
     ///
     /// # Errors
@@ -28,7 +44,7 @@ impl<T> Dealt<T> {
     pub fn try_map<U>(self, change: impl FnOnce(T) -> crate::Result<U>) -> crate::Result<Dealt<U>> {
         Ok(match self {
             Self::Own(batch, rows, plan) => Dealt::Own(change(batch)?, rows, plan),
-            Self::Whole(batch) => Dealt::Whole(change(batch)?),
+            Self::Whole(batch, plan) => Dealt::Whole(change(batch)?, plan),
         })
     }
 }
@@ -46,23 +62,33 @@ pub(crate) fn left_out() -> Error {
         .help("let such elements be errors, or put a `filter` in front of the batch, behind which each host evaluates all of them")
 }
 
-/// Says in words what a host does that takes a part of the batches of `dataset`; `by_rows`, if it evaluates its own rows alone.
-pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool) -> String {
+/// Says in words what a host does that takes a part of the batches of `dataset`, dealt by `deal`; `by_rows`, if it evaluates its own rows alone.
+pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool, deal: &Deal) -> String {
     let pipeline: &dyn Stage = dataset;
     match (by_rows, whole(pipeline, pipeline.count() - 1, false)) {
         (true, None) => "evaluates its own rows alone: indices say which they are".to_owned(),
         (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
         (false, why) => {
-            let why = why.unwrap_or_else(|| "its batches are made by a function".to_owned());
-            let help = if takes_keys(dataset) { "; with `keys` it would evaluate its own alone" } else { "" };
+            let by_cost = deal.balance().is_some();
+            let help = if takes_keys(dataset, deal) {
+                "; with `keys` it would evaluate its own alone"
+            } else if by_cost && why.is_some() && takes_keys(dataset, &Deal::Even) {
+                "; rows are dealt by costs that keys do not say"
+            } else {
+                ""
+            };
+            let why = why.unwrap_or_else(|| match by_cost {
+                true => "rows are dealt by what they cost".to_owned(),
+                false => "its batches are made by a function".to_owned(),
+            });
             format!("evaluates all elements and takes its rows: {why}{help}")
         }
     }
 }
 
-/// Whether keys say which elements its rows are made of.
-fn takes_keys<D: IterDataset>(dataset: &D) -> bool {
-    let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
+/// Whether keys say which elements its rows are made of, and by which of them they are dealt.
+fn takes_keys<D: IterDataset>(dataset: &D, deal: &Deal) -> bool {
+    let run = Runtime::inline().with_keys(Some(Arc::new(Recompute))).with_deal(deal.clone());
     matches!(dataset.iter_part(&run, &Part::whole()), Ok(Some(_)))
 }
 
@@ -77,7 +103,7 @@ pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn
     let planned = dataset.iter_part(&run, &Part::whole())?.is_some();
     let keyed = wanted.take();
     if !planned || keyed.is_empty() {
-        let host = plan_in_words(dataset, planned);
+        let host = plan_in_words(dataset, planned, &Deal::Even);
         return Err(Error::config(format!("keys would not help: a host of several {host}")));
     }
     Ok(keyed)

@@ -22,6 +22,7 @@ mod mix;
 mod open_lane;
 mod pass;
 mod planned;
+mod planned_deal;
 mod random_map;
 mod rebatch;
 mod repeat;
@@ -38,7 +39,7 @@ pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
 pub(crate) use self::cut::Cut;
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use self::dealt::keyed_by;
-pub use self::dealt::{Dealt, PartPass, PartPassOf};
+pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
 pub(crate) use self::dealt::{left_out, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};

@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::Batching;
-use super::dealt::{Dealt, PartPass};
+use super::dealt::{BatchPlan, Dealt, PartPass};
 use super::make_batch::MakeBatch;
+use super::planned_deal::PlannedDeal;
 use super::{DatasetIterator, Position};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
 use crate::dataset::plan::{Plan, Recipe, digest_of, recipe};
-use crate::error::Result;
-use crate::exec::Runtime;
+use crate::error::{Error, Result};
+use crate::exec::{Failed, Runtime};
 use crate::part::{Part, RowNumbers};
 
 /// Elements of the part's rows that are planned ahead, where somebody evaluates them ahead.
@@ -26,6 +27,9 @@ struct PlannedBatches<T, S, M> {
     /// The same for the part's rows alone.
     own: Batching<M>,
     rows: RowNumbers,
+    /// Where other rows are the part's own in each batch.
+    deal: Option<PlannedDeal>,
+    failed: Arc<Failed>,
     planned: VecDeque<Planned<S>>,
     /// Elements in those.
     members: usize,
@@ -40,14 +44,18 @@ struct PlannedBatches<T, S, M> {
 /// A batch that was planned: what is to be made of it, and the position behind it.
 struct Planned<S> {
     recipes: Vec<Recipe>,
-    /// Whether those are all of its rows: of the last batch, where that is not whole.
-    is_all: bool,
-    /// The digest of all rows of the plan, the same on all hosts.
-    digest: u128,
+    /// Their numbers; `None` if they are all rows of the last batch, which is not whole.
+    rows: Option<RowNumbers>,
+    plan: BatchPlan,
     after: S,
 }
 
-/// Starts a pass over the rows of `part` of the batches of what `plan` plans; `None` where a row of a batch depends on others.
+/// Starts a pass over the rows of `part` of the batches of what `plan` plans; `None` where a row of a batch depends on others, or on what the rows
+/// are that decide whose they are.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for a part that batches do not have, and where rows shall become padding of which batches
+/// do not say that.
 pub(super) fn planned<T, S, M>(
     plan: Plan<T, S>,
     batching: &Arc<Batching<M>>,
@@ -62,10 +70,26 @@ where
     let rows = part.rows(batching.size)?;
     let own = if rows.is_empty() { None } else { batching.of_rows::<T>(rows.len()) };
     let Some(own) = own else { return Ok(None) };
+    let deal = PlannedDeal::of(run.deal(), part, &*plan.make);
+    if deal.is_none() && run.deal().balance().is_some() {
+        return Ok(None);
+    }
+    if run.failed().pads() && plan.single && !own.says_padding() {
+        return Err(no_mask());
+    }
+    let failed = run.failed().clone();
     let ahead = if run.parallel() > 0 { AHEAD } else { 0 };
     let (state, batching) = (plan.pass.state(), batching.clone());
     let (planned, members, end) = (VecDeque::new(), 0, None);
-    Ok(Some(Box::new(PlannedBatches { plan, batching, own, rows, planned, members, ahead, state, end })))
+    Ok(Some(Box::new(PlannedBatches { plan, batching, own, rows, deal, failed, planned, members, ahead, state, end })))
+}
+
+#[cold]
+fn no_mask() -> Error {
+    let text = "elements that fail are to become padding, and `batch` does not say which of its rows are padding";
+    Error::config(text).help(
+        "have it write a mask (`batch_masked`, or `remainder: pad`), or pack rows, or let elements that fail be errors",
+    )
 }
 
 impl<T, S, M> PlannedBatches<T, S, M>
@@ -95,16 +119,33 @@ where
             };
             all.push(recipe(&stand_in)?);
         }
-        let (is_all, digest) = (all.len() < size, digest_of(&all));
+        let is_all = all.len() < size;
         if all.is_empty() || (is_all && self.batching.remainder == Remainder::Drop) {
             return Ok(());
         }
-        let recipes = match is_all {
-            true => all,
-            false => self.rows.iter().map(|row| std::mem::take(&mut all[row])).collect(),
+        let mut plan = BatchPlan { digest: Some(digest_of(&all)), ..BatchPlan::default() };
+        let costs = match &self.deal {
+            Some(deal) => Some(deal.costs(&all, &*self.plan.make)?),
+            None => None,
+        };
+        let rows = match (&self.deal, &costs) {
+            _ if is_all => None,
+            (Some(deal), Some(costs)) => {
+                let (rows, gain) = deal.rows(costs)?;
+                plan.gain = gain;
+                Some(rows)
+            }
+            _ => Some(self.rows.clone()),
+        };
+        let recipes = match &rows {
+            Some(rows) => rows.iter().map(|row| std::mem::take(&mut all[row])).collect(),
+            None => {
+                plan.costs = costs;
+                all
+            }
         };
         self.expect(&recipes);
-        self.planned.push_back(Planned { recipes, is_all, digest, after: self.plan.pass.state() });
+        self.planned.push_back(Planned { recipes, rows, plan, after: self.plan.pass.state() });
         Ok(())
     }
 
@@ -117,14 +158,33 @@ where
 
     /// Makes the rows of a batch that are the part's own, or all of the last.
     fn make(&mut self, planned: &Planned<S>, cx: &mut Cx) -> Result<Dealt<M::Batch>> {
-        let Planned { recipes, is_all, .. } = planned;
-        let mut rows = Vec::with_capacity(recipes.len());
+        let Planned { recipes, rows, plan, .. } = planned;
+        let mut made = Vec::with_capacity(recipes.len());
         for recipe in recipes {
-            rows.push(self.plan.make.make(recipe, cx)?);
+            made.push(self.plan.make.make(recipe, &self.failed, cx)?);
         }
-        match is_all {
-            true => self.batching.make(rows, cx).map(Dealt::Whole),
-            false => Ok(Dealt::Own(self.own.make(rows, cx)?, self.rows.clone(), Some(planned.digest))),
+        let like = self.like(&made, recipes)?;
+        let batching = if rows.is_some() { &self.own } else { &*self.batching };
+        let batch = match made.iter().all(Option::is_some) {
+            true => batching.make(made.into_iter().flatten().collect(), cx)?,
+            false => batching.make_padded(made, like.as_ref(), cx)?,
+        };
+        Ok(match rows {
+            Some(rows) => Dealt::Own(batch, rows.clone(), plan.clone()),
+            None => Dealt::Whole(batch, plan.clone()),
+        })
+    }
+
+    /// A row that shows what padding is like, if all rows have failed.
+    fn like(&mut self, made: &[Option<T>], recipes: &[Recipe]) -> Result<Option<T>> {
+        match recipes.first() {
+            Some(recipe) if made.iter().all(Option::is_none) => match self.plan.make.sample(recipe)? {
+                None => Err(Error::data(
+                    "all rows of the part have failed, and so have elements behind them, which would show what padding is like",
+                )),
+                like => Ok(like),
+            },
+            _ => Ok(None),
         }
     }
 

@@ -15,8 +15,8 @@ use crate::keys::{Key, KeySource, Keyed, Keys, Recompute};
 /// Keys of a prefix, whatever shuffles, repeats and mixes lie between its records and its indices.
 pub(in crate::dataset) struct PrefixKeys {
     prefix: Arc<dyn Stage + Send + Sync>,
-    /// By the place of the source in memory.
-    sources: HashMap<usize, Arc<dyn Keys>>,
+    /// By the place of the source in memory; `None` where indices are all that there is to know.
+    sources: Option<HashMap<usize, Arc<dyn Keys>>>,
 }
 
 impl PrefixKeys {
@@ -43,13 +43,24 @@ impl PrefixKeys {
             let Some(keys) = kept.find(&keyed)? else { return Ok(None) };
             sources.insert(address, keys);
         }
-        Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources })))
+        Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources: Some(sources) })))
+    }
+
+    /// The keys of a prefix that drops nothing, of which no lengths are asked: each index is one element.
+    pub(in crate::dataset) fn of_indices<D: MapDataset + 'static>(prefix: &Arc<D>) -> Arc<Self> {
+        Arc::new(Self { prefix: prefix.clone(), sources: None })
+    }
+
+    /// Whether they are those of indices alone.
+    pub(super) fn are_of_indices(&self) -> bool {
+        self.sources.is_none()
     }
 
     /// The key of an index, and the lengths of each element that it yields, behind `lens`.
     pub(super) fn key(&self, index: u64, lens: &mut Vec<u32>) -> Result<Key> {
+        let Some(sources) = &self.sources else { return Ok(Key::Elements(1)) };
         match Upcoming::follow(index, |next| self.prefix.will_read(next)).as_slice() {
-            [(address, Record { index: record, .. })] => match self.sources.get(address) {
+            [(address, Record { index: record, .. })] => match sources.get(address) {
                 Some(keys) => keys.key(*record, lens),
                 None => {
                     Err(Error::state("an index leads to a source that the pipeline did not have when it was planned"))

@@ -6,10 +6,12 @@
 //!
 //! So a stage has one logic: it cannot tell a plan from a pass. Packing alone looks, to leave out writing cells.
 
+mod again;
 mod branches;
 mod keyed;
 mod keys;
 mod own;
+mod own_pieces;
 mod records;
 mod stand_in;
 
@@ -17,10 +19,12 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use again::Again;
 pub(in crate::dataset) use branches::Branches;
 pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
-pub(in crate::dataset) use own::{Own, OwnPieces};
+pub(in crate::dataset) use own::Own;
+pub(in crate::dataset) use own_pieces::OwnPieces;
 use records::Visit;
 #[cfg(feature = "python")]
 pub(crate) use records::read_also;
@@ -30,8 +34,8 @@ use super::iter::DatasetIterator;
 use crate::cx::Cx;
 use crate::dataset::{IterDataset, MapDataset};
 use crate::element::{Element, Name};
-use crate::error::Result;
-use crate::exec::Runtime;
+use crate::error::{Error, Result};
+use crate::exec::{Failed, Runtime};
 
 /// A plan of a stream of `T`, whose passes have states `S`.
 pub struct Plan<T, S> {
@@ -54,14 +58,60 @@ pub(crate) trait Make<T>: Send {
     /// Says that this will be asked for, so that it is evaluated ahead.
     fn expect(&mut self, recipe: &[Member]);
 
-    /// Makes it.
+    /// Makes it. What becomes of elements that fail, `failed` says: where it is made of several, they are padding in it; `None`, if it is made
+    /// of the one that has failed.
     ///
     /// # Errors
     /// Those of evaluating its elements; and [`ErrorKind::Data`](crate::ErrorKind::Data) where one is not as its key says.
-    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<T>;
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>>;
+
+    /// Makes another one of the kind, out of elements near those of a `recipe` that failed, to learn from what it is like; `None` where all of
+    /// those fail, too.
+    ///
+    /// # Errors
+    /// Those of evaluating elements that are not of the data.
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
+        let _ = recipe;
+        Ok(None)
+    }
+
+    /// Puts the lengths that an element has by its key behind `lens`, those of the arrays that were asked for.
+    ///
+    /// # Errors
+    /// Those of looking keys up, and [`ErrorKind::State`](crate::ErrorKind::State) where nothing knows them.
+    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+        let _ = (member, lens);
+        Err(Error::state("a plan does not know how long its elements are"))
+    }
+
+    /// Finds the first array with a name that `is_it`, if keys say of what segments it will be.
+    fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
+        let _ = is_it;
+        None
+    }
+
+    /// The lengths of the segments that what is planned will have in an array that was found, in order.
+    ///
+    /// # Errors
+    /// As [`lens`](Self::lens).
+    fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
+        let _ = (recipe, of);
+        Err(Error::state("a plan does not know the segments of its rows"))
+    }
 
     /// Expects nothing any more: the plan goes on somewhere else.
     fn forget(&mut self) -> Result<()>;
+}
+
+/// An array of segment ids in planned rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments {
+    /// Its name.
+    pub(crate) name: String,
+    /// The number of the feature that it is of.
+    pub(crate) feature: usize,
+    /// Whether it has the ids of targets: each segment is a cell shorter.
+    pub(crate) of_targets: bool,
 }
 
 /// What a plan is started with.
@@ -76,8 +126,13 @@ pub struct Planning<'a> {
 impl Planning<'_> {
     /// Starts a plan of `dataset`, of whose elements no lengths are asked; `None` where there are no keys, or a stage decides by payload.
     pub(crate) fn plan<D: IterDataset>(dataset: &D, run: &Runtime) -> Result<Option<PlanOf<D>>> {
+        Self::start(run, |planning| dataset.plan(planning))
+    }
+
+    /// The same of what `plan` plans.
+    pub(in crate::dataset) fn start<R>(run: &Runtime, plan: impl FnOnce(&Planning<'_>) -> R) -> R {
         let leaves = Cell::new(0);
-        dataset.plan(&Planning { run: run.clone(), names: &[], leaves: &leaves })
+        plan(&Planning { run: run.clone(), names: &[], leaves: &leaves })
     }
 
     /// The same for a parent that is asked for the lengths of other arrays.
