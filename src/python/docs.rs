@@ -988,8 +988,8 @@ Args:
         global batches; states know nothing of parts, and any part goes on from the state of any
         other.
     deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
-        that balances what rows cost. Batches are the same; each host evaluates all rows of them
-        then, since it has to know what all of them cost.
+        that balances what rows cost. Batches are the same. Where rows are planned by keys and
+        packed, the plan says what they cost; else each host evaluates all rows.
     guard (Guard): How hosts are compared, so that one with other files, another pipeline or a
         function with randomness of its own is an error on all of them: before the first batch,
         every 128 batches and at the end. With `"auto"` by the store of JAX or PyTorch, if the part
@@ -1001,6 +1001,11 @@ Args:
     keys (str | PathLike | None): The folder of key files, which `make_keys` or `gristmill index
         --keys` has written: by them a host plans which elements the rows of all hosts are made of,
         and evaluates those of its own alone.
+    on_failed_element (Literal['error', 'pad']): What becomes of an element that fails after rows
+        were planned of it, by keys or by indices: with `"pad"` it is padding where it would be,
+        counted and named in the report, and the plan stays what it is. Where all elements are
+        evaluated it changes nothing.
+    failed_element_limit (int | None): The most that become padding; no limit by default.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1010,7 +1015,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, on_failed_element='error', failed_element_limit=None)"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1822,8 +1827,8 @@ Args:
         global batches; states know nothing of parts, and any part goes on from the state of any
         other.
     deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
-        that balances what rows cost. Batches are the same; each host evaluates all rows of them
-        then, since it has to know what all of them cost.
+        that balances what rows cost. Batches are the same. Where rows are planned by keys and
+        packed, the plan says what they cost; else each host evaluates all rows.
     guard (Guard): How hosts are compared, so that one with other files, another pipeline or a
         function with randomness of its own is an error on all of them: before the first batch,
         every 128 batches and at the end. With `"auto"` by the store of JAX or PyTorch, if the part
@@ -1835,6 +1840,11 @@ Args:
     keys (str | PathLike | None): The folder of key files, which `make_keys` or `gristmill index
         --keys` has written: by them a host plans which elements the rows of all hosts are made of,
         and evaluates those of its own alone.
+    on_failed_element (Literal['error', 'pad']): What becomes of an element that fails after rows
+        were planned of it, by keys or by indices: with `"pad"` it is padding where it would be,
+        counted and named in the report, and the plan stays what it is. Where all elements are
+        evaluated it changes nothing.
+    failed_element_limit (int | None): The most that become padding; no limit by default.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1844,7 +1854,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, on_failed_element='error', failed_element_limit=None)"#, "\n--\n\n", docs!(IterDataset.loader))
     };
     (IterDataset.make_keys) => {
         r#"Makes the keys by which several hosts plan this pipeline: what filters keep, and how long elements are.

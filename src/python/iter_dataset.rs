@@ -15,6 +15,7 @@ use super::deal::GivenDeal;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
+use super::failed::OnFailed;
 use super::guard::{GivenGuard, GuardTimeout};
 use super::interpreter::detached;
 use super::item::Item;
@@ -382,9 +383,10 @@ impl PyIterDataset {
     #[pyo3(
         signature = (
             *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
-            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None
+            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None, on_failed_element=OnFailed::ERROR,
+            failed_element_limit=None
         ),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None)"
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, on_failed_element='error', failed_element_limit=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn loader<'py>(
@@ -398,12 +400,15 @@ impl PyIterDataset {
         guard: GivenGuard,
         guard_timeout: GuardTimeout,
         keys: Option<PathBuf>,
+        on_failed_element: OnFailed,
+        failed_element_limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        let failed = on_failed_element.up_to(slf.py(), failed_element_limit)?;
         PyDatasetIterator::start(
             slf.as_any(),
             &slf.get().0,
             How { threads, buffer, writable, workers },
-            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0, keys },
+            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0, keys, failed },
         )
     }
 

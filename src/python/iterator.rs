@@ -1,6 +1,6 @@
 //! A pipeline that runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -24,6 +24,7 @@ use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
+use crate::exec::FailedElements;
 use crate::fork::{Origin, ThreadOf};
 use crate::keys::KeyFolder;
 use crate::report::ConsumerMeter;
@@ -85,12 +86,28 @@ pub(crate) struct Hosts {
     pub(crate) timeout: Duration,
     /// The folder of key files.
     pub(crate) keys: Option<PathBuf>,
+    pub(crate) failed: FailedElements,
 }
 
 impl Default for Hosts {
     fn default() -> Self {
-        Self { part: None, deal: Deal::Even, guard: GivenGuard::Auto, timeout: GuardTimeout::DEFAULT.0, keys: None }
+        Self {
+            part: None,
+            deal: Deal::Even,
+            guard: GivenGuard::Auto,
+            timeout: GuardTimeout::DEFAULT.0,
+            keys: None,
+            failed: FailedElements::Error,
+        }
     }
+}
+
+/// What rows are planned by.
+#[derive(Clone, Debug)]
+struct Plan {
+    /// The folder of key files.
+    keys: Option<PathBuf>,
+    failed: FailedElements,
 }
 
 /// Time that a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
@@ -118,8 +135,7 @@ pub(crate) struct PyDatasetIterator {
     threaded: bool,
     /// Whether hosts are compared in the way that the part brings along.
     follows: bool,
-    /// The folder of key files, if rows are planned by those.
-    keys: Option<PathBuf>,
+    plan: Plan,
     /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
     meter: Mutex<ConsumerMeter>,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
@@ -145,11 +161,12 @@ impl PyDatasetIterator {
         let workers = if how.workers { Workers::of(object)? } else { None };
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
-        let Hosts { part, deal, guard, timeout, keys } = hosts;
+        let Hosts { part, deal, guard, timeout, keys, failed } = hosts;
+        let plan = Plan { keys, failed };
         let exchange = guard.exchange(py, part.as_ref())?;
         let (part, follows) = (part.map(|part| part.part), guard.is_auto());
         let start = || {
-            let builder = builder(&dataset, how, workers.as_ref(), part, deal, keys.as_deref())?.guard_timeout(timeout);
+            let builder = builder(&dataset, how, workers.as_ref(), part, deal, &plan)?.guard_timeout(timeout);
             match exchange {
                 Some(exchange) => builder.guard(exchange).build(),
                 None => builder.build(),
@@ -170,7 +187,7 @@ impl PyDatasetIterator {
                 origin,
                 threaded,
                 follows,
-                keys,
+                plan,
                 meter,
                 object: object.clone().unbind(),
             },
@@ -271,7 +288,7 @@ impl PyDatasetIterator {
     /// Puts a pass over the same rows from `checkpoint` on in the place of `loader`; with other hosts it goes on, or begins `anew` as they do.
     fn replace(&self, loader: &mut Loader<BoxIter<Item>>, checkpoint: Checkpoint, anew: bool) -> Result<()> {
         let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
-        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, self.keys.as_deref())?;
+        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, &self.plan)?;
         let mut another = builder.resume(checkpoint).build()?;
         another.take_guard(loader, anew);
         *loader = another;
@@ -357,10 +374,11 @@ fn builder(
     workers: Option<&Workers>,
     part: Option<Part>,
     deal: Deal,
-    keys: Option<&Path>,
+    plan: &Plan,
 ) -> Result<LoaderBuilder<BoxIter<Item>>> {
     let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer).deal(deal);
-    if let Some(folder) = keys {
+    builder = builder.on_failed_element(plan.failed);
+    if let Some(folder) = &plan.keys {
         builder = builder.keys(KeyFolder::new(folder).needed());
     }
     if let Some(workers) = workers {
