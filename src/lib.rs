@@ -132,7 +132,7 @@ pub use cx::Cx;
 pub use dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Stage};
 pub use element::{Array, Batch, Buffer, DType, Element, ElementSpec, Value};
 pub use error::{Error, ErrorKind, Result};
-pub use exec::{Executor, Runtime};
+pub use exec::{Executor, FailedElements, Runtime};
 pub use loader::{Load, Loader, LoaderBuilder};
 pub use part::{Deal, Part};
 pub use report::Report;

@@ -292,12 +292,13 @@ impl<D: IterDataset + 'static> Loader<D> {
         let seen = Seen { meter: &self.meter, around, first: &self.first };
         let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
         report.part = self.part().map(|part| {
-            let plan = plan_in_words(&*self.dataset, self.by_rows.is_some());
+            let plan = plan_in_words(&*self.dataset, self.by_rows.is_some(), self.run.deal());
             let agreed = self.guarded.as_ref().map_or_else(String::new, |guarded| format!(" · {}", guarded.remark()));
             format!("{part} · this host {plan}{agreed}")
         });
         report.remarks.extend(self.parted.as_ref().and_then(Parted::remark));
         report.remarks.extend(self.key_recorder.iter().flat_map(|recorder| recorder.remarks()));
+        report.remarks.extend(self.run.failed().remark());
         report
     }
 
@@ -367,7 +368,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
         let element = match (&mut self.parted, element) {
             (Some(parted), element) => parted.take(element, self.delivered)?,
-            (None, Dealt::Whole(element) | Dealt::Own(element, ..)) => element,
+            (None, Dealt::Whole(element, _) | Dealt::Own(element, ..)) => element,
         };
         self.earlier.truncate(KEPT - 1);
         self.earlier.push_front(std::mem::replace(&mut self.state, state));

@@ -1000,6 +1000,8 @@ class MapDataset(Generic[_T_co]):
         guard_timeout: float = 600.0,
         keys: str | PathLike[str] | None = None,
         record_keys: bool = False,
+        on_failed_element: Literal["error", "pad"] = "error",
+        failed_element_limit: int | None = None,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1017,7 +1019,7 @@ class MapDataset(Generic[_T_co]):
                 of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes on
                 from the state of any other.
             deal: Which rows are whose: those that follow one another, or a `Deal` that balances what rows cost. Batches are
-                the same; each host evaluates all rows of them then, since it has to know what all of them cost.
+                the same. Where rows are planned by keys and packed, the plan says what they cost; else each host evaluates all rows.
             guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness of its own
                 is an error on all of them: before the first batch, every 128 batches and at the end. With `"auto"` by the
                 store of JAX or PyTorch, if the part is of `gm.jax.part_for` or `gm.torch.part` and there are several processes; else not.
@@ -1028,6 +1030,10 @@ class MapDataset(Generic[_T_co]):
                 elements the rows of all hosts are made of, and evaluates those of its own alone.
             record_keys: Whether key files that are not there yet are written while everything is evaluated: without a part, or by the host
                 that has the first row. The next start plans by them.
+            on_failed_element: What becomes of an element that fails after rows were planned of it, by keys or by indices: with
+                `"pad"` it is padding where it would be, counted and named in the report, and the plan stays what it is. Where all
+                elements are evaluated it changes nothing.
+            failed_element_limit: The most that become padding; no limit by default.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1908,6 +1914,8 @@ class IterDataset(Generic[_T_co]):
         guard_timeout: float = 600.0,
         keys: str | PathLike[str] | None = None,
         record_keys: bool = False,
+        on_failed_element: Literal["error", "pad"] = "error",
+        failed_element_limit: int | None = None,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
@@ -1925,7 +1933,7 @@ class IterDataset(Generic[_T_co]):
                 of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes on
                 from the state of any other.
             deal: Which rows are whose: those that follow one another, or a `Deal` that balances what rows cost. Batches are
-                the same; each host evaluates all rows of them then, since it has to know what all of them cost.
+                the same. Where rows are planned by keys and packed, the plan says what they cost; else each host evaluates all rows.
             guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness of its own
                 is an error on all of them: before the first batch, every 128 batches and at the end. With `"auto"` by the
                 store of JAX or PyTorch, if the part is of `gm.jax.part_for` or `gm.torch.part` and there are several processes; else not.
@@ -1936,6 +1944,10 @@ class IterDataset(Generic[_T_co]):
                 elements the rows of all hosts are made of, and evaluates those of its own alone.
             record_keys: Whether key files that are not there yet are written while everything is evaluated: without a part, or by the host
                 that has the first row. The next start plans by them.
+            on_failed_element: What becomes of an element that fails after rows were planned of it, by keys or by indices: with
+                `"pad"` it is padding where it would be, counted and named in the report, and the plan stays what it is. Where all
+                elements are evaluated it changes nothing.
+            failed_element_limit: The most that become padding; no limit by default.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.

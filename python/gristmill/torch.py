@@ -139,8 +139,8 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
     """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
 
     `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
-    `threads`, `buffer`, `part`, `deal` and `keys` are those of `ds.loader`: where `ds` makes global batches, `part=gm.torch.part()`
-    are the rows of this process, states are the same on all, and `guard`
+    `threads`, `buffer`, `part`, `deal`, `keys` and what is about failed elements are those of `ds.loader`: where `ds` makes global
+    batches, `part=gm.torch.part()` are the rows of this process, states are the same on all, and `guard`
     with `guard_timeout` stops processes that read something else. Tensors share memory wherever nobody else views it; see
     `to_tensors` for the rest and for `pin_memory`.
 
@@ -164,6 +164,8 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         guard: _hosts.Guard = "auto",
         guard_timeout: float = 600.0,
         keys: str | os.PathLike[str] | None = None,
+        on_failed_element: Literal["error", "pad"] = "error",
+        failed_element_limit: int | None = None,
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._ds = ds
@@ -175,6 +177,8 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self._guard: _hosts.Guard = guard
         self._guard_timeout = guard_timeout
         self._keys = keys
+        self._on_failed_element: Literal["error", "pad"] = on_failed_element
+        self._failed_element_limit = failed_element_limit
         self._running: TensorIterator | None = None
         self._next_state: dict[str, Any] | None = None
 
@@ -192,6 +196,8 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
             guard=None if is_worker else self._guard,
             guard_timeout=self._guard_timeout,
             keys=self._keys,
+            on_failed_element=self._on_failed_element,
+            failed_element_limit=self._failed_element_limit,
         )
         self._running = TensorIterator(source, pin, *_place())
         state, self._next_state = self._next_state, None

@@ -8,7 +8,7 @@ use crate::dataset::iter::plan_in_words;
 use crate::dataset::{Role, Sample, StageMemory, estimate};
 use crate::report::REMEDY;
 use crate::spec::Pipeline;
-use crate::{Element, ElementSpec, Executor, IterDataset, Load, Part, Result, Runtime, Stage};
+use crate::{Deal, Element, ElementSpec, Executor, IterDataset, Load, Part, Result, Runtime, Stage};
 use serde::Serialize;
 
 use crate::cli::format::{bytes, cut, grouped};
@@ -140,7 +140,7 @@ impl Explanation {
             memory_measured: stages.iter().any(|row| row.memory_measured),
             memory_bytes,
             notes: orders(pipeline),
-            hosts: plan_in_words(dataset, by_rows),
+            hosts: plan_in_words(dataset, by_rows, &Deal::Even),
             threads,
             buffer_bytes,
             store_bytes,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::keys::KeyFolder;
 use crate::spec::{Pipeline, parse_bytes, parse_deal};
 use crate::units::check_budget;
-use crate::{BoxIter, Deal, Element, Error, Executor, Load, LoaderBuilder, Part, Result};
+use crate::{BoxIter, Deal, Element, Error, Executor, FailedElements, Load, LoaderBuilder, Part, Result};
 
 /// Who evaluates the pipeline. The choice never changes what is delivered.
 #[derive(Clone, Default, clap::Args)]
@@ -46,6 +46,13 @@ pub(crate) struct How {
     /// behind `deal` in a pipeline file [default: what the pipeline file says, or even]
     #[arg(long, value_name = "DEAL", value_parser = deal)]
     deal: Option<Deal>,
+    /// What becomes of an element that fails after rows were planned of it: `error`, the end of the run, or `pad`, padding that is counted in
+    /// the report [default: what the pipeline file says, or error]
+    #[arg(long, value_name = "POLICY", value_parser = ["error", "pad"])]
+    on_failed_element: Option<String>,
+    /// The most elements that become padding [default: what the pipeline file says, or no limit]
+    #[arg(long, value_name = "N")]
+    failed_element_limit: Option<u64>,
     /// Batches kept ready for the consumer [default: what the pipeline file says, or 2]
     #[arg(long, value_name = "N")]
     buffer: Option<usize>,
@@ -112,7 +119,8 @@ impl How {
             let counts = !matches!(kind, "buffer" | "part" | "deal") && (kind != "inline" || value != "false");
             if counts && !kinds.contains(&kind) {
                 if kinds.is_empty() && !how.is(kind) {
-                    how = Self { buffer: how.buffer, part: how.part, deal: how.deal, ..Self::default() };
+                    let Self { buffer, part, deal, keys, on_failed_element, failed_element_limit, .. } = how;
+                    how = Self { buffer, part, deal, keys, on_failed_element, failed_element_limit, ..Self::default() };
                 }
                 kinds.push(kind);
             }
@@ -183,7 +191,11 @@ impl How {
             Some(batches) => builder.buffer(batches),
             None => builder,
         };
-        Ok(match self.part(pipeline) {
+        let failed = self.failed_elements(pipeline)?;
+        let builder = builder.on_failed_element(failed);
+        // Where elements that fail become padding, all rows are those of a part, too: they are planned.
+        let whole = self.given_part(pipeline).filter(|_| failed != FailedElements::Error);
+        Ok(match self.part(pipeline).or(whole) {
             Some(part) => self.with_keys(builder.part(part), pipeline)?.deal(self.deal(pipeline)),
             None => {
                 self.check_deal(pipeline)?;
@@ -222,6 +234,20 @@ impl How {
         self.deal.clone().or_else(|| pipeline.settings().deal.clone()).unwrap_or_default()
     }
 
+    /// What becomes of elements that fail after rows were planned of them.
+    fn failed_elements(&self, pipeline: &Pipeline) -> Result<FailedElements> {
+        let of_file = pipeline.settings().failed_elements;
+        let pads = match &self.on_failed_element {
+            Some(policy) => policy == "pad",
+            None => of_file.is_some_and(|policy| policy != FailedElements::Error),
+        };
+        let limit = match (self.failed_element_limit, of_file) {
+            (None, Some(FailedElements::Pad { limit })) if pads => limit,
+            (limit, _) => limit,
+        };
+        FailedElements::chosen(pads, limit)
+    }
+
     /// Checks that a part is said where a deal is asked for: a file may say the deal of all hosts, and an argument is of this one.
     fn check_deal(&self, pipeline: &Pipeline) -> Result<()> {
         let balances = self.deal.as_ref().is_some_and(|deal| *deal != Deal::Even);
@@ -234,8 +260,11 @@ impl How {
 
     /// The part of every batch that is delivered, if it is not all.
     pub(crate) fn part(&self, pipeline: &Pipeline) -> Option<Part> {
-        let part = self.part.clone().or_else(|| pipeline.settings().part.clone());
-        part.filter(|part| *part != Part::whole())
+        self.given_part(pipeline).filter(|part| *part != Part::whole())
+    }
+
+    fn given_part(&self, pipeline: &Pipeline) -> Option<Part> {
+        self.part.clone().or_else(|| pipeline.settings().part.clone())
     }
 
     #[cfg(all(feature = "workers", target_os = "linux"))]

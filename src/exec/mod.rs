@@ -1,6 +1,7 @@
 //! Executors: who evaluates a pipeline. None of them changes a byte of it.
 
 mod demand;
+mod failed;
 mod figures;
 mod pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -9,10 +10,12 @@ mod runtime;
 pub(crate) mod thread;
 mod tuning;
 
+pub use failed::FailedElements;
 pub use figures::{WorkerReport, WorkersReport};
 pub use runtime::{Executor, Runtime};
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use demand::Demand;
+pub(crate) use failed::Failed;
 pub(crate) use pool::{MOST_THREADS, Pool};
 pub(crate) use runtime::Engine;

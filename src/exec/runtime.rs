@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::demand::Demand;
+use super::failed::Failed;
 use super::figures::WorkersReport;
 use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -13,6 +14,7 @@ use crate::cx::{Cx, Recorder, StageId};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::keys::KeySource;
+use crate::part::Deal;
 use crate::sync::Locked;
 use crate::tune::Decision;
 
@@ -65,6 +67,8 @@ pub struct Runtime {
     noted: Option<Arc<NotedBorders>>,
     /// The first reason for which a pipeline has no plan.
     unplanned: Arc<OnceLock<String>>,
+    deal: Arc<Deal>,
+    failed: Arc<Failed>,
     base: usize,
     /// The share of each batch that is evaluated, if it is not all: its index, and their number.
     #[cfg_attr(
@@ -173,6 +177,26 @@ impl Runtime {
     /// The reason for which there is no plan, once one was asked for.
     pub(crate) fn unplanned(&self) -> Option<&str> {
         self.unplanned.get().map(String::as_str)
+    }
+
+    /// The same, where the rows of a part are dealt in this way.
+    pub(crate) fn with_deal(self, deal: Deal) -> Self {
+        Self { deal: Arc::new(deal), ..self }
+    }
+
+    /// How the rows of a part are dealt.
+    pub(crate) fn deal(&self) -> &Deal {
+        &self.deal
+    }
+
+    /// The same, with what becomes of elements that fail after rows were planned of them.
+    pub(crate) fn with_failed(self, failed: Arc<Failed>) -> Self {
+        Self { failed, ..self }
+    }
+
+    /// The elements that have failed after rows were planned of them.
+    pub(crate) fn failed(&self) -> &Arc<Failed> {
+        &self.failed
     }
 
     /// The clock of the consumer.

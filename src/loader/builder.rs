@@ -14,7 +14,7 @@ use crate::cx::Recorder;
 use crate::dataset::iter::note_keys;
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, Result};
-use crate::exec::{Engine, Executor, Runtime};
+use crate::exec::{Engine, Executor, Failed, FailedElements, Runtime};
 use crate::fork::Ours;
 use crate::keys::KeySource;
 use crate::part::{Deal, Part, RowBatch};
@@ -43,6 +43,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     parted: Option<Parted<D::Item>>,
     deal: Deal,
     keys: Option<Arc<dyn KeySource>>,
+    failed_elements: FailedElements,
     pub(super) guarded: Option<Guarded<D::Item>>,
     pub(super) guard_timeout: Option<Duration>,
 }
@@ -59,6 +60,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             parted: None,
             deal,
             keys: None,
+            failed_elements: FailedElements::Error,
             guarded: None,
             guard_timeout: None,
         }
@@ -104,8 +106,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
-    /// Chooses how rows are dealt among [parts](Self::part); [`Deal::Even`] at first. Another deal needs to know what all rows of a batch cost, so that each host evaluates all
-    /// of them.
+    /// Chooses how rows are dealt among [parts](Self::part); [`Deal::Even`] at first. Another deal needs to know what all rows of a batch cost: where they are
+    /// planned by [keys](Self::keys) and packed, and cost what their segments do, the plan says it; else each host evaluates all of them.
     pub fn deal(mut self, deal: Deal) -> Self {
         self.deal = deal;
         self
@@ -115,6 +117,14 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// evaluated: see [`plan`](crate::dataset::plan). The batches are the same.
     pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
         self.keys = Some(Arc::new(keys));
+        self
+    }
+
+    /// Chooses what becomes of an element that fails after rows of a [part](Self::part) were planned of it, by [keys](Self::keys) or by
+    /// indices; [`FailedElements::Error`] at first. Where hosts evaluate all elements it changes nothing: there is no plan, and one that fails is an error, or what
+    /// [`on_bad_record`](crate::dataset::iter::Stream::on_bad_record) says.
+    pub fn on_failed_element(mut self, policy: FailedElements) -> Self {
+        self.failed_elements = policy;
         self
     }
 
@@ -144,13 +154,15 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         // One host of all writes the files.
         let is_first = parted.as_ref().is_none_or(|parted| parted.part().has_first_row());
         let key_recorder = keys.as_ref().filter(|_| is_first).and_then(|keys| keys.recorder());
-        let run = run.with_keys(keys);
+        let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
+        let failed = Arc::new(Failed::new(self.failed_elements));
+        let run = run.with_keys(keys).with_deal(deal).with_failed(failed);
         let run = match &key_recorder {
             Some(recorder) => note_keys(&self.dataset, run, recorder)?,
             None => run,
         };
         let identity = Identity::of(&self.dataset);
-        let wanted = Wanted::new(Mutex::new(parted.as_ref().and_then(Parted::by_place)));
+        let wanted = Wanted::new(Mutex::new(parted.as_ref().map(|parted| parted.part().clone())));
         let dataset = Arc::new(self.dataset);
         let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?;
         let by_rows = iter.is_of_part().then_some(wanted);

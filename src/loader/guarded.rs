@@ -7,7 +7,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::checkpoint::Identity;
-use crate::dataset::iter::Dealt;
+use crate::dataset::iter::{BatchPlan, Dealt};
 use crate::dataset::{IterDataset, Role, Stage};
 use crate::error::{Error, Result};
 use crate::part::{DigestBatch, EVERY, Exchange, Fed, Guard, Statement, compare, meeting, silent, wants_details};
@@ -127,9 +127,10 @@ impl<T> Guarded<T> {
     /// Takes in batch `number`, before the rows of the part are taken out of it.
     pub(super) fn feed(&mut self, number: u64, batch: &Dealt<T>) {
         let fed = match batch {
-            Dealt::Own(_, _, Some(plan)) => Fed::Plan(*plan),
-            Dealt::Own(_, rows, None) => Fed::Index(rows.batch()),
-            Dealt::Whole(batch) => (self.content)(batch),
+            Dealt::Own(_, _, BatchPlan { digest: Some(plan), .. })
+            | Dealt::Whole(_, BatchPlan { digest: Some(plan), .. }) => Fed::Plan(*plan),
+            Dealt::Own(_, rows, _) => Fed::Index(rows.batch()),
+            Dealt::Whole(batch, _) => (self.content)(batch),
         };
         self.guard.feed(number, fed);
     }

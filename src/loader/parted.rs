@@ -23,10 +23,13 @@ pub(super) struct Parted<T> {
 impl<T: RowBatch> Parted<T> {
     pub(super) fn new(part: Part) -> Self {
         let cut = |batch: Dealt<T>, dealer: &mut Dealer| match batch {
-            Dealt::Own(batch, rows, _) if batch.num_rows()? == rows.len() => Ok((batch, rows)),
+            Dealt::Own(batch, rows, plan) if batch.num_rows()? == rows.len() => {
+                dealer.count(plan.gain.unwrap_or_default());
+                Ok((batch, rows))
+            }
             Dealt::Own(..) => Err(left_out()),
-            Dealt::Whole(batch) => {
-                let rows = dealer.rows(&batch)?;
+            Dealt::Whole(batch, plan) => {
+                let rows = dealer.rows(&batch, plan.costs.as_deref())?;
                 Ok((batch.take_rows(&rows)?, rows))
             }
         };
@@ -52,11 +55,6 @@ impl<T> Parted<T> {
 
     pub(super) fn deal(&self) -> &Deal {
         &self.dealer.deal
-    }
-
-    /// The part, if its place in the batch alone says which rows are its own.
-    pub(super) fn by_place(&self) -> Option<Part> {
-        (*self.deal() == Deal::Even).then(|| self.part().clone())
     }
 
     /// See [`Dealer::remark`].
@@ -127,7 +125,7 @@ impl<D: IterDataset> DatasetIterator for Pass<D> {
     #[inline]
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
         match &mut self.inner {
-            Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::Whole)),
+            Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::whole)),
             Inner::Part(pass, _) => pass.next(cx),
         }
     }

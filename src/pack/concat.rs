@@ -209,6 +209,26 @@ impl ConcatThenSplit {
         self.write_piece(element, &mut Cursor(from.to_vec()))
     }
 
+    /// Leaves the place of a part of an element, so many cells of each feature, as padding in the row under construction. It is counted as a sequence
+    /// there, so that those behind it are what they are beside it.
+    ///
+    /// # Errors
+    /// `Data` if the row has no room for them.
+    pub(super) fn leave_part(&mut self, takes: &[usize]) -> Result<()> {
+        let features = self.layout.features();
+        let fits = |f: usize| takes.get(f).is_some_and(|take| *take <= features[f].length - self.used[f]);
+        if !(0..features.len()).all(fits) {
+            return Err(Error::data(format!("{takes:?} cells in a row of which {:?} are used", self.used)));
+        }
+        let arena = self.pool.begun(&mut self.arena)?;
+        self.count += 1;
+        for (f, take) in takes.iter().enumerate() {
+            arena.pad(f, 0, self.used[f]..self.used[f] + take);
+            self.used[f] += take;
+        }
+        Ok(())
+    }
+
     /// Whether the element is a row by itself and is to stay one.
     fn is_full_row(&self) -> bool {
         let mut lens = self.layout.features().iter().zip(&self.lens);

@@ -102,6 +102,24 @@ impl RowWriter {
         Ok(())
     }
 
+    /// Leaves the place of a piece of an element of so many cells as padding in row `row`. It is counted as a sequence there, so that those behind
+    /// it are what they are beside it.
+    ///
+    /// # Errors
+    /// `Config` if there is no memory for the rows.
+    pub(crate) fn leave(&mut self, row: usize, lens: &[usize], piece: usize) -> Result<()> {
+        let arena = self.pool.begun(&mut self.arena)?;
+        self.counts[row] += 1;
+        let features = self.layout.features();
+        for (f, (feature, len)) in features.iter().zip(lens).enumerate() {
+            let need = feature.aligned(piece_range(feature, *len, piece).len());
+            let used = &mut self.used[row * features.len() + f];
+            arena.pad(f, row, *used..feature.length.min(*used + need));
+            *used += need;
+        }
+        Ok(())
+    }
+
     /// Whether no row has a sequence.
     pub(crate) fn is_empty(&self) -> bool {
         self.arena.is_none()

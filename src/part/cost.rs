@@ -97,6 +97,16 @@ impl Cost {
         lens.into_iter().map(one).fold(0, u64::saturating_add)
     }
 
+    /// Whether an array of this name is read for costs.
+    pub(crate) fn reads(&self, name: &str) -> bool {
+        self.column.is(name)
+    }
+
+    /// Whether it reads ids of segments.
+    pub(crate) fn is_of_segments(&self) -> bool {
+        !matches!(self.column, Column::Lengths(_))
+    }
+
     /// The cost of every row of `batch`, and the name of the column that it was read from.
     ///
     /// # Errors

@@ -11,9 +11,9 @@ pub(crate) struct Dealer {
     gain: Gain,
 }
 
-/// Loads of ranks in the batches so far.
-#[derive(Debug, Default)]
-struct Gain {
+/// Loads of ranks in a batch, or in those so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gain {
     even: RankLoad,
     balanced: RankLoad,
     /// Column that costs were read from last.
@@ -26,17 +26,26 @@ impl Dealer {
         Self { part, deal, gain: Gain::default() }
     }
 
-    /// The rows that the part has of `batch`.
+    /// The rows that the part has of `batch`; the first of its rows have been `planned` to cost so much, whatever they hold.
     ///
     /// # Errors
     /// As [`Part::rows`], [`Cost::of_rows`](super::Cost::of_rows) and [`deal_rows`].
-    pub(crate) fn rows(&mut self, batch: &impl RowBatch) -> Result<RowNumbers> {
-        let even = self.part.rows(batch.num_rows()?)?;
-        let (Some(balance), Some((rank, ranks))) = (self.deal.balance(), self.part.as_share()) else { return Ok(even) };
-        let balanced = self.gain.deal(balance, batch, ranks)?;
-        match self.deal {
-            Deal::Balanced(_) => Ok(RowNumbers::listed(balanced.rank(rank), even.batch())),
-            Deal::Even | Deal::Shadow(_) => Ok(even),
+    pub(crate) fn rows(&mut self, batch: &impl RowBatch, planned: Option<&[u64]>) -> Result<RowNumbers> {
+        let Some(balance) = self.deal.balance() else { return self.part.rows(batch.num_rows()?) };
+        let (mut costs, column) = balance.cost.of_rows(batch)?;
+        costs.iter_mut().zip(planned.unwrap_or_default()).for_each(|(cost, planned)| *cost = *planned);
+        let (rows, gain) = self.deal.rows(&self.part, &costs, &column)?;
+        self.count(gain.unwrap_or_default());
+        Ok(rows)
+    }
+
+    /// Counts what it gained to deal a batch.
+    pub(crate) fn count(&mut self, gain: Gain) {
+        let Gain { even, balanced, column } = gain;
+        if !column.is_empty() {
+            self.gain.even += even;
+            self.gain.balanced += balanced;
+            self.gain.column = column;
         }
     }
 
@@ -64,15 +73,23 @@ impl Dealer {
     }
 }
 
-impl Gain {
-    /// Balances the rows of `batch`, and counts what that gains.
-    fn deal(&mut self, balance: &Balance, batch: &impl RowBatch, ranks: usize) -> Result<RankRows> {
-        let (costs, column) = balance.cost.of_rows(batch)?;
-        let balanced = deal_rows(&costs, ranks, balance.micro)?;
-        self.even += RankRows::even(costs.len(), ranks, balance.micro)?.load(&costs);
-        self.balanced += balanced.load(&costs);
-        self.column = column;
-        Ok(balanced)
+impl Deal {
+    /// The rows that `part` has of a batch whose rows cost so much, as `column` says, and what it gains to balance them, or would.
+    ///
+    /// # Errors
+    /// As [`Part::rows`] and [`deal_rows`].
+    pub(crate) fn rows(&self, part: &Part, costs: &[u64], column: &str) -> Result<(RowNumbers, Option<Gain>)> {
+        let rows = part.rows(costs.len())?;
+        let (Some(Balance { micro, .. }), Some((rank, ranks))) = (self.balance(), part.as_share()) else {
+            return Ok((rows, None));
+        };
+        let dealt = deal_rows(costs, ranks, *micro)?;
+        let even = RankRows::even(costs.len(), ranks, *micro)?.load(costs);
+        let gain = Gain { even, balanced: dealt.load(costs), column: column.to_owned() };
+        match self {
+            Self::Balanced(_) => Ok((RowNumbers::listed(dealt.rank(rank), rows.batch()), Some(gain))),
+            Self::Even | Self::Shadow(_) => Ok((rows, Some(gain))),
+        }
     }
 }
 
@@ -90,7 +107,7 @@ mod tests {
         for deal in [Deal::Even, Deal::Shadow(balance.clone()), Deal::Balanced(balance.clone().micro(2))] {
             let mut dealer = Dealer::new(Part::of(1, 2), deal);
             assert_eq!(dealer.remark(), None);
-            let rows: Vec<usize> = dealer.rows(&batch).unwrap().iter().collect();
+            let rows: Vec<usize> = dealer.rows(&batch, None).unwrap().iter().collect();
             told.push((rows, dealer.remark().unwrap_or_default()));
         }
         let expected = [

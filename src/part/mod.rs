@@ -48,7 +48,7 @@ use std::sync::Arc;
 
 pub use cost::Cost;
 pub use deal::{Balance, Deal, RankLoad, RankRows, deal_rows};
-pub(crate) use dealer::Dealer;
+pub(crate) use dealer::{Dealer, Gain};
 pub use digest::{DigestRows, RowDigest};
 pub use guard::{DigestBatch, EVERY, Exchange, Fed, Guard, InMemory, SharedFolder, Statement, compare};
 pub(crate) use guard::{meeting, silent, wants_details};

@@ -11,11 +11,11 @@ use super::native::Native;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Dealt, PartPassOf};
 use crate::dataset::map::Many;
-use crate::dataset::plan::{Make, Member, PlanOf, Planning};
+use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments};
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
 use crate::element::{Element, Tree, Value};
 use crate::error::Result;
-use crate::exec::Runtime;
+use crate::exec::{Failed, Runtime};
 use crate::part::Part;
 use crate::spec::chain::Chain;
 
@@ -123,10 +123,29 @@ where
         self.make.expect(recipe);
     }
 
-    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<U> {
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<U>> {
         let make = &mut self.make;
-        let item = if self.releases { released(|| make.make(recipe, cx)) } else { make.make(recipe, cx) };
-        item.and_then(&self.convert)
+        let item =
+            if self.releases { released(|| make.make(recipe, failed, cx)) } else { make.make(recipe, failed, cx) };
+        item?.map(&self.convert).transpose()
+    }
+
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<U>> {
+        let make = &mut self.make;
+        let item = if self.releases { released(|| make.sample(recipe)) } else { make.sample(recipe) };
+        item?.map(&self.convert).transpose()
+    }
+
+    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+        self.make.lens(member, lens)
+    }
+
+    fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
+        self.make.find_segments(is_it)
+    }
+
+    fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
+        self.make.segments(recipe, of)
     }
 
     fn forget(&mut self) -> Result<()> {

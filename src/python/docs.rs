@@ -988,8 +988,8 @@ Args:
         global batches; states know nothing of parts, and any part goes on from the state of any
         other.
     deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
-        that balances what rows cost. Batches are the same; each host evaluates all rows of them
-        then, since it has to know what all of them cost.
+        that balances what rows cost. Batches are the same. Where rows are planned by keys and
+        packed, the plan says what they cost; else each host evaluates all rows.
     guard (Guard): How hosts are compared, so that one with other files, another pipeline or a
         function with randomness of its own is an error on all of them: before the first batch,
         every 128 batches and at the end. With `"auto"` by the store of JAX or PyTorch, if the part
@@ -1004,6 +1004,11 @@ Args:
     record_keys (bool): Whether key files that are not there yet are written while everything is
         evaluated: without a part, or by the host that has the first row. The next start plans by
         them.
+    on_failed_element (Literal['error', 'pad']): What becomes of an element that fails after rows
+        were planned of it, by keys or by indices: with `"pad"` it is padding where it would be,
+        counted and named in the report, and the plan stays what it is. Where all elements are
+        evaluated it changes nothing.
+    failed_element_limit (int | None): The most that become padding; no limit by default.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1013,7 +1018,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False)"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None)"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1825,8 +1830,8 @@ Args:
         global batches; states know nothing of parts, and any part goes on from the state of any
         other.
     deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
-        that balances what rows cost. Batches are the same; each host evaluates all rows of them
-        then, since it has to know what all of them cost.
+        that balances what rows cost. Batches are the same. Where rows are planned by keys and
+        packed, the plan says what they cost; else each host evaluates all rows.
     guard (Guard): How hosts are compared, so that one with other files, another pipeline or a
         function with randomness of its own is an error on all of them: before the first batch,
         every 128 batches and at the end. With `"auto"` by the store of JAX or PyTorch, if the part
@@ -1841,6 +1846,11 @@ Args:
     record_keys (bool): Whether key files that are not there yet are written while everything is
         evaluated: without a part, or by the host that has the first row. The next start plans by
         them.
+    on_failed_element (Literal['error', 'pad']): What becomes of an element that fails after rows
+        were planned of it, by keys or by indices: with `"pad"` it is padding where it would be,
+        counted and named in the report, and the plan stays what it is. Where all elements are
+        evaluated it changes nothing.
+    failed_element_limit (int | None): The most that become padding; no limit by default.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1850,7 +1860,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False)"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None)"#, "\n--\n\n", docs!(IterDataset.loader))
     };
     (IterDataset.make_keys) => {
         r#"Makes the keys by which several hosts plan this pipeline: what filters keep, and how long elements are.

@@ -67,7 +67,14 @@ pub(crate) struct Hosts {
     pub(crate) deal: Deal,
     pub(crate) guard: GivenGuard,
     pub(crate) timeout: Duration,
+    pub(crate) plan: Plan,
+}
+
+/// What rows are planned by, and what becomes of elements that fail behind that.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
     pub(crate) keys: Keys,
+    pub(crate) failed: FailedElements,
 }
 
 /// The folder of key files, if rows are planned by those, and whether files that are not there are written.
@@ -98,7 +105,7 @@ impl Default for Hosts {
             deal: Deal::Even,
             guard: GivenGuard::Auto,
             timeout: GuardTimeout::DEFAULT.0,
-            keys: Keys::default(),
+            plan: Plan { keys: Keys::default(), failed: FailedElements::Error },
         }
     }
 }
@@ -110,10 +117,11 @@ pub(super) fn builder(
     workers: Option<&Workers>,
     part: Option<Part>,
     deal: Deal,
-    keys: &Keys,
+    plan: &Plan,
 ) -> Result<LoaderBuilder<BoxIter<Item>>> {
     let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer).deal(deal);
-    if let Some(files) = keys.files()? {
+    builder = builder.on_failed_element(plan.failed);
+    if let Some(files) = plan.keys.files()? {
         builder = builder.keys(files);
     }
     if let Some(workers) = workers {

@@ -24,6 +24,7 @@ use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
+use crate::exec::FailedElements;
 use crate::fork::{Origin, ThreadOf};
 use crate::report::ConsumerMeter;
 use crate::sync::{Locked, Regardless};
@@ -55,7 +56,7 @@ pub(crate) struct PyDatasetIterator {
     threaded: bool,
     /// Whether hosts are compared in the way that the part brings along.
     follows: bool,
-    keys: Keys,
+    plan: Plan,
     /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
     meter: Mutex<ConsumerMeter>,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
@@ -81,11 +82,11 @@ impl PyDatasetIterator {
         let workers = if how.workers { Workers::of(object)? } else { None };
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
-        let Hosts { part, deal, guard, timeout, keys } = hosts;
+        let Hosts { part, deal, guard, timeout, plan } = hosts;
         let exchange = guard.exchange(py, part.as_ref())?;
         let (part, follows) = (part.map(|part| part.part), guard.is_auto());
         let start = || {
-            let builder = builder(&dataset, how, workers.as_ref(), part, deal, &keys)?.guard_timeout(timeout);
+            let builder = builder(&dataset, how, workers.as_ref(), part, deal, &plan)?.guard_timeout(timeout);
             match exchange {
                 Some(exchange) => builder.guard(exchange).build(),
                 None => builder.build(),
@@ -106,7 +107,7 @@ impl PyDatasetIterator {
                 origin,
                 threaded,
                 follows,
-                keys,
+                plan,
                 meter,
                 object: object.clone().unbind(),
             },
@@ -207,7 +208,7 @@ impl PyDatasetIterator {
     /// Puts a pass over the same rows from `checkpoint` on in the place of `loader`; with other hosts it goes on, or begins `anew` as they do.
     fn replace(&self, loader: &mut Loader<BoxIter<Item>>, checkpoint: Checkpoint, anew: bool) -> Result<()> {
         let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
-        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, &self.keys)?;
+        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, &self.plan)?;
         let mut another = builder.resume(checkpoint).build()?;
         another.take_guard(loader, anew);
         *loader = another;

@@ -18,6 +18,7 @@ use super::deal::GivenDeal;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
+use super::failed::OnFailed;
 use super::guard::{GivenGuard, GuardTimeout};
 use super::how::{Hosts, How, Keys, Threads};
 use super::item::Item;
@@ -390,9 +391,9 @@ impl PyMapDataset {
         signature = (
             *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
             guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None,
-            record_keys=false
+            record_keys=false, on_failed_element=OnFailed::ERROR, failed_element_limit=None
         ),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False)"
+        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
     fn loader<'py>(
@@ -407,7 +408,10 @@ impl PyMapDataset {
         guard_timeout: GuardTimeout,
         keys: Option<PathBuf>,
         record_keys: bool,
+        on_failed_element: OnFailed,
+        failed_element_limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        let failed = on_failed_element.up_to(slf.py(), failed_element_limit)?;
         let streams = Streams::of(&slf.get().0, Border::default());
         PyDatasetIterator::start(
             slf.as_any(),
@@ -418,7 +422,7 @@ impl PyMapDataset {
                 deal: deal.0,
                 guard,
                 timeout: guard_timeout.0,
-                keys: Keys { folder: keys, record: record_keys },
+                plan: Plan { keys: Keys { folder: keys, record: record_keys }, failed },
             },
         )
     }

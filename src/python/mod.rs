@@ -28,6 +28,7 @@ mod element;
 mod error;
 #[cfg(feature = "cli")]
 mod explain;
+mod failed;
 mod guard;
 mod how;
 mod index_shuffle;

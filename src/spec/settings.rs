@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::arguments::{Arguments, Kind, arguments};
+use super::arguments::{Arguments, Kind, arguments, words};
 use super::deal::Dealt;
 use super::decode::Fields;
 use super::node::{Node, Tree};
 use super::registry::{Source, Stages};
 use super::values::{Amount, AtLeast, Decode, Given};
 use crate::error::Result;
-use crate::exec::Executor;
+use crate::exec::{Executor, FailedElements};
 use crate::part::{Deal, Part};
 use crate::store::StoreOptions;
 use crate::units::check_budget;
@@ -44,6 +44,8 @@ pub struct Settings {
     pub guard: Option<PathBuf>,
     /// `executor: {deal: {balanced: {d_model: 4096}}}`: how the rows of every batch are dealt among parts.
     pub deal: Option<Deal>,
+    /// `executor: {on_failed_element: pad, failed_element_limit: 10}`: what becomes of elements that fail after rows were planned of them.
+    pub failed_elements: Option<FailedElements>,
     /// `checkpoint`, if it is given.
     pub checkpoint: Option<CheckpointSettings>,
     /// `store: {cache_dir: cache, cache_size: 100GiB}`, if it is given: how stores are read; folders as they are written.
@@ -104,6 +106,7 @@ impl Settings {
             record_keys: executors.record_keys,
             guard: executors.guard,
             deal: executors.deal,
+            failed_elements: executors.failed_elements,
             checkpoint: file.checkpoint.clone(),
             store: file.store.as_ref().map(|store| store.0.clone()),
         }
@@ -136,8 +139,19 @@ arguments! {
         guard: Option<PathBuf>,
         /// How the rows of a batch are dealt among the parts: `even`, in runs, or by what they cost; without a part it changes nothing.
         deal: Option<Dealt>,
+        /// Whether an element that fails after rows were planned of it ends the run, or becomes padding, and is counted in the report; where all
+        /// elements are evaluated it changes nothing.
+        on_failed_element: Option<OnFailed>,
+        /// The most elements that become padding; no limit by default.
+        failed_element_limit: Option<u64>,
     }
 }
+
+/// Whether elements that fail become padding.
+#[derive(Clone, Copy)]
+struct OnFailed(bool);
+
+words!(OnFailed { "error" => OnFailed(false), "pad" => OnFailed(true) });
 
 arguments! {
     pub(super) struct ShareArgs {
@@ -192,6 +206,7 @@ struct Executors {
     record_keys: bool,
     guard: Option<PathBuf>,
     deal: Option<Deal>,
+    failed_elements: Option<FailedElements>,
 }
 
 impl Decode for Executors {
@@ -226,7 +241,16 @@ impl Executors {
                 .error("`workers` and `max_workers` exclude each other")
                 .help("`max_workers` leaves their number to tuning"));
         }
+        let (on_failed, limit) = (args.on_failed_element.map(|OnFailed(pads)| pads), args.failed_element_limit);
+        let failed_elements = match (on_failed, limit) {
+            (None, None) => None,
+            (pads, limit) => Some(
+                FailedElements::chosen(pads.unwrap_or_default(), limit)
+                    .map_err(|e| fields.error(e.message()).help(e.help_text().unwrap_or_default()))?,
+            ),
+        };
         Ok(Self {
+            failed_elements,
             executor: args.threads.map(|threads| threads.0).or(args.inline.then_some(Executor::Inline)),
             workers: args.workers.map(|count| count.0 as usize),
             max_workers: args.max_workers.map(|count| count.0 as usize),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::dataset::{IterDataset, Role, Stage, estimate};
-use crate::exec::Executor;
+use crate::exec::{Executor, FailedElements};
 use crate::loader::Load;
 use crate::part::{Balance, Cost, Deal, Part};
 
@@ -101,6 +101,10 @@ fn settings_are_read_and_checked() {
     assert_eq!(hosts.settings().part, Some(Part::of(1, 4)));
     assert_eq!(hosts.settings().deal, Some(Deal::Shadow(balance)));
     assert!(error("executor: {deal: {shadow: {d_modl: 8}}}").starts_with("line 2: executor.deal.shadow: unknown key"));
+    let padded = parse("executor: {on_failed_element: pad, failed_element_limit: 9}").unwrap();
+    assert_eq!(padded.settings().failed_elements, Some(FailedElements::Pad { limit: Some(9) }));
+    assert_eq!(hosts.settings().failed_elements, None);
+    assert!(error("executor: {failed_element_limit: 9}").contains("belongs to `on_failed_element: pad`"));
     assert_eq!(parse("executor: {max_workers: 3}").unwrap().settings().max_workers, Some(3));
     assert!(error("executor: {threads: 1, max_workers: 3}").contains("exclude each other"));
     assert!(error("executor: {workers: 1, max_workers: 3}").contains("`workers` and `max_workers` exclude"));

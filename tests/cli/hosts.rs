@@ -93,6 +93,53 @@ fn hosts_plan_by_keys_that_were_made_before() {
     );
 }
 
+/// A damaged line is padding with a mask of 0 in the rows of one host, which says so; all else is what it is.
+#[test]
+fn an_element_that_fails_becomes_padding_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let line = |n: i64| if n == 13 { "{damaged\n".to_owned() } else { format!("{{\"n\": {n}}}\n") };
+    write(folder, "a.jsonl", &(0..32).map(line).collect::<String>());
+    let file = |executor: &str, batch: &str| {
+        format!("executor: {executor}\nsource: {{jsonl: {{paths: a.jsonl, columns: [n]}}}}\nstages: [batch: {batch}]\n")
+    };
+    let masked = "{batch_size: 8, remainder: pad}";
+    write(folder, "a.yaml", &file("{inline: true}", masked));
+    write(folder, "b.yaml", &file("{threads: 2, on_failed_element: pad, failed_element_limit: 1}", masked));
+    let pad: &[&str] = &["--on-failed-element", "pad"];
+    let run =
+        |part: &str, args: &[&str]| json(folder, &[&["run", "--json", "--restart", "--part", part], args].concat());
+    let damaged = "record 13";
+    for args in [&[&["a.yaml"], pad].concat()[..], &["b.yaml"]] {
+        let hosts = ["0/1", "0/2", "1/2"].map(|part| run(part, args));
+        let told = |host: &serde_json::Value| host["report"]["remarks"].to_string();
+        let named = |host| told(host).contains("1 element failed and became padding: ") && told(host).contains(damaged);
+        assert_eq!([0, 1, 2].map(|host| named(&hosts[host])), [true, false, true], "{hosts:?}");
+        for (host, name) in hosts.iter().zip(["whole.json", "0.json", "1.json"]) {
+            write(folder, name, &host.to_string());
+        }
+        ok(folder, &["hash", "0.json", "1.json", "--same-as", "whole.json"]);
+    }
+    for (args, told) in [
+        (&["a.yaml", "--part", "1/2"][..], damaged),
+        (
+            &["b.yaml", "--part", "1/2", "--failed-element-limit", "0"],
+            "0 failed elements became padding before it, which is the limit",
+        ),
+        (&["a.yaml", "--failed-element-limit", "3"], "belongs to `on_failed_element: pad`"),
+        (&["b.yaml", "--on-failed-element", "error"], damaged),
+    ] {
+        let (code, text) = fails(folder, &[&["run", "--restart"], args].concat());
+        assert!(code == 2 && text.contains(told), "{args:?}: {text}");
+    }
+    write(folder, "c.yaml", &file("{inline: true}", "8"));
+    let (code, text) = fails(folder, &[&["run", "c.yaml", "--part", "0/2"], pad].concat());
+    assert!(code == 2 && text.contains("does not say which of its rows are padding"), "{text}");
+    write(folder, "d.yaml", &file("{failed_element_limit: 3}", masked));
+    let (code, text) = fails(folder, &["run", "d.yaml"]);
+    assert!(code == 2 && text.contains("line 1: executor: `failed_element_limit` belongs to"), "{text}");
+}
+
 #[test]
 fn the_first_run_records_the_keys_that_the_next_plans_by() {
     let (folder, _) = demo();

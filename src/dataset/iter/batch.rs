@@ -80,6 +80,26 @@ impl<M> Batching<M> {
         Ok(batch)
     }
 
+    /// Whether batches say of each row whether it is padding.
+    pub(super) fn says_padding<T>(&self) -> bool
+    where
+        M: MakeBatch<T>,
+    {
+        self.make.says_padding()
+    }
+
+    /// The same as [`make`](Self::make), where items that are missing become rows of padding, like `like` if all are.
+    pub(super) fn make_padded<T>(&self, items: Vec<Option<T>>, like: Option<&T>, cx: &mut Cx) -> Result<M::Batch>
+    where
+        M: MakeBatch<T>,
+    {
+        let bytes: usize = items.iter().flatten().map(|item| self.make.nbytes(std::slice::from_ref(item))).sum();
+        let batch = cx.timed_exactly(self.stage, || self.make.make_padded(items, like, self.size));
+        let batch = batch.map_err(|error| cx.blame(self.stage, "batch", error))?;
+        cx.produced(self.stage, 1, bytes as u64);
+        Ok(batch)
+    }
+
     /// The batch of what `dataset` has at `indices`, where that gives it without making its elements.
     pub(super) fn of_columns<D>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<M::Batch>
     where

@@ -9,18 +9,34 @@ use crate::exec::Runtime;
 use crate::keys::{KeyRecorder, Recompute};
 #[cfg(any(feature = "cli", feature = "python"))]
 use crate::keys::{Keyed, Wanted};
-use crate::part::{Part, RowNumbers};
+use crate::part::{Deal, Gain, Part, RowNumbers};
 
 /// A batch of a [`PartPass`].
 #[derive(Clone, Debug)]
 pub enum Dealt<T> {
-    /// The part's rows of a global batch, their numbers, and the digest of the plan of all rows, if it was planned by keys.
-    Own(T, RowNumbers, Option<u128>),
-    /// A whole global batch, of which the part's rows are still to be taken: one that was not made of indices alone.
-    Whole(T),
+    /// The part's rows of a global batch, their numbers, and what the plan says of it.
+    Own(T, RowNumbers, BatchPlan),
+    /// A whole global batch, of which the part's rows are still to be taken, and what the plan says of it: one that was not made of indices alone.
+    Whole(T, BatchPlan),
+}
+
+/// What is known of a global batch that was planned by keys; nothing of any other.
+#[derive(Clone, Debug, Default)]
+pub struct BatchPlan {
+    /// The digest of the plan of all rows, the same on all hosts.
+    pub(crate) digest: Option<u128>,
+    /// The costs of its rows, where the part's are still to be taken and dealt by those.
+    pub(crate) costs: Option<Vec<u64>>,
+    /// What it gained to deal rows by their costs, where they are dealt.
+    pub(crate) gain: Option<Gain>,
 }
 
 impl<T> Dealt<T> {
+    /// A whole batch that was not planned.
+    pub(crate) fn whole(batch: T) -> Self {
+        Self::Whole(batch, BatchPlan::default())
+    }
+
     /// The same with another batch.
     ///
     /// # Errors
@@ -28,7 +44,7 @@ impl<T> Dealt<T> {
     pub fn try_map<U>(self, change: impl FnOnce(T) -> crate::Result<U>) -> crate::Result<Dealt<U>> {
         Ok(match self {
             Self::Own(batch, rows, plan) => Dealt::Own(change(batch)?, rows, plan),
-            Self::Whole(batch) => Dealt::Whole(change(batch)?),
+            Self::Whole(batch, plan) => Dealt::Whole(change(batch)?, plan),
         })
     }
 }
@@ -46,17 +62,25 @@ pub(crate) fn left_out() -> Error {
         .help("let such elements be errors, or put a `filter` in front of the batch, behind which each host evaluates all of them")
 }
 
-/// Says in words what a host does that takes a part of the batches of `dataset`; `by_rows`, if it evaluates its own rows alone.
-pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool) -> String {
+/// Says in words what a host does that takes a part of the batches of `dataset`, dealt by `deal`; `by_rows`, if it evaluates its own rows alone.
+pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool, deal: &Deal) -> String {
     let pipeline: &dyn Stage = dataset;
     match (by_rows, whole(pipeline, pipeline.count() - 1, false)) {
         (true, None) => "evaluates its own rows alone: indices say which they are".to_owned(),
         (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
         (false, why) => {
-            let why = why.unwrap_or_else(|| "its batches are made by a function".to_owned());
-            let help = match without_keys(dataset) {
+            let by_cost = deal.balance().is_some();
+            let is_batched = why.as_deref() != Some(NO_BATCH);
+            let why = why.unwrap_or_else(|| match by_cost {
+                true => "rows are dealt by what they cost".to_owned(),
+                false => "its batches are made by a function".to_owned(),
+            });
+            let help = match without_keys(dataset, deal) {
                 None => "; with `keys` it would evaluate its own alone".to_owned(),
-                Some(_) if why == NO_BATCH => String::new(),
+                Some(_) if !is_batched => String::new(),
+                Some(_) if by_cost && without_keys(dataset, &Deal::Even).is_none() => {
+                    "; rows are dealt by costs that keys do not say".to_owned()
+                }
                 Some(why) => format!("; keys do not help: {why}"),
             };
             format!("evaluates all elements and takes its rows: {why}{help}")
@@ -67,9 +91,9 @@ pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool) -> Strin
 /// The reason of a pipeline of single elements.
 const NO_BATCH: &str = "it does not end in `batch`";
 
-/// Says why keys would not say which elements its rows are made of; `None` where they would.
-fn without_keys<D: IterDataset>(dataset: &D) -> Option<String> {
-    let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
+/// Says why keys would not say which elements its rows are made of, dealt by `deal`; `None` where they would.
+fn without_keys<D: IterDataset>(dataset: &D, deal: &Deal) -> Option<String> {
+    let run = Runtime::inline().with_keys(Some(Arc::new(Recompute))).with_deal(deal.clone());
     match dataset.iter_part(&run, &Part::whole()) {
         Ok(Some(_)) => None,
         Ok(None) => Some(run.unplanned().unwrap_or(NO_ROWS).to_owned()),
@@ -88,7 +112,7 @@ pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn
     let planned = dataset.iter_part(&run, &Part::whole())?.is_some();
     let keyed = wanted.take();
     if !planned || keyed.is_empty() {
-        let host = plan_in_words(dataset, planned);
+        let host = plan_in_words(dataset, planned, &Deal::Even);
         return Err(Error::config(format!("keys would not help: a host of several {host}")));
     }
     Ok(keyed)

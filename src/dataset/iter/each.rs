@@ -17,7 +17,8 @@ use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
 use crate::element::Name;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::Failed;
 
 /// A position of a pass: see [`DatasetIterator::State`].
 pub trait Position: Clone + Send + Sync + Serialize + DeserializeOwned + 'static {}
@@ -205,7 +206,7 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
             return Ok(None);
         }
         let pass = IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep: self.keep.clone(), stage };
-        let make = Applied { make: parent.make, each: self.each.clone(), stage };
+        let make = Applied { make: parent.make, each: self.each.clone(), single: parent.single, stage };
         Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: parent.single }))
     }
 
@@ -243,6 +244,8 @@ impl<T> Each<T> for AsItIs {
 struct Applied<T, E> {
     make: Box<dyn Make<T>>,
     each: Arc<E>,
+    /// Whether it is applied to single elements.
+    single: bool,
     stage: StageId,
 }
 
@@ -251,10 +254,23 @@ impl<T: 'static, E: Each<T>> Make<E::Out> for Applied<T, E> {
         self.make.expect(recipe);
     }
 
-    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<E::Out> {
-        let element = self.make.make(recipe, cx)?;
-        apply(&*self.each, self.stage, 0, element, cx)?
-            .ok_or_else(|| cx.blame(self.stage, self.each.name(), left_out()))
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<E::Out>> {
+        let Some(element) = self.make.make(recipe, failed, cx)? else { return Ok(None) };
+        match (apply(&*self.each, self.stage, 0, element, cx), recipe) {
+            (Ok(Some(made)), _) => Ok(Some(made)),
+            (Ok(None), _) => Err(cx.blame(self.stage, self.each.name(), left_out())),
+            (Err(error), [one]) if self.single => failed.pad(error.index(one.slot)).map(|()| None),
+            // Of several elements none is the one that failed.
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<E::Out>> {
+        let Some(element) = self.make.sample(recipe)? else { return Ok(None) };
+        match apply(&*self.each, self.stage, 0, element, &mut Cx::default()) {
+            Err(error) if error.kind() != ErrorKind::Data => Err(error),
+            made => Ok(made.unwrap_or_default()),
+        }
     }
 
     fn forget(&mut self) -> Result<()> {

@@ -19,6 +19,20 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they do not go together.
     fn make(&self, items: Vec<T>, size: usize) -> Result<Self::Batch>;
 
+    /// Whether its batches say of each row whether it is padding, so that [`make_padded`](Self::make_padded) makes them.
+    fn says_padding(&self) -> bool {
+        false
+    }
+
+    /// Makes a batch of `items`, where those that are missing become rows of padding like `like`, or like one that is there.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make), and [`ErrorKind::Config`](crate::ErrorKind::Config) where batches do not [say](Self::says_padding) it.
+    fn make_padded(&self, items: Vec<Option<T>>, like: Option<&T>, size: usize) -> Result<Self::Batch> {
+        let _ = (items, like, size);
+        Err(Error::config("batches do not say which of their rows are padding"))
+    }
+
     /// Names what shapes the data, for the fingerprint; empty where there is nothing but the remainder.
     fn params(&self) -> String {
         String::new()
@@ -192,15 +206,22 @@ impl Default for Padding {
 }
 
 impl Padding {
-    /// A batch of `size` elements, and which of them are real: the first.
-    fn masked(&self, mut batch: Element, real: usize, size: usize) -> Result<Element> {
-        let mask: Vec<u8> = (0..size).map(|i| u8::from(i < real)).collect();
+    /// A batch of `size` elements, and which of them are real.
+    fn masked(&self, mut batch: Element, is_real: impl Fn(usize) -> bool, size: usize) -> Result<Element> {
+        let mask: Vec<u8> = (0..size).map(|row| u8::from(is_real(row))).collect();
         let mask = Array::new(DType::Bool, &[size], Buffer::from_vec(mask))?;
         match batch.insert(&self.mask, mask) {
             None => Ok(batch),
             Some(_) => Err(Error::data(format!("the elements have a field {:?} already", self.mask))
                 .help("choose another name for the mask")),
         }
+    }
+
+    /// Padding in the shape of `element`.
+    fn like(&self, element: &Element) -> Result<Element> {
+        let mut pad = element.padding();
+        fill(&mut pad, self.value)?;
+        Ok(pad)
     }
 }
 
@@ -214,12 +235,25 @@ impl MakeBatch<Element> for Padding {
     fn make(&self, mut items: Vec<Element>, size: usize) -> Result<Element> {
         let real = items.len();
         if real < size {
-            let mut pad = items[0].padding();
-            fill(&mut pad, self.value)?;
+            let pad = self.like(&items[0])?;
             room_for(&mut items, size)?;
             items.resize(size, pad);
         }
-        self.masked(Element::stack(items)?, real, size)
+        self.masked(Element::stack(items)?, |row| row < real, size)
+    }
+
+    fn says_padding(&self) -> bool {
+        true
+    }
+
+    fn make_padded(&self, mut items: Vec<Option<Element>>, like: Option<&Element>, size: usize) -> Result<Element> {
+        let like = items.iter().flatten().next().or(like);
+        let pad = self.like(like.ok_or_else(|| Error::state("a batch of padding is like nothing"))?)?;
+        room_for(&mut items, size)?;
+        items.resize(size, None);
+        let real: Vec<bool> = items.iter().map(Option::is_some).collect();
+        let rows = items.into_iter().map(|item| item.unwrap_or_else(|| pad.clone())).collect();
+        self.masked(Element::stack(rows)?, |row| real[row], size)
     }
 
     /// Stacks columns where nothing is to be padded.
@@ -231,7 +265,7 @@ impl MakeBatch<Element> for Padding {
         cx: &mut Cx,
     ) -> Option<InPlace<Element>> {
         let whole = stacked(dataset, full(indices, size)?, cx)?;
-        let masked = self.masked(whole.batch, size, size).inspect_err(|_| cx.undo_chunk());
+        let masked = self.masked(whole.batch, |_| true, size).inspect_err(|_| cx.undo_chunk());
         masked.ok().map(|batch| InPlace { batch, ..whole })
     }
 
@@ -318,6 +352,19 @@ mod tests {
         let error = Padding::default().make(vec![element()], 1 << 45).unwrap_err();
         assert_eq!(error.message(), "a batch of 35184372088832 elements, padded, does not fit in memory");
         assert!(StackedPadded.make(vec![element()], 1 << 45).is_err());
+    }
+
+    #[test]
+    fn rows_that_are_missing_are_padding_and_masked() {
+        let element = |x: i16| Element::new().with("x", Array::from_vec(vec![x]));
+        let padding = Padding { value: 9.0, ..Padding::default() };
+        let batch = padding.make_padded(vec![None, Some(element(1)), None], None, 4).unwrap();
+        assert_eq!(batch.array("x").unwrap().as_slice::<i16>().unwrap(), [9, 1, 9, 9]);
+        assert_eq!(batch.array("batch_mask").unwrap().bytes(), [0, 1, 0, 0]);
+        let batch = padding.make_padded(vec![None], Some(&element(5)), 1).unwrap();
+        assert_eq!(batch.array("x").unwrap().as_slice::<i16>().unwrap(), [9]);
+        assert!(padding.make_padded(vec![None], None, 1).is_err());
+        assert!(Stacked.make_padded(vec![Some(element(1)), None], None, 2).is_err() && padding.says_padding());
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod mix;
 mod open_lane;
 mod pass;
 mod planned;
+mod planned_deal;
 mod random_map;
 mod rebatch;
 mod repeat;
@@ -41,7 +42,7 @@ pub(crate) use self::cut::Cut;
 pub use self::dataset::IterDataset;
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use self::dealt::keyed_by;
-pub use self::dealt::{Dealt, PartPass, PartPassOf};
+pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
 pub(crate) use self::dealt::{left_out, note_keys, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};

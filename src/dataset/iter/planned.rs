@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::Batching;
-use super::dealt::{Dealt, PartPass};
+use super::dealt::{BatchPlan, Dealt, PartPass};
 use super::make_batch::MakeBatch;
+use super::planned_deal::PlannedDeal;
 use super::{DatasetIterator, Position};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
-use crate::dataset::plan::{Plan, PlanPass, PlannedRows, Recipe};
-use crate::error::Result;
-use crate::exec::Runtime;
+use crate::dataset::plan::{Make, Plan, PlanPass, PlannedRows, Recipe};
+use crate::error::{Error, Result};
+use crate::exec::{Failed, Runtime};
 use crate::part::{Part, RowNumbers};
 
 /// Elements of the part's rows that are planned ahead, where somebody evaluates them ahead.
@@ -36,17 +37,26 @@ pub(crate) trait PlanBatches<T>: Send {
         cx: &mut Cx,
     ) -> Result<Option<Option<RowNumbers>>>;
 
-    /// Makes a batch of all of its rows, or of the part's `own`.
+    /// Makes a batch of all of its rows, or of the part's `own`. Those that have failed are padding; `like` shows what that is like where all have.
     ///
     /// # Errors
     /// Where they do not go together.
-    fn make(&mut self, rows: Vec<T>, own: Option<&RowNumbers>, cx: &mut Cx) -> Result<Self::Batch>;
+    fn make(
+        &mut self,
+        rows: Vec<Option<T>>,
+        like: Option<&T>,
+        own: Option<&RowNumbers>,
+        cx: &mut Cx,
+    ) -> Result<Self::Batch>;
 }
 
 /// A pass over the rows of a part. Its states are those of the pass over all rows.
 struct PlannedBatches<T, S, B> {
     plan: Plan<T, S>,
     batches: B,
+    /// Where other rows are the part's own in each batch.
+    deal: Option<PlannedDeal>,
+    failed: Arc<Failed>,
     planned: VecDeque<Planned<S>>,
     /// Elements in those.
     members: usize,
@@ -65,24 +75,34 @@ struct Planned<S> {
     recipes: Vec<Recipe>,
     /// Their numbers, where those are not all of its rows.
     own: Option<RowNumbers>,
-    /// The digest of all rows of the plan, the same on all hosts.
-    digest: u128,
+    plan: BatchPlan,
     after: S,
 }
 
-/// Starts a pass over the part's rows of what `plan` plans.
-pub(crate) fn pass_over_plan<T, S, B>(plan: Plan<T, S>, batches: B, run: &Runtime) -> PartPass<B::Batch, S>
+/// Starts a pass over the part's rows of what `plan` plans; `deal` says whose rows are whose where `batches` do not.
+pub(crate) fn pass_over_plan<T, S, B>(
+    plan: Plan<T, S>,
+    batches: B,
+    deal: Option<PlannedDeal>,
+    run: &Runtime,
+) -> PartPass<B::Batch, S>
 where
     T: Send + 'static,
     S: Position,
     B: PlanBatches<T> + 'static,
 {
     let ahead = if run.parallel() > 0 { AHEAD } else { 0 };
-    let (state, planned, open) = (plan.pass.state(), VecDeque::new(), PlannedRows::default());
-    Box::new(PlannedBatches { plan, batches, planned, open, members: 0, ahead, state, end: None })
+    let (state, planned, open, failed) =
+        (plan.pass.state(), VecDeque::new(), PlannedRows::default(), run.failed().clone());
+    Box::new(PlannedBatches { plan, batches, deal, failed, planned, open, members: 0, ahead, state, end: None })
 }
 
-/// Starts a pass over the rows of `part` of the batches of what `plan` plans; `None` where a row of a batch depends on others.
+/// Starts a pass over the rows of `part` of the batches of what `plan` plans; `None` where a row of a batch depends on others, or on what the rows
+/// are that decide whose they are.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for a part that batches do not have, and where rows shall become padding of which batches
+/// do not say that.
 pub(super) fn planned<T, S, M>(
     plan: Plan<T, S>,
     batching: &Arc<Batching<M>>,
@@ -101,7 +121,22 @@ where
         run.note_unplanned(place, |id| format!("batch (stage {id}) calls a function for all of its rows"));
         return Ok(None);
     };
-    Ok(Some(pass_over_plan(plan, OfSize { batching: batching.clone(), own, rows }, run)))
+    let deal = PlannedDeal::of(run.deal(), part, &*plan.make);
+    if deal.is_none() && run.deal().balance().is_some() {
+        return Ok(None);
+    }
+    if run.failed().pads() && plan.single && !own.says_padding() {
+        return Err(no_mask());
+    }
+    Ok(Some(pass_over_plan(plan, OfSize { batching: batching.clone(), own, rows }, deal, run)))
+}
+
+#[cold]
+fn no_mask() -> Error {
+    let text = "elements that fail are to become padding, and `batch` does not say which of its rows are padding";
+    Error::config(text).help(
+        "have it write a mask (`batch_masked`, or `remainder: pad`), or pack rows, or let elements that fail be errors",
+    )
 }
 
 /// Batches of so many elements each.
@@ -131,9 +166,18 @@ impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
         Ok(Some((!is_short).then(|| self.rows.clone())))
     }
 
-    fn make(&mut self, rows: Vec<T>, own: Option<&RowNumbers>, cx: &mut Cx) -> Result<M::Batch> {
+    fn make(
+        &mut self,
+        rows: Vec<Option<T>>,
+        like: Option<&T>,
+        own: Option<&RowNumbers>,
+        cx: &mut Cx,
+    ) -> Result<M::Batch> {
         let batching = if own.is_some() { &self.own } else { &*self.batching };
-        batching.make(rows, cx)
+        match rows.iter().all(Option::is_some) {
+            true => batching.make(rows.into_iter().flatten().collect(), cx),
+            false => batching.make_padded(rows, like, cx),
+        }
     }
 }
 
@@ -159,14 +203,23 @@ where
             self.end = Some(Ok(()));
             return Ok(());
         };
-        let digest = self.open.digest();
-        let recipes: Vec<Recipe> = match &own {
-            None => (0..self.open.len()).map(|row| self.open.recipe(row)).collect(),
-            Some(own) => own.iter().map(|row| self.open.recipe(row)).collect(),
+        let rows = std::mem::take(&mut self.open);
+        let mut plan = BatchPlan { digest: Some(rows.digest()), ..BatchPlan::default() };
+        let (own, recipes) = match &self.deal {
+            Some(deal) => dealt(deal, own, &rows, &*self.plan.make, &mut plan)?,
+            None => {
+                let recipes = match &own {
+                    None => all(&rows),
+                    Some(own) => own.iter().map(|row| rows.recipe(row)).collect(),
+                };
+                (own, recipes)
+            }
         };
+        // Its memory serves the next.
+        self.open = rows;
         self.open.clear();
         self.expect(&recipes);
-        self.planned.push_back(Planned { recipes, own, digest, after: self.plan.pass.state() });
+        self.planned.push_back(Planned { recipes, own, plan, after: self.plan.pass.state() });
         Ok(())
     }
 
@@ -179,16 +232,30 @@ where
 
     /// Makes the rows of a batch that are the part's own, or all of one that is not whole.
     fn make(&mut self, planned: &Planned<S>, cx: &mut Cx) -> Result<Dealt<B::Batch>> {
-        let Planned { recipes, own, digest, .. } = planned;
-        let mut rows = Vec::with_capacity(recipes.len());
+        let Planned { recipes, own, plan, .. } = planned;
+        let mut made = Vec::with_capacity(recipes.len());
         for recipe in recipes {
-            rows.push(self.plan.make.make(recipe, cx)?);
+            made.push(self.plan.make.make(recipe, &self.failed, cx)?);
         }
-        let batch = self.batches.make(rows, own.as_ref(), cx)?;
+        let like = self.like(&made, recipes)?;
+        let batch = self.batches.make(made, like.as_ref(), own.as_ref(), cx)?;
         Ok(match own {
-            None => Dealt::Whole(batch),
-            Some(own) => Dealt::Own(batch, own.clone(), Some(*digest)),
+            Some(own) => Dealt::Own(batch, own.clone(), plan.clone()),
+            None => Dealt::Whole(batch, plan.clone()),
         })
+    }
+
+    /// A row that shows what padding is like, if all rows have failed.
+    fn like(&mut self, made: &[Option<T>], recipes: &[Recipe]) -> Result<Option<T>> {
+        match recipes.first() {
+            Some(recipe) if made.iter().all(Option::is_none) => match self.plan.make.sample(recipe)? {
+                None => Err(Error::data(
+                    "all rows of the part have failed, and so have elements behind them, which would show what padding is like",
+                )),
+                like => Ok(like),
+            },
+            _ => Ok(None),
+        }
     }
 
     /// Expects again what is planned: a batch that failed has left some of its elements behind.
@@ -200,6 +267,31 @@ where
         self.planned = planned;
         Ok(())
     }
+}
+
+/// What all of `rows` are made of.
+fn all(rows: &PlannedRows) -> Vec<Recipe> {
+    (0..rows.len()).map(|row| rows.recipe(row)).collect()
+}
+
+/// Deals the rows of a batch by what they cost; those of one of which the part has no rows of its `own` are dealt where it is handed over.
+fn dealt<T>(
+    deal: &PlannedDeal,
+    own: Option<RowNumbers>,
+    rows: &PlannedRows,
+    make: &dyn Make<T>,
+    plan: &mut BatchPlan,
+) -> Result<(Option<RowNumbers>, Vec<Recipe>)> {
+    let mut all = all(rows);
+    let costs = deal.costs(&all, make)?;
+    if own.is_none() {
+        plan.costs = Some(costs);
+        return Ok((None, all));
+    }
+    let (own, gain) = deal.rows(&costs)?;
+    plan.gain = gain;
+    let recipes = own.iter().filter_map(|row| all.get_mut(row).map(std::mem::take)).collect();
+    Ok((Some(own), recipes))
 }
 
 impl<T, S, B> DatasetIterator for PlannedBatches<T, S, B>

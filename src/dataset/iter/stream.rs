@@ -5,7 +5,7 @@ use super::fan::{FanOut, FanStream};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
-use crate::dataset::plan::{Keyed, Own, Plan, PlanOf, Planning, Visit};
+use crate::dataset::plan::{Keyed, Own, Plan, PlanOf, Planning, PrefixKeys, Visit};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -177,11 +177,28 @@ where
         let visit: Visit<D::Item> = |element, visit| visit(element);
         let Some(keys) = planning.keys(&self.dataset, visit)? else { return Ok(None) };
         planning.record(self.stage, &keys, visit);
+        self.plan_by(keys, planning).map(Some)
+    }
+}
+
+impl<D> Stream<D>
+where
+    D: MapDataset + 'static,
+    D::Item: Send + 'static,
+{
+    /// Starts a plan where each index is one element, so that it needs no keys.
+    pub(super) fn plan_indices(&self, run: &Runtime) -> Result<PlanOf<Self>> {
+        let keys = PrefixKeys::of_indices(&self.dataset);
+        Planning::start(run, &[], |planning| self.plan_by(keys, planning))
+    }
+
+    /// Starts a plan by these keys.
+    fn plan_by(&self, keys: Arc<PrefixKeys>, planning: &Planning<'_>) -> Result<PlanOf<Self>> {
         let keyed = Arc::new(Keyed::new(keys.clone(), self.dataset.len(), planning));
         let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?.planned();
         let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };
         let make = Own::new(self.dataset.clone(), keys, self.stage, planning)?;
-        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true }))
+        Ok(Plan { pass: Box::new(pass), make: Box::new(make), single: true })
     }
 }
 

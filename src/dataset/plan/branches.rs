@@ -6,6 +6,7 @@ use crate::dataset::IterDataset;
 use crate::dataset::iter::DatasetIterator;
 use crate::dataset::run::siblings::offsets;
 use crate::error::{Error, Result};
+use crate::exec::Failed;
 
 /// Makers of several parents: each makes what passes borders of its own.
 pub(in crate::dataset) struct Branches<T>(Vec<Branch<T>>);
@@ -43,9 +44,13 @@ impl<T> Branches<T> {
         Ok(Some((passes, Self(branches))))
     }
 
+    /// The branch of an element.
+    fn at(&self, member: &Member) -> usize {
+        self.0.partition_point(|branch| branch.end <= member.leaf)
+    }
+
     fn of(&mut self, recipe: &[Member]) -> Option<&mut Branch<T>> {
-        let leaf = recipe.first()?.leaf;
-        let at = self.0.partition_point(|branch| branch.end <= leaf);
+        let at = self.at(recipe.first()?);
         self.0.get_mut(at)
     }
 }
@@ -57,14 +62,27 @@ impl<T> Make<T> for Branches<T> {
         }
     }
 
-    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<T> {
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>> {
         let Some(Branch { make, offset, .. }) = self.of(recipe) else {
-            return Err(Error::state("an element was planned of a parent that is not there"));
+            return Err(missing());
         };
-        cx.within(*offset, |cx| make.make(recipe, cx))
+        cx.within(*offset, |cx| make.make(recipe, failed, cx))
+    }
+
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
+        self.of(recipe).ok_or_else(missing)?.make.sample(recipe)
+    }
+
+    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+        self.0.get(self.at(member)).ok_or_else(missing)?.make.lens(member, lens)
     }
 
     fn forget(&mut self) -> Result<()> {
         self.0.iter_mut().try_for_each(|branch| branch.make.forget())
     }
+}
+
+#[cold]
+fn missing() -> Error {
+    Error::state("an element was planned of a parent that is not there")
 }

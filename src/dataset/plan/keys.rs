@@ -15,8 +15,8 @@ use crate::keys::{Key, KeyBlock, KeySource, Keyed, Keys, Recompute};
 /// Keys of a prefix, whatever shuffles, repeats and mixes lie between its records and its indices.
 pub(in crate::dataset) struct PrefixKeys {
     prefix: Arc<dyn Stage + Send + Sync>,
-    /// By the place of the source in memory.
-    sources: HashMap<usize, Arc<dyn Keys>>,
+    /// By the place of the source in memory; `None` where indices are all that there is to know.
+    sources: Option<HashMap<usize, Arc<dyn Keys>>>,
 }
 
 impl PrefixKeys {
@@ -56,7 +56,17 @@ impl PrefixKeys {
             };
             sources.insert(address, keys);
         }
-        Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources })))
+        Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources: Some(sources) })))
+    }
+
+    /// The keys of a prefix that drops nothing, of which no lengths are asked: each index is one element.
+    pub(in crate::dataset) fn of_indices<D: MapDataset + 'static>(prefix: &Arc<D>) -> Arc<Self> {
+        Arc::new(Self { prefix: prefix.clone(), sources: None })
+    }
+
+    /// Whether they are those of indices alone.
+    pub(super) fn are_of_indices(&self) -> bool {
+        self.sources.is_none()
     }
 
     /// Notes the key of an index that was evaluated, where its record is to have one.
@@ -70,6 +80,9 @@ impl PrefixKeys {
 
     /// The key of an index, and the lengths of each element that it yields, behind `lens`.
     pub(super) fn key(&self, index: u64, lens: &mut Vec<u32>) -> Result<Key> {
+        if self.sources.is_none() {
+            return Ok(Key::Elements(1));
+        }
         match self.follow(&[index]).as_slice() {
             [found] => self.keys_of(found.source)?.key(found.record, lens),
             // An epoch of a mix may have no element there.
@@ -83,6 +96,9 @@ impl PrefixKeys {
     /// # Errors
     /// Those of looking keys up: some of them may have been appended.
     pub(super) fn read(&self, indices: &[u64], into: &mut KeyBlock) -> Result<()> {
+        if self.sources.is_none() {
+            return indices.iter().try_for_each(|_| into.push_of(Key::Elements(1), &[]));
+        }
         let mut found = self.follow(indices);
         let in_order = |found: &[Found]| {
             found.len() == indices.len() && (0..).zip(found).all(|(place, found)| found.place == place)
@@ -146,7 +162,7 @@ impl PrefixKeys {
     }
 
     fn keys_of(&self, source: usize) -> Result<&dyn Keys> {
-        let keys = self.sources.get(&source);
+        let keys = self.sources.as_ref().and_then(|sources| sources.get(&source));
         keys.map(|keys| &**keys).ok_or_else(|| {
             Error::state("an index leads to a source that the pipeline did not have when it was planned")
         })

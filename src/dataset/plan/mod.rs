@@ -7,11 +7,13 @@
 //! So a stage has one logic: it cannot tell a plan from a pass. Packing alone looks, to leave out writing cells. It takes stand-ins in as rows, as it takes
 //! sequences out of columns, and gives planned rows many at a time, as [columns](PlannedRows): no stand-in has memory of its own then.
 
+mod again;
 mod branches;
 mod keyed;
 mod keys;
 mod noted;
 mod own;
+mod own_pieces;
 mod records;
 mod rows;
 mod stand_in;
@@ -20,11 +22,13 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use again::Again;
 pub(in crate::dataset) use branches::Branches;
 pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
 pub(in crate::dataset) use noted::Noted;
-pub(in crate::dataset) use own::{Own, OwnPieces};
+pub(in crate::dataset) use own::Own;
+pub(in crate::dataset) use own_pieces::OwnPieces;
 pub(in crate::dataset) use records::Visit;
 #[cfg(feature = "python")]
 pub(crate) use records::read_also;
@@ -36,8 +40,8 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::{IterDataset, MapDataset};
 use crate::element::{Element, Name};
-use crate::error::Result;
-use crate::exec::Runtime;
+use crate::error::{Error, Result};
+use crate::exec::{Failed, Runtime};
 
 /// A plan of a stream of `T`, whose passes have states `S`.
 pub struct Plan<T, S> {
@@ -60,11 +64,46 @@ pub(crate) trait Make<T>: Send {
     /// Says that this will be asked for, so that it is evaluated ahead.
     fn expect(&mut self, recipe: &[Member]);
 
-    /// Makes it.
+    /// Makes it. What becomes of elements that fail, `failed` says: where it is made of several, they are padding in it; `None`, if it is made
+    /// of the one that has failed.
     ///
     /// # Errors
     /// Those of evaluating its elements; and [`ErrorKind::Data`](crate::ErrorKind::Data) where one is not as its key says.
-    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<T>;
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>>;
+
+    /// Makes another one of the kind, out of elements near those of a `recipe` that failed, to learn from what it is like; `None` where all of
+    /// those fail, too.
+    ///
+    /// # Errors
+    /// Those of evaluating elements that are not of the data.
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
+        let _ = recipe;
+        Ok(None)
+    }
+
+    /// Puts the lengths that an element has by its key behind `lens`, those of the arrays that were asked for.
+    ///
+    /// # Errors
+    /// Those of looking keys up, and [`ErrorKind::State`](crate::ErrorKind::State) where nothing knows them.
+    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+        let _ = (member, lens);
+        Err(Error::state("a plan does not know how long its elements are"))
+    }
+
+    /// Finds the first array with a name that `is_it`, if keys say of what segments it will be.
+    fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
+        let _ = is_it;
+        None
+    }
+
+    /// The lengths of the segments that what is planned will have in an array that was found, in order.
+    ///
+    /// # Errors
+    /// As [`lens`](Self::lens).
+    fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
+        let _ = (recipe, of);
+        Err(Error::state("a plan does not know the segments of its rows"))
+    }
 
     /// Expects nothing any more: the plan goes on somewhere else.
     fn forget(&mut self) -> Result<()>;
@@ -74,6 +113,17 @@ pub(crate) trait Make<T>: Send {
 pub(crate) const UNPLANNED: &str = "does not say how it plans, so that it needs the elements themselves";
 /// The reason of a source of a stream.
 const IN_ORDER: &str = "is read in order, and keys are of records with random access";
+
+/// An array of segment ids in planned rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments {
+    /// Its name.
+    pub(crate) name: String,
+    /// The number of the feature that it is of.
+    pub(crate) feature: usize,
+    /// Whether it has the ids of targets: each segment is a cell shorter.
+    pub(crate) of_targets: bool,
+}
 
 /// What a plan is started with.
 pub struct Planning<'a> {
@@ -88,8 +138,13 @@ impl Planning<'_> {
     /// Starts a plan of `dataset`, of whose elements the lengths of the arrays `names` are asked; `None` where there are no keys, or a stage
     /// decides by payload.
     pub(crate) fn plan<D: IterDataset>(dataset: &D, names: &[Name], run: &Runtime) -> Result<Option<PlanOf<D>>> {
+        Self::start(run, names, |planning| planning.of(dataset))
+    }
+
+    /// The same of what `plan` plans.
+    pub(in crate::dataset) fn start<R>(run: &Runtime, names: &[Name], plan: impl FnOnce(&Planning<'_>) -> R) -> R {
         let leaves = Cell::new(0);
-        Planning { run: run.clone(), names, leaves: &leaves }.of(dataset)
+        plan(&Planning { run: run.clone(), names, leaves: &leaves })
     }
 
     /// Plans a parent: what a stage with a plan of its own asks first. Where there is none, that is noted of the first stage that has none.

@@ -9,10 +9,13 @@ use super::keys::PrefixKeys;
 use super::records::{as_element, length};
 use super::{Make, Member, Planning};
 use crate::cx::{Cx, StageId};
+use crate::dataset::iter::left_out;
 use crate::dataset::map::{MapDataset, Order, Ordered};
 use crate::dataset::run::chunks::Roots;
+use crate::dataset::run::evaluate::caught;
 use crate::element::Name;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::Failed;
 use crate::keys::Key;
 use crate::sync::Locked;
 
@@ -85,8 +88,12 @@ impl Order for Listed {
     }
 }
 
+/// Indices that are evaluated to learn what elements are like, where one has failed.
+const SAMPLES: u64 = 256;
+
 /// The indices of a prefix that were planned, in order.
-struct Slots<D: MapDataset> {
+pub(super) struct Slots<D: MapDataset> {
+    dataset: Arc<D>,
     roots: Roots<Ordered<Arc<D>, Listed>>,
     listed: Listed,
     keys: Arc<PrefixKeys>,
@@ -99,41 +106,43 @@ where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
 {
-    fn new(dataset: Arc<D>, keys: Arc<PrefixKeys>, stage: StageId, planning: &Planning<'_>) -> Result<Self> {
+    pub(super) fn new(dataset: Arc<D>, keys: Arc<PrefixKeys>, stage: StageId, planning: &Planning<'_>) -> Result<Self> {
         let listed = Listed::default();
-        let ordered = Arc::new(Ordered::new(dataset, |_| listed.clone()));
+        let ordered = Arc::new(Ordered::new(dataset.clone(), |_| listed.clone()));
         let mut roots = Roots::new(ordered, None, &planning.run, stage)?;
         roots.end_at(0);
-        Ok(Self { roots, listed, keys, names: planning.names.to_vec(), stage })
+        Ok(Self { dataset, roots, listed, keys, names: planning.names.to_vec(), stage })
     }
 
-    fn expect(&mut self, slot: u64) {
+    pub(super) fn expect(&mut self, slot: u64) {
         self.roots.end_at(self.listed.push(slot));
     }
 
-    /// The next of them, which is `slot`.
-    fn next(&mut self, slot: u64, cx: &mut Cx) -> Result<D::Item> {
+    /// The next of them, which is `slot`; `None` if it has failed, and may.
+    pub(super) fn next(&mut self, slot: u64, failed: &Failed, cx: &mut Cx) -> Result<Option<D::Item>> {
         let next = self.roots.next(cx);
         self.listed.forget(self.roots.position());
         match next {
-            Some(Ok(Some(element))) => Ok(element),
+            Some(Ok(Some(element))) => Ok(Some(element)),
             // The index is that of the pipeline, by which its record is found.
-            Some(Err(error)) => Err(error.map_index(|_| slot)),
+            Some(Err(error)) => failed.pad(error.map_index(|_| slot)).map(|()| None),
+            Some(Ok(None)) if self.keys.are_of_indices() => {
+                Err(cx.blame(self.stage, "to_iter", left_out().index(slot)))
+            }
             Some(Ok(None)) => Err(self.stale("it is dropped, and its key says that it is kept", slot, cx)),
             None => Err(Error::state(format!("element {slot} was not planned"))),
         }
     }
 
     /// Checks that the element number `piece` of `slot` is as long as its key says.
-    fn check(&self, element: &dyn Any, slot: u64, piece: u32, cx: &mut Cx) -> Result<()> {
+    pub(super) fn check(&self, element: &dyn Any, slot: u64, piece: u32, cx: &mut Cx) -> Result<()> {
         if self.names.is_empty() {
             return Ok(());
         }
         let Some(element) = as_element(element).transpose()? else { return Ok(()) };
         let mut lens = Vec::new();
-        self.keys.key(slot, &mut lens)?;
-        for (name, expected) in self.names.iter().zip(lens.get(piece as usize * self.names.len()..).unwrap_or_default())
-        {
+        self.lens(slot, piece, &mut lens)?;
+        for (name, expected) in self.names.iter().zip(&lens) {
             let len = length(&element, name)?;
             if len != *expected as usize {
                 return Err(self.stale(&format!("{name:?} has {len} cells, and its key says {expected}"), slot, cx));
@@ -142,8 +151,34 @@ where
         Ok(())
     }
 
+    /// Puts the lengths that the element number `piece` of `slot` has by its key behind `lens`.
+    pub(super) fn lens(&self, slot: u64, piece: u32, lens: &mut Vec<u32>) -> Result<()> {
+        let (before, width) = (lens.len(), self.names.len());
+        self.keys.key(slot, lens)?;
+        let first = before.saturating_add(width.saturating_mul(piece as usize)).min(lens.len());
+        lens.truncate(first.saturating_add(width));
+        lens.drain(before..first);
+        if lens.len() == before + width {
+            return Ok(());
+        }
+        Err(Error::state(format!("element {slot} was planned, and its key does not say how long its piece {piece} is")))
+    }
+
+    /// Evaluates one of the indices behind `slot`, the first that does not fail.
+    pub(super) fn sample(&self, slot: u64) -> Result<Option<D::Item>> {
+        let indices = (1..self.dataset.len().min(SAMPLES)).map(|more| (slot + more) % self.dataset.len());
+        for index in indices {
+            match caught(|| self.dataset.get(index, &mut Cx::default())) {
+                Ok(Some(element)) => return Ok(Some(element)),
+                Err(error) if error.kind() != ErrorKind::Data => return Err(error.index(index)),
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
     /// Checks how many elements `slot` has yielded.
-    fn check_count(&self, count: usize, slot: u64, cx: &mut Cx) -> Result<()> {
+    pub(super) fn check_count(&self, count: usize, slot: u64, cx: &mut Cx) -> Result<()> {
         match self.keys.key(slot, &mut Vec::new())? {
             Key::Elements(expected) if expected as usize == count => Ok(()),
             _ => Err(self.stale(&format!("it has become {count} elements, and its key says otherwise"), slot, cx)),
@@ -157,7 +192,7 @@ where
         cx.blame(self.stage, "to_iter", error.index(slot))
     }
 
-    fn forget(&mut self) -> Result<()> {
+    pub(super) fn forget(&mut self) -> Result<()> {
         let place = self.listed.clear();
         self.roots.end_at(place);
         self.roots.seek(place)
@@ -191,11 +226,19 @@ where
         recipe.iter().for_each(|member| self.0.expect(member.slot));
     }
 
-    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<D::Item> {
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<D::Item>> {
         let Member { slot, piece, .. } = *only(recipe)?;
-        let element = self.0.next(slot, cx)?;
+        let Some(element) = self.0.next(slot, failed, cx)? else { return Ok(None) };
         self.0.check(&element, slot, piece, cx)?;
-        Ok(element)
+        Ok(Some(element))
+    }
+
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<D::Item>> {
+        self.0.sample(only(recipe)?.slot)
+    }
+
+    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+        self.0.lens(member.slot, member.piece, lens)
     }
 
     fn forget(&mut self) -> Result<()> {
@@ -203,74 +246,8 @@ where
     }
 }
 
-/// Makes elements of a prefix that yields any number for each index.
-pub(in crate::dataset) struct OwnPieces<D: MapDataset<Item = Vec<T>>, T> {
-    slots: Slots<D>,
-    /// The index whose elements are given out, and the number of the last one: where those are expected, and where they are made.
-    expected: Option<(u64, u32)>,
-    open: Option<(u64, u32)>,
-    pieces: Vec<Option<T>>,
-}
-
-impl<D, T> OwnPieces<D, T>
-where
-    D: MapDataset<Item = Vec<T>> + 'static,
-    T: Send + 'static,
-{
-    pub(in crate::dataset) fn new(
-        dataset: Arc<D>,
-        keys: Arc<PrefixKeys>,
-        stage: StageId,
-        planning: &Planning<'_>,
-    ) -> Result<Self> {
-        let slots = Slots::new(dataset, keys, stage, planning)?;
-        Ok(Self { slots, expected: None, open: None, pieces: Vec::new() })
-    }
-}
-
-/// Whether an element is one of those that were evaluated with the one before it, of which each is given out once.
-fn is_beside(open: Option<(u64, u32)>, member: &Member) -> bool {
-    open.is_some_and(|(slot, piece)| slot == member.slot && piece < member.piece)
-}
-
-impl<D, T> Make<T> for OwnPieces<D, T>
-where
-    D: MapDataset<Item = Vec<T>> + 'static,
-    T: Send + 'static,
-{
-    fn expect(&mut self, recipe: &[Member]) {
-        for member in recipe {
-            if !is_beside(self.expected, member) {
-                self.slots.expect(member.slot);
-            }
-            self.expected = Some((member.slot, member.piece));
-        }
-    }
-
-    fn make(&mut self, recipe: &[Member], cx: &mut Cx) -> Result<T> {
-        let member = only(recipe)?;
-        if !is_beside(self.open, member) {
-            (self.open, self.pieces) = (None, Vec::new());
-            let pieces = self.slots.next(member.slot, cx)?;
-            self.slots.check_count(pieces.len(), member.slot, cx)?;
-            self.pieces = pieces.into_iter().map(Some).collect();
-        }
-        self.open = Some((member.slot, member.piece));
-        let piece = self.pieces.get_mut(member.piece as usize).and_then(Option::take);
-        let piece =
-            piece.ok_or_else(|| Error::state(format!("element {} has no piece {}", member.slot, member.piece)))?;
-        self.slots.check(&piece, member.slot, member.piece, cx)?;
-        Ok(piece)
-    }
-
-    fn forget(&mut self) -> Result<()> {
-        (self.expected, self.open, self.pieces) = (None, None, Vec::new());
-        self.slots.forget()
-    }
-}
-
 /// The one element of a recipe.
-fn only(recipe: &[Member]) -> Result<&Member> {
+pub(super) fn only(recipe: &[Member]) -> Result<&Member> {
     match recipe {
         [only] => Ok(only),
         _ => Err(Error::state(format!("{} elements are planned where one was to be", recipe.len()))),

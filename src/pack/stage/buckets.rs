@@ -175,8 +175,15 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
             return Ok(None);
         }
         let plan = Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: parent.make, single: false };
+        if run.deal().balance().is_some() {
+            return Ok(None);
+        }
+        if run.failed().pads() {
+            let text = "elements that fail are to become padding, and `length_buckets` makes no row of padding for one";
+            return Err(Error::config(text).help("pack rows, or let elements that fail be errors"));
+        }
         let batches = PlannedBuckets { options: self.0.clone(), part: part.clone(), stage };
-        Ok(Some(pass_over_plan(plan, batches, run)))
+        Ok(Some(pass_over_plan(plan, batches, None, run)))
     }
 
     fn unplanned(&self) -> &'static str {
@@ -214,7 +221,15 @@ impl PlanBatches<Element> for PlannedBuckets {
         Ok(Some(own.ok().filter(|own| rows.len() as u64 == full && !own.is_empty())))
     }
 
-    fn make(&mut self, rows: Vec<Element>, own: Option<&RowNumbers>, cx: &mut Cx) -> Result<Element> {
+    fn make(
+        &mut self,
+        rows: Vec<Option<Element>>,
+        _: Option<&Element>,
+        own: Option<&RowNumbers>,
+        cx: &mut Cx,
+    ) -> Result<Element> {
+        // None of them is missing: that elements become padding is refused above.
+        let rows: Vec<Element> = rows.into_iter().flatten().collect();
         let made = cx.timed_exactly(self.stage, || {
             let buckets = &self.options.buckets;
             let first = rows.first().ok_or_else(|| Error::state("a batch was planned of no element"))?;

@@ -163,6 +163,12 @@ impl Columns {
         Ok(())
     }
 
+    /// Lists that there is no value of any meta feature.
+    pub(super) fn list_nothing(&self, lists: &mut Vec<Vec<Value>>) {
+        lists.resize(self.listed.len(), Vec::new());
+        lists.iter_mut().for_each(|list| list.push(Value::Null));
+    }
+
     /// Whether meta features are listed at all.
     pub(super) fn lists(&self) -> bool {
         !self.listed.is_empty()

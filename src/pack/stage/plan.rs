@@ -47,6 +47,11 @@ impl GroupPlan {
         }
     }
 
+    /// Whether elements are cut where a row is full.
+    pub(super) fn is_concat(&self) -> bool {
+        matches!(self, Self::Concat(_))
+    }
+
     /// Rows of a group.
     pub(super) fn rows_held(&self) -> usize {
         match self {

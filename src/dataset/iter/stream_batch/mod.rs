@@ -184,7 +184,11 @@ where
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
         if self.is_by_index() {
-            return self.pass_over(run, part);
+            return match (run.deal().balance(), run.failed().pads() && !run.is_serving()) {
+                (Some(_), _) => Ok(None),
+                (None, true) => planned(self.parent.plan_indices(run)?, &self.batching, run, part),
+                (None, false) => self.pass_over(run, part),
+            };
         }
         match Planning::plan(&self.parent, &[], run)? {
             Some(plan) => planned(plan, &self.batching, run, part),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{StreamBatch, StreamBatchIter};
 use crate::cx::Cx;
-use crate::dataset::iter::dealt::{Dealt, PartPassOf, left_out};
+use crate::dataset::iter::dealt::{BatchPlan, Dealt, PartPassOf, left_out};
 use crate::dataset::iter::make_batch::MakeBatch;
 use crate::dataset::iter::{DatasetIterator, IterDataset};
 use crate::dataset::map::{MapDataset, Order, Ordered};
@@ -82,12 +82,12 @@ where
                 if !self.own.state().next_index.is_multiple_of(self.order.each()) {
                     return Err(cx.blame(self.own.border, "to_iter", left_out()));
                 }
-                return Ok(Some(Dealt::Own(batch, self.rows.clone(), None)));
+                return Ok(Some(Dealt::Own(batch, self.rows.clone(), BatchPlan::default())));
             }
             self.all.restore(StreamState { next_index: self.whole, ..StreamState::default() }, cx)?;
             self.reads_all = true;
         }
-        Ok(self.all.next(cx)?.map(Dealt::Whole))
+        Ok(self.all.next(cx)?.map(Dealt::whole))
     }
 
     fn state(&self) -> StreamState {

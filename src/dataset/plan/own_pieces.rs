@@ -1,0 +1,108 @@
+//! Elements of one's own of a prefix that yields any number for each index.
+
+use std::sync::Arc;
+
+use super::again::Again;
+use super::keys::PrefixKeys;
+use super::own::{Slots, only};
+use super::{Make, Member, Planning};
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::MapDataset;
+use crate::error::{Error, Result};
+use crate::exec::Failed;
+
+/// Makes elements of a prefix that yields any number for each index. An index is evaluated once for those of its elements that are
+/// asked for within a short while.
+pub(in crate::dataset) struct OwnPieces<D: MapDataset<Item = Vec<T>>, T> {
+    slots: Slots<D>,
+    /// The elements that indices have yielded.
+    again: Again<u64, Pieces<T>>,
+}
+
+/// The elements of an index: those that were not given out yet, or none, because it failed.
+enum Pieces<T> {
+    Whole(Vec<Option<T>>),
+    Failed,
+}
+
+impl<T> Pieces<T> {
+    fn gives(&self, piece: u32) -> bool {
+        match self {
+            Self::Whole(pieces) => pieces.get(piece as usize).is_some_and(Option::is_some),
+            Self::Failed => true,
+        }
+    }
+}
+
+impl<D, T> OwnPieces<D, T>
+where
+    D: MapDataset<Item = Vec<T>> + 'static,
+    T: Send + 'static,
+{
+    pub(in crate::dataset) fn new(
+        dataset: Arc<D>,
+        keys: Arc<PrefixKeys>,
+        stage: StageId,
+        planning: &Planning<'_>,
+    ) -> Result<Self> {
+        Ok(Self { slots: Slots::new(dataset, keys, stage, planning)?, again: Again::default() })
+    }
+
+    /// The elements of an index, which is evaluated unless they are kept.
+    fn pieces(&mut self, slot: u64, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<T>> {
+        if self.again.get(&slot).is_none() {
+            let pieces = match self.slots.next(slot, failed, cx)? {
+                Some(pieces) => {
+                    self.slots.check_count(pieces.len(), slot, cx)?;
+                    Pieces::Whole(pieces.into_iter().map(Some).collect())
+                }
+                None => Pieces::Failed,
+            };
+            self.again.put(slot, pieces);
+        }
+        self.again.get(&slot).ok_or_else(|| Error::state(format!("element {slot} is not kept")))
+    }
+}
+
+impl<D, T> Make<T> for OwnPieces<D, T>
+where
+    D: MapDataset<Item = Vec<T>> + 'static,
+    T: Send + 'static,
+{
+    fn expect(&mut self, recipe: &[Member]) {
+        for &Member { slot, piece, .. } in recipe {
+            if self.again.expect(slot, Some(piece), |pieces| pieces.gives(piece)) {
+                self.slots.expect(slot);
+            }
+        }
+    }
+
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>> {
+        let &Member { slot, piece, .. } = only(recipe)?;
+        let given = match self.pieces(slot, failed, cx)? {
+            Pieces::Whole(pieces) => {
+                let given = pieces.get_mut(piece as usize).and_then(Option::take);
+                Some(given.ok_or_else(|| Error::state(format!("element {slot} has no piece {piece}")))?)
+            }
+            Pieces::Failed => None,
+        };
+        self.again.used(&slot);
+        if let Some(given) = &given {
+            self.slots.check(given, slot, piece, cx)?;
+        }
+        Ok(given)
+    }
+
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
+        Ok(self.slots.sample(only(recipe)?.slot)?.and_then(|pieces| pieces.into_iter().next()))
+    }
+
+    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+        self.slots.lens(member.slot, member.piece, lens)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.again.forget();
+        self.slots.forget()
+    }
+}
