@@ -181,11 +181,11 @@ fn rate(lens: &[usize], folder: &Path) -> Result<()> {
         let (mut limits, mut plans, mut passes) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             limits.push(seconds(|| bare(lens))?);
-            let planned = host(case, case.pipeline(lens, BATCH, &read), Part::of(3, BATCH), folder)?;
-            plans.push(seconds(|| planned.map(|batch| batch.map(drop)).collect())?);
+            let mut planned = host(case, case.pipeline(lens, BATCH, &read), Part::of(3, BATCH), folder)?;
+            plans.push(seconds(|| planned.try_for_each(|batch| batch.map(drop)))?);
             if round == 0 && !is_alone {
-                let all = case.pipeline(lens, SMALL_BATCH, &read).loader().build()?;
-                passes.push(seconds(|| all.map(|batch| batch.map(drop)).collect())?);
+                let mut all = case.pipeline(lens, SMALL_BATCH, &read).loader().build()?;
+                passes.push(seconds(|| all.try_for_each(|batch| batch.map(drop)))?);
             }
         }
         let best = |times: &[f64]| lens.len() as f64 / times.iter().copied().fold(f64::MAX, f64::min);
@@ -240,10 +240,10 @@ fn reads(lens: &[usize], folder: &Path) -> Result<()> {
         let read: Arc<AtomicU64> = Arc::default();
         let mut bytes = Vec::new();
         for index in [0, 21, 63] {
-            let host = host(&case, case.pipeline(lens, BATCH, &read), Part::of(index, HOSTS), folder)?;
+            let mut host = host(&case, case.pipeline(lens, BATCH, &read), Part::of(index, HOSTS), folder)?;
             // The first has recorded the keys.
             read.store(0, Ordering::Relaxed);
-            host.map(|batch| batch.map(drop)).collect::<Result<()>>()?;
+            host.try_for_each(|batch| batch.map(drop))?;
             bytes.push(read.load(Ordering::Relaxed));
         }
         let total = 4.0 * lens.iter().sum::<usize>() as f64;

@@ -157,6 +157,12 @@ impl RaggedColumn {
         self.places.iter().map(|place| place.cells as usize)
     }
 
+    /// The number of cells of a row, which there is.
+    #[inline]
+    pub(crate) fn len_of(&self, row: usize) -> usize {
+        self.places[row].cells as usize
+    }
+
     /// The bytes of the cells of a row.
     ///
     /// # Panics

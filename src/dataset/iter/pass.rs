@@ -84,6 +84,12 @@ impl<I: DatasetIterator + ?Sized> DatasetIterator for Box<I> {
     fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
         (**self).next(cx)
     }
+    fn next_stacked(&mut self, count: usize, cx: &mut Cx) -> NextStacked<I::Item>
+    where
+        I::Item: Stack,
+    {
+        (**self).next_stacked(count, cx)
+    }
     fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         (**self).next_ragged(names, cx)
     }

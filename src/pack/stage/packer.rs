@@ -8,7 +8,7 @@ use super::planned::Waiting;
 use super::sequences::Sequences;
 use crate::dataset::iter::InPlace;
 use crate::dataset::plan::tag_of;
-use crate::element::{Element, Tag, Value};
+use crate::element::{Element, Ragged, Tag, Value};
 use crate::error::{Error, Result};
 use crate::pack::feature::{Feature, piece_range};
 use crate::pack::held::HeldState;
@@ -69,21 +69,33 @@ impl Packer {
         self.planned.as_ref().map_or(self.lists.len(), |planned| planned.rows.len())
     }
 
-    /// Lets a sequence without listed values into the window, if it is one piece; how many it is. The `tag` of one that is planned says which it is.
-    #[inline]
-    pub(super) fn push_whole(&mut self, cells: &[&[u8]], number: u64, tag: Option<Tag>) -> Result<u64> {
-        let Self { features, planner, sequences, planned, lens, .. } = self;
+    /// Lets a sequence without listed values into the window, if it is one piece; how many it is.
+    pub(super) fn push_whole(&mut self, cells: &[&[u8]], number: u64) -> Result<u64> {
+        let Self { features, planner, sequences, lens, .. } = self;
         lens.clear();
         lens.extend(features.iter().zip(cells).map(|(feature, cells)| cells.len() / feature.cell));
         let pieces = planner.pieces(lens)?;
         if pieces == 1 {
+            let held = planner.push(lens)?.is_some();
+            let cells = cells.iter().map(|&cells| if held { cells } else { &[] });
+            sequences.push(Slot { held, number, piece: 0 }, cells);
+        }
+        Ok(pieces as u64)
+    }
+
+    /// The same for row `row` of rows that stand for elements.
+    #[inline]
+    pub(super) fn push_planned(&mut self, rows: &Ragged, row: usize, tag: Tag, number: u64) -> Result<u64> {
+        let Self { planner, planned, lens, .. } = self;
+        lens.clear();
+        for column in rows.columns() {
+            lens.push(column.len_of(row));
+        }
+        let pieces = planner.pieces(lens)?;
+        if pieces == 1 {
             let ordinal = planner.push(lens)?;
             if let Some(planned) = planned {
-                planned.enter(ordinal, tag, number, None)?;
-            } else {
-                let held = ordinal.is_some();
-                let cells = cells.iter().map(|&cells| if held { cells } else { &[] });
-                sequences.push(Slot { held, number, piece: 0 }, cells);
+                planned.enter(ordinal, Some(tag), number, None)?;
             }
         }
         Ok(pieces as u64)

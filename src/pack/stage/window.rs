@@ -175,8 +175,10 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
                         break;
                     }
                     taken += 1;
-                    let tag = ragged.stands_for().map(|elements| elements.tags[row]);
-                    let pieces = with_cells_of_row(ragged, row, |cells| packer.push_whole(cells, number, tag))?;
+                    let pieces = match ragged.stands_for() {
+                        Some(elements) => packer.push_planned(ragged, row, elements.tags[row], number)?,
+                        None => with_cells_of_row(ragged, row, |cells| packer.push_whole(cells, number))?,
+                    };
                     if pieces > 1 {
                         let element = packer.columns.element(ragged, row)?;
                         return Ok(Some(Entering { element, number, piece: 0, pieces }));
