@@ -48,6 +48,7 @@ mod options;
 mod pick;
 mod pool;
 mod prefetch;
+mod processes;
 mod serve;
 mod slab;
 pub(crate) mod start;
