@@ -407,6 +407,34 @@ impl PyIterDataset {
         )
     }
 
+    /// Starts a pass whose elementwise part an engine of other machines evaluates, see [`far`](super::far).
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[pyo3(signature = (
+        engine, *, buffer=2, writable=false, part=None, deal=GivenDeal::default(), guard=GivenGuard::Auto,
+        guard_timeout=GuardTimeout::DEFAULT, keys=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
+    fn _loader_on<'py>(
+        slf: &Bound<'py, Self>,
+        engine: &Bound<'py, PyAny>,
+        buffer: usize,
+        writable: bool,
+        part: Option<Given>,
+        deal: GivenDeal,
+        guard: GivenGuard,
+        guard_timeout: GuardTimeout,
+        keys: Option<PathBuf>,
+    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        let engine = super::far::Engine::of(engine, slf.as_any())?;
+        PyDatasetIterator::start_with(
+            slf.as_any(),
+            &slf.get().0,
+            How { buffer, writable, ..How::DEFAULT },
+            Hosts { part, deal: deal.0, guard, timeout: guard_timeout.0, keys },
+            Some(super::workers::Workers::Engine(engine)),
+        )
+    }
+
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
         PyDatasetIterator::start(slf.as_any(), &slf.get().0, How::DEFAULT, Hosts::default())
     }

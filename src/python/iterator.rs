@@ -141,8 +141,19 @@ impl PyDatasetIterator {
         how: How,
         hosts: Hosts,
     ) -> PyResult<Bound<'py, Self>> {
-        let (py, dataset) = (object.py(), streams.dataset());
         let workers = if how.workers { Workers::of(object)? } else { None };
+        Self::start_with(object, streams, how, hosts, workers)
+    }
+
+    /// The same, where those evaluate its elementwise part.
+    pub(crate) fn start_with<'py>(
+        object: &Bound<'py, PyAny>,
+        streams: &Streams,
+        how: How,
+        hosts: Hosts,
+        workers: Option<Workers>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let (py, dataset) = (object.py(), streams.dataset());
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
         let Hosts { part, deal, guard, timeout, keys } = hosts;

@@ -28,6 +28,8 @@ mod element;
 mod error;
 #[cfg(feature = "cli")]
 mod explain;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod far;
 mod guard;
 mod index_shuffle;
 mod interpreter;
@@ -113,6 +115,8 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::wire::also(crossing::CROSSINGS);
         module.add_function(wrap_pyfunction!(workers::_serve, module)?)?;
         module.add_function(wrap_pyfunction!(workers::_end_with_parent, module)?)?;
+        module.add_class::<far::PyOffice>()?;
+        module.add_class::<far::PyEvaluator>()?;
     }
     crate::dataset::plan::read_also(|item| Some(item.downcast_ref::<item::Item>()?.clone().into_element()));
     warnings::listen();

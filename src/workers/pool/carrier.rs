@@ -47,6 +47,9 @@ pub(crate) trait Carrier: Send + Sync + 'static {
     /// Has the next [`spoilt`](Self::spoilt) know of all that is held.
     fn look_at_leases(&self) {}
 
+    /// The pass has ended: whoever waits in [`start`](Self::start) is let go.
+    fn close(&self) {}
+
     /// Figures of the memory: the most that was in use at once, and answers that were copied.
     fn memory(&self) -> MemoryFigures;
 }

@@ -190,6 +190,7 @@ impl<C: Carrier> Coordinator<C> {
             self.tune();
         }
         self.tell_figures();
+        self.carrier.close();
         // Workers that are just being started end with the channel that they would be sent through.
         let Self { orders, crew, starting, .. } = self;
         drop((orders, crew));
