@@ -49,7 +49,7 @@ pub struct WorkerReport {
     pub cpu_s: f64,
     /// Bytes of anonymous memory in RAM.
     pub heap_bytes: u64,
-    /// The limit of its private memory.
+    /// The limit of its private memory; nothing where it runs on another machine.
     pub heap_limit_bytes: u64,
     /// Tasks that it has done.
     pub tasks: u64,
