@@ -2,12 +2,23 @@
 //!
 //! The folder is `GRISTMILL_FIXTURES`, by default `../shared/fixtures` beside the crate; its README describes the manifests.
 
+#[cfg(feature = "array_record")]
+#[path = "fixtures/array_record.rs"]
+mod array_record;
+#[cfg(feature = "arrow")]
+#[path = "fixtures/arrow.rs"]
+mod arrow;
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 #[path = "fixtures/examples.rs"]
 mod examples;
 #[cfg(feature = "mds")]
 #[path = "fixtures/mds.rs"]
 mod mds;
+#[cfg(feature = "parquet")]
+#[path = "fixtures/parquet.rs"]
+mod parquet;
+#[path = "fixtures/values.rs"]
+mod values;
 #[cfg(feature = "webdataset")]
 #[path = "fixtures/webdataset.rs"]
 mod webdataset;
@@ -21,13 +32,11 @@ use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::RandomAccess;
 use gristmill::source::{Jsonl, Lines, Npy, TokenLayout, TokenType, Tokens};
-use gristmill::{Array, DType, ErrorKind, Result};
+use gristmill::{Array, ErrorKind, Result};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
-#[cfg(feature = "arrow")]
-#[path = "fixtures/arrow.rs"]
-mod arrow;
+use self::values::{assert_array, assert_equal};
 
 /// Counts what is allocated, and the most that was at once.
 struct Counting;
@@ -245,91 +254,6 @@ fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|ext| ["gz", "zst", "lz4", "zlib", "tgz"].iter().any(|known| ext == *known))
 }
 
-/// What `json` has, the element must have.
-fn assert_equal(value: &gristmill::Value, json: &Json, what: &str) {
-    use gristmill::Value;
-    match (value, json) {
-        (Value::Null, Json::Null) => {}
-        (Value::Str(text), Json::String(want)) => assert_eq!(&**text, want, "{what}"),
-        (Value::Array(array), Json::Bool(want)) => {
-            assert_eq!((array.dtype(), array.bytes()), (DType::Bool, [u8::from(*want)].as_slice()), "{what}");
-        }
-        (Value::Array(array), Json::Number(want)) if array.shape().is_empty() => assert_number(array, want, what),
-        (Value::Array(array), Json::Array(want)) => {
-            assert_eq!(array.shape(), [want.len()], "{what}");
-            for (i, want) in want.iter().enumerate() {
-                assert_equal(&array.row(i).unwrap().into(), want, &format!("{what}[{i}]"));
-            }
-        }
-        (Value::List(list), Json::Array(want)) => {
-            assert_eq!(list.len(), want.len(), "{what}");
-            list.iter().zip(want).enumerate().for_each(|(i, (v, w))| assert_equal(v, w, &format!("{what}[{i}]")));
-        }
-        (value, Json::Object(want)) if want.len() == 1 && want.keys().all(|key| key.starts_with('$')) => {
-            let (kind, want) = want.iter().next().unwrap();
-            assert_special(value, kind, want, what);
-        }
-        (Value::Tree(tree), Json::Object(want)) => {
-            assert_eq!(tree.len(), want.len(), "{what}");
-            want.iter().for_each(|(name, w)| assert_equal(tree.get(name).unwrap(), w, &format!("{what}.{name}")));
-        }
-        (value, json) => panic!("{what}: {value:?} is not {json}"),
-    }
-}
-
-fn as_f64(array: &Array) -> f64 {
-    let bytes = array.bytes();
-    match array.dtype() {
-        DType::F64 => f64::from_le_bytes(bytes.try_into().unwrap()),
-        DType::F32 => f32::from_le_bytes(bytes.try_into().unwrap()).into(),
-        other => panic!("{other} is no float"),
-    }
-}
-
-fn assert_number(array: &Array, want: &serde_json::Number, what: &str) {
-    match want.as_i64() {
-        Some(want) if array.as_i64().is_some() => assert_eq!(array.as_i64(), Some(want), "{what}"),
-        _ => assert_eq!(as_f64(array), want.as_f64().unwrap(), "{what}"),
-    }
-}
-
-/// The manifest's ways to write what JSON cannot: bytes, NaN, timestamps, decimals.
-fn assert_special(value: &gristmill::Value, kind: &str, want: &Json, what: &str) {
-    use gristmill::Value;
-    match (value, kind) {
-        (Value::Bytes(bytes), "$b64") => assert_eq!(bytes.as_bytes(), base64(want.as_str().unwrap()), "{what}"),
-        (Value::Str(text), "$dec") => assert_eq!(&**text, want.as_str().unwrap(), "{what}"),
-        (Value::Array(array), "$ts_us" | "$date") => assert_eq!(array.as_i64(), want.as_i64(), "{what}"),
-        (Value::Array(array), "$f") => {
-            let (got, want) = (as_f64(array), want.as_str().unwrap().parse::<f64>().unwrap());
-            assert!(got == want || (got.is_nan() && want.is_nan()), "{what}: {got} is not {want}");
-        }
-        _ => panic!("{what}: {value:?} is not {kind} {want}"),
-    }
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => u32::from(c - b'A'),
-        b'a'..=b'z' => u32::from(c - b'a') + 26,
-        b'0'..=b'9' => u32::from(c - b'0') + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => panic!("{c} is no digit of base 64"),
-    };
-    let (mut out, mut bits, mut held) = (Vec::new(), 0u32, 0);
-    for c in text.bytes().filter(|&c| c != b'=') {
-        bits = (bits << 6) | digit(c);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
-        }
-    }
-    out
-}
-
 #[test]
 fn jsonl_records() {
     let Some(folder) = folder("jsonl") else { return };
@@ -386,38 +310,6 @@ fn common_column(path: &Path, case: &Json) -> Option<String> {
     let rows: Vec<Json> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let names = rows.first()?.as_object()?.keys();
     names.into_iter().find(|name| rows.iter().all(|row| row.get(name.as_str()).is_some())).cloned()
-}
-
-fn numpy_name(dtype: &str) -> &str {
-    dtype.trim_start_matches(['<', '>', '|', '='])
-}
-
-fn assert_array(array: &Array, want: &Json, what: &str) {
-    let dtype = want["dtype"].as_str().unwrap();
-    let name = match numpy_name(dtype) {
-        "b1" => "bool",
-        "u1" => "uint8",
-        "u2" => "uint16",
-        "u4" => "uint32",
-        "u8" => "uint64",
-        "i1" => "int8",
-        "i2" => "int16",
-        "i4" => "int32",
-        "i8" => "int64",
-        "f2" => "float16",
-        "f4" => "float32",
-        "f8" => "float64",
-        other => panic!("{what}: {other}"),
-    };
-    assert_eq!(array.dtype().name(), name, "{what}");
-    let shape: Vec<usize> = want["shape"].as_array().unwrap().iter().map(|d| d.as_u64().unwrap() as usize).collect();
-    assert_eq!(array.shape(), shape, "{what}");
-    let mut bytes = array.bytes().to_vec();
-    if dtype.starts_with('>') {
-        // The manifest hashes the stored byte order.
-        bytes.chunks_exact_mut(array.dtype().size()).for_each(<[u8]>::reverse);
-    }
-    assert_eq!(hex(&Sha256::digest(&bytes)), want["data_sha256_c_order"], "{what}");
 }
 
 #[test]
@@ -540,34 +432,6 @@ fn megatron() {
     });
 }
 
-#[cfg(feature = "parquet")]
-#[test]
-fn parquet() {
-    use gristmill::source::Parquet;
-    check_all("parquet", |path, case| {
-        let what = case["file"].as_str().unwrap();
-        let source = Parquet::open(path)?;
-        let mut rows = Vec::new();
-        for i in 0..source.len() {
-            rows.push(source.read(i)?);
-        }
-        if case["kind"] == "valid" {
-            assert_eq!(source.len(), case["num_records"].as_u64().unwrap(), "{what}");
-            assert_rows(&rows, path, case);
-            // By number, backwards, some columns in another order.
-            let mut names: Vec<_> = source.columns().step_by(2).map(str::to_owned).collect();
-            names.reverse();
-            let some = Parquet::options().columns(&names).cache_bytes(1).open(path)?;
-            for i in (0..some.len()).rev() {
-                let row = some.read(i)?;
-                assert!(row.iter().map(|(name, _)| name).eq(&names), "{what} row {i}");
-                names.iter().for_each(|name| assert_eq!(row.get(name), rows[i as usize].get(name), "{what} row {i}"));
-            }
-        }
-        Ok(Read::default())
-    });
-}
-
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 #[test]
 fn tfrecord() {
@@ -600,99 +464,4 @@ fn tfrecord() {
         assert_records(&read, case);
         Ok(read)
     });
-}
-
-#[cfg(feature = "array_record")]
-#[test]
-fn array_record() {
-    use gristmill::source::ArrayRecord;
-    check_all("arrayrecord", |path, case| {
-        let what = case["file"].as_str().unwrap();
-        let source = ArrayRecord::open(path)?;
-        let all: Vec<u64> = (0..source.len()).collect();
-        let mut read = Read::default();
-        let (mut failed, mut first) = (Vec::new(), None);
-        for (i, record) in source.read_many(&all).into_iter().enumerate() {
-            match record {
-                Ok(record) => read.records.push(record.unwrap().as_bytes().to_vec()),
-                Err(error) => {
-                    failed.push(i as u64);
-                    first.get_or_insert(error);
-                }
-            }
-        }
-        let Some(error) = first else {
-            assert_records(&read, case);
-            return Ok(read);
-        };
-        if error.kind() == ErrorKind::Unsupported {
-            let refuses = cfg!(not(feature = "riegeli"));
-            let text = error.to_string();
-            assert!(
-                refuses && text.contains(what) && text.contains("transposed chunk") && text.contains("byte "),
-                "{text}"
-            );
-        }
-        if let Ok(damaged) = serde_json::from_value::<[u64; 2]>(case["damaged_records"].clone()) {
-            assert_eq!(failed, (damaged[0]..damaged[1]).collect::<Vec<_>>(), "{what}");
-            let whole = ArrayRecord::open(folder_of(path, case).join(case["derived_from"].as_str().unwrap()))?;
-            for i in all.iter().filter(|i| !failed.contains(i)) {
-                assert_eq!(source.read(*i)?, whole.read(*i)?, "{what} record {i}");
-            }
-        }
-        Err(error)
-    });
-}
-
-/// What is left of a damaged file, where that is asked for: records of the good one, in their order.
-#[cfg(feature = "array_record")]
-#[test]
-fn array_record_recovery() {
-    use gristmill::source::ArrayRecord;
-    let Some(folder) = folder("arrayrecord") else { return };
-    let read = |file: &Json| {
-        let source = ArrayRecord::options().recover(true).open(folder.join(file.as_str().unwrap()))?;
-        let records: Vec<_> = (0..source.len()).filter_map(|i| source.read(i).ok()).collect();
-        Ok::<_, gristmill::Error>((records, source.recovered().map(|(_, recovery)| recovery).next()))
-    };
-    let mut recovered = 0;
-    for case in cases(&folder).iter().filter(|case| case["kind"] == "damaged") {
-        let file = case["file"].as_str().unwrap();
-        let Ok((records, recovery)) = read(&case["file"]) else {
-            assert_eq!(case["file_bytes"], 0, "{file}");
-            continue;
-        };
-        let (good, _) = read(&case["derived_from"]).unwrap();
-        let mut rest = good.iter();
-        assert!(records.iter().all(|record| rest.any(|other| other == record)), "{file}");
-        // Only what has lost its index is recovered, and all of that but what is behind a cut comes back.
-        assert_eq!(recovery.is_some(), case["damaged_records"].is_null() && case["expect"] == "error", "{file}");
-        if let Some(recovery) = recovery {
-            assert_eq!(recovery.records, records.len() as u64, "{file}");
-            let is_cut = case["file_bytes"].as_u64() < origin(&folder, case)["file_bytes"].as_u64();
-            assert!(is_cut || records.len() == good.len(), "{file}: {recovery}");
-            recovered += 1;
-        }
-    }
-    assert!(recovered > 0, "no file was recovered");
-}
-
-/// Damage in one row group leaves the others.
-#[cfg(feature = "parquet")]
-#[test]
-fn parquet_reads_around_a_damaged_row_group() {
-    use gristmill::source::Parquet;
-    let Some(folder) = folder("parquet") else { return };
-    for case in cases(&folder) {
-        let Some(group) = case["row_group"].as_u64() else { continue };
-        let good = origin(&folder, &case);
-        let rows: Vec<u64> = serde_json::from_value(good["row_groups"].clone()).unwrap();
-        let before: u64 = rows[..group as usize].iter().sum();
-        let damaged = before..before + rows[group as usize];
-        let open = |case: &Json| Parquet::open(folder.join(case["file"].as_str().unwrap()).as_path()).unwrap();
-        let (source, whole) = (open(&case), open(&good));
-        for i in (0..source.len()).filter(|i| !damaged.contains(i)) {
-            assert_eq!(source.read(i).unwrap(), whole.read(i).unwrap(), "{} row {i}", case["file"]);
-        }
-    }
 }

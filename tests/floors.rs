@@ -1,4 +1,5 @@
-//! The floors of `ARCHITECTURE.md`, held against the `use` lines: a room imports only from rooms on floors below its own.
+//! The floors of `ARCHITECTURE.md`, held against the `use` lines: a room imports only from rooms on floors below its own. And no file
+//! is longer than what is read in one go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,39 @@ fn no_import_runs_up() {
             floors[&from],
         );
     }
+}
+
+/// Lines of a file at most.
+const MOST_LINES: usize = 500;
+/// Files that a program writes: `python/docstrings.py`.
+const GENERATED: [&str; 1] = ["src/python/docs.rs"];
+
+#[test]
+fn no_file_is_longer_than_500_lines() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut long = Vec::new();
+    for file in ["src", "tests", "benches", "examples"].iter().flat_map(|folder| all_files(&root.join(folder))) {
+        let lines = std::fs::read_to_string(&file).unwrap().lines().count();
+        let file = file.strip_prefix(root).unwrap();
+        if lines > MOST_LINES && !GENERATED.iter().any(|generated| file == Path::new(generated)) {
+            long.push(format!("{} has {lines} lines", file.display()));
+        }
+    }
+    assert!(long.is_empty(), "more than {MOST_LINES} lines, split them along an idea: {}", long.join(", "));
+}
+
+/// All files of Rust below a folder, those of tests among them.
+fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(all_files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            all.push(path);
+        }
+    }
+    all
 }
 
 /// The floor of every room: rows `| 3 | `a`, `b` | … |` of the table.

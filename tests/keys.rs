@@ -114,7 +114,7 @@ impl Pipeline {
         let spec = |length| RowSpec::new([("t", length)]);
         let listed = || spec(8).meta_features(["id"]);
         let rows = match self.rows {
-            Rows::Plain => IterDataset::map(changed, |e| Ok(Element::new().with("t", Array::scalar(id(&e))))).boxed(),
+            Rows::Plain => IterDataset::map(changed, |e| Element::new().with("t", Array::scalar(id(&e)))).boxed(),
             Rows::FirstFit => {
                 changed.first_fit_pack(BinPackOptions::new(listed(), 9).over_long(self.over_long)).boxed()
             }
@@ -129,7 +129,7 @@ impl Pipeline {
                 changed.window_pack(WindowPackOptions::new(listed()).window(40).over_long(self.over_long)).boxed()
             }
         };
-        let rows = IterDataset::map(rows, |e| Ok(e.with("one", Array::scalar(1i32))));
+        let rows = IterDataset::map(rows, |e| e.with("one", Array::scalar(1i32)));
         match self.remainder {
             true => rows.batch_masked(BATCH).boxed(),
             false => rows.batch_with(BATCH, Remainder::Drop).boxed(),

@@ -78,13 +78,13 @@ fn short((ds, mut twin): (BoxIter<i64>, Twin)) -> (BoxIter<i64>, Twin) {
 impl Op {
     fn apply(&self, ds: BoxIter<i64>, twin: Twin) -> (BoxIter<i64>, Twin) {
         match self.clone() {
-            Self::Add(k) => (ds.map(move |x| Ok(x.wrapping_add(k))).boxed(), twin.each(|_, x| vec![x.wrapping_add(k)])),
+            Self::Add(k) => (ds.map(move |x| x.wrapping_add(k)).boxed(), twin.each(|_, x| vec![x.wrapping_add(k)])),
             Self::Index => {
-                let ds = ds.map_with_index(|i, x| Ok(x.wrapping_add(i as i64))).boxed();
+                let ds = ds.map_with_index(|i, x| x.wrapping_add(i as i64)).boxed();
                 (ds, twin.each(|i, x| vec![x.wrapping_add(i as i64)]))
             }
             Self::Number => {
-                let ds = ds.enumerate().map(|(i, x)| Ok(x ^ (i as i64) << 8)).boxed();
+                let ds = ds.enumerate().map(|(i, x)| x ^ (i as i64) << 8).boxed();
                 (ds, twin.each(|i, x| vec![x ^ (i as i64) << 8]))
             }
             Self::Skip(n) => {
@@ -92,17 +92,17 @@ impl Op {
                 (ds.skip(n).boxed(), Twin { items, ..twin })
             }
             Self::Draw(seed) => {
-                let ds = ds.random_map(seed, |x, rng| Ok(x ^ rng.random_raw() as i64)).boxed();
+                let ds = ds.random_map(seed, |x, rng| x ^ rng.random_raw() as i64).boxed();
                 let key = PhiloxKey::from_seed(seed.into());
                 (ds, twin.each(|i, x| vec![x ^ key.element(i as u64, 0).random_raw() as i64]))
             }
             Self::Keep(m) => {
                 (ds.filter(move |x| kept(*x, m)).boxed(), twin.each(|_, x| if kept(x, m) { vec![x] } else { vec![] }))
             }
-            Self::Fan(most) => (ds.flat_map(move |x| Ok(fan(x, most))).boxed(), twin.each(|_, x| fan(x, most))),
+            Self::Fan(most) => (ds.flat_map(move |x| fan(x, most)).boxed(), twin.each(|_, x| fan(x, most))),
             Self::Shuffle(window, seed) => (ds.window_shuffle(window, seed).boxed(), shuffled(twin, window, seed)),
             Self::Batch(size, drop) => {
-                let ds = ds.batch_with(size, remainder(drop)).map(|batch| Ok(digest(&batch))).boxed();
+                let ds = ds.batch_with(size, remainder(drop)).map(|batch| digest(&batch)).boxed();
                 let items = twin.groups(size, drop).map(digest).collect();
                 (ds, Twin { items, ..twin })
             }
@@ -116,12 +116,12 @@ impl Op {
             Self::Cache => (ds.cache().boxed(), twin),
             Self::Zip(other) => {
                 let (other, others) = other.build();
-                let ds = ds.zip_with(other, ZipLength::Shortest).map(|(a, b)| Ok(a ^ b)).boxed();
+                let ds = ds.zip_with(other, ZipLength::Shortest).map(|(a, b)| a ^ b).boxed();
                 (ds, zipped(&[twin, others], |row| row[0] ^ row[1]))
             }
             Self::ZipAll(others) => {
                 let (all, twins) = with_others(ds, twin, &others);
-                let ds = zip_all(all, ZipLength::Shortest).map(|row| Ok(digest(&row))).boxed();
+                let ds = zip_all(all, ZipLength::Shortest).map(|row| digest(&row)).boxed();
                 (ds, zipped(&twins, digest))
             }
             Self::Interleave(others, cycle) => {
@@ -147,12 +147,12 @@ impl Op {
                 (mix(all).weights(shares).boxed(), mixed(&twins, &weights))
             }
             Self::Fail(m, data) => {
-                (ds.map(move |x| checked(x, m, data)).boxed(), twin.try_each(|x| checked(x, m, data)))
+                (ds.try_map(move |x| checked(x, m, data)).boxed(), twin.try_each(|x| checked(x, m, data)))
             }
             Self::Sift(copies, m, raise) => {
                 let many = move |x: i64| (0..copies).map(move |i| x.wrapping_mul(copies).wrapping_add(i));
                 let thresholds = FilterThresholds { warn: None, raise };
-                let ds = ds.flat_map(move |x| Ok(many(x).collect::<Vec<_>>()));
+                let ds = ds.flat_map(move |x| many(x).collect::<Vec<_>>());
                 let ds = ds.filter_with(move |x| !kept(*x, m), thresholds).boxed();
                 (ds, twin.each(|_, x| many(x).collect()).sift(|x| !kept(x, m), raise))
             }
@@ -167,8 +167,8 @@ fn with_others(ds: BoxIter<i64>, twin: Twin, others: &[Pipe]) -> (Vec<BoxIter<i6
 
 /// Through batches of arrays and back.
 fn rebatched(ds: BoxIter<i64>, twin: Twin, from: usize, to: usize, drop: bool) -> (BoxIter<i64>, Twin) {
-    let ds = ds.map(|x| Ok(Element::new().with("x", Array::scalar(x)))).batch(from).rebatch(to, remainder(drop));
-    let ds = ds.flat_map(|batch| Ok(batch.array("x")?.as_slice::<i64>()?.to_vec())).boxed();
+    let ds = ds.map(|x| Element::new().with("x", Array::scalar(x))).batch(from).rebatch(to, remainder(drop));
+    let ds = ds.try_flat_map(|batch| Ok(batch.array("x")?.as_slice::<i64>()?.to_vec())).boxed();
     let batched = Twin { items: twin.groups(from, false).flatten().copied().collect(), ..twin };
     let items = batched.groups(to, drop).flatten().copied().collect();
     (ds, Twin { items, ..batched })
@@ -177,7 +177,7 @@ fn rebatched(ds: BoxIter<i64>, twin: Twin, from: usize, to: usize, drop: bool) -
 /// Rows of eight, made of sequences of up to seven. What packing makes of them is tested beside it: here a first pass is
 /// the twin of all others.
 fn packed(ds: BoxIter<i64>, way: usize, size: usize) -> (BoxIter<i64>, Twin) {
-    let sequence = |x: i64| Ok(Element::new().with("t", Array::from_vec(vec![x as i32; x.rem_euclid(8) as usize])));
+    let sequence = |x: i64| Element::new().with("t", Array::from_vec(vec![x as i32; x.rem_euclid(8) as usize]));
     let (ds, rows) = (ds.map(sequence), || RowSpec::new([("t", 8)]));
     let rows = match way {
         0 => ds.first_fit_pack(BinPackOptions::new(rows(), size)).boxed(),
@@ -188,7 +188,7 @@ fn packed(ds: BoxIter<i64>, way: usize, size: usize) -> (BoxIter<i64>, Twin) {
     };
     let sum =
         |row: Element| Ok(digest(&row.array("t")?.as_slice::<i32>()?.iter().map(|&x| x.into()).collect::<Vec<_>>()));
-    let ds = rows.map(sum).boxed();
+    let ds = rows.try_map(sum).boxed();
     let mut twin = Twin { items: Vec::new(), error: None };
     for next in ds.clone().loader().build().unwrap() {
         match next {

@@ -132,7 +132,7 @@ fn five_seven_and_sixty_four_hosts_share_one_run() {
 
 #[test]
 fn a_batch_that_does_not_divide_is_named() {
-    let ds = documents(1, 100).map(|e| Ok(Element::new().with("t", Array::scalar(first(&e))))).batch(BATCH);
+    let ds = documents(1, 100).map(|e| Element::new().with("t", Array::scalar(first(&e)))).batch(BATCH);
     let mut loader = ds.loader().part(Part::of(1, 24)).build().unwrap();
     assert!(loader.by_ref().take(2).all(|batch| batch.is_ok_and(|batch| batch.num_rows().unwrap() == 2)));
     let error = loader.next().unwrap().unwrap_err();
@@ -145,7 +145,7 @@ fn a_batch_that_does_not_divide_is_named() {
 fn what_is_no_part_and_what_is_no_batch_are_refused() {
     let error = documents(1, 9).batch(3).loader().part(Part::of(3, 3)).build().unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::Config, "there is no part 3/3"));
-    let scalars = documents(1, 9).map(|_| Ok(Element::new().with("x", Array::scalar(1))));
+    let scalars = documents(1, 9).map(|_| Element::new().with("x", Array::scalar(1)));
     let error = scalars.loader().part(Part::of(0, 2)).build().unwrap().next().unwrap().unwrap_err();
     assert!(error.message().contains("has no leading dimension"), "{error}");
     let mut loader = documents(1, 9).batch(3).loader().build().unwrap();
@@ -205,7 +205,7 @@ fn rows_are_delivered_as_they_are_dealt() {
 #[test]
 fn balance_is_refused_where_it_cannot_be() {
     let balanced = |cost| Deal::Balanced(Balance::new(cost));
-    let ds = || documents(1, 96).map(|e| Ok(Element::new().with("t", Array::scalar(first(&e))))).batch(BATCH);
+    let ds = || documents(1, 96).map(|e| Element::new().with("t", Array::scalar(first(&e)))).batch(BATCH);
     let error = ds().loader().deal(balanced(Cost::new(1, 1))).build().unwrap_err();
     assert!(error.message().contains("no part says which rank"), "{error}");
     let listed = || Part::listed([0, 1], BATCH).unwrap();

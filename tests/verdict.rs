@@ -59,7 +59,7 @@ fn pipeline(delays: [u64; STAGES]) -> Result<impl IterDataset<Item = u64>> {
         });
     let ds = ds.boxed().map(move |x| {
         work(suffix);
-        Ok(x)
+        x
     });
     Ok(ds)
 }

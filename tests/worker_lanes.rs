@@ -79,11 +79,11 @@ fn pipeline(config: Config) -> Result<BoxIter<Element>> {
         let (config, start) = (config.clone(), k * config.len);
         // None of the same length.
         let numbers = Range::new(start, start + config.len - 10 * k).to_iter().boxed();
-        let counted = numbers.map_with_index(move |i, x| match x - start == i as i64 {
+        let counted = numbers.try_map_with_index(move |i, x| match x - start == i as i64 {
             true => Ok(x),
             false => Err(Error::data(format!("element {i} of dataset {k} is {x}"))),
         });
-        counted.map(move |x| config.element(x)).boxed()
+        counted.try_map(move |x| config.element(x)).boxed()
     };
     Ok(lanes((0..config.datasets).map(dataset), config.lanes).boxed())
 }
@@ -136,7 +136,7 @@ fn every_executor_gives_the_inline_stream() {
 fn uneven(seed: u64) -> Result<BoxIter<Vec<u8>>> {
     let bytes = move |x: i64| {
         let mixed = (x as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        Ok(vec![x as u8; [10, 3_000, 30_000, 70_000, 200_000][mixed as usize % 5] + (mixed % 977) as usize])
+        vec![x as u8; [10, 3_000, 30_000, 70_000, 200_000][mixed as usize % 5] + (mixed % 977) as usize]
     };
     Ok(lanes((0..4).map(|k| Range::new(100 * k, 100 * k + 100).to_iter().limit(90 + k as u64).map(bytes)), 3).boxed())
 }
@@ -161,7 +161,7 @@ fn deep(at: i64) -> Result<BoxIter<Element>> {
     let element = move |x: i64| {
         let flat = Element::new().with("x", Array::scalar(x));
         let levels = if x == at { 1000 } else { 3 };
-        Ok((0..levels).fold(flat, |inner, _| Element::new().with("inner", Value::from(inner))))
+        (0..levels).fold(flat, |inner, _| Element::new().with("inner", Value::from(inner)))
     };
     Ok(lanes((0..2).map(|k| Range::new(100 * k, 100 * k + 100).to_iter().limit(90).map(element)), 2).boxed())
 }
@@ -178,7 +178,7 @@ fn an_element_that_cannot_be_written_is_an_error_in_its_place() {
 
 /// Elements that cannot leave a worker.
 fn stuck(_: ()) -> Result<BoxIter<std::time::Instant>> {
-    let now = |_| Ok(std::time::Instant::now());
+    let now = |_| std::time::Instant::now();
     Ok(lanes([Range::new(0, 9).to_iter().limit(5).map(now)], 1).boxed())
 }
 
@@ -322,8 +322,7 @@ mod compressed {
         let file = |k: usize| {
             let name = format!("{k}.txt.{}", if k.is_multiple_of(2) { "gz" } else { "zst" });
             let lines = StreamOptions::new().lines(dir.join(name))?;
-            Ok(lines
-                .map(|line| Ok(Element::new().with("t", line.as_str()).with("n", Array::scalar(line.len() as i64)))))
+            Ok(lines.map(|line| Element::new().with("t", line.as_str()).with("n", Array::scalar(line.len() as i64))))
         };
         Ok(lanes((0..7).map(file).collect::<Result<Vec<_>>>()?, 3).boxed())
     }

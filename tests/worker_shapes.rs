@@ -41,8 +41,8 @@ fn shape(name: String) -> Result<BoxIter<i64>> {
     let three = || [stream(0, 120), stream(1000, 90), stream(2000, 150)];
     Ok(match name.as_str() {
         "mix" => mix(three()).weights([3.0, 1.0, 2.0]).boxed(),
-        "zip" => stream(0, 90).zip_with(stream(500, 200), ZipLength::Shortest).map(|(a, b)| Ok(a * 1000 + b)).boxed(),
-        "zip all" => zip_all(three(), ZipLength::Shortest).map(|all| Ok(all.iter().sum())).boxed(),
+        "zip" => stream(0, 90).zip_with(stream(500, 200), ZipLength::Shortest).map(|(a, b)| a * 1000 + b).boxed(),
+        "zip all" => zip_all(three(), ZipLength::Shortest).map(|all| all.iter().sum()).boxed(),
         "interleave" => interleave(three(), 2).boxed(),
         "one by one" => interleave(three(), 1).boxed(),
         // Streams that are made while it runs are evaluated in the parent.

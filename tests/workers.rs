@@ -104,9 +104,9 @@ fn batches(how: u32) -> Result<gristmill::BoxIter<String>> {
     };
     let elements = || Range::new(0, 3001).shuffle(5).to_iter().try_map(element);
     Ok(match how {
-        0 | 4 | 5 => elements().batch(8).map(|batch| Ok(contents(&batch))).boxed(),
-        1 => elements().batch_masked(8).map(|batch| Ok(contents(&batch))).boxed(),
-        2 => Range::new(0, 3001).to_iter().batch_padded(7).map(|batch| Ok(format!("{batch:?}"))).boxed(),
+        0 | 4 | 5 => elements().batch(8).map(|batch| contents(&batch)).boxed(),
+        1 => elements().batch_masked(8).map(|batch| contents(&batch)).boxed(),
+        2 => Range::new(0, 3001).to_iter().batch_padded(7).map(|batch| format!("{batch:?}")).boxed(),
         _ => elements()
             .batch_with_fn(9, Remainder::Drop, |items: Vec<Element>| Ok(items.iter().map(contents).collect::<String>()))
             .boxed(),
@@ -295,7 +295,7 @@ fn elements_that_cannot_cross_are_refused_with_advice_before_a_worker_starts() {
 
 fn foreign_later(_: ()) -> Result<impl IterDataset<Item = i64>> {
     let stream = |end| Range::new(0, end).map(|_| Foreign).to_iter().limit(3);
-    Ok(interleave([stream(5), stream(7)], 1).map(|_| Ok(1)))
+    Ok(interleave([stream(5), stream(7)], 1).map(|_| 1))
 }
 
 /// A stream whose turn comes later starts its pass then.

@@ -39,16 +39,19 @@ def stack(items: Sequence[Any], path: str = "") -> Any:
     return _stack_arrays([np.asarray(item) for item in items], path)
 
 
-def walk(tree: Any, convert: Callable[[str, Any], Any], path: str = "") -> Any:
-    """One tree like `tree`, whose leaves are what `convert` makes of each and of where it lies; a list of text or numbers is a leaf."""
+def walk(tree: Any, convert: Callable[[str, Any], Any], path: str = "", *, of_jax: bool = True) -> Any:
+    """One tree like `tree`, whose leaves are what `convert` makes of each and of where it lies; a list of text or numbers is a leaf.
+
+    With `of_jax` it enters objects whose classes JAX was told of; without, they are leaves.
+    """
     if tree is None:
         return None
     if isinstance(tree, Mapping):
-        return {key: walk(part, convert, _below(path, key)) for key, part in cast("Any", tree).items()}
+        return {key: walk(part, convert, _below(path, key), of_jax=of_jax) for key, part in cast("Any", tree).items()}
     if isinstance(tree, (list, tuple)) and not _is_column(cast("Sequence[Any]", tree)):
         parts = cast("Sequence[Any]", tree)
         names = getattr(parts, "_fields", range(len(parts)))
-        walked = [walk(part, convert, _below(path, name)) for part, name in zip(parts, names, strict=True)]
+        walked = [walk(part, convert, _below(path, name), of_jax=of_jax) for part, name in zip(parts, names, strict=True)]
         kind: Any = type(parts)
         if isinstance(tree, list):
             return walked
@@ -56,11 +59,11 @@ def walk(tree: Any, convert: Callable[[str, Any], Any], path: str = "") -> Any:
         return kind(*walked) if hasattr(kind, "_fields") else tuple(walked)
     node: Any = cast("Any", tree)
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
-        names = [field.name for field in dataclasses.fields(node) if field.init]
+        fields = [(field.name, getattr(node, field.name)) for field in dataclasses.fields(node) if field.init]
         return dataclasses.replace(
-            node, **{name: walk(getattr(node, name), convert, _below(path, name)) for name in names}
+            node, **{name: walk(part, convert, _below(path, name), of_jax=of_jax) for name, part in fields}
         )
-    if (known := registered(node)) is not None:
+    if of_jax and (known := registered(node)) is not None:
         return known[1]([walk(part, convert, _below(path, at)) for at, part in enumerate(known[0])])
     return convert(path, tree)
 

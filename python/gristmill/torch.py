@@ -4,7 +4,6 @@ Imported when it is first used, as `gristmill.torch`; it needs PyTorch.
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import warnings
@@ -18,6 +17,7 @@ from gristmill._closing import Closing
 from gristmill._fork import Origin
 from gristmill._gristmill import DatasetIterator, Deal, MapDataset, Part, Report
 from gristmill._gristmill import IterDataset as _IterDataset
+from gristmill._tree import walk
 
 try:
     import torch  # pyright: ignore[reportMissingImports]
@@ -39,26 +39,18 @@ def to_tensors(tree: Any, *, pin_memory: bool = False) -> Any:
     every array is copied once, into page-locked memory, from which `tensor.to(device, non_blocking=True)` does not wait.
     """
     pinned = pin_memory and bool(_torch.cuda.is_available())
-    return _walk(tree, lambda array: _pinned(array) if pinned else _tensor(array))
+    convert = _pinned if pinned else _tensor
+    return walk(tree, lambda _, leaf: _converted(leaf, convert), of_jax=False)
 
 
-def _walk(tree: Any, convert: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
-    if isinstance(tree, (np.ndarray, np.generic)):
-        array = np.asarray(cast("Any", tree))
-        return convert(array) if array.dtype.kind in "biufc" or array.dtype.name == "bfloat16" else cast("Any", tree)
-    if isinstance(tree, Mapping):
-        return {key: _walk(value, convert) for key, value in cast("Any", tree).items()}
-    if isinstance(tree, (list, tuple)):
-        kind: Any = type(cast("object", tree))
-        parts = [_walk(part, convert) for part in cast("Any", tree)]
-        if isinstance(tree, list):
-            return parts
-        # A named tuple takes its fields one by one.
-        return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        names = [field.name for field in dataclasses.fields(tree) if field.init]
-        return dataclasses.replace(tree, **{name: _walk(getattr(tree, name), convert) for name in names})
-    return tree
+def _converted(leaf: Any, convert: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
+    if isinstance(leaf, list):
+        # Numbers of NumPy are numbers of Python, too, as far as a list of them is a leaf.
+        return [_converted(part, convert) for part in cast("Any", leaf)]
+    if not isinstance(leaf, (np.ndarray, np.generic)):
+        return leaf
+    array = np.asarray(cast("Any", leaf))
+    return convert(array) if array.dtype.kind in "biufc" or array.dtype.name == "bfloat16" else cast("Any", leaf)
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Any:

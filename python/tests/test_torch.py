@@ -78,6 +78,8 @@ def test_trees_keep_their_shape() -> None:
     assert made["p"].b[0].dtype == torch.float32 and made["p"].b[0].shape == ()
     assert isinstance(made["d"], Both) and made["d"].x.dtype == torch.bool and made["d"].name == "n"
     assert made["t"] is tree["t"] and made["i"] == 3
+    lists = gm.torch.to_tensors({"text": ["a", "b"], "numbers": [np.float64(1.5), 2.0]})
+    assert lists["text"] == ["a", "b"] and lists["numbers"][0].dtype == torch.float64 and type(lists["numbers"][1]) is float
 
 
 def test_arrays_that_torch_has_no_name_for() -> None:

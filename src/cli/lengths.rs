@@ -41,8 +41,8 @@ pub(crate) fn measure(
     };
     let name = column.clone();
     // Only this column is read.
-    let lengths =
-        Data::open_with(data, Some(&column), layout)?.map(move |element| length(&element, &name, tokenizer.as_ref()));
+    let lengths = Data::open_with(data, Some(&column), layout)?
+        .try_map(move |element| length(&element, &name, tokenizer.as_ref()));
     Ok(Lengths { column, unit, lengths: collect(lengths, docs)? })
 }
 

@@ -206,10 +206,10 @@ mod tests {
     fn pieces_are_counted() {
         let halves = |e: Element| Ok([e.rows(0..5)?, e.rows(5..10)?]);
         let (source, _) = elements(100, &[10]);
-        let stream = source.to_iter().boxed().flat_map(halves).boxed();
+        let stream = source.to_iter().boxed().try_flat_map(halves).boxed();
         assert_eq!(said(&stream, 1).bytes, Some(40));
         let (source, _) = elements(100, &[10]);
-        let seeded = source.to_iter().seed(1).flat_map(halves).boxed();
+        let seeded = source.to_iter().seed(1).try_flat_map(halves).boxed();
         assert_eq!(said(&seeded, 1).bytes, Some(40));
         let (source, _) = elements(100, &[10]);
         let fan = source.to_iter().try_flat_map(halves).boxed();

@@ -15,6 +15,7 @@ mod records;
 mod remainder;
 pub(crate) mod run;
 mod sample;
+mod seeds;
 mod stage;
 
 pub use blocks::Blocks;
@@ -27,8 +28,9 @@ pub use memory::{Held, Memory, Sample};
 pub use records::{index_of, record_in, record_of};
 pub use remainder::Remainder;
 pub use run::upcoming::{Record, Upcoming};
+pub use seeds::{StageSeed, default_seed};
 pub(crate) use stage::same_stage;
-pub use stage::{Role, Stage, StageSeed, chain, default_seed, label, stage_after};
+pub use stage::{Role, Stage, chain, label, stage_after};
 
 /// The length of a dataset that never ends: Grain's `sys.maxsize`.
 pub const INFINITE: u64 = i64::MAX as u64;

@@ -1,13 +1,11 @@
 //! The trait of every node of a pipeline: enough for seeds, fingerprints, reports and errors.
 
-use std::fmt;
-
 use super::blocks::Blocks;
 use super::map::Shuffled;
 use super::memory::{Memory, Sample};
 use super::run::upcoming::{Record, Upcoming};
 use crate::cx::StageId;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The way in which a stage changes the stream, from the gentlest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,9 +103,10 @@ pub trait Stage {
     /// is fetched or kept in vain.
     ///
     /// Stages whose elements are found elsewhere than at their own indices say so here; those that pass elements on or drop
-    /// them need not. It is only said where a source [looks ahead](Self::looks_ahead).
+    /// them need not. It is only said where a source [looks ahead](Self::looks_ahead). The records that an index is made of are found by the same
+    /// way: see [`record_of`](super::record_of).
     fn will_read(&self, next: Upcoming<'_>) {
-        if matches!(self.role(), Role::Elementwise | Role::MayDrop) {
+        if self.keeps_places() {
             self.parents().iter().for_each(|parent| parent.will_read(next));
         }
     }
@@ -115,8 +114,17 @@ pub trait Stage {
     /// The index of its element that is made of `record`, the `epoch`th time that the source is read; `None` where it is left out, and where
     /// it cannot be told. It is the inverse of [`will_read`](Self::will_read), and [`index_of`](super::index_of) asks for it.
     fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        let keeps_places = matches!(self.role(), Role::Elementwise | Role::MayDrop);
-        self.parents().iter().filter(|_| keeps_places).find_map(|parent| parent.comes_at(record, epoch))
+        match self.records() {
+            Some(len) => record.index_in(self.name(), len, epoch),
+            None if self.keeps_places() => self.parents().iter().find_map(|parent| parent.comes_at(record, epoch)),
+            None => None,
+        }
+    }
+
+    /// Whether the element at an index is made of those that all of its parents have there, or dropped.
+    #[doc(hidden)]
+    fn keeps_places(&self) -> bool {
+        self.is_by_element() || matches!(self.role(), Role::Elementwise | Role::MayDrop)
     }
 
     /// Whether it gives batches without making their elements, see [`MapDataset::get_stacked`](super::MapDataset::get_stacked):
@@ -137,8 +145,7 @@ pub trait Stage {
         false
     }
 
-    /// The records that it has, if it is a source.
-    #[doc(hidden)]
+    /// The records that it has, if it is a source whose index `i` is record `i`, again and again.
     fn records(&self) -> Option<u64> {
         None
     }
@@ -169,9 +176,8 @@ pub trait Stage {
     /// The runs of its elements that its source fetches or decodes together, where its elements are those of the source in their order:
     /// what [`block_shuffle`](super::MapDataset::block_shuffle) moves as one.
     fn blocks(&self) -> Option<Blocks> {
-        let keeps_places = matches!(self.role(), Role::Elementwise | Role::MayDrop);
         match self.parents().as_slice() {
-            [parent] if keeps_places => parent.blocks(),
+            [parent] if self.keeps_places() => parent.blocks(),
             _ => None,
         }
     }
@@ -373,63 +379,6 @@ pub fn stage_after(parents: &[&dyn Stage]) -> StageId {
     StageId(parents.iter().map(|p| p.count()).sum::<usize>() as u32)
 }
 
-/// The default seed of a random stage on top of `parents`: Grain's rule.
-///
-/// The nearest `seed` stages above it are found breadth first, without looking past them; each adds its seed and its
-/// depth in nodes, and numpy's `SeedSequence` makes one seed of the list. So inserting a stage changes the default
-/// seeds of all stages after it: give a seed of its own to what must stay as it is.
-///
-/// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if no `seed` stage is above.
-pub fn default_seed(parents: &[&dyn Stage]) -> Result<u32> {
-    let mut found = Vec::new();
-    let mut level: Vec<&dyn Stage> = parents.to_vec();
-    let mut depth = 1;
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        for node in level {
-            match node.seed_root() {
-                Some(seed) => found.push((seed, depth)),
-                None => next.extend(node.parents()),
-            }
-        }
-        level = next;
-        depth += 1;
-    }
-    if found.is_empty() {
-        return Err(Error::config("a random stage has no seed").help("give it a seed, or put `.seed(n)` before it"));
-    }
-    Ok(crate::rng::default_seed(&found))
-}
-
-/// A seed that a stage was given, or the default derived from the stages above it; or neither.
-#[derive(Clone, Copy, Debug)]
-pub struct StageSeed(Option<u32>);
-
-impl StageSeed {
-    /// `given`, or the default from `parents`.
-    pub fn resolve(given: Option<u32>, parents: &[&dyn Stage]) -> Self {
-        Self(given.or_else(|| default_seed(parents).ok()))
-    }
-
-    /// The seed.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is none.
-    pub fn get(self) -> Result<u32> {
-        self.0.ok_or_else(|| default_seed(&[]).expect_err("no parents, no seed"))
-    }
-}
-
-impl fmt::Display for StageSeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(seed) => write!(f, "seed={seed}"),
-            None => f.write_str("seed=none"),
-        }
-    }
-}
-
 /// Passes on what a [`Stage`] says of itself that is another one in another shape; how it is [sampled](Stage::sample) is its own.
 macro_rules! same_stage {
     (@call $this:ident [$($inner:tt)+] $method:ident $args:tt) => {
@@ -457,6 +406,7 @@ macro_rules! same_stage {
             comes_at(record: &$crate::dataset::Record, epoch: u64) -> Option<u64>;
             has_columns() -> bool;
             has_every_index() -> bool;
+            keeps_places() -> bool;
             is_by_element() -> bool;
             records() -> Option<u64>;
             is_mapped() -> bool;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::MapDataset;
 use crate::dataset::map::Range;
+use crate::exec::Executor;
 
 fn pipeline(add: i64) -> impl IterDataset<Item = i64> + 'static {
     Range::new(0, 5000).map(move |x| x + add).to_iter().filter(|x| x % 7 != 0).boxed()

@@ -16,9 +16,10 @@ use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
 use super::guard::{GivenGuard, GuardTimeout};
+use super::how::{Hosts, How, Threads};
 use super::interpreter::detached;
 use super::item::Item;
-use super::iterator::{Hosts, How, PyDatasetIterator, Threads};
+use super::iterator::PyDatasetIterator;
 use super::keys;
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;

@@ -1,6 +1,6 @@
 //! A pipeline that runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -14,7 +14,8 @@ use pyo3::types::{PyString, PyType};
 use super::buffer::Access;
 use super::error::{self, OrRaise};
 use super::generic;
-use super::guard::{GivenGuard, GuardTimeout};
+use super::guard::GivenGuard;
+use super::how::{Hosts, How, builder};
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
@@ -25,73 +26,10 @@ use super::warnings;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
 use crate::fork::{Origin, ThreadOf};
-use crate::keys::KeyFolder;
 use crate::report::ConsumerMeter;
 use crate::sync::{Locked, Regardless};
 use crate::units::Bytes;
-use crate::{Checkpoint, Deal, Error, ErrorKind, Executor, Load, Loader, LoaderBuilder, Part, Report, Result};
-
-/// Threads that evaluate the elementwise part: how many, or `"auto"`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Threads(Executor);
-
-impl Threads {
-    /// None: the consumer evaluates.
-    pub(crate) const NONE: Self = Self(Executor::Inline);
-}
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Threads {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(text) = given.cast::<PyString>() {
-            if text.to_str()? == "auto" {
-                return Ok(Self(Executor::Auto));
-            }
-            return Err(PyValueError::new_err(format!(
-                "threads is {}, and must be a number or \"auto\"",
-                text.repr()?
-            )));
-        }
-        Ok(match given.extract::<usize>()? {
-            0 => Self::NONE,
-            n => Self(Executor::Threads(n)),
-        })
-    }
-}
-
-/// Way to run a pipeline.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
-    pub(crate) threads: Threads,
-    pub(crate) buffer: usize,
-    /// Whether the arrays that are handed out may be written to.
-    pub(crate) writable: bool,
-    /// Whether `mp_prefetch` has processes started.
-    pub(crate) workers: bool,
-}
-
-impl How {
-    /// The way of a plain loop.
-    pub(crate) const DEFAULT: Self = Self { threads: Threads::NONE, buffer: 2, writable: false, workers: true };
-}
-
-/// The rows of every batch that are delivered, where several hosts read one pipeline, and how those are compared.
-#[derive(Debug)]
-pub(crate) struct Hosts {
-    pub(crate) part: Option<Given>,
-    pub(crate) deal: Deal,
-    pub(crate) guard: GivenGuard,
-    pub(crate) timeout: Duration,
-    /// The folder of key files.
-    pub(crate) keys: Option<PathBuf>,
-}
-
-impl Default for Hosts {
-    fn default() -> Self {
-        Self { part: None, deal: Deal::Even, guard: GivenGuard::Auto, timeout: GuardTimeout::DEFAULT.0, keys: None }
-    }
-}
+use crate::{Checkpoint, Error, ErrorKind, Executor, Loader, Report, Result};
 
 /// Time that a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -359,28 +297,6 @@ impl Drop for Owner<'_> {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Release);
     }
-}
-
-/// What starts a pass over the rows of `part`, as `deal` says, or of all.
-fn builder(
-    dataset: &BoxIter<Item>,
-    how: How,
-    workers: Option<&Workers>,
-    part: Option<Part>,
-    deal: Deal,
-    keys: Option<&Path>,
-) -> Result<LoaderBuilder<BoxIter<Item>>> {
-    let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer).deal(deal);
-    if let Some(folder) = keys {
-        builder = builder.keys(KeyFolder::new(folder).needed());
-    }
-    if let Some(workers) = workers {
-        builder = workers.run(builder, how.buffer)?;
-    }
-    Ok(match part {
-        Some(part) => builder.part(part),
-        None => builder,
-    })
 }
 
 #[pymethods]

@@ -4,7 +4,7 @@ mod inside;
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PySlice, PyTuple, PyType};
@@ -19,10 +19,11 @@ use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
 use super::guard::{GivenGuard, GuardTimeout};
+use super::how::{Hosts, How, Threads};
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
-use super::iterator::{Hosts, How, PyDatasetIterator, Threads};
-use super::maps::{Maps, Several, over};
+use super::iterator::PyDatasetIterator;
+use super::maps::{Maps, Several, over, over_several};
 use super::missing::missing;
 use super::numbers::Numbers;
 use super::part::Given;
@@ -80,11 +81,7 @@ impl PyMapDataset {
     #[staticmethod]
     #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn arrow(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        #[cfg(any(feature = "arrow", feature = "parquet"))]
-        if let Some(table) = super::arrow::table(args, kwargs)? {
-            return Self::new(args.py(), table.maps()?);
-        }
-        Self::source_named("arrow", args, kwargs)
+        Self::of_arrow(args, kwargs)
     }
 
     #[doc = docs!(signature MapDataset.lines)]
@@ -190,21 +187,13 @@ impl PyMapDataset {
     #[pyo3(signature = (datasets, weights=None))]
     fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
         let weights = weights.unwrap_or_else(|| vec![1.0; datasets.len()]);
-        let maps = match Self::several(&datasets) {
-            Several::Elements(parts, context) => Maps::Elements(Mix::new(parts).weights(weights).boxed(), context),
-            Several::Items(parts) => Maps::Items(Mix::new(parts).weights(weights).boxed()),
-        };
-        Self::over_all(py, maps, datasets)
+        Self::over_all(py, over_several!(Self::several(&datasets), parts => Mix::new(parts).weights(weights)), datasets)
     }
 
     #[doc = docs!(MapDataset.concatenate)]
     #[staticmethod]
     fn concatenate(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let maps = match Self::several(&datasets) {
-            Several::Elements(parts, context) => Maps::Elements(Concatenate::new(parts).boxed(), context),
-            Several::Items(parts) => Maps::Items(Concatenate::new(parts).boxed()),
-        };
-        Self::over_all(py, maps, datasets)
+        Self::over_all(py, over_several!(Self::several(&datasets), parts => Concatenate::new(parts)), datasets)
     }
 
     #[doc = docs!(MapDataset.zip)]
@@ -223,11 +212,7 @@ impl PyMapDataset {
         selection_map: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let order = Selection::new(selection_map)?;
-        let maps = match Self::several(&datasets) {
-            Several::Elements(parts, context) => Maps::Elements(Select::new(parts, order).boxed(), context),
-            Several::Items(parts) => Maps::Items(Select::new(parts, order).boxed()),
-        };
-        Self::over_all(py, maps, datasets)
+        Self::over_all(py, over_several!(Self::several(&datasets), parts => Select::new(parts, order)), datasets)
     }
 
     #[doc = docs!(MapDataset.seed)]
@@ -256,10 +241,7 @@ impl PyMapDataset {
         seed: Option<u32>,
         block_size: Option<u64>,
     ) -> PyResult<Self> {
-        match block_size {
-            Some(size) => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed).block_size(size))),
-            None => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed))),
-        }
+        self.block_shuffled(py, window_blocks, seed, block_size)
     }
 
     #[doc = docs!(MapDataset.slice)]
@@ -314,11 +296,7 @@ impl PyMapDataset {
     #[doc = docs!(MapDataset.flat_map)]
     #[pyo3(signature = (transform, max_fan_out=None))]
     fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, max_fan_out: Option<usize>) -> PyResult<Self> {
-        let max_fan_out = match (max_fan_out, transform.getattr_opt("max_fan_out")?) {
-            (Some(given), _) => given,
-            (None, Some(attribute)) => attribute.extract()?,
-            (None, None) => return Err(PyTypeError::new_err("flat_map() of a MapDataset needs max_fan_out")),
-        };
+        let max_fan_out = inside::max_fan_out(transform, max_fan_out)?;
         let function = Callable::new(transform, "flat_map")?;
         Self::calling(py, self.0.flat_map(max_fan_out, function.clone()), function)
     }

@@ -40,6 +40,17 @@ macro_rules! over {
 }
 pub(crate) use over;
 
+/// `$new` of each of a list of datasets, whether they are all of elements or of items.
+macro_rules! over_several {
+    ($several:expr, $parts:ident => $new:expr) => {
+        match $several {
+            Several::Elements($parts, context) => Maps::Elements($crate::dataset::BoxMap::new($new), context),
+            Several::Items($parts) => Maps::Items($crate::dataset::BoxMap::new($new)),
+        }
+    };
+}
+pub(crate) use over_several;
+
 impl Maps {
     /// The last stage.
     pub(crate) fn stage(&self) -> &dyn Stage {

@@ -31,6 +31,7 @@ mod explain;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod far;
 mod guard;
+mod how;
 mod index_shuffle;
 mod interpreter;
 mod item;

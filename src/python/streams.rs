@@ -11,7 +11,7 @@ use super::item::Item;
 use super::maps::Maps;
 use super::random::RandomFunction;
 use crate::dataset::iter::{
-    BadRecords, Cut, ENUMERATE, FanOut, FanStream, FilterThresholds, IterMapWithIndex, ZipLength, zip_all,
+    BadRecords, Cut, ENUMERATE, FanOut, FanStream, FilterThresholds, IterTryMapWithIndex, ZipLength, zip_all,
 };
 use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
 use crate::element::{Element, Stack};
@@ -152,14 +152,14 @@ impl Streams {
     /// The same with a counter of what arrives here.
     pub(crate) fn map_with_index(&self, function: Callable) -> Self {
         let call = move |index, item| function.map_with_index(index, item);
-        Self::Items(Chain::Iter(self.items().into_iter().map_with_index(call).boxed()))
+        Self::Items(Chain::Iter(self.items().into_iter().try_map_with_index(call).boxed()))
     }
 
     /// Each item with its number in this stream in front of it.
     pub(crate) fn enumerate(&self, start: i64) -> Self {
         let params = if start == 0 { String::new() } else { format!("start={start}") };
         let number = move |index, item| Ok(Item::Tuple(vec![Item::Int(start.wrapping_add_unsigned(index)), item]));
-        let numbered = IterMapWithIndex::named(self.items().into_iter(), ENUMERATE, params, number);
+        let numbered = IterTryMapWithIndex::named(self.items().into_iter(), ENUMERATE, params, number);
         Self::Items(Chain::Iter(numbered.boxed()))
     }
 
@@ -167,7 +167,7 @@ impl Streams {
     pub(crate) fn random_map(&self, function: Callable, seed: Option<u32>) -> Self {
         let function = RandomFunction::new(function);
         let call = move |item, rng: &mut crate::rng::ElementRng| function.call(item, rng);
-        Self::Items(Chain::Iter(self.items().into_iter().random_map(seed, call).boxed()))
+        Self::Items(Chain::Iter(self.items().into_iter().try_random_map(seed, call).boxed()))
     }
 
     /// Keeps what a Python function holds true of.
@@ -214,7 +214,7 @@ impl Streams {
                 let each = move |item| call(item).map(|pieces| pieces.into_iter().collect());
                 FanStream::of(FanOut::flat_map(ds, each), bad, thresholds).boxed()
             }
-            chain => chain.into_iter().flat_map(call).boxed(),
+            chain => chain.into_iter().try_flat_map(call).boxed(),
         }))
     }
 

@@ -1,33 +1,58 @@
-//! The parsers of files, on bytes in memory: targets of [`fuzzing`](crate::fuzzing).
+//! The parsers of files, on bytes in memory: targets of [`fuzzing`](crate::fuzzing). Those of formats that are features lie in
+//! their folders.
 //!
 //! Each takes any bytes. None may panic, hang or take much more memory than it is given; some hold the parser against a
 //! second way to the same answer.
 
-mod plain;
-#[cfg(any(feature = "mds", feature = "webdataset"))]
-mod shards;
-
-#[cfg(feature = "bagz")]
-pub(crate) use self::plain::bagz;
-#[cfg(feature = "csv")]
-pub(crate) use self::plain::csv;
-pub(crate) use self::plain::megatron;
-#[cfg(feature = "safetensors")]
-pub(crate) use self::plain::safetensors;
-#[cfg(feature = "mds")]
-pub(crate) use self::shards::mds;
-#[cfg(feature = "webdataset")]
-pub(crate) use self::shards::webdataset;
 use super::index::LineIndex;
 use super::index_cache::{FolderIndex, decode, entry};
 use super::inflate::{Bounds, LineReader};
 use super::json::{RepeatedNames, Wanted, record};
 use super::npz::Npz;
 use super::tokens::{TokenLayout, TokenType, bin_layout};
+use crate::dataset::map::RandomAccess;
 use crate::element::{Buffer, Name};
 
+/// Makes an entry of each line, where this build has the feature.
+macro_rules! targets {
+    ($($name:literal $(if $feature:literal)? = $target:path;)*) => {
+        /// Every parser of files, by its name.
+        pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[$(
+            $(#[cfg(feature = $feature)])?
+            ($name, $target),
+        )*];
+    };
+}
+
+targets! {
+    "jsonl" = jsonl;
+    "line_index" = line_index;
+    "npy" = npy;
+    "npz" = npz;
+    "tokens" = tokens;
+    "example" = example;
+    "stream" = stream;
+    "megatron" = super::megatron::fuzz::megatron;
+    "csv" if "csv" = super::csv::fuzz::csv;
+    "safetensors" if "safetensors" = super::safetensors::fuzz::safetensors;
+    "bagz" if "bagz" = super::bagz::fuzz::bagz;
+    "array_record" if "array_record" = super::array_record::fuzz::array_record;
+    "array_record_recovery" if "array_record" = super::array_record::fuzz::array_record_recovery;
+    "tf_record" if "tf_record" = super::tf_record::fuzz::tf_record;
+    "webdataset" if "webdataset" = super::webdataset::fuzz::webdataset;
+    "mds" if "mds" = super::mds::fuzz::mds;
+    "parquet" if "parquet" = super::parquet::fuzz::parquet;
+    "arrow" if "arrow" = super::arrow_ipc::fuzz::arrow;
+}
+
+/// Reads the first, second, middle and last record of a source.
+pub(super) fn some(source: &impl RandomAccess) {
+    let len = source.len();
+    [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|record| drop(source.read(record)));
+}
+
 /// A line of JSON: whatever serde_json refuses is refused, and one column is what it is among all.
-pub(crate) fn jsonl(data: &[u8]) {
+fn jsonl(data: &[u8]) {
     let Ok(line) = std::str::from_utf8(data) else { return };
     let all = record(line, &Wanted::All, RepeatedNames::Last);
     if let Ok((element, _)) = &all {
@@ -41,7 +66,7 @@ pub(crate) fn jsonl(data: &[u8]) {
 }
 
 /// The lines of a text, and a cache file that claims to be its index.
-pub(crate) fn line_index(data: &[u8]) {
+fn line_index(data: &[u8]) {
     for keep_blank in [false, true] {
         let index = LineIndex::build(data, keep_blank);
         let lines: Vec<&[u8]> =
@@ -66,21 +91,21 @@ pub(crate) fn line_index(data: &[u8]) {
 }
 
 /// A `.npy` file.
-pub(crate) fn npy(data: &[u8]) {
+fn npy(data: &[u8]) {
     if let Ok(array) = super::npy::decode(Buffer::copy_from(data)) {
         assert!(array.bytes().len() <= data.len());
     }
 }
 
 /// A `.npz` file.
-pub(crate) fn npz(data: &[u8]) {
+fn npz(data: &[u8]) {
     if let Ok(npz) = Npz::of("x.npz".into(), Buffer::copy_from(data)) {
         npz.names().take(8).for_each(|name| drop(npz.array(name)));
     }
 }
 
 /// A `.bin` file of token ids.
-pub(crate) fn tokens(data: &[u8]) {
+fn tokens(data: &[u8]) {
     for layout in
         [TokenLayout::Detect, TokenLayout::LlmC, TokenLayout::Bare(TokenType::U16), TokenLayout::Bare(TokenType::U32)]
     {
@@ -91,7 +116,7 @@ pub(crate) fn tokens(data: &[u8]) {
 }
 
 /// A `.gz`, `.zst`, `.lz4` or plain text: lines, and the same lines again from the middle.
-pub(crate) fn stream(data: &[u8]) {
+fn stream(data: &[u8]) {
     let bounds = Bounds { line_bytes: 1 << 16, window_log: None };
     let open = |offset, lines| LineReader::open("x".as_ref(), &Buffer::copy_from(data).into(), bounds, offset, lines);
     let read = |reader: &mut LineReader| {
@@ -115,79 +140,8 @@ pub(crate) fn stream(data: &[u8]) {
     assert_eq!(read(&mut again), rest);
 }
 
-/// A Parquet file.
-#[cfg(feature = "parquet")]
-pub(crate) fn parquet(data: &[u8]) {
-    use crate::dataset::map::RandomAccess;
-    let contents = vec![("x.parquet".into(), Buffer::copy_from(data).into())];
-    if let Ok(source) = super::ParquetOptions::default().open_contents(contents) {
-        let len = source.len();
-        [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|row| drop(source.read(row)));
-    }
-}
-
-/// An Arrow file or stream.
-#[cfg(feature = "arrow")]
-pub(crate) fn arrow(data: &[u8]) {
-    use crate::dataset::map::RandomAccess;
-    let contents = vec![("x.arrow".into(), Buffer::copy_from(data).into())];
-    if let Ok(source) = super::ArrowOptions::default().open_contents(contents) {
-        let len = source.len();
-        [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|row| drop(source.read(row)));
-    }
-}
-
-/// An ArrayRecord file. Hashes are not checked here, or damage would never get behind them.
-#[cfg(feature = "array_record")]
-pub(crate) fn array_record(data: &[u8]) {
-    use crate::dataset::map::RandomAccess;
-    let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
-    if let Ok(source) = super::ArrayRecordOptions::default().open_contents(contents) {
-        let len = source.len();
-        [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|record| drop(source.read(record)));
-    }
-}
-
-/// An ArrayRecord file without its index: whatever is recovered is read, or refused as damaged.
-#[cfg(feature = "array_record")]
-pub(crate) fn array_record_recovery(data: &[u8]) {
-    use crate::dataset::map::RandomAccess;
-    let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
-    if let Ok(source) = super::ArrayRecordOptions::default().recover(true).open_contents(contents) {
-        let found: u64 = source.recovered().map(|(_, recovery)| recovery.records).sum();
-        let lost: u64 = source.recovered().map(|(_, recovery)| recovery.lost_bytes).sum();
-        assert!(lost <= data.len() as u64 && (found == 0 || found == source.len()));
-        (0..source.len().min(100)).for_each(|record| drop(source.read(record)));
-    }
-}
-
-/// A TFRecord file, compressed or not: whatever is read of it is written and read again as the same. Checksums are not
-/// checked here, either.
-#[cfg(feature = "tf_record")]
-pub(crate) fn tf_record(data: &[u8]) {
-    use crate::dataset::{DatasetIterator, IterDataset};
-    let (mut cx, runtime) = (crate::Cx::default(), crate::exec::Runtime::inline());
-    let open = |file: &[u8]| super::TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(file).into())]);
-    let Ok(Ok(mut records)) = open(data).map(|stream| stream.iter(&runtime)) else { return };
-    // A small file can hold very long records.
-    let (mut read, mut bytes) = (Vec::new(), 0);
-    while read.len() < 1000 && bytes < 16 << 20 {
-        let Ok(Some(record)) = records.next(&mut cx) else { break };
-        bytes += record.len();
-        read.push(record);
-    }
-    let mut writer = super::TfRecordWriter::new(Vec::new(), super::TfRecordWriterOptions::default()).expect("a writer");
-    read.iter().for_each(|record| writer.write(record.as_bytes()).expect("room in memory"));
-    let written = open(&writer.finish().expect("room in memory")).expect("what was written");
-    let mut again = written.iter(&runtime).expect("what was written");
-    for record in read {
-        assert!(again.next(&mut cx).expect("what was written").is_some_and(|again| again == record));
-    }
-    assert!(again.next(&mut cx).expect("its end").is_none());
-}
-
 /// A record that is to be an example: whatever is read of it is written and read again as the same.
-pub(crate) fn example(data: &[u8]) {
+fn example(data: &[u8]) {
     use std::collections::BTreeSet;
 
     use super::{ExampleParser, FeatureSpec, FeatureType, encode_example, encode_sequence_example};

@@ -1,150 +1,18 @@
 //! Crops of pre-tokenised files: one after the other, or anywhere.
 
-use std::fmt;
-use std::ops::Range;
+mod shape;
 
-use super::content;
+use std::fmt;
+
+use self::shape::Shape;
 use super::firsts::Firsts;
-use super::tokens::{TokenFile, Tokens};
+use super::tokens::Tokens;
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, MapDataset};
 use crate::dataset::{INFINITE, Role, Stage, Upcoming};
-use crate::element::{Array, DType, Element, Name};
+use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::mmap::{prefetch, prefetch_pages};
 use crate::rng::PhiloxKey;
-
-/// The field of a crop.
-const TOKENS: Name = Name::new_static("tokens");
-
-/// Stored bytes by which the crops of a batch are brought from memory ahead, and the most crops that those are.
-const AHEAD: usize = 4 << 10;
-const MOST_AHEAD: usize = 16;
-/// Crops by which the pages of one are looked up before that.
-const PAGES_AHEAD: usize = 4;
-
-/// Shape of a crop, consecutive or random.
-#[derive(Clone)]
-struct Shape {
-    tokens: Tokens,
-    seq_len: usize,
-    with_next: bool,
-    as_stored: bool,
-}
-
-impl Shape {
-    fn new(tokens: Tokens, seq_len: usize) -> Self {
-        Self { tokens, seq_len, with_next: false, as_stored: false }
-    }
-
-    /// Ids in a crop.
-    fn width(&self) -> usize {
-        self.seq_len.saturating_add(usize::from(self.with_next))
-    }
-
-    fn check(&self) -> Result<()> {
-        if self.seq_len == 0 {
-            return Err(Error::config("seq_len is 0").help("a crop has 1 id or more"));
-        }
-        let longest = self.tokens.files().iter().map(TokenFile::len).max().unwrap_or(0);
-        if longest < self.width() as u64 {
-            return Err(Error::config(format!("a crop has {} ids, the longest file has {longest}", self.width())));
-        }
-        Ok(())
-    }
-
-    fn params(&self) -> String {
-        let Self { tokens, seq_len, with_next, as_stored } = self;
-        format!("{}, seq_len={seq_len}, with_next={with_next}, as_stored={as_stored}", tokens.identity())
-    }
-
-    /// The crop of file `file` that starts at id `from`.
-    #[inline]
-    fn read(&self, file: usize, from: u64) -> Result<Element> {
-        let file = self.tokens.files().get(file).ok_or_else(|| Error::data("the crop is behind the last file"))?;
-        let array = if self.as_stored { self.view(file, from) } else { self.copy(file, from) };
-        Ok(Element::from_unique(vec![(TOKENS, array?.into())]))
-    }
-
-    #[inline]
-    fn prefetch(&self, file: usize, from: u64) {
-        if let Some(file) = self.tokens.files().get(file).filter(|_| !self.as_stored) {
-            file.prefetch(from, self.width());
-        }
-    }
-
-    fn copy(&self, file: &TokenFile, from: u64) -> Result<Array> {
-        let mut crop = Array::builder(DType::I32, &[self.width()])?;
-        file.read_into(from, crop.as_mut_slice())?;
-        Ok(crop.freeze())
-    }
-
-    /// Stacks the crops that start at `places`, writing every id once, in its place; `None` where one of them cannot be read.
-    fn stack(&self, places: &[(usize, u64)]) -> GetStacked<Element> {
-        content::fetch_all(self.far(places.iter().copied()), |at| self.tokens.files()[at].content());
-        let crops: Option<Vec<_>> = places.iter().map(|&(file, from)| self.stored(file, from)).collect();
-        let crops = crops?;
-        let mut batch = Array::of_rows(DType::I32, &[crops.len(), self.width()]).ok()?;
-        let ahead = crops.first().map_or(1, Stored::ahead);
-        // Each lies where no processor can guess, in a page of its own.
-        let later = |at: usize| crops.get(at).and_then(|crop| crop.here).unwrap_or_default();
-        for (at, crop) in crops.iter().enumerate() {
-            prefetch_pages(later(at + ahead + PAGES_AHEAD));
-            prefetch(later(at + ahead));
-            crop.read_into(batch.next_row()?).ok()?;
-        }
-        let batch = Element::from_unique(vec![(TOKENS, batch.freeze().into())]);
-        Some(InPlace { len: places.len(), bytes: batch.nbytes(), batch })
-    }
-
-    #[inline]
-    fn stored(&self, file: usize, from: u64) -> Option<Stored<'_>> {
-        let file = self.tokens.files().get(file)?;
-        Some(Stored { file, from, here: file.here(from, self.width()) })
-    }
-
-    fn view(&self, file: &TokenFile, from: u64) -> Result<Array> {
-        file.view(from, self.width() as u64)
-    }
-
-    fn reads_far(&self) -> bool {
-        content::any_far(self.tokens.files().iter().map(TokenFile::content))
-    }
-
-    /// The files and ranges of the crops that lie far away, of those that start at `places`.
-    fn far(&self, places: impl Iterator<Item = (usize, u64)>) -> impl Iterator<Item = (usize, Range<u64>)> {
-        places.filter_map(|(at, from)| Some((at, self.tokens.files().get(at)?.far(from, self.width())?)))
-    }
-
-    /// Says that the crops that start at `places` will be read.
-    fn will_read(&self, places: impl Iterator<Item = (usize, u64)>, next: Upcoming<'_>) {
-        content::will_read(self.far(places), next, |at| self.tokens.files()[at].content());
-    }
-}
-
-/// A crop as it lies in its file.
-struct Stored<'a> {
-    file: &'a TokenFile,
-    from: u64,
-    /// Its bytes, where they are mapped.
-    here: Option<&'a [u8]>,
-}
-
-impl Stored<'_> {
-    /// Crops of this length by which one is brought from memory ahead.
-    fn ahead(&self) -> usize {
-        AHEAD.checked_div(self.here.map_or(0, <[u8]>::len)).unwrap_or(1).clamp(1, MOST_AHEAD)
-    }
-
-    #[inline]
-    fn read_into(&self, out: &mut [i32]) -> Result<()> {
-        match self.here {
-            Some(bytes) => self.file.widen(self.from, bytes, out),
-            None => self.file.read_into(self.from, out),
-        }
-    }
-}
 
 /// Places of all files, numbered through.
 fn number(tokens: &Tokens, places: impl Fn(u64) -> u64) -> Firsts {
@@ -221,6 +89,30 @@ impl Crops {
     }
 }
 
+/// Says of crops of a [`Shape`] what does not depend on where they start.
+macro_rules! stage_of_shape {
+    () => {
+        fn role(&self) -> Role {
+            Role::Source
+        }
+        fn is_native(&self) -> bool {
+            true
+        }
+        fn reads_far(&self) -> bool {
+            self.shape.reads_far()
+        }
+        fn has_columns(&self) -> bool {
+            !self.shape.as_stored
+        }
+        fn parents(&self) -> Vec<&dyn Stage> {
+            Vec::new()
+        }
+        fn check(&self) -> Result<()> {
+            self.shape.check()
+        }
+    };
+}
+
 impl Stage for Crops {
     fn name(&self) -> &'static str {
         "crops"
@@ -228,28 +120,11 @@ impl Stage for Crops {
     fn params(&self) -> String {
         self.shape.params()
     }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn is_native(&self) -> bool {
-        true
-    }
-    fn reads_far(&self) -> bool {
-        self.shape.reads_far()
-    }
-    fn has_columns(&self) -> bool {
-        !self.shape.as_stored
-    }
     fn will_read(&self, next: Upcoming<'_>) {
         let place = |index: &u64| self.place(index.checked_rem(self.firsts.len())?).ok();
         self.shape.will_read(next.indices().iter().filter_map(place), next);
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
-    fn check(&self) -> Result<()> {
-        self.shape.check()
-    }
+    stage_of_shape!();
 }
 
 impl MapDataset for Crops {
@@ -378,30 +253,13 @@ impl Stage for RandomCrops {
     fn params(&self) -> String {
         format!("{}, seed={}, epoch={}", self.shape.params(), self.seed, self.len)
     }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn is_native(&self) -> bool {
-        true
-    }
-    fn reads_far(&self) -> bool {
-        self.shape.reads_far()
-    }
-    fn has_columns(&self) -> bool {
-        !self.shape.as_stored
-    }
     fn will_read(&self, next: Upcoming<'_>) {
         if let Some(last) = self.firsts.len().checked_sub(1) {
             let place = |&index: &u64| self.place(index, last).ok();
             self.shape.will_read(next.indices().iter().filter_map(place), next);
         }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
-    fn check(&self) -> Result<()> {
-        self.shape.check()
-    }
+    stage_of_shape!();
 }
 
 impl MapDataset for RandomCrops {

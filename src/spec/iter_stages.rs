@@ -5,7 +5,7 @@ use super::build::{Behind, Site};
 use super::chain::Chain;
 use super::entry::StageEntry;
 use super::values::Positive;
-use crate::dataset::iter::{BadRecords, ENUMERATE, IterMapWithIndex, Padding, Stream};
+use crate::dataset::iter::{BadRecords, ENUMERATE, IterTryMapWithIndex, Padding, Stream};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
 use crate::element::{Array, Element, Name};
 use crate::error::{Error, Result};
@@ -195,7 +195,7 @@ fn enumerate(ds: BoxIter<Element>, args: EnumerateArgs, _: &Site<'_>) -> Result<
         }
         Ok(element.with(column.clone(), Array::scalar(start.wrapping_add_unsigned(index))))
     };
-    Ok(IterMapWithIndex::named(ds, ENUMERATE, params, number).boxed())
+    Ok(IterTryMapWithIndex::named(ds, ENUMERATE, params, number).boxed())
 }
 
 arguments! {

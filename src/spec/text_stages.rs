@@ -65,10 +65,12 @@ fn tokenise(chain: Chain, args: TokeniseArgs, at: &Site<'_>) -> Result<Chain> {
             Chain::Map(ds) => ds.to_iter().tokenise_chunks(op).boxed(),
             Chain::Stream(ds, border) => border.open(ds).tokenise_chunks(op).boxed(),
             Chain::Lanes(parts, count) => {
-                let chunks = |ds: BoxIter<Element>| TokeniseIter::tokenise_chunks(ds, op.clone()).flat_map(Ok).boxed();
+                let chunks = |ds: BoxIter<Element>| {
+                    TokeniseIter::tokenise_chunks(ds, op.clone()).flat_map(|pieces| pieces).boxed()
+                };
                 return Ok(Chain::Lanes(parts.into_iter().map(chunks).collect(), count));
             }
-            Chain::Iter(ds) => TokeniseIter::tokenise_chunks(ds, op).flat_map(Ok).boxed(),
+            Chain::Iter(ds) => TokeniseIter::tokenise_chunks(ds, op).flat_map(|pieces| pieces).boxed(),
         }));
     }
     Ok(match chain {

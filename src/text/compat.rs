@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokenizers_compat::Tokenizer as Inner;
 
-use super::engine::{BuiltIn, Engine};
+use super::engine::{BuiltIn, Engine, engine_by_vocabulary};
 use super::vocab::Vocabulary;
 use crate::error::{Error, Result};
 
@@ -38,22 +38,7 @@ impl Engine for CompatEngine {
         Ok(())
     }
 
-    fn decode(&self, ids: &[u32]) -> Result<String> {
-        self.vocabulary.check(ids)?;
-        self.inner.decode(ids, false).map_err(|e| Error::data(e.to_string()))
-    }
-
-    fn vocab_size(&self) -> u32 {
-        self.vocabulary.size()
-    }
-
-    fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.vocabulary.id(token)
-    }
-
-    fn name(&self) -> &str {
-        NAME
-    }
+    engine_by_vocabulary!(NAME);
 }
 
 impl BuiltIn for CompatEngine {

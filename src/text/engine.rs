@@ -39,3 +39,26 @@ pub(super) trait BuiltIn: Engine {
     /// See [`EngineReport::slowdown`](super::EngineReport::slowdown).
     fn slowdown(&self) -> f64;
 }
+
+/// Answers of an engine, of either version of one library, that its `vocabulary` gives.
+macro_rules! engine_by_vocabulary {
+    ($name:ident) => {
+        fn decode(&self, ids: &[u32]) -> $crate::error::Result<String> {
+            self.vocabulary.check(ids)?;
+            self.inner.decode(ids, false).map_err(|e| $crate::error::Error::data(e.to_string()))
+        }
+
+        fn vocab_size(&self) -> u32 {
+            self.vocabulary.size()
+        }
+
+        fn token_to_id(&self, token: &str) -> Option<u32> {
+            self.vocabulary.id(token)
+        }
+
+        fn name(&self) -> &str {
+            $name
+        }
+    };
+}
+pub(super) use engine_by_vocabulary;

@@ -292,9 +292,13 @@ impl<D: MapDataset<Item = Element> + 'static> Stream<D> {
 mod tests {
     use super::*;
     use crate::dataset::map::Source;
+    use crate::dataset::{Remainder, index_of, record_of};
     use crate::demo;
     use crate::exec::Executor;
+    use crate::keys::Recompute;
     use crate::loader::Load;
+    use crate::pack::{BinPackOptions, Packing, RowSpec};
+    use crate::part::{Part, RowDigest};
     use crate::text::{EngineChoice, Overflow, TextEncoder, TokeniseOptions, Tokenizer, TokenizerOptions};
 
     fn texts() -> Source<Vec<Element>> {
@@ -318,6 +322,37 @@ mod tests {
         assert_eq!(read(texts().to_iter().tokenise(op.clone()), Executor::Inline), map);
         assert_eq!(read(texts().to_iter().tokenise(op.clone()), Executor::Threads(3)), map);
         assert_eq!(read(TokeniseIter::tokenise(texts().to_iter(), op), Executor::Inline), map);
+    }
+
+    #[test]
+    fn a_list_of_pieces_leads_to_its_record() {
+        let options = TokeniseOptions::default().max_len(16).overflow(Overflow::Chunk);
+        let ds = texts().shuffle(3).tokenise_chunks(op(&options));
+        let record = record_of(&ds, 7).unwrap();
+        assert_eq!(Some(record.clone()), record_of(&texts().shuffle(3), 7));
+        assert_eq!(index_of(&ds, &record, 0), Some(7));
+    }
+
+    /// Shows that hosts that plan find the pieces of each text: their rows are those of one that evaluates everything.
+    #[test]
+    fn pieces_that_are_planned_are_those_that_are_made() {
+        let digest = |part: Part, planned: bool| {
+            let options = TokeniseOptions::default().max_len(16).overflow(Overflow::Chunk);
+            let pieces = texts().shuffle(3).to_iter().tokenise_chunks(op(&options));
+            let rows = pieces.first_fit_pack(BinPackOptions::new(RowSpec::new([("tokens", 40)]), 5));
+            let builder = rows.batch_with(4, Remainder::Drop).loader().part(part);
+            let mut loader = if planned { builder.keys(Recompute) } else { builder }.build().unwrap();
+            let mut digest = RowDigest::default();
+            while let Some(batch) = loader.next() {
+                digest.add_batch(loader.delivered() - 1, loader.rows().unwrap(), &batch.unwrap());
+            }
+            (digest, loader.delivered())
+        };
+        let (whole, batches) = digest(Part::whole(), false);
+        let (mut both, (second, _)) = (digest(Part::of(0, 2), true).0, digest(Part::of(1, 2), true));
+        both.add(second);
+        assert!(batches > 10, "{batches}");
+        assert_eq!(both, whole);
     }
 
     #[test]

@@ -143,9 +143,8 @@ fn iter_stage(ds: BoxIter<Val>, op: &Op) -> BoxIter<Val> {
     match op.name {
         "iter_window_shuffle" => ds.window_shuffle(op.int(0) as usize, op.seed(1)).boxed(),
         "draw" => {
-            let draw = |x, rng: &mut ElementRng| {
-                Ok(Val::List(vec![x, Val::Word(rng.random_raw()), Val::Word(rng.random_raw())]))
-            };
+            let draw =
+                |x, rng: &mut ElementRng| Val::List(vec![x, Val::Word(rng.random_raw()), Val::Word(rng.random_raw())]);
             ds.random_map(None, draw).boxed()
         }
         "batch" => ds.batch_with(op.int(0) as usize, remainder(op)).boxed(),

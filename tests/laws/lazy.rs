@@ -42,7 +42,7 @@ impl Counting {
 
     /// Elements of a token.
     fn elements(&self) -> BoxIter<Element> {
-        self.iter().map(|x| Ok(Element::new().with("t", Array::from_vec(vec![x as i32])))).boxed()
+        self.iter().map(|x| Element::new().with("t", Array::from_vec(vec![x as i32]))).boxed()
     }
 
     /// A stream of each kind of stage in front of the border.
@@ -83,19 +83,23 @@ impl Counting {
                 move |_| inner.iter()
             })
         };
-        let first = |batch: Vec<i64>| Ok(batch[0]);
+        let first = |batch: Vec<i64>| batch[0];
         vec![
-            ds().map(|x| Ok(x + 1)).boxed(),
-            ds().map_with_index(|_, x| Ok(x)).boxed(),
-            ds().random_map(1, |x, _| Ok(x)).boxed(),
+            ds().map(|x| x + 1).boxed(),
+            ds().try_map(|x| Ok(x + 1)).boxed(),
+            ds().map_with_index(|_, x| x).boxed(),
+            ds().try_map_with_index(|_, x| Ok(x)).boxed(),
+            ds().random_map(1, |x, _| x).boxed(),
+            ds().try_random_map(1, |x, _| Ok(x)).boxed(),
             ds().filter_with(|_| true, FilterThresholds::default()).boxed(),
-            ds().flat_map(|x| Ok([x, x])).boxed(),
+            ds().flat_map(|x| [x, x]).boxed(),
+            ds().try_flat_map(|x| Ok([x, x])).boxed(),
             ds().batch(4).map(first).boxed(),
-            ds().batch_with_fn(4, Remainder::Drop, first).boxed(),
-            ds().zip_with(ds(), ZipLength::Shortest).map(|(a, b)| Ok(a + b)).boxed(),
+            ds().batch_with_fn(4, Remainder::Drop, move |batch| Ok(first(batch))).boxed(),
+            ds().zip_with(ds(), ZipLength::Shortest).map(|(a, b)| a + b).boxed(),
             zip_all(two(), ZipLength::Shortest).map(first).boxed(),
             ds().window_shuffle(10, 1).boxed(),
-            ds().enumerate().map(|(_, x)| Ok(x)).skip(3).limit(5).boxed(),
+            ds().enumerate().map(|(_, x)| x).skip(3).limit(5).boxed(),
             ds().on_bad_record(BadRecords::skip()).boxed(),
             ds().repeat(3).cache().boxed(),
             interleave(two(), 2).boxed(),
@@ -110,7 +114,7 @@ impl Counting {
     fn packs(&self) -> Vec<BoxIter<Element>> {
         let (ds, rows) = (|| self.elements(), || RowSpec::new([("t", 8)]));
         vec![
-            ds().batch_padded(4).map(|padded| Ok(padded.batch)).boxed(),
+            ds().batch_padded(4).map(|padded| padded.batch).boxed(),
             ds().batch_masked(4).rebatch(8, Remainder::Drop).boxed(),
             ds().first_fit_pack(BinPackOptions::new(rows(), 4)).boxed(),
             ds().best_fit_pack(BinPackOptions::new(rows(), 4)).boxed(),

@@ -90,14 +90,12 @@ impl Pipeline {
             Change::Filter => ds.filter(|e| first(e) % 3 != 0).boxed(),
             Change::Mix => mix([ds, documents(3, self.documents / 2)]).weights([2.0, 1.0]).boxed(),
             Change::Shuffle => ds.window_shuffle(50, 5).boxed(),
-            Change::Fan => ds.flat_map(|e| Ok(vec![e.clone(); (first(&e) % 3) as usize])).boxed(),
+            Change::Fan => ds.flat_map(|e| vec![e.clone(); (first(&e) % 3) as usize]).boxed(),
             Change::Limit => ds.limit(self.documents as u64 * 3 / 4).boxed(),
         });
         let spec = || RowSpec::new([("t", 8)]);
         let rows = match self.rows {
-            Rows::Plain | Rows::Index => {
-                changed.map(|e| Ok(Element::new().with("t", Array::scalar(first(&e))))).boxed()
-            }
+            Rows::Plain | Rows::Index => changed.map(|e| Element::new().with("t", Array::scalar(first(&e)))).boxed(),
             Rows::FirstFit => changed.first_fit_pack(BinPackOptions::new(spec(), 9)).boxed(),
             Rows::BestFit => changed.best_fit_pack(BinPackOptions::new(spec(), 9)).boxed(),
             Rows::Concat => changed.concat_then_split_pack(ConcatPackOptions::new(spec())).boxed(),

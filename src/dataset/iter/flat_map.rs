@@ -6,24 +6,28 @@ use super::DatasetIterator;
 use super::flow::{Flow, Flowing};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
+use crate::dataset::map::{Each, MapFn, TryMapFn};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
 
 /// See [`IterDataset::flat_map`](super::IterDataset::flat_map).
-pub type IterFlatMap<D, F> = Flowing<D, FlatMapFlow<F>>;
+pub type IterFlatMap<D, F> = Flowing<D, FlatMapFlow<MapFn<F>>>;
 
-/// The change of [`IterFlatMap`].
-pub struct FlatMapFlow<F>(Arc<F>);
+/// See [`IterDataset::try_flat_map`](super::IterDataset::try_flat_map).
+pub type IterTryFlatMap<D, F> = Flowing<D, FlatMapFlow<TryMapFn<F>>>;
 
-impl<F> FlatMapFlow<F> {
-    pub(super) fn new(f: F) -> Self {
-        Self(Arc::new(f))
+/// The change of [`IterFlatMap`] and [`IterTryFlatMap`]: `E` makes the pieces of an element.
+pub struct FlatMapFlow<E>(Arc<E>);
+
+impl<E> FlatMapFlow<E> {
+    pub(super) fn new(each: E) -> Self {
+        Self(Arc::new(each))
     }
 }
 
-impl<F: Send + Sync> Facts for FlatMapFlow<F> {
+impl<E: Send + Sync> Facts for FlatMapFlow<E> {
     fn name(&self) -> &'static str {
         "flat_map"
     }
@@ -35,23 +39,23 @@ impl<F: Send + Sync> Facts for FlatMapFlow<F> {
     }
 }
 
-impl<I, C, F> Flow<I> for FlatMapFlow<F>
+impl<I, C, E> Flow<I> for FlatMapFlow<E>
 where
     I: DatasetIterator,
     C: IntoIterator<IntoIter: Send>,
-    F: Fn(I::Item) -> Result<C> + Send + Sync,
+    E: Each<I::Item, Out = C>,
 {
-    type Pass = IterFlatMapIter<I, F, C>;
+    type Pass = IterFlatMapIter<I, E, C>;
 
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
-        Ok(IterFlatMapIter { parent, f: self.0.clone(), open: None, stage })
+        Ok(IterFlatMapIter { parent, each: self.0.clone(), open: None, stage })
     }
 }
 
-/// A pass over [`IterFlatMap`].
-pub struct IterFlatMapIter<I: DatasetIterator, F, C: IntoIterator> {
+/// A pass over [`IterFlatMap`] or [`IterTryFlatMap`].
+pub struct IterFlatMapIter<I: DatasetIterator, E, C: IntoIterator> {
     parent: I,
-    f: Arc<F>,
+    each: Arc<E>,
     open: Option<Open<I::State, C::IntoIter>>,
     stage: StageId,
 }
@@ -73,27 +77,28 @@ pub struct FlatMapState<S> {
     pub given: u64,
 }
 
-impl<I, C, F> IterFlatMapIter<I, F, C>
+impl<I, C, E> IterFlatMapIter<I, E, C>
 where
     I: DatasetIterator,
     C: IntoIterator,
-    F: Fn(I::Item) -> Result<C>,
+    E: Each<I::Item, Out = C>,
 {
     /// Reads the next element of the parent; `false` at its end.
     fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
         let before = self.parent.state();
         let Some(element) = self.parent.next(cx)? else { return Ok(false) };
-        let pieces = cx.consumed(self.stage, || (self.f)(element)).map_err(|e| cx.blame(self.stage, "flat_map", e))?;
-        self.open = Some(Open { before, pieces: pieces.into_iter(), given: 0 });
+        let pieces = cx.consumed(self.stage, || self.each.apply(0, element));
+        let pieces = pieces.map_err(|e| cx.blame(self.stage, "flat_map", e))?;
+        self.open = pieces.map(|pieces| Open { before, pieces: pieces.into_iter(), given: 0 });
         Ok(true)
     }
 }
 
-impl<I, C, F> DatasetIterator for IterFlatMapIter<I, F, C>
+impl<I, C, E> DatasetIterator for IterFlatMapIter<I, E, C>
 where
     I: DatasetIterator,
     C: IntoIterator<IntoIter: Send>,
-    F: Fn(I::Item) -> Result<C> + Send + Sync,
+    E: Each<I::Item, Out = C>,
 {
     type Item = C::Item;
     type State = FlatMapState<I::State>;
@@ -143,8 +148,8 @@ fn too_few(stage: StageId, given: u64, cx: &Cx) -> Error {
     cx.blame(stage, "flat_map", error.help("the data or the function has changed since the checkpoint"))
 }
 
-debug_name!(FlatMapFlow<F>);
-debug_name!(IterFlatMapIter<I: DatasetIterator, F, C: IntoIterator>);
+debug_name!(FlatMapFlow<E>);
+debug_name!(IterFlatMapIter<I: DatasetIterator, E, C: IntoIterator>);
 
 #[cfg(test)]
 mod tests {
@@ -155,7 +160,7 @@ mod tests {
     use crate::{ErrorKind, MapDataset};
 
     fn repeated() -> impl IterDataset<Item = i64, Iter: DatasetIterator<State: Serialize>> {
-        IterDataset::flat_map(Range::new(0, 7).to_iter(), |x| Ok((0..x % 4).map(move |i| 10 * x + i)))
+        IterDataset::flat_map(Range::new(0, 7).to_iter(), |x| (0..x % 4).map(move |i| 10 * x + i))
     }
 
     #[test]
@@ -165,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_element_that_has_shrunk_since_is_a_state_error() {
-        let ds = IterDataset::flat_map(Range::new(0, 3).to_iter(), |x| Ok(vec![x; 2]));
+        let ds = IterDataset::flat_map(Range::new(0, 3).to_iter(), |x| vec![x; 2]);
         let mut iter = ds.iter(&Runtime::inline()).unwrap();
         let state = FlatMapState { given: 3, ..iter.state() };
         assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);

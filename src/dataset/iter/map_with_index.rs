@@ -14,8 +14,14 @@ pub type IterMapWithIndex<D, F> = IterMapped<D, NumberedFn<F>, Counter>;
 /// A pass over [`IterMapWithIndex`].
 pub type IterMapWithIndexIter<I, F> = IterMappedIter<I, NumberedFn<F>, Counter>;
 
+/// See [`IterDataset::try_map_with_index`].
+pub type IterTryMapWithIndex<D, F> = IterMapped<D, TryNumberedFn<F>, Counter>;
+
+/// A pass over [`IterTryMapWithIndex`].
+pub type IterTryMapWithIndexIter<I, F> = IterMappedIter<I, TryNumberedFn<F>, Counter>;
+
 /// See [`IterDataset::enumerate`].
-pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item) -> Result<Numbered<D>>>;
+pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item) -> Numbered<D>>;
 
 /// An element of `D` and its number in front of it.
 pub type Numbered<D> = (u64, <D as IterDataset>::Item);
@@ -27,35 +33,59 @@ pub struct NumberedFn<F> {
     params: String,
 }
 
-impl<D: Stage, F: Send + Sync> IterMapWithIndex<D, F> {
-    /// The stage of this name, where `params` say all that `f` does.
-    pub(crate) fn named(parent: D, name: &'static str, params: String, f: F) -> Self {
-        Self::new(parent, |_| InOrder::new(NumberedFn { f, name, params }, Counter::default()))
-    }
-}
-
-impl<D: IterDataset> IterEnumerate<D> {
-    pub(super) fn enumerate(parent: D) -> Self {
-        Self::named(parent, ENUMERATE, String::new(), |index, element| Ok((index, element)))
-    }
+/// The function of [`IterTryMapWithIndex`].
+pub struct TryNumberedFn<F> {
+    f: F,
+    name: &'static str,
+    params: String,
 }
 
 /// The name of the stage that puts numbers to elements.
 pub(crate) const ENUMERATE: &str = "enumerate";
 
-impl<F: Send + Sync> Facts for NumberedFn<F> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn params(&self) -> String {
-        self.params.clone()
-    }
-    fn sees_index(&self) -> bool {
-        true
+impl<D: IterDataset> IterEnumerate<D> {
+    pub(super) fn enumerate(parent: D) -> Self {
+        Self::named(parent, ENUMERATE, String::new(), |index, element| (index, element))
     }
 }
 
-impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync> Each<T> for NumberedFn<F> {
+/// What the function `$name` of the stage `$stage` has in common with that which may fail.
+macro_rules! numbered_stage {
+    ($stage:ident, $name:ident) => {
+        impl<D: Stage, F: Send + Sync> $stage<D, F> {
+            /// The stage of this name, where `params` say all that `f` does.
+            pub(crate) fn named(parent: D, name: &'static str, params: String, f: F) -> Self {
+                Self::new(parent, |_| InOrder::new($name { f, name, params }, Counter::default()))
+            }
+        }
+
+        impl<F: Send + Sync> Facts for $name<F> {
+            fn name(&self) -> &'static str {
+                self.name
+            }
+            fn params(&self) -> String {
+                self.params.clone()
+            }
+            fn sees_index(&self) -> bool {
+                true
+            }
+        }
+        debug_name!($name<F>);
+    };
+}
+numbered_stage!(IterMapWithIndex, NumberedFn);
+numbered_stage!(IterTryMapWithIndex, TryNumberedFn);
+
+impl<T, U, F: Fn(u64, T) -> U + Send + Sync> Each<T> for NumberedFn<F> {
+    const IS_ONE: bool = true;
+    type Out = U;
+
+    fn apply(&self, index: u64, element: T) -> Result<Option<U>> {
+        Ok(Some((self.f)(index, element)))
+    }
+}
+
+impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync> Each<T> for TryNumberedFn<F> {
     const IS_ONE: bool = true;
     type Out = U;
 
@@ -63,7 +93,6 @@ impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync> Each<T> for NumberedFn<F> {
         (self.f)(index, element).map(Some)
     }
 }
-debug_name!(NumberedFn<F>);
 
 /// Position of a pass that counts the elements it has seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +114,7 @@ mod tests {
 
     #[test]
     fn counts_what_arrives_and_resumes() {
-        let ds = Range::new(0, 30).to_iter().filter(|x| x % 3 == 1).map_with_index(|i, x| Ok((i, x)));
+        let ds = Range::new(0, 30).to_iter().filter(|x| x % 3 == 1).map_with_index(|i, x| (i, x));
         assert_eq!(laws::check(&ds), (0..10).map(|i| (i, 3 * i as i64 + 1)).collect::<Vec<_>>());
     }
 
@@ -98,8 +127,9 @@ mod tests {
 
     #[test]
     fn an_error_uses_its_index_up() {
-        let ds =
-            Range::new(0, 3).to_iter().map_with_index(|i, x| if i == 1 { Err(Error::data("no")) } else { Ok((i, x)) });
+        let ds = Range::new(0, 3)
+            .to_iter()
+            .try_map_with_index(|i, x| if i == 1 { Err(Error::data("no")) } else { Ok((i, x)) });
         let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
         assert_eq!(iter.next(&mut cx).unwrap(), Some((0, 0)));
         assert_eq!(iter.next(&mut cx).unwrap_err().to_string(), "stage 2 map_with_index: element 1: no");

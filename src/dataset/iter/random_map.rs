@@ -1,11 +1,17 @@
 use super::each::{Counter, IterMapped, IterMappedIter};
-use crate::dataset::map::TryDrawFn;
+use crate::dataset::map::{DrawFn, TryDrawFn};
 
 /// See [`IterDataset::random_map`](super::IterDataset::random_map).
-pub type IterRandomMap<D, F> = IterMapped<D, TryDrawFn<F>, Counter>;
+pub type IterRandomMap<D, F> = IterMapped<D, DrawFn<F>, Counter>;
 
 /// A pass over [`IterRandomMap`].
-pub type IterRandomMapIter<I, F> = IterMappedIter<I, TryDrawFn<F>, Counter>;
+pub type IterRandomMapIter<I, F> = IterMappedIter<I, DrawFn<F>, Counter>;
+
+/// See [`IterDataset::try_random_map`](super::IterDataset::try_random_map).
+pub type IterTryRandomMap<D, F> = IterMapped<D, TryDrawFn<F>, Counter>;
+
+/// A pass over [`IterTryRandomMap`].
+pub type IterTryRandomMapIter<I, F> = IterMappedIter<I, TryDrawFn<F>, Counter>;
 
 #[cfg(test)]
 mod tests {
@@ -17,18 +23,17 @@ mod tests {
 
     #[test]
     fn draws_depend_on_seed_and_place_only() {
-        let draw = |seed: u32| Range::new(0, 40).to_iter().random_map(seed, |x, rng| Ok((x, rng.random_raw())));
+        let draw = |seed: u32| Range::new(0, 40).to_iter().random_map(seed, |x, rng| (x, rng.random_raw()));
         let all = laws::check(&draw(5));
         assert_eq!(all, laws::check(&draw(5)));
         assert!(all.iter().zip(draw(6).collect().unwrap()).all(|(a, b)| a.1 != b.1));
-        let same_draws = Range::new(100, 140).to_iter().random_map(5, |_, rng| Ok(rng.random_raw())).collect().unwrap();
+        let same_draws = Range::new(100, 140).to_iter().random_map(5, |_, rng| rng.random_raw()).collect().unwrap();
         assert!(all.iter().map(|(_, draw)| *draw).eq(same_draws));
     }
 
     #[test]
     fn the_place_is_counted_after_what_was_dropped() {
-        let ds =
-            Range::new(0, 40).seed(3).to_iter().filter(|x| x % 2 == 0).random_map(None, |_, rng| Ok(rng.random_raw()));
+        let ds = Range::new(0, 40).seed(3).to_iter().filter(|x| x % 2 == 0).random_map(None, |_, rng| rng.random_raw());
         let all = laws::check(&ds);
         let seed = ds.params();
         let key = PhiloxKey::from_seed(seed.strip_prefix("seed=").unwrap().parse().unwrap());
@@ -37,7 +42,7 @@ mod tests {
 
     #[test]
     fn needs_a_seed() {
-        let ds = Range::new(0, 9).to_iter().random_map(None, |x, _| Ok(x));
+        let ds = Range::new(0, 9).to_iter().random_map(None, |x, _| x);
         assert_eq!(ds.collect().unwrap_err().kind(), ErrorKind::Config);
     }
 }

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn epochs_are_alike() {
-        let ds = Range::new(0, 3).to_iter().map_with_index(|i, x| Ok((i, x))).repeat(3);
+        let ds = Range::new(0, 3).to_iter().map_with_index(|i, x| (i, x)).repeat(3);
         assert_eq!(laws::check(&ds), [(0, 0), (1, 1), (2, 2)].repeat(3));
         let forever = Range::new(0, 3).to_iter().repeat(None).limit(8);
         assert_eq!(laws::check(&forever), [0, 1, 2, 0, 1, 2, 0, 1]);

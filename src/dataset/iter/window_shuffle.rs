@@ -7,7 +7,8 @@ use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::plan::Plan;
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::stage::{Role, StageSeed};
+use crate::dataset::seeds::StageSeed;
+use crate::dataset::stage::Role;
 use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::rng::{DEFAULT_ROUNDS, permutation};
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn every_element_comes_once_within_its_window() {
-        let ds = IterDataset::filter(Range::new(0, 100).to_iter(), |x| x % 3 != 0).flat_map(|x| Ok([x, -x]));
+        let ds = IterDataset::filter(Range::new(0, 100).to_iter(), |x| x % 3 != 0).flat_map(|x| [x, -x]);
         let plain = ds.collect().unwrap();
         let ds = ds.window_shuffle(20, 7);
         let shuffled = laws::check(&ds);

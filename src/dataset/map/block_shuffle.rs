@@ -5,7 +5,7 @@ use super::order::{Order, Ordered};
 use super::{MapDataset, epochs};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
-use crate::dataset::stage::StageSeed;
+use crate::dataset::seeds::StageSeed;
 use crate::dataset::{INFINITE, label};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;

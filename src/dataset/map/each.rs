@@ -6,7 +6,6 @@ use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -152,11 +151,8 @@ impl<D: Stage, E: Facts> Stage for Mapped<D, E> {
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn will_read(&self, next: Upcoming<'_>) {
-        self.parent.will_read(next);
-    }
-    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        self.parent.comes_at(record, epoch)
+    fn keeps_places(&self) -> bool {
+        true
     }
     fn memory(&self) -> Option<Memory> {
         self.each.memory()

@@ -12,7 +12,7 @@ pub type TryMap<D, F> = Mapped<D, TryMapFn<F>>;
 
 /// The function of [`Map`].
 #[derive(Clone)]
-pub struct MapFn<F>(pub(super) F);
+pub struct MapFn<F>(pub(in crate::dataset) F);
 
 /// The function of [`TryMap`].
 #[derive(Clone)]

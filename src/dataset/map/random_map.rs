@@ -2,7 +2,8 @@ use super::Many;
 use super::each::{Each, Mapped};
 use crate::dataset::facts::Facts;
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::stage::{Stage, StageSeed};
+use crate::dataset::seeds::StageSeed;
+use crate::dataset::stage::Stage;
 use crate::element::Around;
 use crate::error::{Error, Result};
 use crate::rng::{ElementRng, PhiloxKey};
@@ -29,7 +30,7 @@ pub struct TryDrawFn<F> {
 }
 
 impl<F> DrawFn<F> {
-    pub(super) fn new(parent: &dyn Stage, seed: Option<u32>, f: F) -> Self {
+    pub(in crate::dataset) fn new(parent: &dyn Stage, seed: Option<u32>, f: F) -> Self {
         Self { f, draws: Draws::new(parent, seed) }
     }
 }

@@ -1,6 +1,6 @@
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::run::upcoming::{Record, Upcoming};
+use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
 
@@ -71,9 +71,6 @@ impl Stage for Range {
     }
     fn will_read(&self, next: Upcoming<'_>) {
         next.reaches(self, self.len);
-    }
-    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        record.index_in(self.name(), self.len, epoch)
     }
 }
 

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use super::order::{Order, Ordered};
 use super::{MapDataset, epochs};
 use crate::dataset::memory::Memory;
-use crate::dataset::stage::StageSeed;
+use crate::dataset::seeds::StageSeed;
 use crate::error::Result;
 use crate::rng::{EpochShuffle, IndexShuffle};
 

@@ -6,7 +6,7 @@ use super::{Decoded, GetStacked, Many, MapDataset, Shuffled, SourceFacts};
 use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::{FURTHEST, Record, Upcoming};
+use crate::dataset::run::upcoming::{FURTHEST, Upcoming};
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
@@ -199,9 +199,6 @@ impl<S: RandomAccess> Stage for Source<S> {
         if told && !self.source.is_empty() && self.looks_ahead().is_some() {
             self.source.will_read(next.at(&self.places(next.indices())));
         }
-    }
-    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        record.index_in(self.facts.name, self.source.len(), epoch)
     }
     fn has_columns(&self) -> bool {
         self.facts.has_columns

@@ -2,7 +2,7 @@ use super::lanes::Lanes;
 use super::order::{Order, Ordered};
 use super::{MapDataset, epochs};
 use crate::dataset::memory::Memory;
-use crate::dataset::stage::StageSeed;
+use crate::dataset::seeds::StageSeed;
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
 

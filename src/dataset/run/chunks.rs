@@ -6,27 +6,22 @@
 //! size and who runs it are free to follow the clock: they never shape the stream. Nor does it matter whether groups of
 //! elements come as one: whoever wants them so, takes them apart as well.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::evaluate::{Apart, Chunk, Evaluator, Gather, Incoming, Wanted, of_columns, ragged, read_chunk};
+use super::ahead::{Ahead, Groups, Open};
+use super::evaluate::{Apart, Gather, of_columns, ragged, read_chunk};
 use super::evaluator::evaluator;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, ManySlots, MapDataset};
 use crate::dataset::run::foresight::Foresight;
 use crate::dataset::run::pace::Pace;
 use crate::dataset::stage::Stage;
-use crate::element::{Name, Ragged};
-use crate::element::{Part, Rows, Slot};
+use crate::element::{Name, Part, Ragged, Slot};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// A group that takes longer is evaluated in parts, by all who evaluate, and put together behind them: the first would be
-/// long in coming from one alone, and all together would hold too many.
-const GROUP_TIME: Duration = Duration::from_millis(10);
-/// Nor is one of more elements put together by those who evaluate.
+/// A group of more elements is not put together by those who evaluate: the first would be long in coming from one alone.
 const MAX_GROUP: u64 = 1024;
 /// Unless its elements are never made: out of columns comes nothing but the batch.
 const MAX_OF_COLUMNS: u64 = 1 << 14;
@@ -49,82 +44,6 @@ pub(in crate::dataset) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     ragged: bool,
     /// Tells sources far away what will be asked for, where those are read in this process.
     foresight: Option<Foresight>,
-}
-
-/// Indices that go together: `size` from `first` on, and so forth.
-#[derive(Clone, Copy)]
-struct Groups {
-    size: u64,
-    first: u64,
-}
-
-impl Groups {
-    /// The start of the next group, at `index` or behind it.
-    fn start_from(self, index: u64) -> u64 {
-        let past = index.saturating_sub(self.first).checked_next_multiple_of(self.size);
-        past.and_then(|past| self.first.checked_add(past)).unwrap_or(u64::MAX)
-    }
-}
-
-/// Ranges that are dispatched and not yet delivered.
-struct Ahead<T, W> {
-    evaluator: Box<dyn Evaluator<T, W>>,
-    pending: VecDeque<Pending<T, W>>,
-    parts: std::vec::IntoIter<Part<T, W>>,
-    slots: Open<T>,
-    dispatched: u64,
-    chunk: u64,
-    /// Time that an index took last.
-    each: Option<Duration>,
-}
-
-/// The slots that come next.
-enum Open<T> {
-    Slots(ManySlots<T>),
-    Rows(Rows<T>),
-}
-
-impl<T> Default for Open<T> {
-    fn default() -> Self {
-        Self::Slots(ManySlots::default())
-    }
-}
-
-impl<T> Open<T> {
-    fn next(&mut self) -> Option<Slot<T>> {
-        match self {
-            Self::Slots(slots) => slots.next(),
-            Self::Rows(rows) => rows.next().map(|item| Ok(Some(item))),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Slots(slots) => slots.len(),
-            Self::Rows(rows) => rows.len(),
-        }
-    }
-
-    /// Moves elements into `out`, at most so many, until an index has none; how many they were.
-    fn run(&mut self, most: usize, out: &mut Vec<T>) -> usize {
-        match self {
-            Self::Slots(slots) => slots.run(most, out),
-            Self::Rows(rows) => {
-                let before = out.len();
-                out.extend(rows.by_ref().take(most));
-                out.len() - before
-            }
-        }
-    }
-}
-
-struct Pending<T, W> {
-    incoming: Incoming<Chunk<T, W>>,
-    /// One past the last index.
-    end: u64,
-    /// Indices that have not come yet.
-    left: u64,
-    grouped: bool,
 }
 
 impl<D, G> Roots<D, G>
@@ -150,15 +69,7 @@ where
         let most = if (&dataset as &dyn Stage).stacks() { MAX_OF_COLUMNS } else { MAX_GROUP };
         let gather = gather.filter(|gather| (1..=most).contains(&gather.size()));
         let groups = gather.map(|gather| Groups { size: gather.size(), first: 0 });
-        let ahead = evaluator(&dataset, gather, run, stage)?.map(|evaluator| Ahead {
-            evaluator,
-            pending: VecDeque::new(),
-            parts: Vec::new().into_iter(),
-            slots: Open::default(),
-            dispatched: 0,
-            chunk: 1,
-            each: None,
-        });
+        let ahead = evaluator(&dataset, gather, run, stage)?.map(Ahead::new);
         let (slots, pace, native) = (ManySlots::default(), Pace::of(&dataset), (&dataset as &dyn Stage).all_native());
         let foresight = (run.reads_here() && !apart).then(|| Foresight::of(&dataset)).flatten();
         let (len, gather) = (dataset.len(), gather.cloned());
@@ -188,11 +99,7 @@ where
         self.next = index;
         self.slots = ManySlots::default();
         self.foresight.iter_mut().for_each(Foresight::forget);
-        if let Some(ahead) = &mut self.ahead {
-            ahead.call_off(0, index);
-            ahead.parts = Vec::new().into_iter();
-            ahead.slots = Open::default();
-        }
+        self.ahead.iter_mut().for_each(|ahead| ahead.seek(index));
         Ok(())
     }
 
@@ -205,13 +112,7 @@ where
     pub(in crate::dataset) fn regroup(&mut self, first: u64) {
         let Some(groups) = &mut self.groups else { return };
         groups.first = first;
-        let Some(ahead) = &mut self.ahead else { return };
-        if ahead.parts.as_slice().iter().any(|part| matches!(part, Part::Whole(..))) {
-            ahead.parts = Vec::new().into_iter();
-            ahead.call_off(0, self.next + ahead.slots.len() as u64);
-        } else if let Some(at) = ahead.pending.iter().position(|pending| pending.grouped) {
-            ahead.call_off(at, ahead.pending[at].end - ahead.pending[at].left);
-        }
+        self.ahead.iter_mut().for_each(|ahead| ahead.ungroup(self.next));
     }
 
     /// The next slot, or `None` at the end.
@@ -362,100 +263,10 @@ where
     }
 }
 
-impl<T, W> Ahead<T, W> {
-    /// Forgets what is pending from the range `at` on; `dispatched` is then what is not.
-    fn call_off(&mut self, at: usize, dispatched: u64) {
-        self.pending.truncate(at);
-        self.dispatched = dispatched;
-    }
-
-    /// Goes on to the slots of the next part.
-    fn open(&mut self) {
-        self.slots = match self.parts.next() {
-            Some(Part::Slots(slots)) => Open::Slots(slots.into_iter()),
-            Some(Part::Rows(rows)) => Open::Rows(rows),
-            Some(Part::Whole(..)) | None => return,
-        };
-    }
-
-    /// Takes in the next chunk, behind all that has come. `hand_out` is given each range that is handed out.
-    fn receive(
-        &mut self,
-        groups: Option<Groups>,
-        len: u64,
-        hand_out: &mut dyn FnMut(&Range<u64>),
-        stage: StageId,
-        cx: &mut Cx,
-    ) -> Result<()> {
-        self.dispatch(groups, len, hand_out);
-        let head = self.pending.front_mut().expect("an index below the length was dispatched");
-        let chunk = head.incoming.receive(stage, cx)?;
-        let indices = chunk.parts.iter().map(Part::len).sum();
-        head.left = head.left.saturating_sub(indices);
-        if head.left == 0 {
-            self.pending.pop_front();
-        }
-        self.learn(indices, chunk.took, chunk.bytes);
-        self.parts = chunk.parts.into_iter();
-        self.dispatch(groups, len, hand_out);
-        Ok(())
-    }
-
-    /// Keeps as many ranges under way as the evaluator wants.
-    fn dispatch(&mut self, groups: Option<Groups>, len: u64, hand_out: &mut dyn FnMut(&Range<u64>)) {
-        let window = self.evaluator.window();
-        while self.dispatched < len {
-            let wanted = self.plan(groups, len);
-            // Of ranges larger than they need to be, one is enough for each who evaluates, and one to come.
-            let large = wanted.range.end - wanted.range.start > self.chunk;
-            if self.pending.len() >= if large { 1 + window.div_ceil(2) } else { window } {
-                return;
-            }
-            let (end, left, grouped) = (wanted.range.end, wanted.range.end - self.dispatched, wanted.grouped);
-            hand_out(&wanted.range);
-            let incoming = self.evaluator.submit(wanted);
-            self.pending.push_back(Pending { incoming, end, left, grouped });
-            self.dispatched = end;
-        }
-    }
-
-    /// The next range: whole groups, where one begins and does not take too long; else slots, until the next begins.
-    fn plan(&self, groups: Option<Groups>, len: u64) -> Wanted {
-        let start = self.dispatched;
-        let until = |indices: u64| len.min(start.saturating_add(indices));
-        let Some(groups) = groups.filter(|_| self.evaluator.gathers()) else {
-            return Wanted { range: start..until(self.chunk), grouped: false };
-        };
-        let begins = groups.start_from(start);
-        // Before the first element has come, a group may take any time.
-        let quick = |each: Duration| each.as_nanos().saturating_mul(groups.size.into()) <= GROUP_TIME.as_nanos();
-        if begins == start && self.each.is_some_and(quick) {
-            let indices = (self.chunk / groups.size).max(1) * groups.size;
-            return Wanted { range: start..until(indices), grouped: true };
-        }
-        // Up to where a group begins, so that the next range can be groups again: the last that is within a chunk, or in the middle
-        // of the first.
-        let first = if begins == start { groups.start_from(start.saturating_add(1)) } else { begins };
-        let whole = start.saturating_add(self.chunk).saturating_sub(first) / groups.size * groups.size;
-        let end = if start.saturating_add(self.chunk) < first {
-            until(self.chunk)
-        } else {
-            len.min(first.saturating_add(whole))
-        };
-        Wanted { range: start..end, grouped: false }
-    }
-
-    /// Learns that so many indices took so long, and so many bytes.
-    fn learn(&mut self, len: u64, took: Duration, bytes: usize) {
-        let each = took.as_nanos() as u64 / len.max(1);
-        self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes as u64 / len.max(1));
-        self.each = Some(Duration::from_nanos(each));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use super::*;
     use crate::dataset::iter::{DatasetIterator, IterDataset};

@@ -17,14 +17,14 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use super::refused;
 use crate::dataset::MapDataset;
-use crate::dataset::map::{GetStacked, Many, RandomAccess, Source, SourceFacts};
-use crate::element::{Element, Name, Ragged, Run};
+use crate::dataset::map::{RandomAccess, Source, SourceFacts};
+use crate::element::{Name, Run};
 use crate::error::{Error, Result};
 use crate::python::arguments;
 use crate::python::error::OrRaise;
 use crate::python::interpreter::detached;
 use crate::python::maps::{Maps, over};
-use crate::source::arrow::spans::{Place, Span, Spans};
+use crate::source::arrow::spans::{Place, Span, Spans, rows_of_spans};
 use crate::source::arrow::value::{Memory, is_supported};
 use crate::source::firsts::Firsts;
 use crate::source::units::{Held, Key};
@@ -196,27 +196,7 @@ impl Spans for Rows {
 }
 
 impl RandomAccess for Rows {
-    type Record = Element;
-
-    fn len(&self) -> u64 {
-        self.firsts.len()
-    }
-
-    fn read(&self, index: u64) -> Result<Element> {
-        self.row(index, &mut None)
-    }
-
-    fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        self.rows(indices)
-    }
-
-    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
-        self.stacked(indices)
-    }
-
-    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
-        self.ragged(indices, names)
-    }
+    rows_of_spans!();
 
     fn facts(&self) -> SourceFacts {
         let column = |field: &Arc<arrow::datatypes::Field>| format!("{} {}", field.name(), field.data_type());
@@ -225,10 +205,6 @@ impl RandomAccess for Rows {
         // What the table gave is Arrow's memory, and nothing of Python runs when it is read.
         let (is_native, has_columns, memory_bytes) = (true, true, Some(self.bytes));
         SourceFacts { is_native, has_columns, memory_bytes, ..SourceFacts::new("arrow", identity) }
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
     }
 }
 

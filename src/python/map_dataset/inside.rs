@@ -2,7 +2,7 @@
 
 use std::ops::Bound as Limit;
 
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
@@ -46,6 +46,15 @@ impl PyMapDataset {
         detached(py, || Maps::source(name, arguments)).or_raise(py).map(Self::of)
     }
 
+    /// Rows of Arrow's files, or of a table in memory.
+    pub(super) fn of_arrow(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        #[cfg(any(feature = "arrow", feature = "parquet"))]
+        if let Some(table) = crate::python::arrow::table(args, kwargs)? {
+            return Self::new(args.py(), table.maps()?);
+        }
+        Self::source_named("arrow", args, kwargs)
+    }
+
     /// A source of records of bytes: as `bytes`, or in a dict if their field is named or they are parsed.
     pub(super) fn records_named(
         name: &str,
@@ -65,6 +74,20 @@ impl PyMapDataset {
     ) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
         detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
+    }
+
+    /// Blocks of the source in random order, or those of `block_size` elements.
+    pub(super) fn block_shuffled(
+        &self,
+        py: Python<'_>,
+        window_blocks: usize,
+        seed: Option<u32>,
+        block_size: Option<u64>,
+    ) -> PyResult<Self> {
+        match block_size {
+            Some(size) => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed).block_size(size))),
+            None => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed))),
+        }
     }
 
     /// Batches of `size` elements, stacked or made by `batch_fn`.
@@ -129,5 +152,14 @@ impl PyMapDataset {
         );
         let step = part("step")?.unwrap_or(1);
         Self::new(slice.py(), over!(&self.0, ds => ds.slice_step(range, step)))
+    }
+}
+
+/// The most elements that `transform` makes of one: as given, or its attribute.
+pub(super) fn max_fan_out(transform: &Bound<'_, PyAny>, given: Option<usize>) -> PyResult<usize> {
+    match (given, transform.getattr_opt("max_fan_out")?) {
+        (Some(given), _) => Ok(given),
+        (None, Some(attribute)) => attribute.extract(),
+        (None, None) => Err(PyTypeError::new_err("flat_map() of a MapDataset needs max_fan_out")),
     }
 }

@@ -6,6 +6,8 @@
 mod blocks;
 mod chunk;
 mod codec;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 mod index;
 mod layout;
 mod records;

@@ -5,10 +5,10 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-use super::spans::{Place, Span, Spans};
-use crate::dataset::map::{Decoded, GetStacked, Many, RandomAccess, Shuffled, SourceFacts};
+use super::spans::{Place, Span, Spans, rows_of_spans};
+use crate::dataset::map::{Decoded, RandomAccess, Shuffled, SourceFacts};
 use crate::dataset::{Blocks, Upcoming};
-use crate::element::{Element, Name, Ragged, Run};
+use crate::element::{Name, Run};
 use crate::error::Result;
 use crate::source::content::{self, Content};
 use crate::source::files::{self, FileId};
@@ -102,27 +102,7 @@ impl<F: Blocked> Spans for BlockFiles<F> {
 }
 
 impl<F: Blocked> RandomAccess for BlockFiles<F> {
-    type Record = Element;
-
-    fn len(&self) -> u64 {
-        self.firsts.len()
-    }
-
-    fn read(&self, index: u64) -> Result<Element> {
-        self.row(index, &mut None)
-    }
-
-    fn read_many(&self, indices: &[u64]) -> Many<Element> {
-        self.rows(indices)
-    }
-
-    fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
-        self.stacked(indices)
-    }
-
-    fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
-        self.ragged(indices, names)
-    }
+    rows_of_spans!();
 
     fn looks_ahead(&self) -> Option<u64> {
         Some(self.units.looks_ahead(self.far))
@@ -169,10 +149,6 @@ impl<F: Blocked> RandomAccess for BlockFiles<F> {
             memory_bytes: Some(self.units.budget() as u64),
             ..SourceFacts::new(F::NAME, self.identity.clone())
         }
-    }
-
-    fn record_bytes(&self, record: &Element) -> u64 {
-        record.nbytes() as u64
     }
 }
 

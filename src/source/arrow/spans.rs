@@ -16,6 +16,38 @@ use crate::error::{Error, Result};
 use crate::source::contained::contained;
 use crate::source::units::{Held, Key, Unit};
 
+/// Reads records by number where they are the rows of [`Spans`]: the part of `RandomAccess` that is not about files.
+macro_rules! rows_of_spans {
+    () => {
+        type Record = $crate::element::Element;
+
+        fn len(&self) -> u64 {
+            self.firsts.len()
+        }
+
+        fn read(&self, index: u64) -> $crate::error::Result<$crate::element::Element> {
+            self.row(index, &mut None)
+        }
+
+        fn read_many(&self, indices: &[u64]) -> $crate::element::Many<$crate::element::Element> {
+            self.rows(indices)
+        }
+
+        fn read_stacked(&self, indices: &[u64]) -> $crate::dataset::map::GetStacked<$crate::element::Element> {
+            self.stacked(indices)
+        }
+
+        fn read_ragged(&self, indices: &[u64], names: &[$crate::element::Name]) -> Option<$crate::element::Ragged> {
+            self.ragged(indices, names)
+        }
+
+        fn record_bytes(&self, record: &$crate::element::Element) -> u64 {
+            record.nbytes() as u64
+        }
+    };
+}
+pub(crate) use rows_of_spans;
+
 /// Decoded rows: the columns asked for.
 pub(crate) struct Span {
     columns: Vec<Column>,

@@ -5,6 +5,8 @@ mod features;
 pub(crate) mod folder;
 mod folder_writer;
 mod frame;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 mod layout;
 #[cfg(test)]
 mod tests;

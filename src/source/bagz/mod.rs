@@ -4,6 +4,8 @@
 //! said by its *limit*, a little-endian `u64`. Limits are at the tail of the file, or in a file of their own beside it.
 
 mod frame;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 mod shard;
 mod shards;
 

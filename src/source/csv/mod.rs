@@ -1,5 +1,7 @@
 //! CSV files, and others of fields between delimiters.
 
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 #[cfg(feature = "compress")]
 mod stream;
 mod table;

@@ -3,6 +3,8 @@
 mod codec;
 mod encode;
 mod encoding;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 mod hash;
 mod images;
 mod index;

@@ -3,6 +3,8 @@
 //! The formats: `IndexedDataset` of Megatron-Core (`megatron/core/datasets/indexed_dataset.py`), whose index begins with
 //! `MMIDIDX`; and the cached datasets of fairseq and of Megatron-LM before it, whose index begins with `TNTIDX`.
 
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 mod index;
 mod writer;
 

@@ -5,6 +5,8 @@ mod chunk;
 mod condition;
 mod fields;
 mod footer;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 mod group;
 mod row_groups;
 #[cfg(test)]

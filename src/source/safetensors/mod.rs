@@ -2,6 +2,8 @@
 //!
 //! The format: <https://github.com/huggingface/safetensors>. Headers are parsed and checked by its own crate.
 
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 mod header;
 mod writer;
 

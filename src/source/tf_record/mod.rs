@@ -2,6 +2,8 @@
 
 mod far;
 mod frame;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 #[cfg(feature = "compress")]
 mod reader;
 #[cfg(all(feature = "python", feature = "compress"))]

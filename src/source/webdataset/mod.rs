@@ -2,6 +2,8 @@
 //!
 //! Grouping is that of [webdataset](https://github.com/webdataset/webdataset); headers are those of POSIX and GNU tar.
 
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(in crate::source) mod fuzz;
 mod header;
 mod input;
 mod sample;

@@ -14,7 +14,7 @@ use crate::loader::Load;
 /// Dataset `k` yields numbers from `2000 * k` on that depend on how many came before.
 fn dataset(k: usize, len: i64) -> impl IterDataset<Item = i64> + 'static {
     let start = 1000 * k as i64;
-    Range::new(start, start + len).to_iter().boxed().map_with_index(|i, x| Ok(2 * x + i as i64 % 2))
+    Range::new(start, start + len).to_iter().boxed().map_with_index(|i, x| 2 * x + i as i64 % 2)
 }
 
 fn datasets(lens: &[i64]) -> Vec<impl IterDataset<Item = i64> + use<>> {
@@ -60,7 +60,7 @@ fn streams_are_made_where_their_lane_is_read() {
 /// Fails at every element of which the remainder is 3.
 fn failing(start: i64, len: i64) -> impl IterDataset<Item = i64> + 'static {
     let check = |x: i64| if x % 40 == 3 { Err(Error::data(format!("bad {x}"))) } else { Ok(x) };
-    Range::new(start, start + len).to_iter().window_shuffle(6, 1).map(check)
+    Range::new(start, start + len).to_iter().window_shuffle(6, 1).try_map(check)
 }
 
 /// Everything up to the end, with errors in their places, and where it is after each.
@@ -98,7 +98,7 @@ fn an_error_ends_no_lane_and_comes_in_its_place() {
 #[test]
 fn a_panic_on_a_thread_is_an_error_of_its_lane() {
     let sharp =
-        |start| Range::new(start, start + 30).to_iter().boxed().map(|x| if x == 117 { panic!("boom") } else { Ok(x) });
+        |start| Range::new(start, start + 30).to_iter().boxed().map(|x| if x == 117 { panic!("boom") } else { x });
     let mut loader = lanes([sharp(0), sharp(100)], 2).loader().threads(2).build().unwrap();
     assert_eq!(loader.by_ref().take(35).filter_map(Result::ok).count(), 35);
     let error = loader.next().unwrap().unwrap_err();
@@ -170,7 +170,7 @@ fn stages_behind_lanes_are_measured() {
     for executor in [Executor::Inline, Executor::Threads(2)] {
         let recorder = Recorder::new(2 + 1 + 1);
         let run = Runtime::new(executor, Some(recorder.clone())).unwrap();
-        let ds = lanes([Range::new(0, 200).to_iter()], 1).map(|x| Ok(x + 1));
+        let ds = lanes([Range::new(0, 200).to_iter()], 1).map(|x| x + 1);
         assert_eq!(all(&run, &ds).len(), 200);
         let map = recorder.totals().pop().unwrap();
         // The first element always is.

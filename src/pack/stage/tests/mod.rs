@@ -114,7 +114,7 @@ proptest! {
         resume in prop::collection::vec(any::<bool>(), 1..9),
     ) {
         let remainder = if drop { Remainder::Drop } else { Remainder::Keep };
-        let stacked = stage(which, &lens, size).map(Ok).batch_with(batch, remainder).boxed();
+        let stacked = stage(which, &lens, size).map(|e| e).batch_with(batch, remainder).boxed();
         let in_place = stage(which, &lens, size).batch_with(batch, remainder).boxed();
         let mut resume = resume.into_iter().cycle();
         prop_assert_eq!(read(&in_place, || resume.next().unwrap()).unwrap(), read(&stacked, || false).unwrap());
@@ -270,7 +270,7 @@ fn an_error_in_the_middle_of_a_batch_costs_no_row() {
         }
     };
     let in_place = read(pack().batch(3).boxed());
-    assert_eq!(in_place, read(pack().map(Ok).batch(3).boxed()));
+    assert_eq!(in_place, read(pack().map(|e| e).batch(3).boxed()));
     assert_eq!(in_place.iter().filter(|batch| batch.is_err()).count(), 2);
     assert!(in_place.len() > 3);
 }

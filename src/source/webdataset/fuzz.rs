@@ -1,15 +1,15 @@
-//! Data sets of shards.
+//! The target of the fuzzers.
 
+use super::{WebDataset, WebDatasetWriter};
 use crate::dataset::map::RandomAccess;
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::Buffer;
 
 /// A tar archive, by number and, compressed or not, front to back: the two agree wherever neither sees damage.
-#[cfg(feature = "webdataset")]
 pub(crate) fn webdataset(data: &[u8]) {
     written_again(data);
     let contents = || vec![("x.tar".into(), Buffer::copy_from(data).into())];
-    let options = || crate::source::WebDataset::options().decode(true);
+    let options = || WebDataset::options().decode(true);
     let numbered = options().open_contents(contents()).ok();
     let Ok(stream) = options().stream_contents(contents()) else { return };
     let Ok(mut samples) = stream.iter(&crate::exec::Runtime::inline()) else { return };
@@ -36,14 +36,13 @@ pub(crate) fn webdataset(data: &[u8]) {
 }
 
 /// Checks that what is read of an archive is read again of one that is made of it.
-#[cfg(feature = "webdataset")]
 fn written_again(data: &[u8]) {
     let open = |data: &[u8]| {
         let contents = vec![("x.tar".into(), Buffer::copy_from(data).into())];
-        crate::source::WebDataset::options().open_contents(contents)
+        WebDataset::options().open_contents(contents)
     };
     let Ok(source) = open(data) else { return };
-    let (mut writer, mut written, mut bytes) = (crate::source::WebDatasetWriter::new(Vec::new()), Vec::new(), 0);
+    let (mut writer, mut written, mut bytes) = (WebDatasetWriter::new(Vec::new()), Vec::new(), 0);
     for sample in (0..source.len().min(100)).filter_map(|record| source.read(record).ok()) {
         bytes += sample.nbytes();
         if bytes > 1 << 20 {
@@ -64,46 +63,3 @@ fn written_again(data: &[u8]) {
         assert_eq!(fields(&again.read(record as u64).expect("what was written")), fields(sample));
     }
 }
-
-/// An index of MDS; and a shard, of columns of every encoding, compressed as the first byte says.
-#[cfg(feature = "mds")]
-pub(crate) fn mds(data: &[u8]) {
-    let open = |index: &[u8], shard: &[u8]| crate::source::Mds::options().cache_bytes(0).open_bytes(index, shard).ok();
-    open(data, &[]);
-    let Some((&codec, shard)) = data.split_first() else { return };
-    let samples = shard.first_chunk().map_or(0, |count| u32::from_le_bytes(*count));
-    let codec = ["zstd", "gz", "bz2", "br", "snappy"].get(usize::from(codec));
-    let raw = if codec.is_some() { 4096 } else { shard.len() };
-    let samples = if codec.is_some() { 2 } else { samples };
-    let names: Vec<String> = ENCODINGS.iter().map(|name| format!("{name:?}")).collect();
-    let sizes = vec!["null"; names.len()].join(",");
-    let names = names.join(",");
-    let zip = codec.map_or("null".to_owned(), |_| format!(r#"{{"basename": "z", "bytes": {}}}"#, shard.len()));
-    let codec = codec.map_or("null".to_owned(), |codec| format!("{codec:?}"));
-    let index = format!(
-        r#"{{"version": 2, "shards": [{{"version": 2, "format": "mds", "column_names": [{names}],
-        "column_encodings": [{names}], "column_sizes": [{sizes}], "compression": {codec}, "samples": {samples},
-        "raw_data": {{"basename": "r", "bytes": {raw}}}, "zip_data": {zip}}}]}}"#
-    );
-    let Some(source) = open(index.as_bytes(), shard) else { return };
-    let len = source.len();
-    [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|record| drop(source.read(record)));
-}
-
-#[cfg(feature = "mds")]
-const ENCODINGS: [&str; 14] = [
-    "str",
-    "int",
-    "str_int",
-    "str_float",
-    "json",
-    "ndarray",
-    "ndarray:int16",
-    "ndarray:float32:2",
-    "pil",
-    "list[pil]",
-    "jpeg",
-    "list[png]",
-    "jpeg_array",
-    "bytes",
-];

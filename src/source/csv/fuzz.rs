@@ -1,31 +1,13 @@
-//! Formats whose bytes lie as they are: rows, tokens, records behind a list of their ends.
+//! The target of the fuzzers.
 
+use super::Csv;
 use crate::dataset::map::RandomAccess;
-#[cfg(feature = "csv")]
+use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::Buffer;
-
-/// The first, second, middle and last record of a source.
-fn some(source: &impl RandomAccess) {
-    let len = source.len();
-    [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|record| drop(source.read(record)));
-}
-
-/// A Bagz file whose name says, by the first byte, that it is compressed, that it is not, or nothing.
-#[cfg(feature = "bagz")]
-pub(crate) fn bagz(data: &[u8]) {
-    let Some((first, file)) = data.split_first() else { return };
-    let name = ["a.bagz", "a.bag", "a"][usize::from(first % 3)];
-    if let Ok(source) = crate::source::Bagz::options().open_bytes(name, file) {
-        assert!(source.len() <= file.len() as u64 / 8);
-        some(&source);
-    }
-}
+use crate::source::delimited::Dialect;
 
 /// A CSV file: its fields are those that the `csv` crate finds, and a stream yields what reading by number does.
-#[cfg(feature = "csv")]
 pub(crate) fn csv(data: &[u8]) {
-    use crate::dataset::{DatasetIterator, IterDataset};
-    use crate::source::Csv;
     let options = Csv::options().header(false).infer_rows(3);
     let Ok(source) = options.open_bytes(data) else { return };
     let Ok(stream) = options.stream_of(vec![("a.csv".into(), Buffer::copy_from(data).into())]) else { return };
@@ -40,9 +22,7 @@ pub(crate) fn csv(data: &[u8]) {
     }
 }
 
-#[cfg(feature = "csv")]
 fn as_the_crate_has_it(text: &[u8]) {
-    use crate::source::delimited::Dialect;
     let dialect = Dialect { delimiter: b',', quote: Some(b'"') };
     let mut builder = csv::ReaderBuilder::new();
     builder.has_headers(false).flexible(true).terminator(csv::Terminator::Any(b'\n'));
@@ -57,24 +37,4 @@ fn as_the_crate_has_it(text: &[u8]) {
         }
     }
     assert!(theirs.next().is_none());
-}
-
-/// A safetensors file, as one record and as rows.
-#[cfg(feature = "safetensors")]
-pub(crate) fn safetensors(data: &[u8]) {
-    for rows in [false, true] {
-        if let Ok(source) = crate::source::Safetensors::options().rows(rows).float8_as_u8(true).open_bytes(data) {
-            some(&source);
-        }
-    }
-}
-
-/// An index of Megatron's, over a few ids.
-pub(crate) fn megatron(data: &[u8]) {
-    use crate::source::{Megatron, MegatronUnit};
-    for unit in [MegatronUnit::Sequence, MegatronUnit::Document] {
-        if let Ok(source) = Megatron::options().unit(unit).open_bytes(data, &[1; 64]) {
-            some(&source);
-        }
-    }
 }

@@ -1,0 +1,197 @@
+//! The choices of how a pipeline is run, and its start.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::ahead::Ahead;
+use super::guarded::Guarded;
+use super::parted::{Parted, Pass, Wanted};
+use super::{Drive, Loader, typed_state};
+use crate::checkpoint::{Checkpoint, Identity};
+use crate::cx::Recorder;
+use crate::dataset::{DatasetIterator, IterDataset, Stage};
+use crate::error::{Error, Result};
+use crate::exec::{Engine, Executor, Runtime};
+use crate::fork::Ours;
+use crate::keys::KeySource;
+use crate::part::{Deal, Part, RowBatch};
+use crate::report::{ConsumerMeter, First};
+
+/// Batches that may be kept ready: each has its place from the start.
+const MOST_BUFFER: usize = 1 << 20;
+
+/// Starts those who evaluate a pipeline, if that is neither the consumer's thread nor threads beside it.
+pub(crate) trait Backend: Send {
+    /// Starts them for the elements of `pipeline`; returns what runs it, and who evaluates in words.
+    ///
+    /// # Errors
+    /// If they cannot be started.
+    fn start(self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)>;
+}
+
+/// Chooses how a pipeline is run: see [`Load::loader`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct LoaderBuilder<D: IterDataset> {
+    dataset: D,
+    executor: Executor,
+    buffer: usize,
+    resume: Option<Checkpoint>,
+    backend: Option<Box<dyn Backend>>,
+    parted: Option<Parted<D::Item>>,
+    deal: Deal,
+    keys: Option<Arc<dyn KeySource>>,
+    pub(super) guarded: Option<Guarded<D::Item>>,
+    pub(super) guard_timeout: Option<Duration>,
+}
+
+impl<D: IterDataset + 'static> LoaderBuilder<D> {
+    pub(crate) fn new(dataset: D) -> Self {
+        let (executor, deal) = (Executor::Inline, Deal::Even);
+        Self {
+            dataset,
+            executor,
+            buffer: 2,
+            resume: None,
+            backend: None,
+            parted: None,
+            deal,
+            keys: None,
+            guarded: None,
+            guard_timeout: None,
+        }
+    }
+
+    /// Has those evaluate the elements that `backend` starts, in place of an [`executor`](Self::executor).
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn backend(mut self, backend: impl Backend + 'static) -> Self {
+        self.backend = Some(Box::new(backend));
+        self
+    }
+
+    /// Who evaluates it; [`Executor::Inline`] at first. The choice never changes the elements.
+    pub fn executor(mut self, executor: Executor) -> Self {
+        self.executor = executor;
+        self
+    }
+
+    /// `n` threads for the elementwise part and one for the stateful part.
+    pub fn threads(self, n: usize) -> Self {
+        self.executor(Executor::Threads(n))
+    }
+
+    /// Batches kept ready ahead of the consumer by [`Executor::Threads`]; 2 at first, and 1,048,576 at most.
+    pub fn buffer(mut self, batches: usize) -> Self {
+        self.buffer = batches.max(1);
+        self
+    }
+
+    /// Continues where `checkpoint` was taken, under whatever executor that was.
+    pub fn resume(mut self, checkpoint: Checkpoint) -> Self {
+        self.resume = Some(checkpoint);
+        self
+    }
+
+    /// Delivers only the rows of `part` of every batch: see [`part`](crate::part). All else is as without: the batches of the pipeline are the global
+    /// ones, and any part goes on from the state of any other.
+    pub fn part(mut self, part: Part) -> Self
+    where
+        D::Item: RowBatch,
+    {
+        self.parted = Some(Parted::new(part));
+        self
+    }
+
+    /// Chooses how rows are dealt among [parts](Self::part); [`Deal::Even`] at first. Another deal needs to know what all rows of a batch cost, so that each host evaluates all
+    /// of them.
+    pub fn deal(mut self, deal: Deal) -> Self {
+        self.deal = deal;
+        self
+    }
+
+    /// Plans the rows of a [part](Self::part) out of keys, where they decide by no more than those, so that elements of other parts are not
+    /// evaluated: see [`plan`](crate::dataset::plan). The batches are the same.
+    pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
+        self.keys = Some(Arc::new(keys));
+        self
+    }
+
+    /// Starts.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work; [`ErrorKind::State`](crate::ErrorKind::State)
+    /// for a checkpoint of another pipeline; what the sources report while elements in memory are read again.
+    pub fn build(mut self) -> Result<Loader<D>> {
+        if self.buffer > MOST_BUFFER {
+            let text = format!("buffer is {}, and must be {MOST_BUFFER} or less", self.buffer);
+            return Err(Error::config(text).help("it counts batches that are kept ready, not bytes"));
+        }
+        (&self.dataset as &dyn Stage).check_all()?;
+        let parted = match (self.parted.take(), std::mem::take(&mut self.deal)) {
+            (Some(parted), deal) => Some(parted.dealt(deal)?),
+            (None, Deal::Even) => None,
+            (None, _) => {
+                let text = "rows are to be dealt in balance, and no part says which rank of how many this is";
+                return Err(Error::config(text).help("add `part`"));
+            }
+        };
+        let guarded = self.guarded(parted.is_some())?;
+        let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
+        let (run, executor) = self.runtime(&recorder)?;
+        let run = run.with_keys(self.keys.take());
+        let identity = Identity::of(&self.dataset);
+        let wanted = Wanted::new(Mutex::new(parted.as_ref().and_then(Parted::by_place)));
+        let dataset = Arc::new(self.dataset);
+        let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?;
+        let by_rows = iter.is_of_part().then_some(wanted);
+        let mut cx = run.cx();
+        let mut delivered = 0;
+        if let Some(checkpoint) = self.resume {
+            checkpoint.check(&identity)?;
+            iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
+            delivered = checkpoint.delivered;
+        }
+        let state = iter.state();
+        let mut meter = ConsumerMeter::default();
+        let drive = match run.engine() {
+            Engine::Inline => Drive::Inline { iter, cx },
+            _ => {
+                meter.capacity = self.buffer;
+                Drive::Ahead(Ours::new(Ahead::start(iter, cx, self.buffer, &run)?))
+            }
+        };
+        let first = First::default();
+        Ok(Loader {
+            dataset,
+            identity,
+            executor,
+            run,
+            recorder,
+            drive,
+            state,
+            earlier: VecDeque::new(),
+            delivered,
+            meter,
+            first,
+            parted,
+            by_rows,
+            guarded,
+            ended: false,
+        })
+    }
+
+    /// Who evaluates, and that in words.
+    fn runtime(&mut self, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
+        if let Some(backend) = self.backend.take() {
+            return backend.start(&self.dataset, recorder);
+        }
+        Ok((Runtime::new(self.executor, Some(recorder.clone()))?, self.executor.to_string()))
+    }
+}
+
+impl<D: IterDataset> fmt::Debug for LoaderBuilder<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoaderBuilder").field("executor", &self.executor).finish_non_exhaustive()
+    }
+}

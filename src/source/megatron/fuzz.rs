@@ -1,0 +1,13 @@
+//! The target of the fuzzers.
+
+use super::{Megatron, MegatronUnit};
+use crate::source::fuzzing::some;
+
+/// An index of Megatron's, over a few ids.
+pub(crate) fn megatron(data: &[u8]) {
+    for unit in [MegatronUnit::Sequence, MegatronUnit::Document] {
+        if let Ok(source) = Megatron::options().unit(unit).open_bytes(data, &[1; 64]) {
+            some(&source);
+        }
+    }
+}

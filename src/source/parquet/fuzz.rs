@@ -1,0 +1,13 @@
+//! The target of the fuzzers.
+
+use super::ParquetOptions;
+use crate::element::Buffer;
+use crate::source::fuzzing::some;
+
+/// A Parquet file.
+pub(crate) fn parquet(data: &[u8]) {
+    let contents = vec![("x.parquet".into(), Buffer::copy_from(data).into())];
+    if let Ok(source) = ParquetOptions::default().open_contents(contents) {
+        some(&source);
+    }
+}

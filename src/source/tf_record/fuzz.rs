@@ -1,0 +1,28 @@
+//! The target of the fuzzers.
+
+use super::{TfRecordStream, TfRecordWriter, TfRecordWriterOptions};
+use crate::dataset::{DatasetIterator, IterDataset};
+use crate::element::Buffer;
+
+/// A TFRecord file, compressed or not: whatever is read of it is written and read again as the same. Checksums are not
+/// checked here, or damage would never get behind them.
+pub(crate) fn tf_record(data: &[u8]) {
+    let (mut cx, runtime) = (crate::Cx::default(), crate::exec::Runtime::inline());
+    let open = |file: &[u8]| TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(file).into())]);
+    let Ok(Ok(mut records)) = open(data).map(|stream| stream.iter(&runtime)) else { return };
+    // A small file can hold very long records.
+    let (mut read, mut bytes) = (Vec::new(), 0);
+    while read.len() < 1000 && bytes < 16 << 20 {
+        let Ok(Some(record)) = records.next(&mut cx) else { break };
+        bytes += record.len();
+        read.push(record);
+    }
+    let mut writer = TfRecordWriter::new(Vec::new(), TfRecordWriterOptions::default()).expect("a writer");
+    read.iter().for_each(|record| writer.write(record.as_bytes()).expect("room in memory"));
+    let written = open(&writer.finish().expect("room in memory")).expect("what was written");
+    let mut again = written.iter(&runtime).expect("what was written");
+    for record in read {
+        assert!(again.next(&mut cx).expect("what was written").is_some_and(|again| again == record));
+    }
+    assert!(again.next(&mut cx).expect("its end").is_none());
+}
