@@ -17,6 +17,8 @@ from __future__ import annotations
 import os
 import threading
 import traceback
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gristmill import _gristmill
@@ -96,12 +98,13 @@ def loader(
     if runtime_env:
         options["runtime_env"] = runtime_env
     engine = _Engine(ray, (least, most), threads, cpus_per_actor, budget, size("block", block) or 0, options)
-    return getattr(dataset, "_loader_on")(engine, **how)
+    batches: DatasetIterator[_T] = getattr(dataset, "_loader_on")(engine, **how)
+    return batches
 
 
 def _ray(address: str | None) -> Any:
     try:
-        import ray
+        ray: Any = import_module("ray")
     except ImportError as error:
         raise UnsupportedError("gristmill.ray needs Ray: `pip install ray`") from error
     if not ray.is_initialized():
@@ -121,11 +124,10 @@ class _Worker:
     """An actor: evaluates what it is sent."""
 
     def __init__(self, payload: bytes, place: int) -> None:
-        import ray
-
         # What tells of exceptions of functions.
         import gristmill._remote as _
 
+        ray: Any = import_module("ray")
         self._host: str = ray.util.get_node_ip_address()
         self._evaluator = getattr(_gristmill, "_Evaluator")(self._host, payload, place)
 
@@ -135,7 +137,8 @@ class _Worker:
 
     def hear(self, message: bytes) -> tuple[bytes, Any]:
         """The answer to a message, and the block that it made."""
-        return self._evaluator.hear(message)
+        answer: tuple[bytes, Any] = self._evaluator.hear(message)
+        return answer
 
 
 class _Engine:
@@ -171,7 +174,7 @@ class _Engine:
         # One more than there are threads, so that none waits for the next while an answer is on its way; and one that tells of it.
         options = {**self._options, "max_concurrency": self.threads + 2}
         actor = self._ray.remote(_Worker).options(**options)
-        driver = _Driver(self._ray, office, lambda place: actor.remote(self._payload, place))
+        driver = _Driver(self._ray, office, partial(actor.remote, self._payload))
         for body in (driver.follow_orders, driver.bring_answers):
             threading.Thread(target=body, name="gristmill-ray", daemon=True).start()
 

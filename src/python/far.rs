@@ -36,7 +36,8 @@ impl Engine {
         let number = |name: &str| object.getattr(name)?.extract::<u64>();
         let workers = object.getattr("workers")?.extract()?;
         let threads = object.getattr("threads")?.extract::<usize>()?;
-        let options = FarOptions { workers, threads, ram_budget: number("ram_budget")?, block: number("block")?, stages };
+        let options =
+            FarOptions { workers, threads, ram_budget: number("ram_budget")?, block: number("block")?, stages };
         let buffer = object.getattr("buffer")?.extract()?;
         Ok(Self { object: object.clone().unbind(), options, buffer })
     }
@@ -122,11 +123,7 @@ impl PyEvaluator {
     }
 
     /// Answers a message: the answer, and the block that a task made.
-    fn hear<'py>(
-        &self,
-        py: Python<'py>,
-        message: &[u8],
-    ) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyAny>>)> {
+    fn hear<'py>(&self, py: Python<'py>, message: &[u8]) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyAny>>)> {
         let (answer, block) = detached(py, || self.0.hear(message)).or_raise(py)?;
         let block = block.map(|block| as_array(py, block)).transpose()?;
         Ok((PyBytes::new(py, &answer), block))

@@ -115,7 +115,8 @@ impl Processes {
 
     fn run(&self, loader: LoaderBuilder<BoxIter<Item>>, buffer: usize) -> Result<LoaderBuilder<BoxIter<Item>>> {
         let (payload, largest, starter) = (self.payload.clone(), self.largest.clone(), Arc::new(self.starter()));
-        let launch = Launch::of_bytes(rebuild_here, payload, largest, starter, self.stages.clone(), self.options.clone())?;
+        let launch =
+            Launch::of_bytes(rebuild_here, payload, largest, starter, self.stages.clone(), self.options.clone())?;
         Ok(loader.buffer(buffer.max(self.buffer)).backend(launch))
     }
 }

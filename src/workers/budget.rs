@@ -227,7 +227,9 @@ impl Plan {
 
     /// Bytes of an extent, unless one element takes more: small enough that each of so many threads can have two.
     pub(crate) fn part_bytes(&self, threads: usize) -> usize {
-        self.most_part_bytes.min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads.max(FAR_THREADS) as u64))) as usize
+        self.most_part_bytes
+            .min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads.max(FAR_THREADS) as u64)))
+            as usize
     }
 
     /// Bytes of the slab that a worker may keep, for arrays that functions in it keep: all workers together no more than half of

@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::Scope;
 use std::time::Instant;
 
+use super::borders::{Borders, nonsense};
 use super::control::{Begin, Done, FromWorker, Need, Ready, Session, Task, ToWorker};
 use super::slab::{ExtentId, ExtentMut, WorkerSlab};
-use super::borders::{Borders, nonsense};
 use crate::cx::turn::OwnTime;
 use crate::dataset::IterDataset;
 use crate::error::{Error, ErrorKind, Result};
@@ -135,7 +135,12 @@ impl Server {
         if kept || need.is_some() {
             return Ok(FromWorker::Need(Need { id: task.id, bytes: need.unwrap_or(0) as u64, kept }));
         }
-        Ok(FromWorker::Done(Done { id: task.id, evaluated, took: own.until(Instant::now()), tally: self.borders.tally() }))
+        Ok(FromWorker::Done(Done {
+            id: task.id,
+            evaluated,
+            took: own.until(Instant::now()),
+            tally: self.borders.tally(),
+        }))
     }
 }
 

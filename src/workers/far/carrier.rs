@@ -32,7 +32,12 @@ impl Far {
     fn make_room(&self, bytes: usize, credit: Option<Credit>) -> FarRoom {
         let generation = self.next_room.fetch_add(1, Ordering::Relaxed);
         let pages = u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX);
-        FarRoom { extent: ExtentId { page: 0, pages, generation }, credit, desk: self.desk.clone(), credits: self.credits.clone() }
+        FarRoom {
+            extent: ExtentId { page: 0, pages, generation },
+            credit,
+            desk: self.desk.clone(),
+            credits: self.credits.clone(),
+        }
     }
 }
 

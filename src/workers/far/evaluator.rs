@@ -51,7 +51,10 @@ pub(crate) struct Evaluator {
 
 impl Evaluator {
     /// A worker on `host` for the pipeline that `make` makes.
-    pub(crate) fn new<D: IterDataset + 'static>(host: String, make: impl FnOnce() -> Result<D> + Send + 'static) -> Self {
+    pub(crate) fn new<D: IterDataset + 'static>(
+        host: String,
+        make: impl FnOnce() -> Result<D> + Send + 'static,
+    ) -> Self {
         let make: Make = Box::new(move |begin| Borders::open(make()?, begin));
         Self { host, make: Mutex::new(Some(make)), borders: OnceLock::new() }
     }
@@ -104,8 +107,7 @@ impl Evaluator {
         if let Some(bytes) = evaluated.need.filter(|_| evaluated.indices == 0) {
             return Ok((FromWorker::Need(Need { id: task.id, bytes: bytes as u64, kept: false }), None));
         }
-        let done =
-            Done { id: task.id, evaluated, took: own.until(Instant::now()), tally: borders.tally() };
+        let done = Done { id: task.id, evaluated, took: own.until(Instant::now()), tally: borders.tally() };
         Ok((FromWorker::Done(done), room.freeze().slice(0..evaluated.used)))
     }
 

@@ -62,7 +62,12 @@ pub(crate) fn office() -> (Office, Arc<Desk>) {
 
 impl Desk {
     /// Has worker `number` started, and waits until it is there.
-    pub(super) fn start(self: &Arc<Self>, number: u64, place: usize, events: &Sender<Event<FarEnd>>) -> Result<FarLink> {
+    pub(super) fn start(
+        self: &Arc<Self>,
+        number: u64,
+        place: usize,
+        events: &Sender<Event<FarEnd>>,
+    ) -> Result<FarLink> {
         let _ = self.events.set(events.clone());
         let (tell, told) = crossbeam_channel::bounded(1);
         self.starting.locked().insert(number, tell);

@@ -56,7 +56,9 @@ fn drive(office: &Office, manners: Manners) {
                             return office.gone(number, "its machine is gone".to_owned(), true);
                         }
                         let block = match block {
-                            Some(block) if manners.garbles && count.is_multiple_of(4) => block.slice(0..block.len() / 2),
+                            Some(block) if manners.garbles && count.is_multiple_of(4) => {
+                                block.slice(0..block.len() / 2)
+                            }
                             block => block,
                         };
                         office.answered(number, &answer, block);

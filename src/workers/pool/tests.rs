@@ -109,7 +109,10 @@ fn pool(config: Config, slab: u64) -> (Arc<WorkerPool<Processes>>, Arc<Recorder>
     let recorder = Recorder::new(pipeline_lines.len());
     let program = Program::new(pipeline, &config, serve::<BoxIter<Vec<i64>>>).unwrap();
     let plan = Plan::new(&options, 2, 0).unwrap();
-    (WorkerPool::start(Processes::of(program, &plan), pipeline_lines, plan, options, recorder.clone()).unwrap(), recorder)
+    (
+        WorkerPool::start(Processes::of(program, &plan), pipeline_lines, plan, options, recorder.clone()).unwrap(),
+        recorder,
+    )
 }
 
 proptest! {
