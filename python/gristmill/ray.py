@@ -50,6 +50,7 @@ def loader(
     threads: int | None = None,
     ram_budget: str | int = "1GiB",
     block: str | int = "8MiB",
+    hedge: float | None = 3.0,
     resources: dict[str, float] | None = None,
     runtime_env: dict[str, Any] | None = None,
     address: str | None = None,
@@ -69,6 +70,8 @@ def loader(
         ram_budget: The most memory that elements take which are under way, ready or in use by this loop, in Ray's object store. At most
             60 % of the store of this machine, so that nothing is written to its disk.
         block: The size of what an actor sends at once, about.
+        hedge: A chunk that takes so many times as long as 99 of 100 do is asked of an actor on another machine, too, and the first answer
+            counts. With `None` whoever has it is waited for.
         resources: Resources of its own that each actor asks for: `{"input": 1}` keeps them on machines that have that.
         runtime_env: The environment of actors, as Ray takes it.
         address: The cluster, as `ray.init` takes it, if none is connected yet.
@@ -86,6 +89,8 @@ def loader(
     least, most = (actors, actors) if isinstance(actors, int) else actors
     if not 1 <= least <= most:
         raise ConfigError(f"actors is {actors!r}, and must be a number, or (at first, at most), of 1 or more")
+    if hedge is not None and not hedge >= 1:
+        raise ConfigError(f"hedge is {hedge!r}, and must be 1 or more, or None")
     for name, number in (("cpus_per_actor", cpus_per_actor), ("threads", threads)):
         if number is not None and number < 1:
             raise ConfigError(f"{name} is {number}, and must be 1 or more")
@@ -97,7 +102,7 @@ def loader(
         options["resources"] = resources
     if runtime_env:
         options["runtime_env"] = runtime_env
-    engine = _Engine(ray, (least, most), threads, cpus_per_actor, budget, size("block", block) or 0, options)
+    engine = _Engine(ray, (least, most), threads, cpus_per_actor, budget, size("block", block) or 0, hedge, options)
     batches: DatasetIterator[_T] = getattr(dataset, "_loader_on")(engine, **how)
     return batches
 
@@ -131,9 +136,9 @@ class _Worker:
         self._host: str = ray.util.get_node_ip_address()
         self._evaluator = getattr(_gristmill, "_Evaluator")(self._host, payload, place)
 
-    def who(self) -> str:
-        """The process and the machine."""
-        return f"pid {os.getpid()} on {self._host}"
+    def who(self) -> tuple[str, str]:
+        """The process and the machine, in words; and the machine."""
+        return f"pid {os.getpid()} on {self._host}", self._host
 
     def hear(self, message: bytes) -> tuple[bytes, Any]:
         """The answer to a message, and the block that it made."""
@@ -152,9 +157,10 @@ class _Engine:
         cpus: int,
         ram_budget: int,
         block: int,
+        hedge: float | None,
         options: dict[str, Any],
     ) -> None:
-        self.workers, self.ram_budget, self.block = workers, ram_budget, block
+        self.workers, self.ram_budget, self.block, self.hedge = workers, ram_budget, block, hedge
         self.buffer = workers[1]
         self._ray, self._asked, self._cpus, self._options = ray, threads, cpus, options
         self.threads = threads or cpus
@@ -257,7 +263,7 @@ class _Driver:
             self._lose(number, _in_short(error), outside=True)
         else:
             if first:
-                self._office.started(number, answer)
+                self._office.started(number, *answer)
             else:
                 self._office.answered(number, *answer)
 

@@ -20,7 +20,7 @@ use crate::workers::far::{self, Evaluator, FarLaunch, FarOptions, Order};
 /// An engine of Python's that has workers evaluate a pipeline.
 ///
 /// It has the methods `prepare(dataset)`, which returns the dataset that workers evaluate, and `drive(office)`, which begins to follow
-/// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget` and `block`.
+/// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget`, `block`, `buffer` and `hedge`.
 #[derive(Debug)]
 pub(crate) struct Engine {
     object: Py<PyAny>,
@@ -35,9 +35,10 @@ impl Engine {
         let stages = (&evaluated.get().dataset() as &dyn Stage).lines();
         let number = |name: &str| object.getattr(name)?.extract::<u64>();
         let workers = object.getattr("workers")?.extract()?;
+        let hedge = object.getattr("hedge")?.extract()?;
         let threads = object.getattr("threads")?.extract::<usize>()?;
         let options =
-            FarOptions { workers, threads, ram_budget: number("ram_budget")?, block: number("block")?, stages };
+            FarOptions { workers, threads, ram_budget: number("ram_budget")?, block: number("block")?, hedge, stages };
         let buffer = object.getattr("buffer")?.extract()?;
         Ok(Self { object: object.clone().unbind(), options, buffer })
     }
@@ -81,8 +82,8 @@ impl PyOffice {
         }))
     }
 
-    fn started(&self, number: u64, who: String) {
-        self.0.started(number, who);
+    fn started(&self, number: u64, who: String, node: String) {
+        self.0.started(number, who, node);
     }
 
     fn not_started(&self, number: u64, why: String) {

@@ -78,17 +78,22 @@ pub(crate) struct FarLink {
     desk: Arc<Desk>,
     number: u64,
     who: String,
+    node: String,
 }
 
 impl FarLink {
-    pub(super) fn new(desk: Arc<Desk>, number: u64, who: String) -> Self {
-        Self { desk, number, who }
+    pub(super) fn new(desk: Arc<Desk>, number: u64, (who, node): (String, String)) -> Self {
+        Self { desk, number, who, node }
     }
 }
 
 impl Link for FarLink {
     fn who(&self) -> String {
         self.who.clone()
+    }
+
+    fn node(&self) -> String {
+        self.node.clone()
     }
 
     fn send(&self, message: &ToWorker) -> Result<()> {

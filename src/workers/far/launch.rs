@@ -24,6 +24,8 @@ pub(crate) struct FarOptions {
     pub(crate) ram_budget: u64,
     /// Bytes that a block should have at most.
     pub(crate) block: u64,
+    /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
+    pub(crate) hedge: Option<f64>,
     /// The stages that workers have, a line each.
     pub(crate) stages: Vec<String>,
 }
@@ -50,7 +52,7 @@ impl Backend for FarLaunch {
             true => format!("{most} workers on other machines, of {} threads", options.threads),
             false => format!("{least} to {most} workers on other machines, of {} threads", options.threads),
         };
-        let of_pool = MpOptions { tune: plan.tuned, arrays_in_slab: false, ..MpOptions::auto() };
+        let of_pool = MpOptions { tune: plan.tuned, hedge: options.hedge, arrays_in_slab: false, ..MpOptions::auto() };
         let bytes = plan.slab_bytes - plan.max_element_bytes;
         let carrier = move |wake| Ok(Far::new(desk, bytes, wake));
         let pool = WorkerPool::start(carrier, options.stages, plan, of_pool, recorder.clone())?;

@@ -36,7 +36,7 @@ pub(crate) struct Desk {
     /// `None` once nothing more is to be done.
     order: Mutex<Option<Sender<Order>>>,
     events: OnceLock<Sender<Event<FarEnd>>>,
-    starting: Mutex<HashMap<u64, Sender<Result<String>>>>,
+    starting: Mutex<HashMap<u64, Sender<Result<(String, String)>>>>,
     /// Answers that are awaited: by task, the worker, and the number of its room.
     tasks: Mutex<HashMap<u64, (u64, u64)>>,
     /// Blocks that came, by the number of their room.
@@ -124,10 +124,10 @@ impl Office {
         }
     }
 
-    /// Worker `number` is there: `who` tells where, in a word or two.
-    pub(crate) fn started(&self, number: u64, who: String) {
+    /// Worker `number` is there, on the machine `node`: `who` tells it in a word or two.
+    pub(crate) fn started(&self, number: u64, who: String, node: String) {
         if let Some(tell) = self.0.starting.locked().remove(&number) {
-            let _ = tell.send(Ok(who));
+            let _ = tell.send(Ok((who, node)));
         }
     }
 

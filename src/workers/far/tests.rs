@@ -31,6 +31,8 @@ struct Manners {
     refuses: bool,
     /// Every fourth answer says something else than its block.
     garbles: bool,
+    /// The first worker answers nothing any more behind its tenth answer, and does not end.
+    hangs: bool,
 }
 
 /// Drives workers that are threads, until the pass has ended.
@@ -48,12 +50,17 @@ fn drive(office: &Office, manners: Manners) {
                 let (office, answers) = (office.clone(), answers.clone());
                 thread::spawn(move || {
                     let worker = Evaluator::new("here".to_owned(), || Ok(pipeline()));
-                    office.started(number, format!("thread {number}"));
+                    office.started(number, format!("thread {number}"), format!("machine {number}"));
+                    let mut own = 0;
                     for message in told {
                         let (answer, block) = worker.hear(&message).unwrap();
                         let count = answers.fetch_add(1, Ordering::Relaxed) + 1;
                         if manners.loses > 0 && count.is_multiple_of(manners.loses) {
                             return office.gone(number, "its machine is gone".to_owned(), true);
+                        }
+                        own += 1;
+                        if manners.hangs && number == 0 && own > 10 {
+                            continue;
                         }
                         let block = match block {
                             Some(block) if manners.garbles && count.is_multiple_of(4) => {
@@ -83,7 +90,7 @@ fn start(workers: (usize, usize), ram_budget: u64, manners: Manners) -> Result<L
     let (office, desk) = office();
     thread::spawn(move || drive(&office, manners));
     let stages = (&pipeline() as &dyn Stage).lines();
-    let options = FarOptions { workers, threads: 2, ram_budget, block: BLOCK, stages };
+    let options = FarOptions { workers, threads: 2, ram_budget, block: BLOCK, hedge: Some(3.0), stages };
     pipeline().loader().backend(FarLaunch::new(desk, options)).build()
 }
 
@@ -127,7 +134,7 @@ fn a_pass_that_is_dropped_lets_go_of_workers_that_are_being_started() {
         tell.store(true, Ordering::Relaxed);
     });
     let stages = (&pipeline() as &dyn Stage).lines();
-    let options = FarOptions { workers: (2, 2), threads: 1, ram_budget: 4 << 20, block: BLOCK, stages };
+    let options = FarOptions { workers: (2, 2), threads: 1, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), stages };
     drop(pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap());
     driver.join().unwrap();
     assert!(ended.load(Ordering::Relaxed));
@@ -136,7 +143,7 @@ fn a_pass_that_is_dropped_lets_go_of_workers_that_are_being_started() {
 #[test]
 fn another_pipeline_and_too_small_a_budget_are_refused() {
     let (_office, desk) = office();
-    let options = FarOptions { workers: (1, 1), threads: 1, ram_budget: 1 << 18, block: BLOCK, stages: Vec::new() };
+    let options = FarOptions { workers: (1, 1), threads: 1, ram_budget: 1 << 18, block: BLOCK, hedge: Some(3.0), stages: Vec::new() };
     let error = pipeline().loader().backend(FarLaunch::new(desk, options)).build().err().unwrap();
     assert!(error.to_string().contains("blocks of 128 KiB need"), "{error}");
 }
@@ -147,8 +154,18 @@ fn a_worker_with_another_pipeline_ends_the_pass_with_the_stage_that_differs() {
     thread::spawn(move || drive(&office, Manners::default()));
     let mut stages = (&pipeline() as &dyn Stage).lines();
     stages[1] = "shuffle(seed=8)".to_owned();
-    let options = FarOptions { workers: (1, 1), threads: 1, ram_budget: 4 << 20, block: BLOCK, stages };
+    let options = FarOptions { workers: (1, 1), threads: 1, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), stages };
     let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
     let error = loader.next().unwrap().unwrap_err();
     assert!(error.to_string().contains("stage 1 is shuffle(seed=7), and in the parent shuffle(seed=8)"), "{error}");
+}
+
+#[test]
+fn what_a_machine_is_late_with_another_is_asked() {
+    let mut loader = start((2, 2), 4 << 20, Manners { hangs: true, ..Manners::default() }).unwrap();
+    let all: Vec<_> = loader.by_ref().collect::<Result<_>>().unwrap();
+    assert_eq!(all, pipeline().collect().unwrap());
+    let report = loader.report();
+    assert!(report.to_string().contains("asked of another machine"), "{report}");
+    assert_eq!(report.workers.unwrap().replaced, 0);
 }

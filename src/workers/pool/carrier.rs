@@ -77,6 +77,11 @@ pub(crate) trait Link: Send + 'static {
     /// The worker, in a word or two: `pid 1234`.
     fn who(&self) -> String;
 
+    /// The machine that it runs on: one of which none is told from another is nobody's.
+    fn node(&self) -> String {
+        String::new()
+    }
+
     /// Sends a message.
     ///
     /// # Errors

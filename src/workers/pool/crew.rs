@@ -18,6 +18,8 @@ pub(super) struct Member<C: Carrier> {
     pub(super) ready: bool,
     /// The tasks that it is at.
     pub(super) tasks: BTreeMap<u64, Running<C>>,
+    /// Tasks that others were asked, too, because it was late with them.
+    pub(super) stale: BTreeMap<u64, Stale<C>>,
     /// Extents that it keeps: it may write there for as long as it lives.
     pub(super) kept: Vec<C::Room>,
     /// The reason for which we killed it, if we did.
@@ -42,12 +44,22 @@ pub(super) struct Running<C: Carrier> {
     pub(super) since: Instant,
 }
 
+/// A task whose job went on to others.
+pub(super) struct Stale<C: Carrier> {
+    /// The place of its job, and where that was.
+    pub(super) seq: u64,
+    pub(super) start: u64,
+    pub(super) asked: u64,
+    pub(super) room: C::Room,
+    pub(super) since: Instant,
+}
+
 impl<C: Carrier> Member<C> {
     pub(super) fn new(cap: u64) -> Self {
         let (link, killed, looked, tasks) = (None, None, None, BTreeMap::new());
         let (ready, leaving, told_to_stop, done) = (false, false, false, 0);
-        let (begun, kept) = (Instant::now(), Vec::new());
-        Self { cap, place: 0, link, ready, tasks, kept, killed, leaving, told_to_stop, done, looked, begun }
+        let (begun, kept, stale) = (Instant::now(), Vec::new(), BTreeMap::new());
+        Self { cap, place: 0, link, ready, tasks, stale, kept, killed, leaving, told_to_stop, done, looked, begun }
     }
 
     /// Whether it has not delivered anything yet: it starts, makes its pipeline, and opens and loads for its first task what
@@ -64,7 +76,7 @@ impl<C: Carrier> Member<C> {
             && self.killed.is_none()
             && !self.leaving
             && self.cap >= least
-            && if alone { self.tasks.is_empty() } else { self.tasks.len() <= threads }
+            && if alone { self.tasks.is_empty() } else { self.tasks.len() + self.stale.len() <= threads }
     }
 }
 

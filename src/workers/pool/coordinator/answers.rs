@@ -31,6 +31,7 @@ impl<C: Carrier> Coordinator<C> {
                 return self.distrust(number, task, Running { job, asked, room, since }, error.to_string());
             }
         };
+        self.note_time(since);
         let delivery = Delivery { bytes, evaluated, took: took.saturating_sub(opened), task };
         match job.deliver.part(&delivery) {
             Ok(at) => job.read_on(task, indices, at),
@@ -104,7 +105,11 @@ impl<C: Carrier> Coordinator<C> {
     }
 
     fn take_task(&mut self, number: u64, id: u64) -> Option<Running<C>> {
-        let task = self.crew.get_mut(&number)?.tasks.remove(&id);
+        let member = self.crew.get_mut(&number)?;
+        if let Some(stale) = member.stale.remove(&id) {
+            return self.recall(stale);
+        }
+        let task = member.tasks.remove(&id);
         if task.is_none() {
             self.kill(number, format!("it answers task {id}, which it does not have"));
         }

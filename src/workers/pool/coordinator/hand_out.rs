@@ -36,7 +36,7 @@ impl<C: Carrier> Coordinator<C> {
                     from = seq + 1;
                     continue;
                 }
-                Home::None => match free_worker(&self.crew, self.plan.active_threads, job.is_suspect(), cap) {
+                Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap) {
                     Some(number) => number,
                     None => return,
                 },
@@ -111,8 +111,15 @@ impl<C: Carrier> Coordinator<C> {
     }
 }
 
-/// The worker with the least to do, of those with a heap of `cap`.
-fn free_worker<C: Carrier>(crew: &BTreeMap<u64, Member<C>>, threads: usize, suspect: bool, cap: u64) -> Option<u64> {
-    let free = crew.iter().filter(|(_, member)| member.has_place(threads, suspect, cap));
+/// The worker with the least to do, of those with a heap of `cap`, for `job`; on another machine than that which was late with it, if there
+/// are others.
+fn free_worker<C: Carrier>(crew: &BTreeMap<u64, Member<C>>, threads: usize, job: &Job, cap: u64) -> Option<u64> {
+    let elsewhere = |member: &Member<C>| {
+        let avoid = job.avoid.as_ref();
+        avoid.is_none_or(|avoid| member.link.as_ref().is_some_and(|link| link.node() != *avoid))
+    };
+    let any_elsewhere = crew.values().any(elsewhere);
+    let free = crew.iter().filter(|(_, member)| member.has_place(threads, job.is_suspect(), cap));
+    let free = free.filter(|(_, member)| !any_elsewhere || elsewhere(member));
     free.min_by_key(|(_, member)| member.tasks.len()).map(|(&number, _)| number)
 }

@@ -5,6 +5,7 @@ mod deaths;
 mod figures;
 mod hand_out;
 mod heaps;
+mod hedges;
 mod staff;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -88,6 +89,7 @@ pub(super) struct Coordinator<C: Carrier> {
     /// Borders whose groups are too large to come as one.
     apart: HashSet<Border>,
     lanes: Lanes,
+    times: hedges::Times,
     drought: Drought,
     /// Time after which to look again whether it goes on.
     look_again: Option<Duration>,
@@ -157,6 +159,7 @@ impl<C: Carrier> Coordinator<C> {
             index_bytes: HashMap::new(),
             apart: HashSet::new(),
             lanes: Lanes::default(),
+            times: hedges::Times::default(),
             drought: Drought::new(Instant::now()),
             look_again: None,
             told_of_copies: false,
@@ -202,6 +205,7 @@ impl<C: Carrier> Coordinator<C> {
         if self.looked_around.elapsed() >= TICK.min(self.options.tick) {
             self.looked_around = Instant::now();
             self.look_at_deadlines();
+            self.look_for_late();
             self.measure();
         }
     }
