@@ -42,6 +42,10 @@ if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
     fi
 fi
 
+# Ray, for actors on this machine.
+pip install --quiet --disable-pip-version-check ray==2.60.0 ||
+    echo "python/test.sh: Ray's tests skipped: its wheel cannot be had" >&2
+
 # XLA's plugin for the CPU, through which JAX goes as it does to a TPU or GPU. `test.sh` has it already.
 if [ -z "${GRISTMILL_PJRT_PLUGIN:-}" ] &&
     ! pip install --quiet --disable-pip-version-check --no-deps lammps-jax-pjrt-cpu==0.11.2; then

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gristmill import arrow as arrow
     from gristmill import jax as jax
     from gristmill import orbax as orbax
+    from gristmill import ray as ray
     from gristmill import torch as torch
     from gristmill._gristmill import sink as sink
     from gristmill._measure import Measured as Measured
@@ -64,7 +65,7 @@ else:
         "progress": "gristmill._progress",
         "store_options": "gristmill._store",
     }
-    _MODULES = ("arrow", "jax", "orbax", "torch")
+    _MODULES = ("arrow", "jax", "orbax", "ray", "torch")
 
     def __getattr__(name: str) -> object:
         """Imports it when it is first used."""

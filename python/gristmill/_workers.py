@@ -77,6 +77,16 @@ def launch(dataset: Dataset) -> Launch | None:
     )
 
 
+def elsewhere(dataset: IterDataset, workers: int) -> tuple[IterDataset, bytes, bool]:
+    """What workers on other machines evaluate of `dataset`, what they are sent to make it, and whether they run Python functions."""
+    evaluated, _, init = _find(dataset) or (dataset, None, None)
+    plan = Plan(evaluated)
+    if not plan.foreign and init is None:
+        return evaluated, _native(plan)[0], False
+    values = [*plan.foreign, ("worker_init_fn", init)]
+    return evaluated, pickled((plan.steps, init, workers), values, PICKLED), True
+
+
 def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
     dataset, options = last, None
     # The last dataset that is all inside lanes: they are evaluated whole.

@@ -42,11 +42,14 @@ pub struct WorkerReport {
     pub number: u64,
     /// Its process.
     pub pid: u32,
+    /// The machine that it runs on, if that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Seconds of CPU time of all its threads.
     pub cpu_s: f64,
     /// Bytes of anonymous memory in RAM.
     pub heap_bytes: u64,
-    /// The limit of its private memory.
+    /// The limit of its private memory; nothing where it runs on another machine.
     pub heap_limit_bytes: u64,
     /// Tasks that it has done.
     pub tasks: u64,

@@ -12,6 +12,7 @@ use super::item::Item;
 use super::part::Given;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
+use crate::exec::FailedElements;
 use crate::keys::KeyFolder;
 use crate::{Deal, Error, Executor, Load, LoaderBuilder, Part, Result};
 

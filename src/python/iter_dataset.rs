@@ -17,7 +17,7 @@ use super::error::OrRaise;
 use super::explain::{self, PyExplanation};
 use super::failed::OnFailed;
 use super::guard::{GivenGuard, GuardTimeout};
-use super::how::{Hosts, How, Keys, Threads};
+use super::how::{Hosts, How, Keys, Plan, Threads};
 use super::interpreter::detached;
 use super::item::Item;
 use super::iterator::PyDatasetIterator;
@@ -28,6 +28,7 @@ use super::part::Given;
 use super::recipe::{self, Recipe};
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
+use super::workers::GivenWorkers;
 use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from, mix};
 use crate::dataset::{BoxIter, IterDataset};
 use crate::spec::Pipeline;
@@ -383,7 +384,7 @@ impl PyIterDataset {
     #[doc = docs!(IterDataset.loader)]
     #[pyo3(
         signature = (
-            *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
+            *, threads=Threads::NONE, buffer=2, writable=false, workers=GivenWorkers::default(), part=None, deal=GivenDeal::default(),
             guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None,
             record_keys=false, on_failed_element=OnFailed::ERROR, failed_element_limit=None
         ),
@@ -395,7 +396,7 @@ impl PyIterDataset {
         threads: Threads,
         buffer: usize,
         writable: bool,
-        workers: bool,
+        workers: GivenWorkers,
         part: Option<Given>,
         deal: GivenDeal,
         guard: GivenGuard,
@@ -406,10 +407,10 @@ impl PyIterDataset {
         failed_element_limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         let failed = on_failed_element.up_to(slf.py(), failed_element_limit)?;
-        PyDatasetIterator::start(
+        workers.start(
             slf.as_any(),
             &slf.get().0,
-            How { threads, buffer, writable, workers },
+            How { threads, buffer, writable, ..How::DEFAULT },
             Hosts {
                 part,
                 deal: deal.0,

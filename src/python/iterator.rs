@@ -14,7 +14,7 @@ use super::buffer::Access;
 use super::error::{self, OrRaise};
 use super::generic;
 use super::guard::GivenGuard;
-use super::how::{Hosts, How, Keys, builder};
+use super::how::{Hosts, How, Plan, builder};
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
@@ -24,7 +24,6 @@ use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
-use crate::exec::FailedElements;
 use crate::fork::{Origin, ThreadOf};
 use crate::report::ConsumerMeter;
 use crate::sync::{Locked, Regardless};
@@ -78,8 +77,19 @@ impl PyDatasetIterator {
         how: How,
         hosts: Hosts,
     ) -> PyResult<Bound<'py, Self>> {
-        let (py, dataset) = (object.py(), streams.dataset());
         let workers = if how.workers { Workers::of(object)? } else { None };
+        Self::start_with(object, streams, how, hosts, workers)
+    }
+
+    /// The same, where those evaluate its elementwise part.
+    pub(crate) fn start_with<'py>(
+        object: &Bound<'py, PyAny>,
+        streams: &Streams,
+        how: How,
+        hosts: Hosts,
+        workers: Option<Workers>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let (py, dataset) = (object.py(), streams.dataset());
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
         let Hosts { part, deal, guard, timeout, plan } = hosts;

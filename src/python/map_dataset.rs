@@ -20,7 +20,7 @@ use super::error::OrRaise;
 use super::explain::{self, PyExplanation};
 use super::failed::OnFailed;
 use super::guard::{GivenGuard, GuardTimeout};
-use super::how::{Hosts, How, Keys, Threads};
+use super::how::{Hosts, How, Keys, Plan, Threads};
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::PyDatasetIterator;

@@ -29,6 +29,8 @@ mod error;
 #[cfg(feature = "cli")]
 mod explain;
 mod failed;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod far;
 mod guard;
 mod how;
 mod index_shuffle;
@@ -115,6 +117,8 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::wire::also(crossing::CROSSINGS);
         module.add_function(wrap_pyfunction!(workers::_serve, module)?)?;
         module.add_function(wrap_pyfunction!(workers::_end_with_parent, module)?)?;
+        module.add_class::<far::PyOffice>()?;
+        module.add_class::<far::PyEvaluator>()?;
     }
     crate::dataset::plan::read_also(|item| Some(item.downcast_ref::<item::Item>()?.clone().into_element()));
     warnings::listen();

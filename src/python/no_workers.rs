@@ -2,10 +2,43 @@
 
 use pyo3::prelude::*;
 
+use super::how::{Hosts, How};
 use super::item::Item;
+use super::iterator::PyDatasetIterator;
+use super::streams::Streams;
 use crate::dataset::BoxIter;
 use crate::error::Result;
 use crate::loader::LoaderBuilder;
+
+/// Whether a loader is to have processes evaluate its pipeline.
+#[derive(Debug)]
+pub(crate) struct GivenWorkers(bool);
+
+impl Default for GivenWorkers {
+    fn default() -> Self {
+        Self(true)
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenWorkers {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        given.extract().map(Self)
+    }
+}
+
+impl GivenWorkers {
+    pub(crate) fn start<'py>(
+        self,
+        object: &Bound<'py, PyAny>,
+        streams: &Streams,
+        how: How,
+        hosts: Hosts,
+    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        PyDatasetIterator::start(object, streams, How { workers: self.0, ..how }, hosts)
+    }
+}
 
 /// There are none.
 #[derive(Clone, Debug)]

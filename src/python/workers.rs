@@ -8,8 +8,12 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
+use super::far::Engine;
+use super::how::{Hosts, How};
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
+use super::iterator::PyDatasetIterator;
+use super::streams::Streams;
 use super::{buffer, data_memory, process};
 use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
@@ -22,9 +26,78 @@ use crate::workers::start::Launch;
 use crate::workers::sys::limits;
 use crate::workers::{MpOptions, Poison};
 
-/// Recipe by which the workers of a pipeline start.
+/// Whoever evaluates a pipeline, if that is neither the consumer nor threads beside it.
+#[derive(Debug)]
+pub(crate) enum Workers {
+    Processes(Processes),
+    Engine(Engine),
+}
+
+/// Whoever a loader is to have evaluate its pipeline: the processes that `mp_prefetch` asks for, or not; or an [`Engine`].
+#[derive(Debug)]
+pub(crate) enum GivenWorkers {
+    Processes(bool),
+    Engine(Py<PyAny>),
+}
+
+impl Default for GivenWorkers {
+    fn default() -> Self {
+        Self::Processes(true)
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenWorkers {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match given.hasattr("drive")? {
+            true => Ok(Self::Engine(given.to_owned().unbind())),
+            false => given.extract().map(Self::Processes),
+        }
+    }
+}
+
+impl GivenWorkers {
+    /// Starts a pass over `object`, which holds `streams`.
+    pub(crate) fn start<'py>(
+        self,
+        object: &Bound<'py, PyAny>,
+        streams: &Streams,
+        how: How,
+        hosts: Hosts,
+    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        match self {
+            Self::Processes(workers) => PyDatasetIterator::start(object, streams, How { workers, ..how }, hosts),
+            Self::Engine(engine) => {
+                let engine = Engine::of(engine.bind(object.py()), object)?;
+                PyDatasetIterator::start_with(object, streams, how, hosts, Some(Workers::Engine(engine)))
+            }
+        }
+    }
+}
+
+impl Workers {
+    /// Finds the workers that `mp_prefetch` asked for somewhere in front of `dataset`, if it did.
+    pub(crate) fn of(dataset: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        Ok(Processes::of(dataset)?.map(Self::Processes))
+    }
+
+    /// Has them run what `loader` was to run, `buffer` elements ahead.
+    pub(crate) fn run(
+        &self,
+        loader: LoaderBuilder<BoxIter<Item>>,
+        buffer: usize,
+    ) -> Result<LoaderBuilder<BoxIter<Item>>> {
+        match self {
+            Self::Processes(processes) => processes.run(loader, buffer),
+            Self::Engine(engine) => engine.run(loader, buffer),
+        }
+    }
+}
+
+/// Recipe by which worker processes of a pipeline start.
 #[derive(Clone, Debug)]
-pub(crate) struct Workers {
+pub(crate) struct Processes {
     /// Bytes of which `gristmill._worker` makes the pipeline.
     payload: Arc<Vec<u8>>,
     /// The function that makes it large, if one does.
@@ -57,9 +130,9 @@ struct Found<'py> {
     buffer: usize,
 }
 
-impl Workers {
-    /// Finds the workers that `mp_prefetch` asked for somewhere in front of `dataset`, if it did.
-    pub(crate) fn of(dataset: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+impl Processes {
+    /// Finds those that `mp_prefetch` asked for somewhere in front of `dataset`, if it did.
+    fn of(dataset: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = dataset.py();
         // What is asked of every pass must not cost an import that few need.
         if !py.import("gristmill._recipe")?.call_method1("asks_for_workers", (dataset,))?.is_truthy()? {
@@ -86,19 +159,15 @@ impl Workers {
         Ok(Some(Self { payload: Arc::new(payload), largest, command, modules, begun, stages, options, buffer }))
     }
 
-    /// Has them run what `loader` was to run, `buffer` elements ahead.
-    pub(crate) fn run(
-        &self,
-        loader: LoaderBuilder<BoxIter<Item>>,
-        buffer: usize,
-    ) -> Result<LoaderBuilder<BoxIter<Item>>> {
+    fn run(&self, loader: LoaderBuilder<BoxIter<Item>>, buffer: usize) -> Result<LoaderBuilder<BoxIter<Item>>> {
         let (payload, largest, starter) = (self.payload.clone(), self.largest.clone(), Arc::new(self.starter()));
-        let launch = Launch::of_bytes(rebuild, payload, largest, starter, self.stages.clone(), self.options.clone())?;
+        let launch =
+            Launch::of_bytes(rebuild_here, payload, largest, starter, self.stages.clone(), self.options.clone())?;
         Ok(loader.buffer(buffer.max(self.buffer)).backend(launch))
     }
 }
 
-impl Workers {
+impl Processes {
     /// Makes what starts the workers of one pass: a process that forks them ends with it.
     fn starter(&self) -> Starter {
         let begun = self.begun.locked().take();
@@ -141,17 +210,22 @@ fn size(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     bytes.map(Some).ok_or_else(|| PyValueError::new_err(format!("{text} is no number of bytes")))
 }
 
-/// In a worker: the pipeline again.
-fn rebuild(payload: Vec<u8>, session: &Session) -> Result<BoxIter<Item>> {
-    let bytes = Bytes(payload.len() as u64);
+/// In a worker process: the pipeline again.
+fn rebuild_here(payload: Vec<u8>, session: &Session) -> Result<BoxIter<Item>> {
     data_memory::admit();
+    rebuild(payload, session.place())
+}
+
+/// In any worker, the one in `place` of those there are: the pipeline again.
+pub(super) fn rebuild(payload: Vec<u8>, place: u64) -> Result<BoxIter<Item>> {
+    let bytes = Bytes(payload.len() as u64);
     Python::attach(|py| {
         let made = || {
             let build = py.import("gristmill._worker")?.getattr("build")?;
             let given = buffer::to_bytes(py, &payload)?;
             // What is made of it takes as much again.
             drop(payload);
-            let built = build.call1((given, session.place()));
+            let built = build.call1((given, place));
             let built = built.inspect_err(|e| e.print(py))?;
             let built = built.cast_into::<PyIterDataset>()?;
             Ok(super::convert::keeping(built.get().dataset(), built.unbind().into_any()))

@@ -1,4 +1,4 @@
-//! Worker processes in the words of the report.
+//! Workers in the words of the report.
 
 use super::format::{bytes, time};
 use crate::exec::WorkersReport;
@@ -31,13 +31,17 @@ pub(super) fn lines(workers: &WorkersReport, wall_s: f64) -> Vec<String> {
         workers.replaced
     )];
     lines.extend(workers.workers.iter().map(|worker| {
+        // On another machine nobody limits it here.
+        let (place, limit) = match &worker.host {
+            Some(host) => (format!(" on {host}"), String::new()),
+            None => (String::new(), format!(" of {}", size(worker.heap_limit_bytes))),
+        };
         format!(
-            "worker {} (pid {}): CPU {:.1} s · heap {} of {} · {} tasks",
+            "worker {} (pid {}{place}): CPU {:.1} s · heap {}{limit} · {} tasks",
             worker.number,
             worker.pid,
             worker.cpu_s,
             size(worker.heap_bytes),
-            size(worker.heap_limit_bytes),
             worker.tasks
         )
     }));

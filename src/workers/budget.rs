@@ -92,6 +92,8 @@ pub(crate) struct Plan {
     pub(crate) solo_heap_bytes: u64,
     /// Bytes of the largest element, and of the part of the slab that is kept for the head of the line.
     pub(crate) max_element_bytes: u64,
+    /// Bytes that one task should bring at most.
+    most_part_bytes: u64,
 }
 
 impl Plan {
@@ -131,6 +133,46 @@ impl Plan {
             heap_bytes,
             solo_heap_bytes,
             max_element_bytes: max_element(options, slab_bytes)?,
+            most_part_bytes: PART,
+        })
+    }
+
+    /// Divides `budget_bytes` of this machine among what workers elsewhere have under way, in blocks of so many bytes; their own memory is
+    /// theirs. There are the first number of `workers` at the start, and the second at most.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is too small.
+    pub(crate) fn far(
+        (start_workers, workers): (usize, usize),
+        threads: usize,
+        budget_bytes: u64,
+        block_bytes: u64,
+    ) -> Result<Self> {
+        let least = LEAST_SLAB.max(4 * block_bytes);
+        if budget_bytes < least {
+            let (budget, block, least) = (Bytes(budget_bytes), Bytes(block_bytes), Bytes(least));
+            return Err(Error::config(format!("ram_budget is {budget}, and blocks of {block} need {least}"))
+                .help("raise ram_budget, or make blocks smaller"));
+        }
+        let slab_bytes = budget_bytes / PAGE as u64 * PAGE as u64;
+        // A cap of 1 byte each, which nobody enforces, and room for as many workers as there may be.
+        let needs = Needs { beside_heap_bytes: 0, least_heap_bytes: 0, loaded_bytes: 0, forker_bytes: 0 };
+        Ok(Self {
+            workers,
+            start_workers,
+            cores: threads * workers,
+            threads_per_worker: threads,
+            threads_in_all: threads * workers,
+            active_threads: threads,
+            tuned: workers > start_workers,
+            budget_bytes,
+            slab_bytes,
+            pool_bytes: workers as u64,
+            needs,
+            heap_bytes: 1,
+            solo_heap_bytes: 1,
+            max_element_bytes: slab_bytes / 4,
+            most_part_bytes: block_bytes,
         })
     }
 
@@ -185,7 +227,9 @@ impl Plan {
 
     /// Bytes of an extent, unless one element takes more: small enough that each of so many threads can have two.
     pub(crate) fn part_bytes(&self, threads: usize) -> usize {
-        PART.min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads.max(FAR_THREADS) as u64))) as usize
+        self.most_part_bytes
+            .min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads.max(FAR_THREADS) as u64)))
+            as usize
     }
 
     /// Bytes of the slab that a worker may keep, for arrays that functions in it keep: all workers together no more than half of

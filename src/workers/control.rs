@@ -118,20 +118,20 @@ pub(crate) struct Need {
 
 /// Something that happened to a worker, as the parent hears it.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct Event<E = Exit> {
     /// The number that the worker was started with.
     pub(crate) worker: u64,
     /// The event.
-    pub(crate) what: What,
+    pub(crate) what: What<E>,
 }
 
 /// See [`Event`].
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum What<E = Exit> {
     /// It sent a message.
     Message(FromWorker),
     /// It is gone and reaped. The last event of a worker.
-    Exited(Exit),
+    Exited(E),
 }
 
 /// A worker's end of the channel. All its threads may share one.

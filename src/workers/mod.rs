@@ -40,14 +40,19 @@
 //! ones too. A worker keeps the lanes open that it has read; when it dies, others open them where they were, from a state
 //! at most 63 elements old.
 
+mod borders;
 mod budget;
 mod channel;
 pub(crate) mod control;
+// Drivers of engines are written in Python.
+#[cfg(any(feature = "python", test))]
+pub(crate) mod far;
 pub(crate) mod launch;
 mod options;
 mod pick;
 mod pool;
 mod prefetch;
+mod processes;
 mod serve;
 mod slab;
 pub(crate) mod start;

@@ -64,6 +64,8 @@ pub struct MpOptions {
     pub(crate) interpreted: bool,
     /// Whether it reads from stores.
     pub(crate) far: bool,
+    /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
+    pub(crate) hedge: Option<f64>,
     /// Whether arrays that functions make in a worker lie in shared memory from the start.
     pub(crate) arrays_in_slab: bool,
 }
@@ -98,6 +100,7 @@ impl MpOptions {
             counted: true,
             interpreted: false,
             far: false,
+            hedge: None,
             arrays_in_slab: std::env::var_os(ARRAYS_IN_SLAB).is_none_or(|value| value != "0"),
         }
     }

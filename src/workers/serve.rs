@@ -3,28 +3,23 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::Scope;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::borders::{Borders, nonsense};
 use super::control::{Begin, Done, FromWorker, Need, Ready, Session, Task, ToWorker};
 use super::slab::{ExtentId, ExtentMut, WorkerSlab};
 use crate::cx::turn::OwnTime;
-use crate::cx::{Recorder, Tally};
-use crate::dataset::{IterDataset, Stage};
+use crate::dataset::IterDataset;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::remote::{Border, Evaluated, Serve, Served};
-use crate::exec::{Engine, Runtime};
-use crate::part::Part;
+use crate::exec::remote::Evaluated;
 use crate::sync::{Locked, Regardless};
 use crate::wire::foreign::{self, Settled};
-
-/// Counts are told to the parent this often at most: a few kilobytes each time.
-const TELL_EVERY: Duration = Duration::from_millis(50);
 
 /// Serves `dataset` until the parent says stop.
 ///
 /// # Errors
 /// Errors that the dataset reports when a pass over it starts, and a parent that talks nonsense.
-pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<()> {
+pub(crate) fn serve<D: IterDataset + 'static>(dataset: D, mut session: Session) -> Result<()> {
     let slab = session.take_slab().ok_or_else(|| nonsense("no slab was given"))?;
     let begin = match session.recv()? {
         Some(ToWorker::Begin(begin)) => begin,
@@ -34,23 +29,15 @@ pub(crate) fn serve<D: IterDataset>(dataset: D, mut session: Session) -> Result<
     if begin.one_of_many {
         crate::store::be_one_of_many();
     }
-    check_same(&begin.pipeline, &(&dataset as &dyn Stage).lines())?;
-    let server = Server::new(&dataset, session, slab, &begin)?;
+    let server = Server::new(Borders::open(dataset, &begin)?, session, slab, &begin);
     server.session.send(FromWorker::Ready(Ready { build_ns: server.session.built_in().as_nanos() as u64 }))?;
     server.run(begin)
 }
 
-type OpenPart<'d> = dyn Fn(&Part) -> Result<()> + Send + Sync + 'd;
-
-struct Server<'d> {
-    /// Makes the elements of a part known, which tasks ask for.
-    open_part: Box<OpenPart<'d>>,
+struct Server {
+    borders: Borders,
     session: Session,
     slab: Arc<WorkerSlab>,
-    served: Arc<Served>,
-    /// `None` where nothing is to be counted.
-    recorder: Option<Arc<Recorder>>,
-    told: Mutex<Instant>,
     gate: Gate,
     threads: Mutex<Threads>,
     arrays: Arrays,
@@ -64,18 +51,10 @@ struct Threads {
     result: Result<()>,
 }
 
-impl<'d> Server<'d> {
-    fn new<D: IterDataset>(dataset: &'d D, session: Session, slab: Arc<WorkerSlab>, begin: &Begin) -> Result<Self> {
-        let served = Arc::<Served>::default();
-        let recorder = begin.counted.then(|| Recorder::new((dataset as &dyn Stage).count()));
-        let run = Runtime::of(Engine::Serving(served.clone()), recorder.clone());
-        // The pass is never read; starting it makes every border known.
-        drop(dataset.iter(&run)?);
-        let open_part = Box::new(move |part: &Part| dataset.iter_part(&run, part).map(drop));
-        let (told, gate) = (Mutex::new(Instant::now()), Gate::new());
+impl Server {
+    fn new(borders: Borders, session: Session, slab: Arc<WorkerSlab>, begin: &Begin) -> Self {
         let threads = Mutex::new(Threads { started: 0, most: 0, result: Ok(()) });
-        let arrays = Arrays::new(begin.keep);
-        Ok(Self { open_part, session, slab, served, recorder, told, gate, threads, arrays })
+        Self { borders, session, slab, gate: Gate::new(), threads, arrays: Arrays::new(begin.keep) }
     }
 
     fn run(&self, begin: Begin) -> Result<()> {
@@ -132,9 +111,7 @@ impl<'d> Server<'d> {
                     self.activate(threads as usize, scope)?;
                     continue;
                 }
-                ToWorker::Tell => {
-                    FromWorker::Told(self.recorder.as_ref().map(|recorder| recorder.drain()).unwrap_or_default())
-                }
+                ToWorker::Tell => FromWorker::Told(self.borders.drain()),
                 other => return Err(nonsense(&format!("{other:?}"))),
             };
             self.session.send(answer)?;
@@ -147,21 +124,7 @@ impl<'d> Server<'d> {
         let grouped = task.groups_from.is_some();
         let admits = task.lane.is_none() && self.arrays.admit(&extent, grouped);
         let own = OwnTime::start();
-        let unknown = || nonsense(&format!("stage {} evaluates no such elements here", task.border.stage));
-        let range = task.start..task.end;
-        let evaluated = match &task.lane {
-            None => {
-                let serve = self.find(task.border)?.ok_or_else(unknown)?;
-                match &task.listed {
-                    Some(indices) => serve.evaluate_listed(indices, &mut extent)?,
-                    None => serve.evaluate(range, task.groups_from, &mut extent)?,
-                }
-            }
-            Some(from) => {
-                let lanes = self.served.find_lanes(task.border).ok_or_else(unknown)?;
-                lanes.read_on(task.id, range, from, &mut extent)?
-            }
-        };
+        let evaluated = self.borders.evaluate(task, &mut extent)?;
         let kept = if admits {
             self.arrays.settle(extent, task.extent, grouped, &evaluated)
         } else {
@@ -172,28 +135,12 @@ impl<'d> Server<'d> {
         if kept || need.is_some() {
             return Ok(FromWorker::Need(Need { id: task.id, bytes: need.unwrap_or(0) as u64, kept }));
         }
-        Ok(FromWorker::Done(Done { id: task.id, evaluated, took: own.until(Instant::now()), tally: self.tally() }))
-    }
-
-    /// Finds who evaluates elements of a border, of a part, too, which no task was of before.
-    fn find(&self, border: Border) -> Result<Option<Arc<dyn Serve>>> {
-        if let (None, Some((index, count))) = (self.served.find(border), border.share) {
-            // Where two threads open it, the second is not used.
-            (self.open_part)(&Part::of(index as usize, count as usize))?;
-        }
-        Ok(self.served.find(border))
-    }
-
-    /// Counts, if it is time to tell them.
-    fn tally(&self) -> Option<Tally> {
-        let recorder = self.recorder.as_ref()?;
-        let mut told = self.told.locked();
-        if told.elapsed() < TELL_EVERY {
-            return None;
-        }
-        *told = Instant::now();
-        drop(told);
-        Some(recorder.drain())
+        Ok(FromWorker::Done(Done {
+            id: task.id,
+            evaluated,
+            took: own.until(Instant::now()),
+            tally: self.borders.tally(),
+        }))
     }
 }
 
@@ -309,23 +256,4 @@ impl Gate {
         self.changed.notify_one();
         result
     }
-}
-
-/// Elements of another pipeline would be other elements.
-fn check_same(theirs: &[String], ours: &[String]) -> Result<()> {
-    let at = theirs.iter().zip(ours).position(|(a, b)| a != b).unwrap_or(theirs.len().min(ours.len()));
-    if theirs == ours {
-        return Ok(());
-    }
-    let line = |lines: &[String]| lines.get(at).map_or("not there", String::as_str).to_owned();
-    Err(Error::config(format!(
-        "the factory made another pipeline in a worker: stage {at} is {}, and in the parent {}",
-        line(ours),
-        line(theirs)
-    ))
-    .help("it must depend on nothing but its argument: not on the environment, the time, or what was done before"))
-}
-
-fn nonsense(what: &str) -> Error {
-    Error::new(ErrorKind::Worker, format!("the parent asked for what cannot be: {what}"))
 }

@@ -9,6 +9,7 @@ use super::budget::{Plan, available, total};
 use super::launch::Program;
 use super::options::MpOptions;
 use super::pool::WorkerPool;
+use super::processes::Processes;
 use super::serve;
 use crate::cx::Recorder;
 use crate::dataset::{IterDataset, Stage};
@@ -83,7 +84,7 @@ impl Backend for Launch {
         let words = format!("{workers} of {threads}");
         let stages = self.stages.unwrap_or_else(|| pipeline.lines());
         let counting = self.options.counted.then(|| recorder.clone());
-        let pool = WorkerPool::start(self.program, stages, plan, self.options, recorder.clone())?;
+        let pool = WorkerPool::start(Processes::of(self.program, &plan), stages, plan, self.options, recorder.clone())?;
         let demand = pool.demand().clone();
         Ok((Runtime::of(Engine::Workers(pool), counting).with_demand(demand), words))
     }

@@ -4,23 +4,24 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::job::Job;
-use crate::workers::launch::Worker;
-use crate::workers::slab::Grant;
+use crate::workers::pool::carrier::Carrier;
 
 /// A worker, from before it connects until it is reaped.
-pub(super) struct Member {
+pub(super) struct Member<C: Carrier> {
     /// The cap of its private memory.
     pub(super) cap: u64,
     /// Its number among the workers; one that takes the place of another has its number.
     pub(super) place: usize,
-    /// `None` until it has connected.
-    pub(super) worker: Option<Worker>,
+    /// The way to it; `None` until it is there.
+    pub(super) link: Option<C::Link>,
     /// Whether its pipeline is built.
     pub(super) ready: bool,
     /// The tasks that it is at.
-    pub(super) tasks: BTreeMap<u64, Running>,
+    pub(super) tasks: BTreeMap<u64, Running<C>>,
+    /// Tasks that others were asked, too, because it was late with them.
+    pub(super) stale: BTreeMap<u64, Stale<C>>,
     /// Extents that it keeps: it may write there for as long as it lives.
-    pub(super) kept: Vec<Grant>,
+    pub(super) kept: Vec<C::Room>,
     /// The reason for which we killed it, if we did.
     pub(super) killed: Option<String>,
     /// Whether it is to end, because fewer are wanted, as soon as it has nothing more to do.
@@ -36,19 +37,29 @@ pub(super) struct Member {
 }
 
 /// A task that a worker has.
-pub(super) struct Running {
+pub(super) struct Running<C: Carrier> {
     pub(super) job: Job,
     pub(super) asked: u64,
-    pub(super) grant: Grant,
+    pub(super) room: C::Room,
     pub(super) since: Instant,
 }
 
-impl Member {
+/// A task whose job went on to others.
+pub(super) struct Stale<C: Carrier> {
+    /// The place of its job, and where that was.
+    pub(super) seq: u64,
+    pub(super) start: u64,
+    pub(super) asked: u64,
+    pub(super) room: C::Room,
+    pub(super) since: Instant,
+}
+
+impl<C: Carrier> Member<C> {
     pub(super) fn new(cap: u64) -> Self {
-        let (worker, killed, looked, tasks) = (None, None, None, BTreeMap::new());
+        let (link, killed, looked, tasks) = (None, None, None, BTreeMap::new());
         let (ready, leaving, told_to_stop, done) = (false, false, false, 0);
-        let (begun, kept) = (Instant::now(), Vec::new());
-        Self { cap, place: 0, worker, ready, tasks, kept, killed, leaving, told_to_stop, done, looked, begun }
+        let (begun, kept, stale) = (Instant::now(), Vec::new(), BTreeMap::new());
+        Self { cap, place: 0, link, ready, tasks, stale, kept, killed, leaving, told_to_stop, done, looked, begun }
     }
 
     /// Whether it has not delivered anything yet: it starts, makes its pipeline, and opens and loads for its first task what
@@ -65,7 +76,7 @@ impl Member {
             && self.killed.is_none()
             && !self.leaving
             && self.cap >= least
-            && if alone { self.tasks.is_empty() } else { self.tasks.len() <= threads }
+            && if alone { self.tasks.is_empty() } else { self.tasks.len() + self.stale.len() <= threads }
     }
 }
 
@@ -141,6 +152,7 @@ impl Respawn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workers::processes::Processes;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -161,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_worker_begins_until_it_has_delivered() {
-        let mut member = Member::new(1);
+        let mut member = Member::<Processes>::new(1);
         assert!(member.begins(), "it is not ready");
         member.ready = true;
         assert!(!member.begins(), "it has nothing to do");

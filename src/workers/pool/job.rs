@@ -27,6 +27,8 @@ pub(super) struct Job {
     pub(super) limit: u64,
     /// Bytes that the next slot is known to need.
     pub(super) need: usize,
+    /// The machine that was late with it: another is to have it.
+    pub(super) avoid: Option<String>,
     /// Workers that died over it since it last got on.
     pub(super) deaths: u32,
     /// Whether the element is being sought that kills workers: a death then halves the limit.
@@ -91,7 +93,7 @@ impl Job {
     /// Notes that so many `indices` of the job were delivered.
     pub(super) fn advance(&mut self, indices: u64) {
         self.left.start += indices;
-        self.need = 0;
+        (self.need, self.avoid) = (0, None);
         if self.wide {
             // It was too large for others: nothing is wrong with it, nor, as far as is known, with what comes behind it.
             self.clear();
@@ -156,8 +158,24 @@ impl Queue {
         }
         let since = Instant::now();
         let (limit, need, deaths) = (u64::MAX, 0, 0);
-        let (hunt, wide) = (false, false);
-        let job = Job { seq, border, left, groups, lane, listed, due, since, limit, need, deaths, hunt, wide, deliver };
+        let (hunt, wide, avoid) = (false, false, None);
+        let job = Job {
+            seq,
+            border,
+            left,
+            groups,
+            lane,
+            listed,
+            due,
+            since,
+            limit,
+            need,
+            avoid,
+            deaths,
+            hunt,
+            wide,
+            deliver,
+        };
         let job = self.in_turn(job);
         self.put(job);
     }
@@ -193,6 +211,10 @@ impl Queue {
             self.jobs.remove(&seq);
         }
         None
+    }
+
+    pub(super) fn get(&self, seq: u64) -> Option<&Job> {
+        self.jobs.get(&seq)
     }
 
     pub(super) fn take(&mut self, seq: u64) -> Option<Job> {

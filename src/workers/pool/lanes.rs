@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use super::carrier::Carrier;
 use super::crew::Member;
 use super::job::Job;
 use crate::exec::remote::Border;
@@ -43,7 +44,7 @@ impl Lanes {
     }
 
     /// Finds who has the lane of `job` open. Where workers died over it, it goes to whoever is alone.
-    pub(super) fn home(&self, job: &Job, crew: &BTreeMap<u64, Member>, threads: usize) -> Home {
+    pub(super) fn home<C: Carrier>(&self, job: &Job, crew: &BTreeMap<u64, Member<C>>, threads: usize) -> Home {
         let Some(lane) = job.lane.as_ref().filter(|_| !job.is_suspect()) else { return Home::None };
         let home = self.homes.get(&(job.border, lane.lane)).filter(|(_, task)| Some(*task) == lane.after);
         let Some((number, member)) = home.and_then(|(number, _)| Some((*number, crew.get(number)?))) else {
@@ -67,6 +68,7 @@ mod tests {
     use crate::error::{Error, Result};
     use crate::exec::remote::{Deliver, Delivery, How, Point, Segment};
     use crate::workers::pool::job::Queue;
+    use crate::workers::processes::Processes;
 
     struct Nobody;
 
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_lane_goes_to_the_worker_that_has_it_open() {
-        let mut crew: BTreeMap<u64, Member> = (1..4).map(|number| (number, Member::new(0))).collect();
+        let mut crew: BTreeMap<u64, Member<Processes>> = (1..4).map(|number| (number, Member::new(0))).collect();
         crew.values_mut().for_each(|member| member.ready = true);
         let mut lanes = Lanes::default();
         lanes.read(&job(5, Some(70)), 2, Duration::ZERO);
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_busy_home_is_waited_for_unless_somebody_is_idle_for_long() {
-        let mut crew: BTreeMap<u64, Member> = (1..3).map(|number| (number, Member::new(0))).collect();
+        let mut crew: BTreeMap<u64, Member<Processes>> = (1..3).map(|number| (number, Member::new(0))).collect();
         let mut lanes = Lanes::default();
         lanes.read(&job(5, Some(70)), 2, Duration::MAX);
         // Nobody has time.

@@ -5,6 +5,7 @@
 //! worker leaves of it, by ending early or by dying, is the next task. So slots of a range come in index order, and none is
 //! lost or repeated: they count only when a whole part has arrived and was understood.
 
+mod carrier;
 mod coordinator;
 mod crew;
 mod drought;
@@ -22,11 +23,11 @@ use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded, unbounded};
 
+pub(crate) use self::carrier::{Carrier, End, Link, MemoryFigures, Recruit, Room};
 use self::coordinator::{Command, Coordinator};
 use super::budget::Plan;
-use super::launch::Program;
 use super::options::MpOptions;
-use super::slab::{PAGE, Slab};
+use super::slab::PAGE;
 use crate::cx::Recorder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Demand;
@@ -35,18 +36,18 @@ use crate::exec::remote::{Border, Deliver, How, Remote};
 use crate::fork::Ours;
 use crate::sync::Locked;
 
-/// Worker processes that evaluate ranges of a pipeline's borders.
+/// Workers that evaluate ranges of a pipeline's borders.
 ///
 /// In a fork it evaluates nothing, and leaves the workers to the process that started them.
-pub(crate) struct WorkerPool {
+pub(crate) struct WorkerPool<C: Carrier> {
     plan: Plan,
-    coordinator: Ours<Hands>,
+    coordinator: Ours<Hands<C>>,
     figures: Arc<Figures>,
 }
 
 /// The thread that coordinates the workers, and the way to it.
-struct Hands {
-    commands: Sender<Command>,
+struct Hands<C: Carrier> {
+    commands: Sender<Command<C>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,13 +71,16 @@ impl Figures {
     }
 }
 
-impl WorkerPool {
-    /// Starts the workers of `program`, which is to make `pipeline` (its stages, a line each); they count into `recorder`.
+/// The function by which memory that answers take says that there is room again.
+pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
+
+impl<C: Carrier> WorkerPool<C> {
+    /// Starts the workers of the carrier that `carrier` makes, which are to make `pipeline` (its stages, a line each); they count into `recorder`.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if the system refuses the shared memory or a thread.
     pub(crate) fn start(
-        program: Program,
+        carrier: impl FnOnce(Wake) -> Result<C>,
         pipeline: Vec<String>,
         plan: Plan,
         options: MpOptions,
@@ -90,16 +94,15 @@ impl WorkerPool {
             // A full channel has woken somebody already.
             let _ = room.try_send(());
         };
-        let slab = Slab::create(plan.slab_bytes as usize, plan.max_element_bytes as usize, plan.workers, wake)?;
+        let carrier = Arc::new(carrier(Box::new(wake))?);
         let window = options.start_window.unwrap_or(2 * plan.start_workers * plan.active_threads).max(1);
         let (window, active) = (AtomicUsize::new(window), AtomicUsize::new(plan.start_workers * plan.active_threads));
         let active_each = AtomicUsize::new(plan.active_threads);
         let figures = Arc::new(Figures { window, active, active_each, ..Figures::default() });
         let coordinator = Coordinator::new(
-            (program, pipeline),
+            (carrier, pipeline),
             plan,
             options,
-            slab,
             recorder,
             figures.clone(),
             (orders, commands.clone(), has_room),
@@ -113,7 +116,7 @@ impl WorkerPool {
     }
 }
 
-impl WorkerPool {
+impl<C: Carrier> WorkerPool<C> {
     /// The demand of the consumer: whoever runs the pipeline keeps it up to date.
     pub(crate) fn demand(&self) -> &Arc<Demand> {
         &self.figures.demand
@@ -121,20 +124,20 @@ impl WorkerPool {
 
     /// Has the coordinator do something. Where there is none the command, and with it the sender inside, is dropped: whoever
     /// waits is told.
-    fn command(&self, command: Command) -> bool {
+    fn command(&self, command: Command<C>) -> bool {
         self.coordinator.get().is_some_and(|hands| hands.commands.send(command).is_ok())
     }
 }
 
 #[cfg(test)]
-impl WorkerPool {
+impl<C: Carrier> WorkerPool<C> {
     /// Has so many workers, at most as many as were planned, and so many threads of each at work, from now on.
     pub(crate) fn resize(&self, workers: usize, threads: usize) {
         self.command(Command::Size { workers, threads });
     }
 }
 
-impl Remote for WorkerPool {
+impl<C: Carrier> Remote for WorkerPool<C> {
     fn parallel(&self) -> usize {
         self.figures.active.load(Ordering::Relaxed)
     }
@@ -184,7 +187,7 @@ impl Remote for WorkerPool {
     }
 }
 
-impl Drop for WorkerPool {
+impl<C: Carrier> Drop for WorkerPool<C> {
     fn drop(&mut self) {
         let Some(hands) = self.coordinator.get_mut() else { return };
         let _ = hands.commands.send(Command::End);
@@ -194,7 +197,7 @@ impl Drop for WorkerPool {
     }
 }
 
-impl fmt::Debug for WorkerPool {
+impl<C: Carrier> fmt::Debug for WorkerPool<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerPool").field("plan", &self.plan).finish_non_exhaustive()
     }

@@ -11,6 +11,8 @@ use crate::dataset::iter::{lanes, mix};
 use crate::dataset::map::Range as Numbers;
 use crate::dataset::{BoxIter, DatasetIterator, IterDataset, MapDataset, Remainder, Stage};
 use crate::exec::{Engine, Runtime};
+use crate::workers::launch::Program;
+use crate::workers::processes::Processes;
 use crate::workers::serve::serve;
 
 const MIB: u64 = 1 << 20;
@@ -18,7 +20,7 @@ const MIB: u64 = 1 << 20;
 /// Workers whose number, window and sizes of parts change all the time.
 #[derive(Debug)]
 struct Restless {
-    pool: Arc<WorkerPool>,
+    pool: Arc<WorkerPool<Processes>>,
     random: AtomicU64,
     submitted: AtomicU64,
 }
@@ -100,14 +102,17 @@ fn pipeline(Config { len, seed }: Config) -> Result<BoxIter<Vec<i64>>> {
     Ok(mix([stream(seed), stream(seed + 1), batched, lanes]).window_shuffle(9, seed).boxed())
 }
 
-fn pool(config: Config, slab: u64) -> (Arc<WorkerPool>, Arc<Recorder>) {
+fn pool(config: Config, slab: u64) -> (Arc<WorkerPool<Processes>>, Arc<Recorder>) {
     let options = MpOptions::auto().workers(5).threads_per_worker(3).worker_heap(64 * MIB).tune(false);
     let options = options.ram_budget(5 * 66 * MIB + slab);
     let pipeline_lines = (&pipeline(config).unwrap() as &dyn Stage).lines();
     let recorder = Recorder::new(pipeline_lines.len());
     let program = Program::new(pipeline, &config, serve::<BoxIter<Vec<i64>>>).unwrap();
     let plan = Plan::new(&options, 2, 0).unwrap();
-    (WorkerPool::start(program, pipeline_lines, plan, options, recorder.clone()).unwrap(), recorder)
+    (
+        WorkerPool::start(Processes::of(program, &plan), pipeline_lines, plan, options, recorder.clone()).unwrap(),
+        recorder,
+    )
 }
 
 proptest! {

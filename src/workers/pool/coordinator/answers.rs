@@ -1,38 +1,37 @@
 //! Answers of workers to their tasks.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Coordinator;
-use crate::element::{Buffer, Owner};
-use crate::error::Error;
 use crate::exec::remote::{Delivery, Evaluated};
 use crate::units::Bytes;
 use crate::workers::control::{Done, Need};
+use crate::workers::pool::carrier::{Carrier, Room};
 use crate::workers::pool::crew::Running;
 use crate::workers::pool::job::Job;
-use crate::workers::slab::{ExtentId, Grant};
+use crate::workers::slab::ExtentId;
 
-impl Coordinator {
+impl<C: Carrier> Coordinator<C> {
     /// A worker is done with a task: what came of it is delivered, and what is left of the job goes back to its place.
     pub(super) fn done(&mut self, number: u64, done: Done) {
         let Done { id: task, evaluated, took, tally } = done;
-        let Some(Running { mut job, asked, grant, since }) = self.take_task(number, task) else { return };
+        let Some(Running { mut job, asked, room, since }) = self.take_task(number, task) else { return };
         if let Some(tally) = tally {
             self.recorder.add(tally);
         }
         let Evaluated { indices, used, need, last, opened } = evaluated;
         if indices > asked || (indices == 0 && !last) || (last && job.lane.is_none()) {
             let why = format!("it says {indices} of {asked} elements are done, the last: {last}");
-            return self.distrust(number, task, Running { job, asked, grant, since }, why);
+            return self.distrust(number, task, Running { job, asked, room, since }, why);
         }
-        let bytes = match readable(grant, used) {
+        let bytes = match room.into_bytes(used) {
             Ok(bytes) => bytes,
-            Err((grant, error)) => {
-                return self.distrust(number, task, Running { job, asked, grant, since }, error.to_string());
+            Err((room, error)) => {
+                return self.distrust(number, task, Running { job, asked, room, since }, error.to_string());
             }
         };
+        self.note_time(since);
         let delivery = Delivery { bytes, evaluated, took: took.saturating_sub(opened), task };
         match job.deliver.part(&delivery) {
             Ok(at) => job.read_on(task, indices, at),
@@ -64,16 +63,16 @@ impl Coordinator {
 
     /// A task's first slot or group needs more memory than it was given; or the worker keeps what it was given.
     pub(super) fn need(&mut self, number: u64, need: Need) {
-        let Some(Running { mut job, asked, grant, since }) = self.take_task(number, need.id) else { return };
+        let Some(Running { mut job, asked, room, since }) = self.take_task(number, need.id) else { return };
         if need.kept {
             let most = self.keep();
             let Some(member) = self.crew.get_mut(&number) else { return self.queue.put(job) };
-            let kept = member.kept.iter().map(Grant::len).sum::<usize>() + grant.len();
+            let kept = member.kept.iter().map(Room::len).sum::<usize>() + room.len();
             if kept as u64 > most || job.lane.is_some() {
                 let why = format!("it keeps {} of shared memory, of {} at most", Bytes(kept as u64), Bytes(most));
-                return self.distrust(number, need.id, Running { job, asked, grant, since }, why);
+                return self.distrust(number, need.id, Running { job, asked, room, since }, why);
             }
-            member.kept.push(grant);
+            member.kept.push(room);
             self.recorder.note("ranges evaluated again because a function keeps an array that it returned or made", 1);
         }
         job.read_on(need.id, 0, None);
@@ -85,7 +84,7 @@ impl Coordinator {
     /// A worker does not use an extent any more that it kept.
     pub(super) fn returned(&mut self, number: u64, extent: ExtentId) {
         let Some(member) = self.crew.get_mut(&number) else { return };
-        match member.kept.iter().position(|grant| grant.extent() == extent) {
+        match member.kept.iter().position(|room| room.extent() == extent) {
             Some(at) => drop(member.kept.swap_remove(at)),
             None => self.kill(number, format!("it returns {extent}, which it does not keep")),
         }
@@ -105,8 +104,12 @@ impl Coordinator {
         }
     }
 
-    fn take_task(&mut self, number: u64, id: u64) -> Option<Running> {
-        let task = self.crew.get_mut(&number)?.tasks.remove(&id);
+    fn take_task(&mut self, number: u64, id: u64) -> Option<Running<C>> {
+        let member = self.crew.get_mut(&number)?;
+        if let Some(stale) = member.stale.remove(&id) {
+            return self.recall(stale);
+        }
+        let task = member.tasks.remove(&id);
         if task.is_none() {
             self.kill(number, format!("it answers task {id}, which it does not have"));
         }
@@ -114,33 +117,10 @@ impl Coordinator {
     }
 
     /// Kills a worker that says what cannot be; it keeps its task, and with it the memory, until it is gone.
-    fn distrust(&mut self, number: u64, id: u64, task: Running, why: String) {
+    fn distrust(&mut self, number: u64, id: u64, task: Running<C>, why: String) {
         if let Some(member) = self.crew.get_mut(&number) {
             member.tasks.insert(id, task);
         }
         self.kill(number, why);
-    }
-}
-
-/// Makes a lease of what a worker wrote, as views have it; the grant comes back if that cannot be.
-fn readable(grant: Grant, used: usize) -> std::result::Result<Arc<dyn Owner>, (Grant, Error)> {
-    if grant.is_reserve() {
-        return match grant.copy_out(used) {
-            Ok(copy) => Ok(Arc::new(Copied(copy))),
-            Err(refused) => Err((refused.grant, refused.error.into_error())),
-        };
-    }
-    match grant.into_lease(used) {
-        Ok(lease) => Ok(Arc::new(lease)),
-        Err(refused) => Err((refused.grant, refused.error.into_error())),
-    }
-}
-
-/// Memory of this process, in place of a lease.
-struct Copied(Buffer);
-
-impl Owner for Copied {
-    fn bytes(&self) -> &[u8] {
-        self.0.as_bytes()
     }
 }

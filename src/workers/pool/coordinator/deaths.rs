@@ -5,29 +5,26 @@ use std::time::Instant;
 use super::Coordinator;
 use crate::error::{Error, ErrorKind, Told};
 use crate::exec::remote::Segment;
-use crate::units::Bytes;
-use crate::workers::launch::Exit;
 use crate::workers::options::Poison;
+use crate::workers::pool::carrier::{Carrier, End, Link};
 use crate::workers::pool::crew::Running;
 use crate::workers::pool::job::Job;
-use crate::workers::slab::Spoilt;
-use crate::workers::sys::process::Status;
 
-impl Coordinator {
+impl<C: Carrier> Coordinator<C> {
     pub(super) fn kill(&mut self, number: u64, why: String) {
         let Some(member) = self.crew.get_mut(&number) else { return };
         member.killed.get_or_insert(why);
-        if let Some(worker) = &member.worker {
-            worker.kill();
+        if let Some(link) = &member.link {
+            link.kill();
         }
     }
 
     /// Ends the run if a worker has written to elements that it had handed over: whoever has them has other data now.
     pub(super) fn look_at_memory(&mut self) {
-        let Some(Spoilt { place, extent }) = self.slab.take_spoilt().filter(|_| self.over.is_none()) else { return };
+        let Some((place, extent)) = self.carrier.spoilt().filter(|_| self.over.is_none()) else { return };
         let found = self.crew.iter().find(|(_, member)| member.place == place);
-        let who = match found.and_then(|(number, member)| Some((number, member.worker.as_ref()?.pid()))) {
-            Some((number, pid)) => format!("worker {number} (pid {pid})"),
+        let who = match found.and_then(|(number, member)| Some((number, member.link.as_ref()?.who()))) {
+            Some((number, who)) => format!("worker {number} ({who})"),
             None => "a worker that has ended".to_owned(),
         };
         let what = format!("{who} wrote to memory of elements that it had handed over: {extent}");
@@ -38,9 +35,9 @@ impl Coordinator {
     }
 
     /// A worker is gone, and reaped: nobody writes to its memory any more, and its tasks are done again by others.
-    pub(super) fn exited(&mut self, number: u64, exit: &Exit) {
+    pub(super) fn exited(&mut self, number: u64, exit: &C::End) {
         // One that died of a wild write may have written elsewhere before.
-        self.slab.look_at_leases();
+        self.carrier.look_at_leases();
         self.look_at_memory();
         let Some(member) = self.crew.remove(&number) else { return };
         self.counted(number);
@@ -49,23 +46,17 @@ impl Coordinator {
         }
         self.replaced += 1;
         let killed = member.killed.is_none() && exit.is_from_outside();
-        let cause = member.killed.unwrap_or_else(|| match exit.status {
-            // What a failed allocation ends in, among others.
-            Status::Signal { number: libc::SIGABRT, .. } => {
-                format!("{exit}, with a heap limit of {}", Bytes(member.cap))
-            }
-            _ => exit.to_string(),
-        });
+        let (who, cause) = (exit.who(), member.killed.unwrap_or_else(|| exit.cause(member.cap)));
         let ranges: Vec<_> = member.tasks.values().map(|task| task.job.next_task()).collect();
         if exit.is_asked_for() {
             // Whoever ends this process and all that it started sends it to them too: no news.
-            tracing::info!(worker = number, pid = exit.pid, ?ranges, "a worker was ended and is replaced: {cause}");
+            tracing::info!(worker = number, who, ?ranges, "a worker was ended and is replaced: {cause}");
         } else {
-            tracing::warn!(worker = number, pid = exit.pid, ?ranges, "a worker died and is replaced: {cause}");
+            tracing::warn!(worker = number, who, ?ranges, "a worker died and is replaced: {cause}");
         }
         self.recorder.note(&format!("workers replaced: {cause}"), 1);
         let (at_work, alone) = (!member.tasks.is_empty(), member.tasks.len() == 1);
-        let overdue = |task: &Running| self.options.deadline.is_some_and(|deadline| task.since.elapsed() > deadline);
+        let overdue = |task: &Running<C>| self.options.deadline.is_some_and(|deadline| task.since.elapsed() > deadline);
         let hung = member.tasks.values().any(&overdue);
         let tasks: Vec<_> = member.tasks.into_values().map(|task| (!hung || overdue(&task), task)).collect();
         for (blamed, Running { mut job, .. }) in tasks {
@@ -77,7 +68,7 @@ impl Coordinator {
                 job.widen(self.options.retries);
                 self.queue.put(job);
             } else {
-                self.poisoned(job, &format!("{cause}, worker {number} (pid {})", exit.pid));
+                self.poisoned(job, &format!("{cause}, worker {number} ({who})"));
             }
         }
         // A death at work is some element's doing, and the search for it ends.
@@ -117,7 +108,7 @@ impl Coordinator {
     }
 
     pub(super) fn look_at_deadlines(&mut self) {
-        self.slab.look_at_leases();
+        self.carrier.look_at_leases();
         let Some(deadline) = self.options.deadline else { return };
         let late = self
             .crew
@@ -140,8 +131,8 @@ impl Coordinator {
                 job.deliver.fail(failure.clone().into_error());
                 job.end();
             }
-            if let Some(worker) = &member.worker {
-                worker.kill();
+            if let Some(link) = &member.link {
+                link.kill();
             }
         }
         self.over = Some(failure);

@@ -11,9 +11,10 @@ use crate::cx::clock;
 use crate::exec::{WorkerReport, WorkersReport};
 use crate::tune::{Setting, Totals};
 use crate::workers::control::ToWorker;
+use crate::workers::pool::carrier::{Carrier, Link};
 use crate::workers::pool::crew::Member;
 
-impl Coordinator {
+impl<C: Carrier> Coordinator<C> {
     /// After all that could be handed out was: are all workers there, and do they have as much as they could take?
     pub(super) fn look(&mut self) {
         let is_short = self.staff() != self.wanted || self.crew.values().any(|member| member.leaving);
@@ -40,7 +41,7 @@ impl Coordinator {
         tuner.allow_workers(most_workers);
         let (blocked, locked) = self.recorder.blocked();
         let (steps, longest) = self.figures.demand.steps();
-        let cpu = self.crew.values().filter_map(|member| member.worker.as_ref()?.cpu_time()).sum();
+        let cpu = self.crew.values().filter_map(|member| member.link.as_ref()?.cpu_time()).sum();
         let totals = Totals {
             busy: Duration::from_nanos(self.figures.busy_ns.load(Ordering::Relaxed)),
             locked,
@@ -59,24 +60,17 @@ impl Coordinator {
     }
 
     pub(super) fn tell_figures(&self) {
-        let slab = self.slab.stats();
-        let worker = |(&number, member): (&u64, &Member)| {
-            let worker = member.worker.as_ref()?;
-            Some(WorkerReport {
-                number,
-                pid: worker.pid(),
-                cpu_s: worker.cpu_time()?.as_secs_f64(),
-                heap_bytes: worker.memory()?.anonymous,
-                heap_limit_bytes: member.cap,
-                tasks: member.done,
-            })
+        let memory = self.carrier.memory();
+        let worker = |(&number, member): (&u64, &Member<C>)| {
+            let known = member.link.as_ref()?.report()?;
+            Some(WorkerReport { number, heap_limit_bytes: member.cap, tasks: member.done, ..known })
         };
         self.figures.tell(WorkersReport {
             ram_budget: self.plan.budget_bytes,
             slab_bytes: self.plan.slab_bytes,
-            slab_high_water_bytes: slab.high_water_bytes as u64,
+            slab_high_water_bytes: memory.high_water_bytes,
             handed_over_bytes: self.handed_over,
-            copies: slab.copies,
+            copies: memory.copies,
             replaced: self.replaced,
             threads_per_worker: self.plan.active_threads,
             window: self.figures.window.load(Ordering::Relaxed),
@@ -92,7 +86,7 @@ impl Coordinator {
         self.tell_figures();
         let mut missing = BTreeSet::new();
         for (&number, member) in self.crew.iter().filter(|(_, member)| member.ready) {
-            if member.worker.as_ref().is_some_and(|worker| worker.send(&ToWorker::Tell).is_ok()) {
+            if member.link.as_ref().is_some_and(|link| link.send(&ToWorker::Tell).is_ok()) {
                 missing.insert(number);
             }
         }

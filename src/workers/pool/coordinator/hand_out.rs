@@ -10,13 +10,14 @@ use crate::error::{Error, ErrorKind};
 use crate::exec::remote::Border;
 use crate::units::Bytes;
 use crate::workers::control::{Task, ToWorker};
+use crate::workers::pool::carrier::{Carrier, Link, Room};
 use crate::workers::pool::crew::Member;
 use crate::workers::pool::crew::Running;
 use crate::workers::pool::job::Job;
 use crate::workers::pool::lanes::Home;
-use crate::workers::slab::{Grant, PAGE};
+use crate::workers::slab::PAGE;
 
-impl Coordinator {
+impl<C: Carrier> Coordinator<C> {
     /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
     pub(super) fn hand_out(&mut self) {
         self.look_again = None;
@@ -35,14 +36,14 @@ impl Coordinator {
                     from = seq + 1;
                     continue;
                 }
-                Home::None => match free_worker(&self.crew, self.plan.active_threads, job.is_suspect(), cap) {
+                Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap) {
                     Some(number) => number,
                     None => return,
                 },
             };
-            let Some(grant) = self.room_for(number, need, border, least, len) else { return };
+            let Some(room) = self.room_for(number, need, border, least, len) else { return };
             let Some(job) = self.queue.take(seq) else { return };
-            self.assign(number, job, grant);
+            self.assign(number, job, room);
         }
     }
 
@@ -62,7 +63,7 @@ impl Coordinator {
 
     /// Memory for the next task of the head of the line, of `least` to `len` indices, for a worker. Others wait behind it, so it is
     /// always served first.
-    fn room_for(&mut self, number: u64, need: usize, border: Border, least: u64, len: u64) -> Option<Grant> {
+    fn room_for(&mut self, number: u64, need: usize, border: Border, least: u64, len: u64) -> Option<C::Room> {
         let index = self.index_bytes.get(&border).copied().unwrap_or(0.0);
         // Room for one at least; what is not used of it comes back as soon as it is written.
         let one = (index * 1.02 * least as f64) as usize + 4096;
@@ -71,10 +72,10 @@ impl Coordinator {
             .min(self.plan.part_bytes(self.plan.active_threads * self.wanted));
         let size = all.max(one.min(self.plan.max_element_bytes as usize)).max(need).max(PAGE);
         let place = self.crew.get(&number)?.place;
-        let grant = self.slab.grant(size, place);
-        if grant.is_some() || self.crew.values().any(|member| !member.tasks.is_empty()) {
+        let room = self.carrier.room(size, place);
+        if room.is_some() || self.crew.values().any(|member| !member.tasks.is_empty()) {
             self.drought.over(&self.figures.demand);
-            return grant;
+            return room;
         }
         // Nothing is under way that could give memory back. Views may be about to go, or keep theirs for ever.
         self.look_again = self.drought.goes_on(Instant::now(), &self.figures.demand);
@@ -87,10 +88,10 @@ impl Coordinator {
                 "views hold all of {slab} of shared memory, so elements are copied: keep fewer, or raise ram_budget"
             );
         }
-        self.slab.grant_reserve(self.plan.max_element_bytes as usize, place)
+        self.carrier.last_room(self.plan.max_element_bytes as usize, place)
     }
 
-    fn assign(&mut self, number: u64, mut job: Job, grant: Grant) {
+    fn assign(&mut self, number: u64, mut job: Job, room: C::Room) {
         if job.groups.is_some() && self.apart.contains(&job.border) {
             job.ungroup();
         }
@@ -101,17 +102,24 @@ impl Coordinator {
         let (border, listed, lane) = (job.border, job.listed(&range), job.lane.clone());
         let groups_from = job.groups.map(|groups| groups.first);
         let Range { start, end } = range;
-        let task = Task { id, border, start, end, listed, groups_from, lane, extent: grant.extent() };
-        if let Some(worker) = &member.worker {
+        let task = Task { id, border, start, end, listed, groups_from, lane, extent: room.extent() };
+        if let Some(link) = &member.link {
             // If it cannot be sent, the worker's end will be heard, and the task returns.
-            let _ = worker.send(&ToWorker::Task(task));
+            let _ = link.send(&ToWorker::Task(task));
         }
-        member.tasks.insert(id, Running { job, asked: end - start, grant, since: Instant::now() });
+        member.tasks.insert(id, Running { job, asked: end - start, room, since: Instant::now() });
     }
 }
 
-/// The worker with the least to do, of those with a heap of `cap`.
-fn free_worker(crew: &BTreeMap<u64, Member>, threads: usize, suspect: bool, cap: u64) -> Option<u64> {
-    let free = crew.iter().filter(|(_, member)| member.has_place(threads, suspect, cap));
+/// The worker with the least to do, of those with a heap of `cap`, for `job`; on another machine than that which was late with it, if there
+/// are others.
+fn free_worker<C: Carrier>(crew: &BTreeMap<u64, Member<C>>, threads: usize, job: &Job, cap: u64) -> Option<u64> {
+    let elsewhere = |member: &Member<C>| {
+        let avoid = job.avoid.as_ref();
+        avoid.is_none_or(|avoid| member.link.as_ref().is_some_and(|link| link.node() != *avoid))
+    };
+    let any_elsewhere = crew.values().any(elsewhere);
+    let free = crew.iter().filter(|(_, member)| member.has_place(threads, job.is_suspect(), cap));
+    let free = free.filter(|(_, member)| !any_elsewhere || elsewhere(member));
     free.min_by_key(|(_, member)| member.tasks.len()).map(|(&number, _)| number)
 }

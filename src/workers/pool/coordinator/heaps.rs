@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Coordinator;
 use crate::units::Bytes;
+use crate::workers::pool::carrier::{Carrier, Link};
 use crate::workers::pool::crew::Member;
 
 /// A worker's memory is looked at so often at most: it takes some 20 us.
@@ -11,7 +12,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// All that workers use is measured once in so many ticks: the kernel walks their page tables.
 const MEASURED_EVERY: u32 = 5;
 
-impl Coordinator {
+impl<C: Carrier> Coordinator<C> {
     /// Whether the element in front is for a worker that has the whole pool, or such a worker is at it.
     fn is_lone(&mut self) -> bool {
         self.queue.first(0).is_some_and(|job| job.wide)
@@ -32,7 +33,7 @@ impl Coordinator {
     /// Whether the pool has room for one more worker.
     pub(super) fn has_heap(&self, cap: u64) -> bool {
         let extra = self.plan.needs.beside_heap_bytes;
-        let heap = |member: &Member| member.cap + extra;
+        let heap = |member: &Member<C>| member.cap + extra;
         self.crew.values().map(heap).sum::<u64>().saturating_add(cap + extra) <= self.plan.pool_bytes
     }
 
@@ -45,7 +46,7 @@ impl Coordinator {
                 member.leaving = member.cap < share;
             } else if member.cap > share && member.ready {
                 // One that is not ready may not have taken its own cap yet, and would take it afterwards.
-                match member.worker.as_ref().is_some_and(|worker| worker.lower_cap(share)) {
+                match member.link.as_ref().is_some_and(|link| link.lower_cap(share)) {
                     true => member.cap = share,
                     false => member.leaving = true,
                 }
@@ -63,8 +64,8 @@ impl Coordinator {
             return;
         }
         member.looked = Some(Instant::now());
-        let memory = member.worker.as_ref().and_then(|worker| worker.memory());
-        self.peak = self.peak.max(memory.map_or(0, |memory| memory.data));
+        let bytes = member.link.as_ref().and_then(Link::capped_bytes);
+        self.peak = self.peak.max(bytes.unwrap_or(0));
     }
 
     /// Looks now and then whether all that runs in workers uses more than the budget, and says so once: what is limited is
@@ -74,7 +75,7 @@ impl Coordinator {
             return;
         }
         self.measured = Instant::now();
-        let used: u64 = self.crew.values().filter_map(|member| member.worker.as_ref()?.tree_share()).sum();
+        let used: u64 = self.crew.values().filter_map(|member| member.link.as_ref()?.bytes_here()).sum();
         if used > self.plan.budget_bytes {
             self.told_of_more = true;
             self.recorder.note("times that workers were seen to use more than ram_budget", 1);

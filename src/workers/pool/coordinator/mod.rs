@@ -5,6 +5,7 @@ mod deaths;
 mod figures;
 mod hand_out;
 mod heaps;
+mod hedges;
 mod staff;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, after, select, unbounded};
 
 use super::Figures;
+use super::carrier::Carrier;
 use super::crew::{Member, Respawn};
 use super::drought::Drought;
 use super::job::Queue;
@@ -27,15 +29,14 @@ use crate::exec::remote::{Border, Deliver, How};
 use crate::tune::{Bounds, Setting, Tuner};
 use crate::workers::budget::Plan;
 use crate::workers::control::{Event, FromWorker, What};
-use crate::workers::launch::{Program, Worker};
 use crate::workers::options::MpOptions;
-use crate::workers::slab::{PAGE, Slab};
+use crate::workers::slab::PAGE;
 
 /// The interval at which it looks for what nobody tells of: deadlines, and memory that changed.
 const TICK: Duration = Duration::from_millis(200);
 
 /// A command to the coordinator.
-pub(super) enum Command {
+pub(super) enum Command<C: Carrier> {
     /// To have a range evaluated.
     Submit { border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver> },
     /// To have so many workers from now on, and so many threads at work in each.
@@ -44,31 +45,30 @@ pub(super) enum Command {
     /// To have everything counted, and to say when.
     Sync(Sender<()>),
     /// A worker has connected, or has not.
-    Started { number: u64, result: Result<Worker> },
+    Started { number: u64, result: Result<C::Link> },
     /// To end.
     End,
 }
 
 /// See the [pool](super).
-pub(super) struct Coordinator {
-    program: Program,
+pub(super) struct Coordinator<C: Carrier> {
+    carrier: Arc<C>,
     pipeline: Vec<String>,
     plan: Plan,
     options: MpOptions,
-    slab: Arc<Slab>,
     recorder: Arc<Recorder>,
     figures: Arc<Figures>,
-    orders: Receiver<Command>,
-    commands: Sender<Command>,
+    orders: Receiver<Command<C>>,
+    commands: Sender<Command<C>>,
     has_room: Receiver<()>,
-    heard: Receiver<Event>,
-    events: Sender<Event>,
+    heard: Receiver<Event<C::End>>,
+    events: Sender<Event<C::End>>,
     queue: Queue,
     /// Workers that there are to be, at most as many as planned.
     wanted: usize,
     /// The most private memory of a worker that was seen.
     peak: u64,
-    crew: BTreeMap<u64, Member>,
+    crew: BTreeMap<u64, Member<C>>,
     starting: Vec<JoinHandle<()>>,
     respawn: Respawn,
     next_worker: u64,
@@ -89,6 +89,7 @@ pub(super) struct Coordinator {
     /// Borders whose groups are too large to come as one.
     apart: HashSet<Border>,
     lanes: Lanes,
+    times: hedges::Times,
     drought: Drought,
     /// Time after which to look again whether it goes on.
     look_again: Option<Duration>,
@@ -105,17 +106,16 @@ pub(super) struct Coordinator {
     over: Option<Told>,
 }
 
-type Ears = (Receiver<Command>, Sender<Command>, Receiver<()>);
+type Ears<C> = (Receiver<Command<C>>, Sender<Command<C>>, Receiver<()>);
 
-impl Coordinator {
+impl<C: Carrier> Coordinator<C> {
     pub(super) fn new(
-        (program, pipeline): (Program, Vec<String>),
+        (carrier, pipeline): (Arc<C>, Vec<String>),
         plan: Plan,
         options: MpOptions,
-        slab: Arc<Slab>,
         recorder: Arc<Recorder>,
         figures: Arc<Figures>,
-        (orders, commands, has_room): Ears,
+        (orders, commands, has_room): Ears<C>,
     ) -> Self {
         let (events, heard) = unbounded();
         let window = figures.window.load(Ordering::Relaxed);
@@ -130,11 +130,10 @@ impl Coordinator {
             Setting { threads: plan.active_threads * plan.start_workers, processes: plan.start_workers, window };
         let tuner = plan.tuned.then(|| Tuner::new(start, bounds, options.tick));
         Self {
-            program,
+            carrier,
             pipeline,
             plan,
             options,
-            slab,
             recorder,
             figures,
             orders,
@@ -160,6 +159,7 @@ impl Coordinator {
             index_bytes: HashMap::new(),
             apart: HashSet::new(),
             lanes: Lanes::default(),
+            times: hedges::Times::default(),
             drought: Drought::new(Instant::now()),
             look_again: None,
             told_of_copies: false,
@@ -193,6 +193,7 @@ impl Coordinator {
             self.tune();
         }
         self.tell_figures();
+        self.carrier.close();
         // Workers that are just being started end with the channel that they would be sent through.
         let Self { orders, crew, starting, .. } = self;
         drop((orders, crew));
@@ -204,6 +205,7 @@ impl Coordinator {
         if self.looked_around.elapsed() >= TICK.min(self.options.tick) {
             self.looked_around = Instant::now();
             self.look_at_deadlines();
+            self.look_for_late();
             self.measure();
         }
     }
@@ -222,7 +224,7 @@ impl Coordinator {
         self.respawn.due(now).saturating_duration_since(now).clamp(Duration::from_millis(1), TICK)
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: Command<C>) {
         match command {
             Command::Submit { border, range, how, mut deliver } => match &self.over {
                 Some(failure) => deliver.fail(failure.clone().into_error()),
@@ -239,7 +241,7 @@ impl Coordinator {
         }
     }
 
-    fn hear(&mut self, Event { worker, what }: Event) {
+    fn hear(&mut self, Event { worker, what }: Event<C::End>) {
         match what {
             What::Exited(exit) => self.exited(worker, &exit),
             What::Message(message) => self.listen(worker, message),

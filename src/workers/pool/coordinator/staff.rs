@@ -6,10 +6,10 @@ use std::time::Instant;
 use super::{Command, Coordinator};
 use crate::error::{Error, ErrorKind, Result, Told};
 use crate::workers::control::{Begin, ToWorker};
-use crate::workers::launch::{self, LaunchFailure, Worker};
+use crate::workers::pool::carrier::{Carrier, Link, Recruit};
 use crate::workers::pool::crew::Member;
 
-impl Coordinator {
+impl<C: Carrier> Coordinator<C> {
     /// Starts as many workers as are missing, each on a thread of its own: it takes milliseconds, or the time-out.
     pub(super) fn start_missing(&mut self) {
         let (wanted, heap) = self.staffing();
@@ -24,14 +24,9 @@ impl Coordinator {
             self.next_worker += 1;
             self.crew.insert(number, Member { place, ..Member::new(heap) });
             self.starting.retain(|thread| !thread.is_finished());
-            let (program, slab, events) = (self.program.clone(), self.slab.clone(), self.events.clone());
-            let commands = self.commands.clone();
+            let (carrier, events, commands) = (self.carrier.clone(), self.events.clone(), self.commands.clone());
             let start = move || {
-                let result = slab.file(place).and_then(|slab| {
-                    let (slab, heap_limit, place) = (Some(slab), Some(heap), place as u64);
-                    let options = launch::Options { slab, heap_limit, place, ..launch::Options::default() };
-                    launch::start(number, &program, &options, &events)
-                });
+                let result = carrier.start(Recruit { number, place, cap: heap }, &events);
                 // Nobody hears it: then the worker is dropped here, which ends it.
                 let _ = commands.send(Command::Started { number, result });
             };
@@ -67,17 +62,17 @@ impl Coordinator {
     /// Has those end who are to leave and have nothing more to do.
     pub(super) fn dismiss(&mut self) {
         for member in self.crew.values_mut().filter(|member| member.leaving && !member.told_to_stop) {
-            if let Some(worker) = member.worker.as_ref().filter(|_| member.tasks.is_empty()) {
+            if let Some(link) = member.link.as_ref().filter(|_| member.tasks.is_empty()) {
                 // If it cannot be sent, its end will be heard.
-                let _ = worker.send(&ToWorker::Stop);
+                let _ = link.send(&ToWorker::Stop);
                 member.told_to_stop = true;
             }
         }
     }
 
-    pub(super) fn started(&mut self, number: u64, result: Result<Worker>) {
+    pub(super) fn started(&mut self, number: u64, result: Result<C::Link>) {
         match result {
-            Ok(worker) => {
+            Ok(link) => {
                 let keep = self.keep();
                 // One that has ended already is gone from the crew.
                 let Some(member) = self.crew.get_mut(&number) else { return };
@@ -85,13 +80,13 @@ impl Coordinator {
                 let (counted, one_of_many) = (self.options.counted, self.plan.workers > 1);
                 let begin = Begin { threads, active, keep, counted, one_of_many, pipeline: self.pipeline.clone() };
                 // If it cannot be sent, its end will be heard.
-                let _ = worker.send(&ToWorker::Begin(begin));
-                member.worker = Some(worker);
+                let _ = link.send(&ToWorker::Begin(begin));
+                member.link = Some(link);
             }
             Err(error) => {
                 self.crew.remove(&number);
                 tracing::warn!(%error, "a worker did not start");
-                if self.respawn.died(Instant::now(), LaunchFailure::is_from_outside(&error), self.wanted) {
+                if self.respawn.died(Instant::now(), C::is_from_outside(&error), self.wanted) {
                     self.give_up(Told::in_words(&error));
                 }
             }
@@ -101,8 +96,8 @@ impl Coordinator {
     /// Has every worker use so many of its threads.
     pub(super) fn activate(&mut self, threads: usize) {
         self.plan.active_threads = threads.clamp(1, self.plan.threads_per_worker);
-        for worker in self.crew.values().filter_map(|member| member.worker.as_ref()) {
-            let _ = worker.send(&ToWorker::Active(self.plan.active_threads as u32));
+        for link in self.crew.values().filter_map(|member| member.link.as_ref()) {
+            let _ = link.send(&ToWorker::Active(self.plan.active_threads as u32));
         }
         self.figures.active_each.store(self.plan.active_threads, Ordering::Relaxed);
         self.figures.active.store(self.plan.active_threads * self.wanted, Ordering::Relaxed);

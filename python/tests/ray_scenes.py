@@ -1,0 +1,168 @@
+"""Scenes with a Ray cluster on this machine, in a process of their own: writes what came of each to a file, as JSON.
+
+A cluster is not started for each of them, since that takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gristmill as gm
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCENES: dict[str, Callable[[], Any]] = {}
+#: Where Ray writes what its object store does not find room for.
+SPILLED = Path(tempfile.mkdtemp())
+
+
+def scene(run: Callable[[], Any]) -> Callable[[], Any]:
+    """Notes a scene under its name."""
+    SCENES[run.__name__] = run
+    return run
+
+
+def sized(x: int) -> dict[str, Any]:
+    """An element of 0 to 8 KiB."""
+    return {"x": np.full(x * 37 % 1000, x, np.int64), "at": x}
+
+
+def pipeline() -> gm.IterDataset[Any]:
+    """Functions, elements that are dropped, and stages that depend on the order."""
+    ds = gm.MapDataset.range(4000).shuffle(seed=3).filter(lambda x: x % 7 != 2).map(sized)
+    return ds.to_iter_dataset().window_shuffle(window_size=50, seed=4).batch(8, batch_fn=list)
+
+
+def plain(batches: Any) -> list[list[tuple[int, bytes]]]:
+    """The same as what compares."""
+    return [[(element["at"], element["x"].tobytes()) for element in batch] for batch in batches]
+
+
+def on_ray(**options: Any) -> Any:
+    """A pass by actors."""
+    return gm.ray.loader(pipeline(), **{"actors": 2, "ram_budget": "32MiB", "block": "256KiB", **options})
+
+
+@scene
+def the_stream_is_that_of_this_process() -> Any:
+    want = plain(pipeline())
+    return [plain(on_ray(actors=actors)) == want for actors in (1, 3, (1, 3))]
+
+
+@scene
+def an_actor_that_is_killed_is_replaced() -> Any:
+    want, got = plain(pipeline()), []
+    with on_ray() as batches:
+        for number, batch in enumerate(batches):
+            got += plain([batch])
+            if number in (20, 60):
+                worker = batches.report().as_dict()["workers"]["workers"][0]
+                os.kill(worker["pid"], signal.SIGKILL)
+                time.sleep(0.3)
+        replaced = batches.report().as_dict()["workers"]["replaced"]
+    return {"equal": got == want, "replaced": replaced}
+
+
+@scene
+def states_restore_with_any_number_of_actors_and_with_none() -> Any:
+    want = plain(pipeline())
+    with on_ray(actors=3) as batches:
+        head = [plain([next(batches)])[0] for _ in range(30)]
+        state = batches.get_state()
+    with on_ray(actors=1) as batches:
+        batches.set_state(state)
+        middle = [plain([next(batches)])[0] for _ in range(30)]
+        state = batches.get_state()
+    rest = pipeline().loader()
+    rest.set_state(state)
+    return head + middle + plain(rest) == want
+
+
+def fails(x: int) -> int:
+    """Fails for one element."""
+    if x == 777:
+        raise ValueError("seven hundred and seventy-seven")
+    return x
+
+
+@scene
+def what_a_function_raises_arrives() -> Any:
+    try:
+        list(gm.ray.loader(gm.MapDataset.range(1000).map(fails), actors=2, ram_budget="32MiB", block="256KiB"))
+    except ValueError as error:
+        text = "".join(traceback.format_exception(error))
+        return {"said": str(error), "place": "in fails" in text, "element": "777" in text}
+    return "nothing was raised"
+
+
+@scene
+def parts_add_up() -> Any:
+    ds = gm.MapDataset.range(960).map(sized).map(lambda element: element["at"]).to_iter_dataset().batch(8)
+    rows: list[int] = []
+    for index in range(2):
+        for batch in gm.ray.loader(ds, actors=1, ram_budget="32MiB", block="256KiB", part=(index, 2)):
+            rows += batch.tolist()
+    return sorted(rows) == list(range(960))
+
+
+@scene
+def a_slow_loop_fills_no_more_than_the_budget() -> Any:
+    # Twice as much as the object store holds passes through it.
+    budget, spilled = 8 << 20, False
+    big = gm.MapDataset.range(3200).map(lambda x: np.full(1 << 17, x % 251, np.uint8)).to_iter_dataset()
+    with gm.ray.loader(big, actors=2, ram_budget=budget, block="1MiB") as elements:
+        for number, element in enumerate(elements):
+            assert element[0] == number % 251
+            time.sleep(0.0005)
+            if number % 100 == 0:
+                spilled = spilled or any(path.is_file() for path in SPILLED.rglob("*"))
+        used = elements.report().as_dict()["workers"]["slab_high_water_bytes"]
+    return {"used": used, "budget": budget, "spilled": spilled}
+
+
+@scene
+def impossible_arguments_are_named() -> Any:
+    said = []
+    for options in ({"actors": 0}, {"actors": (3, 2)}, {"cpus_per_actor": 0}, {"block": "8 stones"}, {"block": "16MiB"}):
+        try:
+            on_ray(**options)
+        except gm.ConfigError as error:
+            said.append(str(error))
+    return said
+
+
+def main() -> None:
+    """Runs all scenes."""
+    import ray
+
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=200 << 20,
+        object_spilling_directory=str(SPILLED),
+    )
+    came: dict[str, Any] = {}
+    for name, run in SCENES.items():
+        begun = time.monotonic()
+        try:
+            came[name] = run()
+        except Exception:
+            came[name] = traceback.format_exc()
+        print(f"{name}: {time.monotonic() - begun:.1f} s", file=sys.stderr)
+    Path(sys.argv[1]).write_text(json.dumps(came))
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

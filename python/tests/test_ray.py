@@ -1,0 +1,76 @@
+"""Actors of a Ray cluster evaluate the elementwise part of a pipeline: the stream stays what it is, whatever happens to them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+
+#: A network of its own, in which Ray finds no other address than that of this machine.
+ALONE = ["unshare", "-Urn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+
+
+def _can_be_alone() -> bool:
+    try:
+        return subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def came(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What came of each scene."""
+    file = tmp_path_factory.mktemp("ray") / "came.json"
+    scenes = [sys.executable, str(Path(__file__).parent / "ray_scenes.py"), str(file)]
+    env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    run = subprocess.run(
+        [*(ALONE if _can_be_alone() else []), *scenes], capture_output=True, text=True, timeout=300, env=env, check=False
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    return json.loads(file.read_text())
+
+
+def test_the_stream_is_that_of_this_process(came: dict[str, Any]) -> None:
+    assert came["the_stream_is_that_of_this_process"] == [True, True, True]
+
+
+def test_an_actor_that_is_killed_is_replaced(came: dict[str, Any]) -> None:
+    found = came["an_actor_that_is_killed_is_replaced"]
+    assert isinstance(found, dict), found
+    assert found["equal"] and found["replaced"] >= 1, found
+
+
+def test_states_restore_with_any_number_of_actors_and_with_none(came: dict[str, Any]) -> None:
+    assert came["states_restore_with_any_number_of_actors_and_with_none"] is True
+
+
+def test_what_a_function_raises_arrives(came: dict[str, Any]) -> None:
+    found = came["what_a_function_raises_arrives"]
+    assert found == {"said": "seven hundred and seventy-seven", "place": True, "element": True}, found
+
+
+def test_parts_add_up(came: dict[str, Any]) -> None:
+    assert came["parts_add_up"] is True
+
+
+def test_a_slow_loop_fills_no_more_than_the_budget(came: dict[str, Any]) -> None:
+    found = came["a_slow_loop_fills_no_more_than_the_budget"]
+    assert isinstance(found, dict), found
+    assert 0 < found["used"] <= found["budget"] and not found["spilled"], found
+
+
+def test_impossible_arguments_are_named(came: dict[str, Any]) -> None:
+    actors, order, cpus, block, budget = came["impossible_arguments_are_named"]
+    assert actors == "actors is 0, and must be a number, or (at first, at most), of 1 or more"
+    assert order == "actors is (3, 2), and must be a number, or (at first, at most), of 1 or more"
+    assert cpus == "cpus_per_actor is 0, and must be 1 or more"
+    assert block.startswith("block is '8 stones'")
+    assert budget == "ram_budget is 32 MiB, and blocks of 16 MiB need 64 MiB"

@@ -1,0 +1,138 @@
+//! Workers on other machines, which an engine written in Python starts and reaches.
+
+use std::time::Duration;
+
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyBytes};
+
+use super::error::OrRaise;
+use super::interpreter::detached;
+use super::item::Item;
+use super::iter_dataset::PyIterDataset;
+use super::{buffer, workers};
+use crate::dataset::{BoxIter, Stage};
+use crate::element::{Array, Buffer, DType};
+use crate::error::{Error, ErrorKind, Result};
+use crate::loader::LoaderBuilder;
+use crate::workers::far::{self, Evaluator, FarLaunch, FarOptions, Order};
+
+/// An engine of Python's that has workers evaluate a pipeline.
+///
+/// It has the methods `prepare(dataset)`, which returns the dataset that workers evaluate, and `drive(office)`, which begins to follow
+/// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget`, `block`, `buffer` and `hedge`.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    object: Py<PyAny>,
+    options: FarOptions,
+    buffer: usize,
+}
+
+impl Engine {
+    /// The engine `object` for `dataset`.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, dataset: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let evaluated = object.call_method1("prepare", (dataset,))?.cast_into::<PyIterDataset>()?;
+        let stages = (&evaluated.get().dataset() as &dyn Stage).lines();
+        let number = |name: &str| object.getattr(name)?.extract::<u64>();
+        let workers = object.getattr("workers")?.extract()?;
+        let hedge = object.getattr("hedge")?.extract()?;
+        let threads = object.getattr("threads")?.extract::<usize>()?;
+        let options =
+            FarOptions { workers, threads, ram_budget: number("ram_budget")?, block: number("block")?, hedge, stages };
+        let buffer = object.getattr("buffer")?.extract()?;
+        Ok(Self { object: object.clone().unbind(), options, buffer })
+    }
+
+    /// Has it run what `loader` was to run, `buffer` elements ahead.
+    pub(crate) fn run(
+        &self,
+        loader: LoaderBuilder<BoxIter<Item>>,
+        buffer: usize,
+    ) -> Result<LoaderBuilder<BoxIter<Item>>> {
+        let (office, desk) = far::office();
+        let begun = Python::attach(|py| self.object.call_method1(py, "drive", (PyOffice(office),)).map(drop));
+        begun.map_err(|e| Error::new(ErrorKind::Worker, format!("workers on other machines cannot be driven: {e}")))?;
+        Ok(loader.buffer(buffer.max(self.buffer)).backend(FarLaunch::new(desk, self.options.clone())))
+    }
+}
+
+/// The place where an engine finds what it is to do for one pass, and says what came of it.
+#[pyclass(name = "_Office", module = "gristmill._gristmill", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyOffice(far::Office);
+
+#[pymethods]
+impl PyOffice {
+    /// The next order within so many seconds: `("start", worker, place)`, `("send", worker, message)`, `("end", worker, None)`;
+    /// `("wait", -1, None)` where there is none, and `None` once there will be none.
+    fn next_order<'py>(
+        &self,
+        py: Python<'py>,
+        within: f64,
+    ) -> PyResult<Option<(&'static str, i64, Option<Bound<'py, PyAny>>)>> {
+        let within = Duration::try_from_secs_f64(within).unwrap_or_default();
+        let Ok(order) = detached(py, || self.0.next_order(within)) else { return Ok(None) };
+        Ok(Some(match order {
+            None => ("wait", -1, None),
+            Some(Order::Start { number, place }) => ("start", number as i64, Some(place.into_pyobject(py)?.into_any())),
+            Some(Order::Send { number, message }) => {
+                ("send", number as i64, Some(PyBytes::new(py, &message).into_any()))
+            }
+            Some(Order::End { number }) => ("end", number as i64, None),
+        }))
+    }
+
+    fn started(&self, number: u64, who: String, node: String) {
+        self.0.started(number, who, node);
+    }
+
+    fn not_started(&self, number: u64, why: String) {
+        self.0.not_started(number, why);
+    }
+
+    /// Takes an answer of a worker, with its block: an array of bytes that nobody writes to any more.
+    fn answered(
+        &self,
+        py: Python<'_>,
+        number: u64,
+        answer: &[u8],
+        block: Option<&Bound<'_, PyUntypedArray>>,
+    ) -> PyResult<()> {
+        let block = match block {
+            Some(block) if block.len() > 0 => Some(buffer::share_numpy(block).or_raise(py)?.into_buffer()),
+            _ => None,
+        };
+        self.0.answered(number, answer, block);
+        Ok(())
+    }
+
+    fn gone(&self, number: u64, why: String, outside: bool) {
+        self.0.gone(number, why, outside);
+    }
+}
+
+/// A worker: what an engine runs on another machine.
+#[pyclass(name = "_Evaluator", module = "gristmill._gristmill", frozen)]
+pub(crate) struct PyEvaluator(Evaluator);
+
+#[pymethods]
+impl PyEvaluator {
+    /// The worker in `place` on `host` that evaluates what `payload` makes.
+    #[new]
+    fn new(host: String, payload: Vec<u8>, place: u64) -> Self {
+        Self(Evaluator::new(host, move || workers::rebuild(payload, place)))
+    }
+
+    /// Answers a message: the answer, and the block that a task made.
+    fn hear<'py>(&self, py: Python<'py>, message: &[u8]) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyAny>>)> {
+        let (answer, block) = detached(py, || self.0.hear(message)).or_raise(py)?;
+        let block = block.map(|block| as_array(py, block)).transpose()?;
+        Ok((PyBytes::new(py, &answer), block))
+    }
+}
+
+fn as_array(py: Python<'_>, block: Buffer) -> PyResult<Bound<'_, PyAny>> {
+    let len = block.len();
+    let array = Array::new(DType::U8, &[len], block).or_raise(py)?;
+    buffer::to_numpy(py, array, buffer::Access::Read)
+}

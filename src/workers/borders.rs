@@ -1,0 +1,106 @@
+//! Borders of a pipeline in a worker: they evaluate tasks into whatever memory there is.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::control::{Begin, Task};
+use crate::cx::{Recorder, Tally};
+use crate::dataset::{IterDataset, Stage};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::remote::{Border, Evaluated, Serve, Served};
+use crate::exec::{Engine, Runtime};
+use crate::part::Part;
+use crate::sync::Locked;
+
+/// Counts are told to the parent this often at most: a few kilobytes each time.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+
+/// The borders of a pipeline, and what its stages count.
+pub(crate) struct Borders {
+    /// Makes the elements of a part known, which tasks ask for.
+    open_part: Box<dyn Fn(&Part) -> Result<()> + Send + Sync>,
+    served: Arc<Served>,
+    /// `None` where nothing is to be counted.
+    recorder: Option<Arc<Recorder>>,
+    told: Mutex<Instant>,
+}
+
+impl Borders {
+    /// Opens those of `dataset`, which is to be the pipeline that `begin` names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] that names the first stage that differs; and what the dataset reports when a pass over it starts.
+    pub(crate) fn open<D: IterDataset + 'static>(dataset: D, begin: &Begin) -> Result<Self> {
+        check_same(&begin.pipeline, &(&dataset as &dyn Stage).lines())?;
+        let served = Arc::<Served>::default();
+        let recorder = begin.counted.then(|| Recorder::new((&dataset as &dyn Stage).count()));
+        let run = Runtime::of(Engine::Serving(served.clone()), recorder.clone());
+        // The pass is never read; starting it makes every border known.
+        drop(dataset.iter(&run)?);
+        let open_part = Box::new(move |part: &Part| dataset.iter_part(&run, part).map(drop));
+        Ok(Self { open_part, served, recorder, told: Mutex::new(Instant::now()) })
+    }
+
+    /// Evaluates a task into `room`, until its end or until that is full.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`] for a stage that is no border.
+    pub(crate) fn evaluate(&self, task: &Task, room: &mut [u8]) -> Result<Evaluated> {
+        let unknown = || nonsense(&format!("stage {} evaluates no such elements here", task.border.stage));
+        let range = task.start..task.end;
+        if let Some(from) = &task.lane {
+            let lanes = self.served.find_lanes(task.border).ok_or_else(unknown)?;
+            return lanes.read_on(task.id, range, from, room);
+        }
+        let serve = self.find(task.border)?.ok_or_else(unknown)?;
+        match &task.listed {
+            Some(indices) => serve.evaluate_listed(indices, room),
+            None => serve.evaluate(range, task.groups_from, room),
+        }
+    }
+
+    /// Finds who evaluates elements of a border, of a part, too, which no task was of before.
+    fn find(&self, border: Border) -> Result<Option<Arc<dyn Serve>>> {
+        if let (None, Some((index, count))) = (self.served.find(border), border.share) {
+            // Where two threads open it, the second is not used.
+            (self.open_part)(&Part::of(index as usize, count as usize))?;
+        }
+        Ok(self.served.find(border))
+    }
+
+    /// Counts since they were last told, if it is time to tell them.
+    pub(crate) fn tally(&self) -> Option<Tally> {
+        let recorder = self.recorder.as_ref()?;
+        let mut told = self.told.locked();
+        if told.elapsed() < TELL_EVERY {
+            return None;
+        }
+        *told = Instant::now();
+        drop(told);
+        Some(recorder.drain())
+    }
+
+    /// All counts since they were last told.
+    pub(crate) fn drain(&self) -> Tally {
+        self.recorder.as_ref().map(|recorder| recorder.drain()).unwrap_or_default()
+    }
+}
+
+/// Elements of another pipeline would be other elements.
+fn check_same(theirs: &[String], ours: &[String]) -> Result<()> {
+    let at = theirs.iter().zip(ours).position(|(a, b)| a != b).unwrap_or(theirs.len().min(ours.len()));
+    if theirs == ours {
+        return Ok(());
+    }
+    let line = |lines: &[String]| lines.get(at).map_or("not there", String::as_str).to_owned();
+    Err(Error::config(format!(
+        "the factory made another pipeline in a worker: stage {at} is {}, and in the parent {}",
+        line(ours),
+        line(theirs)
+    ))
+    .help("it must depend on nothing but its argument: not on the environment, the time, or what was done before"))
+}
+
+pub(super) fn nonsense(what: &str) -> Error {
+    Error::new(ErrorKind::Worker, format!("the parent asked for what cannot be: {what}"))
+}

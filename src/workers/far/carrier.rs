@@ -1,0 +1,227 @@
+//! The carrier to workers that a driver reaches.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+
+use super::credits::{Credit, Credits};
+use super::office::{Desk, Order};
+use crate::element::{Buffer, Owner};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::WorkerReport;
+use crate::workers::control::{Event, ToWorker};
+use crate::workers::pool::{Carrier, End, Link, MemoryFigures, Recruit, Room, Wake};
+use crate::workers::slab::{ExtentId, PAGE};
+
+/// Carrier to workers on other machines.
+pub(super) struct Far {
+    desk: Arc<Desk>,
+    credits: Arc<Credits>,
+    next_room: AtomicU64,
+}
+
+impl Far {
+    /// The carrier over `desk`, with `bytes` for what is under way or in use.
+    pub(super) fn new(desk: Arc<Desk>, bytes: u64, wake: Wake) -> Self {
+        Self { desk, credits: Credits::new(bytes, wake), next_room: AtomicU64::new(0) }
+    }
+
+    fn make_room(&self, bytes: usize, credit: Option<Credit>) -> FarRoom {
+        let generation = self.next_room.fetch_add(1, Ordering::Relaxed);
+        let pages = u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX);
+        FarRoom {
+            extent: ExtentId { page: 0, pages, generation },
+            credit,
+            desk: self.desk.clone(),
+            credits: self.credits.clone(),
+        }
+    }
+}
+
+impl Carrier for Far {
+    type Link = FarLink;
+    type Room = FarRoom;
+    type End = FarEnd;
+
+    fn start(&self, Recruit { number, place, .. }: Recruit, events: &Sender<Event<FarEnd>>) -> Result<FarLink> {
+        self.desk.start(number, place, events)
+    }
+
+    /// Machines come and go.
+    fn is_from_outside(_: &Error) -> bool {
+        true
+    }
+
+    fn room(&self, bytes: usize, _: usize) -> Option<FarRoom> {
+        let whole = bytes.div_ceil(PAGE).saturating_mul(PAGE);
+        self.credits.take(whole as u64).map(|credit| self.make_room(bytes, Some(credit)))
+    }
+
+    fn last_room(&self, bytes: usize, _: usize) -> Option<FarRoom> {
+        Some(self.make_room(bytes, None))
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        self.credits.figures()
+    }
+
+    fn close(&self) {
+        self.desk.close();
+    }
+}
+
+/// The way to one of them.
+pub(crate) struct FarLink {
+    desk: Arc<Desk>,
+    number: u64,
+    who: String,
+    node: String,
+}
+
+impl FarLink {
+    pub(super) fn new(desk: Arc<Desk>, number: u64, (who, node): (String, String)) -> Self {
+        Self { desk, number, who, node }
+    }
+}
+
+impl Link for FarLink {
+    fn who(&self) -> String {
+        self.who.clone()
+    }
+
+    fn node(&self) -> String {
+        self.node.clone()
+    }
+
+    fn send(&self, message: &ToWorker) -> Result<()> {
+        match message {
+            ToWorker::Stop => return self.desk.order(Order::End { number: self.number }),
+            ToWorker::Task(task) => self.desk.await_answer(task.id, self.number, task.extent.generation),
+            _ => {}
+        }
+        let message = postcard::to_stdvec(message)
+            .map_err(|e| Error::new(ErrorKind::Worker, format!("a message cannot be written: {e}")))?;
+        self.desk.order(Order::Send { number: self.number, message })
+    }
+
+    fn kill(&self) {
+        // Where the pass has ended, its driver ends all.
+        let _ = self.desk.order(Order::End { number: self.number });
+    }
+
+    fn cpu_time(&self) -> Option<Duration> {
+        self.desk.facts(self.number).map(|facts| facts.cpu)
+    }
+
+    /// Its engine limits it, if anybody does.
+    fn capped_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn bytes_here(&self) -> Option<u64> {
+        None
+    }
+
+    fn lower_cap(&self, _: u64) -> bool {
+        true
+    }
+
+    fn report(&self) -> Option<WorkerReport> {
+        let facts = self.desk.facts(self.number)?;
+        let (cpu_s, heap_bytes) = (facts.cpu.as_secs_f64(), facts.heap_bytes);
+        Some(WorkerReport { pid: facts.pid, host: Some(facts.host), cpu_s, heap_bytes, ..WorkerReport::default() })
+    }
+}
+
+impl Drop for FarLink {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Credit for an answer, or the right to one that is copied.
+pub(crate) struct FarRoom {
+    extent: ExtentId,
+    /// `None` where the answer is to be copied.
+    credit: Option<Credit>,
+    desk: Arc<Desk>,
+    credits: Arc<Credits>,
+}
+
+impl Room for FarRoom {
+    fn extent(&self) -> ExtentId {
+        self.extent
+    }
+
+    fn into_bytes(mut self, used: usize) -> std::result::Result<Arc<dyn Owner>, (Self, Error)> {
+        let block = self.desk.take_block(self.extent.generation);
+        let len = block.as_ref().map_or(0, Buffer::len);
+        if len != used {
+            let error = Error::new(ErrorKind::Worker, format!("it brought {len} bytes, and says {used}"));
+            return Err((self, error));
+        }
+        let mut block = block.unwrap_or(Buffer::EMPTY);
+        match &mut self.credit {
+            Some(credit) => credit.keep(used as u64),
+            None => {
+                self.credits.count_copy();
+                block = Buffer::copy_from(block.as_bytes());
+            }
+        }
+        Ok(Arc::new(Held { block, _credit: self.credit.take() }))
+    }
+}
+
+impl Drop for FarRoom {
+    fn drop(&mut self) {
+        self.desk.forget_block(self.extent.generation);
+    }
+}
+
+/// A block, and its credit.
+struct Held {
+    block: Buffer,
+    /// `None` for a copy.
+    _credit: Option<Credit>,
+}
+
+impl Owner for Held {
+    fn bytes(&self) -> &[u8] {
+        self.block.as_bytes()
+    }
+}
+
+/// The end of one of them.
+#[derive(Clone, Debug)]
+pub(crate) struct FarEnd {
+    pub(super) who: String,
+    pub(super) why: String,
+    pub(super) outside: bool,
+}
+
+impl fmt::Display for FarEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl End for FarEnd {
+    fn who(&self) -> String {
+        self.who.clone()
+    }
+
+    fn is_from_outside(&self) -> bool {
+        self.outside
+    }
+
+    fn is_asked_for(&self) -> bool {
+        false
+    }
+
+    fn error(&self, what: String) -> Error {
+        Error::new(ErrorKind::Worker, format!("{what} ({}): {self}", self.who))
+    }
+}

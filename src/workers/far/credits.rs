@@ -1,0 +1,109 @@
+//! Bytes that answers may take while they are under way or in use.
+
+use std::sync::{Arc, Mutex};
+
+use crate::sync::Locked;
+use crate::workers::pool::{MemoryFigures, Wake};
+
+/// Bytes of which each answer takes its part before it is asked for, and gives it back when the last view of it goes.
+pub(super) struct Credits {
+    state: Mutex<State>,
+    wake: Wake,
+}
+
+struct State {
+    free: u64,
+    used: u64,
+    figures: MemoryFigures,
+    /// Somebody was refused, and waits for some to come back.
+    wanted: bool,
+}
+
+impl Credits {
+    pub(super) fn new(bytes: u64, wake: Wake) -> Arc<Self> {
+        let state = State { free: bytes, used: 0, figures: MemoryFigures::default(), wanted: false };
+        Arc::new(Self { state: Mutex::new(state), wake })
+    }
+
+    /// Takes so many bytes, if there are.
+    pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<Credit> {
+        let mut state = self.state.locked();
+        match state.free.checked_sub(bytes) {
+            Some(free) => {
+                (state.free, state.used) = (free, state.used + bytes);
+                state.figures.high_water_bytes = state.figures.high_water_bytes.max(state.used);
+                Some(Credit { credits: self.clone(), bytes })
+            }
+            None => {
+                state.wanted = true;
+                None
+            }
+        }
+    }
+
+    pub(super) fn count_copy(&self) {
+        self.state.locked().figures.copies += 1;
+    }
+
+    pub(super) fn figures(&self) -> MemoryFigures {
+        self.state.locked().figures
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let mut state = self.state.locked();
+        (state.free, state.used) = (state.free + bytes, state.used - bytes);
+        let wanted = std::mem::take(&mut state.wanted);
+        drop(state);
+        if wanted {
+            (self.wake)();
+        }
+    }
+}
+
+/// A part of them. Dropping it gives it back.
+pub(super) struct Credit {
+    credits: Arc<Credits>,
+    bytes: u64,
+}
+
+impl Credit {
+    /// Gives back all but so many bytes.
+    pub(super) fn keep(&mut self, bytes: u64) {
+        if let Some(back) = self.bytes.checked_sub(bytes).filter(|back| *back > 0) {
+            self.bytes = bytes;
+            self.credits.give_back(back);
+        }
+    }
+}
+
+impl Drop for Credit {
+    fn drop(&mut self) {
+        self.credits.give_back(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_wakes_whoever_was_refused() {
+        let woken = Arc::<AtomicU32>::default();
+        let count = woken.clone();
+        let wake = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        let credits = Credits::new(100, Box::new(wake));
+        let mut most = credits.take(80).unwrap();
+        assert!(credits.take(30).is_none());
+        most.keep(60);
+        assert_eq!(woken.load(Ordering::Relaxed), 1);
+        let more = credits.take(40).unwrap();
+        assert!(credits.take(1).is_none());
+        drop((most, more));
+        assert_eq!((woken.load(Ordering::Relaxed), credits.figures().high_water_bytes), (2, 100));
+        assert!(credits.take(100).is_some());
+    }
+}

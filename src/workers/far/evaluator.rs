@@ -1,0 +1,119 @@
+//! A worker that hears messages from wherever, and answers.
+
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cx::clock;
+use crate::cx::turn::OwnTime;
+use crate::dataset::IterDataset;
+use crate::element::{Buffer, BufferMut};
+use crate::error::{Error, ErrorKind, Result, Told};
+use crate::sync::Locked;
+use crate::workers::borders::Borders;
+use crate::workers::control::{Begin, Done, FromWorker, Need, Ready, Task, ToWorker};
+use crate::workers::sys::usage;
+
+/// What a worker answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Answer {
+    /// `None` where nothing was asked.
+    pub(super) message: Option<FromWorker>,
+    pub(super) facts: Facts,
+}
+
+/// Facts of a worker's process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Facts {
+    pub(super) pid: u32,
+    /// The machine that it runs on, by the name that its engine gives that.
+    pub(super) host: String,
+    pub(super) cpu: Duration,
+    pub(super) heap_bytes: u64,
+}
+
+impl Facts {
+    pub(super) fn who(&self) -> String {
+        format!("pid {} on {}", self.pid, self.host)
+    }
+}
+
+/// Makes the borders of a pipeline when it is told which that is.
+type Make = Box<dyn FnOnce(&Begin) -> Result<Borders> + Send>;
+
+/// A worker of a pipeline. Any number of threads may have it answer at a time.
+pub(crate) struct Evaluator {
+    host: String,
+    make: Mutex<Option<Make>>,
+    borders: OnceLock<Borders>,
+}
+
+impl Evaluator {
+    /// A worker on `host` for the pipeline that `make` makes.
+    pub(crate) fn new<D: IterDataset + 'static>(
+        host: String,
+        make: impl FnOnce() -> Result<D> + Send + 'static,
+    ) -> Self {
+        let make: Make = Box::new(move |begin| Borders::open(make()?, begin));
+        Self { host, make: Mutex::new(Some(make)), borders: OnceLock::new() }
+    }
+
+    /// Answers a message; what a task made lies in the block.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Worker`] for what is no message, or comes before the beginning.
+    pub(crate) fn hear(&self, message: &[u8]) -> Result<(Vec<u8>, Option<Buffer>)> {
+        let message = postcard::from_bytes(message)
+            .map_err(|e| Error::new(ErrorKind::Worker, format!("the parent sent something that is no message: {e}")))?;
+        let (message, block) = match message {
+            ToWorker::Begin(begin) => (Some(self.begin(&begin)), None),
+            ToWorker::Task(task) => self.evaluate(&task).map(|(answer, block)| (Some(answer), block))?,
+            ToWorker::Tell => (Some(FromWorker::Told(self.borders()?.drain())), None),
+            // How many threads there are, the engine decides; and it ends workers.
+            ToWorker::Active(_) | ToWorker::Stop => (None, None),
+        };
+        let answer = Answer { message, facts: self.facts() };
+        let answer = postcard::to_stdvec(&answer)
+            .map_err(|e| Error::new(ErrorKind::Worker, format!("an answer cannot be written: {e}")))?;
+        Ok((answer, block))
+    }
+
+    /// Makes the pipeline. Where that fails it will fail in others, too, which the parent is told.
+    fn begin(&self, begin: &Begin) -> FromWorker {
+        let started = Instant::now();
+        if begin.one_of_many {
+            crate::store::be_one_of_many();
+        }
+        let twice = || Error::new(ErrorKind::Worker, "a worker was begun twice");
+        match self.make.locked().take().ok_or_else(twice).and_then(|make| make(begin)) {
+            Ok(borders) => {
+                let _ = self.borders.set(borders);
+                FromWorker::Ready(Ready { build_ns: started.elapsed().as_nanos() as u64 })
+            }
+            Err(error) => FromWorker::Failed(Told::in_words(&error)),
+        }
+    }
+
+    fn borders(&self) -> Result<&Borders> {
+        self.borders.get().ok_or_else(|| Error::new(ErrorKind::Worker, "a task came before the beginning"))
+    }
+
+    fn evaluate(&self, task: &Task) -> Result<(FromWorker, Option<Buffer>)> {
+        let borders = self.borders()?;
+        let own = OwnTime::start();
+        let mut room = BufferMut::try_zeroed(task.extent.len())?;
+        let evaluated = borders.evaluate(task, room.as_mut_bytes())?;
+        if let Some(bytes) = evaluated.need.filter(|_| evaluated.indices == 0) {
+            return Ok((FromWorker::Need(Need { id: task.id, bytes: bytes as u64, kept: false }), None));
+        }
+        let done = Done { id: task.id, evaluated, took: own.until(Instant::now()), tally: borders.tally() };
+        Ok((FromWorker::Done(done), room.freeze().slice(0..evaluated.used)))
+    }
+
+    fn facts(&self) -> Facts {
+        let pid = std::process::id();
+        let heap_bytes = usage::memory(pid).map_or(0, |memory| memory.anonymous);
+        Facts { pid, host: self.host.clone(), cpu: clock::process_cpu(), heap_bytes }
+    }
+}

@@ -1,0 +1,62 @@
+//! From options to a pass whose elements are evaluated on other machines.
+
+use std::sync::Arc;
+
+use super::carrier::Far;
+use super::office::Desk;
+use crate::cx::Recorder;
+use crate::dataset::Stage;
+use crate::error::Result;
+use crate::exec::{Engine, Runtime};
+use crate::loader::Backend;
+use crate::workers::budget::Plan;
+use crate::workers::options::MpOptions;
+use crate::workers::pool::WorkerPool;
+
+/// Options of workers on other machines.
+#[derive(Clone, Debug)]
+pub(crate) struct FarOptions {
+    /// Workers at first, and at most.
+    pub(crate) workers: (usize, usize),
+    /// Threads of each.
+    pub(crate) threads: usize,
+    /// Bytes of what is under way, ready or in use here.
+    pub(crate) ram_budget: u64,
+    /// Bytes that a block should have at most.
+    pub(crate) block: u64,
+    /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
+    pub(crate) hedge: Option<f64>,
+    /// The stages that workers have, a line each.
+    pub(crate) stages: Vec<String>,
+}
+
+/// Facts that a loader needs to have other machines evaluate.
+pub(crate) struct FarLaunch {
+    desk: Arc<Desk>,
+    options: FarOptions,
+}
+
+impl FarLaunch {
+    pub(crate) fn new(desk: Arc<Desk>, options: FarOptions) -> Self {
+        Self { desk, options }
+    }
+}
+
+impl Backend for FarLaunch {
+    fn start(self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
+        pipeline.check_crossing()?;
+        let Self { desk, options } = *self;
+        let (least, most) = options.workers;
+        let plan = Plan::far(options.workers, options.threads, options.ram_budget, options.block)?;
+        let words = match least == most {
+            true => format!("{most} workers on other machines, of {} threads", options.threads),
+            false => format!("{least} to {most} workers on other machines, of {} threads", options.threads),
+        };
+        let of_pool = MpOptions { tune: plan.tuned, hedge: options.hedge, arrays_in_slab: false, ..MpOptions::auto() };
+        let bytes = plan.slab_bytes - plan.max_element_bytes;
+        let carrier = move |wake| Ok(Far::new(desk, bytes, wake));
+        let pool = WorkerPool::start(carrier, options.stages, plan, of_pool, recorder.clone())?;
+        let demand = pool.demand().clone();
+        Ok((Runtime::of(Engine::Workers(pool), Some(recorder.clone())).with_demand(demand), words))
+    }
+}

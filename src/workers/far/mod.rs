@@ -1,0 +1,17 @@
+//! Workers on other machines, which somebody else's engine starts, reaches and ends.
+//!
+//! The engine is driven from outside: a *driver* takes [orders](Order) out of an [`Office`] ("start worker 3", "send it this"), and says
+//! there what became of them. Messages are those of worker processes; what a task made comes beside its answer as one block, which lies wherever the engine
+//! keeps it, and is read there. A worker is an [`Evaluator`], which hears a message and answers.
+
+mod carrier;
+mod credits;
+mod evaluator;
+mod launch;
+mod office;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use evaluator::Evaluator;
+pub(crate) use launch::{FarLaunch, FarOptions};
+pub(crate) use office::{Office, Order, office};

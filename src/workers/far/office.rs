@@ -1,0 +1,181 @@
+//! The desk between the coordinator and a driver: orders lie there, and answers are brought there.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+
+use super::carrier::{FarEnd, FarLink};
+use crate::element::Buffer;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Locked;
+use crate::workers::control::{Event, FromWorker, What};
+use crate::workers::far::evaluator::{Answer, Facts};
+
+/// Something that a driver is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Start worker `number`, which is the one in `place` of those there are at a time. [`Office::started`] says that it is there,
+    /// [`Office::not_started`] that it will not be.
+    Start { number: u64, place: usize },
+    /// Send it a message; [`Office::answered`] brings what it answers.
+    Send { number: u64, message: Vec<u8> },
+    /// End it at once; [`Office::gone`] says that it has ended.
+    End { number: u64 },
+}
+
+/// The driver's side.
+#[derive(Clone)]
+pub(crate) struct Office(Arc<Desk>);
+
+/// What lies between both.
+pub(crate) struct Desk {
+    orders: Receiver<Order>,
+    /// `None` once nothing more is to be done.
+    order: Mutex<Option<Sender<Order>>>,
+    events: OnceLock<Sender<Event<FarEnd>>>,
+    starting: Mutex<HashMap<u64, Sender<Result<(String, String)>>>>,
+    /// Answers that are awaited: by task, the worker, and the number of its room.
+    tasks: Mutex<HashMap<u64, (u64, u64)>>,
+    /// Blocks that came, by the number of their room.
+    blocks: Mutex<HashMap<u64, Buffer>>,
+    /// Facts of workers, as they told last.
+    facts: Mutex<HashMap<u64, Facts>>,
+}
+
+/// Makes an office, and the desk of those who give orders there.
+pub(crate) fn office() -> (Office, Arc<Desk>) {
+    let (order, orders) = unbounded();
+    let desk = Arc::new(Desk {
+        orders,
+        order: Mutex::new(Some(order)),
+        events: OnceLock::new(),
+        starting: Mutex::default(),
+        tasks: Mutex::default(),
+        blocks: Mutex::default(),
+        facts: Mutex::default(),
+    });
+    (Office(desk.clone()), desk)
+}
+
+impl Desk {
+    /// Has worker `number` started, and waits until it is there.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        number: u64,
+        place: usize,
+        events: &Sender<Event<FarEnd>>,
+    ) -> Result<FarLink> {
+        let _ = self.events.set(events.clone());
+        let (tell, told) = crossbeam_channel::bounded(1);
+        self.starting.locked().insert(number, tell);
+        self.order(Order::Start { number, place })?;
+        let who = told.recv().map_err(|_| closed())??;
+        Ok(FarLink::new(self.clone(), number, who))
+    }
+
+    pub(super) fn order(&self, order: Order) -> Result<()> {
+        let given = self.order.locked().as_ref().is_some_and(|orders| orders.send(order).is_ok());
+        if given { Ok(()) } else { Err(closed()) }
+    }
+
+    /// Has the answer to a task of worker `number` brought to the room of that number.
+    pub(super) fn await_answer(&self, task: u64, number: u64, room: u64) {
+        self.tasks.locked().insert(task, (number, room));
+    }
+
+    pub(super) fn take_block(&self, room: u64) -> Option<Buffer> {
+        self.blocks.locked().remove(&room)
+    }
+
+    pub(super) fn forget_block(&self, room: u64) {
+        drop(self.take_block(room));
+    }
+
+    pub(super) fn facts(&self, number: u64) -> Option<Facts> {
+        self.facts.locked().get(&number).cloned()
+    }
+
+    /// Nothing more is to be done; whoever waits for a start is told.
+    pub(super) fn close(&self) {
+        *self.order.locked() = None;
+        self.starting.locked().clear();
+    }
+
+    fn tell(&self, worker: u64, what: What<FarEnd>) {
+        if let Some(events) = self.events.get() {
+            let _ = events.send(Event { worker, what });
+        }
+    }
+}
+
+impl Office {
+    /// Waits for the next order; `Ok(None)` where there is none within that time.
+    ///
+    /// # Errors
+    /// Once there will be none.
+    pub(crate) fn next_order(&self, within: Duration) -> Result<Option<Order>> {
+        match self.0.orders.recv_timeout(within) {
+            Ok(order) => Ok(Some(order)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(closed()),
+        }
+    }
+
+    /// Worker `number` is there, on the machine `node`: `who` tells it in a word or two.
+    pub(crate) fn started(&self, number: u64, who: String, node: String) {
+        if let Some(tell) = self.0.starting.locked().remove(&number) {
+            let _ = tell.send(Ok((who, node)));
+        }
+    }
+
+    /// Worker `number` could not be started.
+    pub(crate) fn not_started(&self, number: u64, why: String) {
+        if let Some(tell) = self.0.starting.locked().remove(&number) {
+            let _ = tell.send(Err(Error::new(ErrorKind::Worker, why)));
+        }
+    }
+
+    /// Worker `number` has answered a message, with the block that it made, if any. What is no answer ends it.
+    pub(crate) fn answered(&self, number: u64, answer: &[u8], block: Option<Buffer>) {
+        let Answer { message, facts } = match postcard::from_bytes(answer) {
+            Ok(answer) => answer,
+            Err(error) => return self.gone(number, format!("it sent something that is no message: {error}"), false),
+        };
+        self.0.facts.locked().insert(number, facts);
+        let task = match &message {
+            Some(FromWorker::Done(done)) => Some(done.id),
+            Some(FromWorker::Need(need)) => Some(need.id),
+            _ => None,
+        };
+        if let Some((_, room)) = task.and_then(|task| self.0.tasks.locked().remove(&task))
+            && let Some(block) = block
+        {
+            self.0.blocks.locked().insert(room, block);
+        }
+        if let Some(message) = message {
+            self.0.tell(number, What::Message(message));
+        }
+    }
+
+    /// Worker `number` has ended, for that reason; `outside` is whether what it evaluates had no part in that.
+    pub(crate) fn gone(&self, number: u64, why: String, outside: bool) {
+        self.not_started(number, why.clone());
+        self.0.tasks.locked().retain(|_, (worker, _)| *worker != number);
+        let who = self.0.facts.locked().remove(&number).map_or_else(|| "not ready yet".to_owned(), |facts| facts.who());
+        self.0.tell(number, What::Exited(FarEnd { who, why, outside }));
+    }
+}
+
+#[cold]
+fn closed() -> Error {
+    Error::new(ErrorKind::Worker, "the pass has ended")
+}
+
+impl fmt::Debug for Office {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Office").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,180 @@
+//! Workers of threads in this process, reached by a driver that loses some of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::{Sender, unbounded};
+
+use super::*;
+use crate::dataset::map::Range;
+use crate::dataset::{BoxIter, Stage};
+use crate::error::Result;
+use crate::{IterDataset, Load, Loader, MapDataset};
+
+const BLOCK: u64 = 128 << 10;
+
+/// Elements of nothing to 64 KiB, and some that are left out.
+fn pipeline() -> BoxIter<Vec<i64>> {
+    let sized = |x: i64| vec![x; if x % 91 == 0 { 8000 } else { x as usize % 60 }];
+    Range::new(0, 3000).shuffle(7).filter(|x| x % 13 != 4).map(sized).to_iter().window_shuffle(9, 3).boxed()
+}
+
+/// How a driver treats its workers.
+#[derive(Clone, Copy, Default)]
+struct Manners {
+    /// Every so many-th answer is lost with its worker; 0 for none.
+    loses: u64,
+    /// The third worker does not start.
+    refuses: bool,
+    /// Every fourth answer says something else than its block.
+    garbles: bool,
+    /// The first worker answers nothing any more behind its tenth answer, and does not end.
+    hangs: bool,
+}
+
+/// Drives workers that are threads, until the pass has ended.
+fn drive(office: &Office, manners: Manners) {
+    let mut workers: HashMap<u64, Sender<Vec<u8>>> = HashMap::new();
+    let answers = Arc::<AtomicU64>::default();
+    while let Ok(order) = office.next_order(Duration::from_millis(50)) {
+        match order {
+            Some(Order::Start { number, .. }) if manners.refuses && number == 2 => {
+                office.not_started(number, "no machine has room".to_owned());
+            }
+            Some(Order::Start { number, .. }) => {
+                let (tell, told) = unbounded::<Vec<u8>>();
+                workers.insert(number, tell);
+                let (office, answers) = (office.clone(), answers.clone());
+                thread::spawn(move || {
+                    let worker = Evaluator::new("here".to_owned(), || Ok(pipeline()));
+                    office.started(number, format!("thread {number}"), format!("machine {number}"));
+                    let mut own = 0;
+                    for message in told {
+                        let (answer, block) = worker.hear(&message).unwrap();
+                        let count = answers.fetch_add(1, Ordering::Relaxed) + 1;
+                        if manners.loses > 0 && count.is_multiple_of(manners.loses) {
+                            return office.gone(number, "its machine is gone".to_owned(), true);
+                        }
+                        own += 1;
+                        if manners.hangs && number == 0 && own > 10 {
+                            continue;
+                        }
+                        let block = match block {
+                            Some(block) if manners.garbles && count.is_multiple_of(4) => {
+                                block.slice(0..block.len() / 2)
+                            }
+                            block => block,
+                        };
+                        office.answered(number, &answer, block);
+                    }
+                });
+            }
+            Some(Order::Send { number, message }) => {
+                // One that is gone hears nothing.
+                let _ = workers.get(&number).map(|worker| worker.send(message));
+            }
+            Some(Order::End { number }) => {
+                workers.remove(&number);
+                office.gone(number, "it was ended".to_owned(), false);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Starts a pass whose workers are driven like that.
+fn start(workers: (usize, usize), ram_budget: u64, manners: Manners) -> Result<Loader<BoxIter<Vec<i64>>>> {
+    let (office, desk) = office();
+    thread::spawn(move || drive(&office, manners));
+    let stages = (&pipeline() as &dyn Stage).lines();
+    let options = FarOptions { workers, threads: 2, ram_budget, block: BLOCK, hedge: Some(3.0), stages };
+    pipeline().loader().backend(FarLaunch::new(desk, options)).build()
+}
+
+fn read(workers: (usize, usize), ram_budget: u64, manners: Manners) -> Vec<Vec<i64>> {
+    start(workers, ram_budget, manners).unwrap().collect::<Result<_>>().unwrap()
+}
+
+#[test]
+fn the_stream_is_that_of_this_process_however_many_there_are_and_whatever_happens_to_them() {
+    let expected = pipeline().collect().unwrap();
+    for (workers, manners) in [
+        ((1, 1), Manners::default()),
+        ((3, 3), Manners::default()),
+        ((1, 4), Manners::default()),
+        ((3, 3), Manners { loses: 7, ..Manners::default() }),
+        ((3, 4), Manners { refuses: true, ..Manners::default() }),
+        ((2, 2), Manners { garbles: true, ..Manners::default() }),
+    ] {
+        assert!(read(workers, 4 << 20, manners) == expected, "{workers:?}");
+    }
+}
+
+#[test]
+fn what_is_under_way_and_in_use_stays_in_its_budget() {
+    let budget = 1 << 20;
+    let mut loader = start((3, 3), budget, Manners::default()).unwrap();
+    let all: Vec<_> = loader.by_ref().collect::<Result<_>>().unwrap();
+    assert_eq!(all, pipeline().collect().unwrap());
+    let workers = loader.report().workers.unwrap();
+    assert!(workers.slab_high_water_bytes > 0 && workers.slab_high_water_bytes <= budget, "{workers:?}");
+    assert!(workers.workers.iter().all(|worker| worker.host.as_deref() == Some("here")), "{workers:?}");
+}
+
+#[test]
+fn a_pass_that_is_dropped_lets_go_of_workers_that_are_being_started() {
+    let (office, desk) = office();
+    let ended = Arc::<AtomicBool>::default();
+    let tell = ended.clone();
+    let driver = thread::spawn(move || {
+        while office.next_order(Duration::from_millis(10)).is_ok() {}
+        tell.store(true, Ordering::Relaxed);
+    });
+    let stages = (&pipeline() as &dyn Stage).lines();
+    let options =
+        FarOptions { workers: (2, 2), threads: 1, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), stages };
+    drop(pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap());
+    driver.join().unwrap();
+    assert!(ended.load(Ordering::Relaxed));
+}
+
+#[test]
+fn another_pipeline_and_too_small_a_budget_are_refused() {
+    let (_office, desk) = office();
+    let options = FarOptions {
+        workers: (1, 1),
+        threads: 1,
+        ram_budget: 1 << 18,
+        block: BLOCK,
+        hedge: Some(3.0),
+        stages: Vec::new(),
+    };
+    let error = pipeline().loader().backend(FarLaunch::new(desk, options)).build().err().unwrap();
+    assert!(error.to_string().contains("blocks of 128 KiB need"), "{error}");
+}
+
+#[test]
+fn a_worker_with_another_pipeline_ends_the_pass_with_the_stage_that_differs() {
+    let (office, desk) = office();
+    thread::spawn(move || drive(&office, Manners::default()));
+    let mut stages = (&pipeline() as &dyn Stage).lines();
+    stages[1] = "shuffle(seed=8)".to_owned();
+    let options =
+        FarOptions { workers: (1, 1), threads: 1, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), stages };
+    let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
+    let error = loader.next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("stage 1 is shuffle(seed=7), and in the parent shuffle(seed=8)"), "{error}");
+}
+
+#[test]
+fn what_a_machine_is_late_with_another_is_asked() {
+    let mut loader = start((2, 2), 4 << 20, Manners { hangs: true, ..Manners::default() }).unwrap();
+    let all: Vec<_> = loader.by_ref().collect::<Result<_>>().unwrap();
+    assert_eq!(all, pipeline().collect().unwrap());
+    let report = loader.report();
+    assert!(report.to_string().contains("asked of another machine"), "{report}");
+    assert_eq!(report.workers.unwrap().replaced, 0);
+}
