@@ -56,6 +56,9 @@ impl Engine {
     }
 }
 
+/// An order, as an engine is told: what it is, the worker, and what comes with it.
+type Told<'py> = (&'static str, i64, Option<Bound<'py, PyAny>>);
+
 /// The place where an engine finds what it is to do for one pass, and says what came of it.
 #[pyclass(name = "_Office", module = "gristmill._gristmill", frozen)]
 #[derive(Debug)]
@@ -65,11 +68,7 @@ pub(crate) struct PyOffice(far::Office);
 impl PyOffice {
     /// The next order within so many seconds: `("start", worker, place)`, `("send", worker, message)`, `("end", worker, None)`;
     /// `("wait", -1, None)` where there is none, and `None` once there will be none.
-    fn next_order<'py>(
-        &self,
-        py: Python<'py>,
-        within: f64,
-    ) -> PyResult<Option<(&'static str, i64, Option<Bound<'py, PyAny>>)>> {
+    fn next_order<'py>(&self, py: Python<'py>, within: f64) -> PyResult<Option<Told<'py>>> {
         let within = Duration::try_from_secs_f64(within).unwrap_or_default();
         let Ok(order) = detached(py, || self.0.next_order(within)) else { return Ok(None) };
         Ok(Some(match order {

@@ -29,7 +29,7 @@ use crate::workers::{MpOptions, Poison};
 /// Whoever evaluates a pipeline, if that is neither the consumer nor threads beside it.
 #[derive(Debug)]
 pub(crate) enum Workers {
-    Processes(Processes),
+    Processes(Box<Processes>),
     Engine(Engine),
 }
 
@@ -79,7 +79,7 @@ impl GivenWorkers {
 impl Workers {
     /// Finds the workers that `mp_prefetch` asked for somewhere in front of `dataset`, if it did.
     pub(crate) fn of(dataset: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        Ok(Processes::of(dataset)?.map(Self::Processes))
+        Ok(Processes::of(dataset)?.map(Box::new).map(Self::Processes))
     }
 
     /// Has them run what `loader` was to run, `buffer` elements ahead.

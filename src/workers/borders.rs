@@ -15,10 +15,13 @@ use crate::sync::Locked;
 /// Counts are told to the parent this often at most: a few kilobytes each time.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 
+/// Makes the elements of a part known.
+type OpenPart = Box<dyn Fn(&Part) -> Result<()> + Send + Sync>;
+
 /// The borders of a pipeline, and what its stages count.
 pub(crate) struct Borders {
-    /// Makes the elements of a part known, which tasks ask for.
-    open_part: Box<dyn Fn(&Part) -> Result<()> + Send + Sync>,
+    /// For tasks that ask for some of a part.
+    open_part: OpenPart,
     served: Arc<Served>,
     /// `None` where nothing is to be counted.
     recorder: Option<Arc<Recorder>>,

@@ -126,6 +126,7 @@ pub(crate) struct Event<E = Exit> {
 }
 
 /// See [`Event`].
+#[expect(clippy::large_enum_variant, reason = "nearly all events are messages")]
 #[derive(Debug)]
 pub(crate) enum What<E = Exit> {
     /// It sent a message.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 
 use super::credits::{Credit, Credits};
-use super::office::{Desk, Order};
+use super::office::{Desk, Order, Place};
 use crate::element::{Buffer, Owner};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::WorkerReport;
@@ -82,7 +82,7 @@ pub(crate) struct FarLink {
 }
 
 impl FarLink {
-    pub(super) fn new(desk: Arc<Desk>, number: u64, (who, node): (String, String)) -> Self {
+    pub(super) fn new(desk: Arc<Desk>, number: u64, (who, node): Place) -> Self {
         Self { desk, number, who, node }
     }
 }

@@ -30,13 +30,16 @@ pub(crate) enum Order {
 #[derive(Clone)]
 pub(crate) struct Office(Arc<Desk>);
 
+/// Where a worker is, in a word or two; and its machine.
+pub(super) type Place = (String, String);
+
 /// What lies between both.
 pub(crate) struct Desk {
     orders: Receiver<Order>,
     /// `None` once nothing more is to be done.
     order: Mutex<Option<Sender<Order>>>,
     events: OnceLock<Sender<Event<FarEnd>>>,
-    starting: Mutex<HashMap<u64, Sender<Result<(String, String)>>>>,
+    starting: Mutex<HashMap<u64, Sender<Result<Place>>>>,
     /// Answers that are awaited: by task, the worker, and the number of its room.
     tasks: Mutex<HashMap<u64, (u64, u64)>>,
     /// Blocks that came, by the number of their room.

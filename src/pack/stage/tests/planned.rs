@@ -44,7 +44,7 @@ fn packed(which: usize, elements: BoxIter<Element>, size: usize) -> BoxIter<Elem
 
 fn plan(ds: &BoxIter<Element>) -> PlanOf<BoxIter<Element>> {
     let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
-    Planning::plan(ds, &run).unwrap().unwrap()
+    Planning::plan(ds, &[], &run).unwrap().unwrap()
 }
 
 /// The rows that a plan goes on with, so many at a time in turns, and the states behind them.
