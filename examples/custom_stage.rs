@@ -45,10 +45,8 @@ impl<D: IterDataset> IterDataset for EveryNth<D> {
 
     /// It keeps elements by their number alone: so hosts of a job know which ones it keeps without having them.
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        match planning.of(&self.parent)? {
-            Some(plan) => plan.through(|parent| Ok(Pass { parent, n: self.n, seen: 0, stage: self.stage })),
-            None => Ok(None),
-        }
+        let Some(plan) = planning.of(&self.parent)? else { return Ok(None) };
+        plan.through(|parent| Ok(Pass { parent, n: self.n, seen: 0, stage: self.stage }))
     }
 }
 

@@ -54,7 +54,7 @@ def loader(
     resources: dict[str, float] | None = None,
     runtime_env: dict[str, Any] | None = None,
     address: str | None = None,
-    **how: Any,
+    **kwargs: Any,
 ) -> DatasetIterator[_T]:
     """Starts a pass whose elementwise part is evaluated by actors of a Ray cluster.
 
@@ -75,7 +75,7 @@ def loader(
         resources: Resources of its own that each actor asks for: `{"input": 1}` keeps them on machines that have that.
         runtime_env: The environment of actors, as Ray takes it.
         address: The cluster, as `ray.init` takes it, if none is connected yet.
-        **how: Arguments of `IterDataset.loader`: `part`, `deal`, `guard`, `keys`, `buffer`, `writable`.
+        **kwargs: Arguments of `IterDataset.loader`: `part`, `deal`, `guard`, `keys`, `buffer`, `writable`.
 
     Returns:
         The pass, as `dataset.loader()` returns it. States of either restore in the other, with any number of actors.
@@ -103,7 +103,7 @@ def loader(
     if runtime_env:
         options["runtime_env"] = runtime_env
     engine = _Engine(ray, (least, most), threads, cpus_per_actor, budget, size("block", block) or 0, hedge, options)
-    batches: DatasetIterator[_T] = dataset.loader(workers=cast("bool", engine), **how)
+    batches: DatasetIterator[_T] = dataset.loader(workers=cast("bool", engine), **kwargs)
     return batches
 
 

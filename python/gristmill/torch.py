@@ -139,7 +139,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
     """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
 
     `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
-    `threads`, `buffer`, `part`, `deal`, `keys` and what is about failed elements are those of `ds.loader`: where `ds` makes global
+    `threads`, `buffer`, `part`, `deal`, `keys`, `on_failed_element` and `failed_element_limit` are those of `ds.loader`: where `ds` makes global
     batches, `part=gm.torch.part()` are the rows of this process, states are the same on all, and `guard`
     with `guard_timeout` stops processes that read something else. Tensors share memory wherever nobody else views it; see
     `to_tensors` for the rest and for `pin_memory`.

@@ -109,7 +109,7 @@ fn an_element_that_fails_becomes_padding_where_it_is_asked_for() {
     let pad: &[&str] = &["--on-failed-element", "pad"];
     let run =
         |part: &str, args: &[&str]| json(folder, &[&["run", "--json", "--restart", "--part", part], args].concat());
-    let damaged = "record 13";
+    let damaged = "line 14";
     for args in [&[&["a.yaml"], pad].concat()[..], &["b.yaml"]] {
         let hosts = ["0/1", "0/2", "1/2"].map(|part| run(part, args));
         let told = |host: &serde_json::Value| host["report"]["remarks"].to_string();

@@ -70,14 +70,15 @@ pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool, deal: &D
         (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
         (false, why) => {
             let by_cost = deal.balance().is_some();
-            let is_batched = why.as_deref() != Some(NO_BATCH);
+            // What costs say in place of a stage, the reason says already.
+            let is_told = why.as_deref() == Some(NO_BATCH) || (by_cost && why.is_none());
             let why = why.unwrap_or_else(|| match by_cost {
                 true => "rows are dealt by what they cost".to_owned(),
                 false => "its batches are made by a function".to_owned(),
             });
             let help = match without_keys(dataset, deal) {
                 None => "; with `keys` it would evaluate its own alone".to_owned(),
-                Some(_) if !is_batched => String::new(),
+                Some(_) if is_told => String::new(),
                 Some(_) if by_cost && without_keys(dataset, &Deal::Even).is_none() => {
                     "; rows are dealt by costs that keys do not say".to_owned()
                 }
