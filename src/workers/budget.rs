@@ -142,6 +142,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is too small.
+    #[cfg(any(feature = "python", test))]
     pub(crate) fn far(
         (start_workers, workers): (usize, usize),
         threads: usize,

@@ -5,7 +5,7 @@
 //! says which elements it stands for, and a maker beside it makes the rows that are wanted of those: it evaluates no others.
 //!
 //! So a stage has one logic: it cannot tell a plan from a pass. Packing alone looks, to leave out writing cells. It takes stand-ins in as rows, as it takes
-//! sequences out of columns, and gives planned rows many at a time, as [columns](PlannedRows): no stand-in has memory of its own then.
+//! sequences out of columns, and gives planned rows many at a time, as columns of numbers: no stand-in has memory of its own then.
 
 mod again;
 mod branches;
