@@ -3,11 +3,8 @@
 //!     cargo run --release --example custom_stage
 
 use gristmill::cx::StageId;
-use gristmill::dataset::map::Range;
-use gristmill::dataset::plan::{PlanOf, Planning};
-use gristmill::dataset::{Role, stage_after};
+use gristmill::dataset::{Role, map::Range, plan::PlanOf, plan::Planning, stage_after};
 use gristmill::{Cx, DatasetIterator, IterDataset, Load, MapDataset, Result, Runtime, Stage};
-use serde::{Deserialize, Serialize};
 
 struct EveryNth<D> {
     parent: D,
@@ -57,16 +54,10 @@ struct Pass<I> {
     stage: StageId,
 }
 
-/// Positions, never elements.
-#[derive(Clone, Serialize, Deserialize)]
-struct State<S> {
-    parent: S,
-    seen: u64,
-}
-
 impl<I: DatasetIterator> DatasetIterator for Pass<I> {
     type Item = I::Item;
-    type State = State<I::State>;
+    /// Positions, never elements: the parent's, and how many it has given.
+    type State = (I::State, u64);
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
         while let Some(element) = self.parent.next(cx)? {
@@ -80,12 +71,12 @@ impl<I: DatasetIterator> DatasetIterator for Pass<I> {
     }
 
     fn state(&self) -> Self::State {
-        State { parent: self.parent.state(), seen: self.seen }
+        (self.parent.state(), self.seen)
     }
 
-    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
-        self.seen = state.seen;
-        self.parent.restore(state.parent, cx)
+    fn restore(&mut self, (parent, seen): Self::State, cx: &mut Cx) -> Result<()> {
+        self.seen = seen;
+        self.parent.restore(parent, cx)
     }
 }
 

@@ -50,6 +50,11 @@ fn fails(folder: &Path, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), stderr(&output))
 }
 
+/// The words of a text whose long lines are broken, on one line.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A folder with the small demo, its corpus, tokenizer and pipeline.
 fn demo() -> (TempDir, Json) {
     let folder = tempfile::tempdir().unwrap();

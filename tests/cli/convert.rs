@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{demo, fails, gristmill, json, ok, stderr, write};
+use super::{demo, fails, gristmill, json, ok, on_one_line, stderr, write};
 
 /// Every file of a folder, by name.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -136,7 +136,7 @@ fn columns_are_those_of_the_first_records_unless_they_are_declared() {
     write(folder, "a.jsonl", &lines);
     let args = ["convert", "a.jsonl", "--to", "parquet", "--shard-records", "100"];
     let (code, text) = fails(folder, &[&args[..], &["--out", "b"]].concat());
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = on_one_line(&text);
     assert!(
         code == 1 && words.contains("record 1300: column score: a number of int64 where a number of float64"),
         "{text}"

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::{PIPELINE, demo, fails, gristmill, json, ok, stderr, stdout, write};
+use super::{PIPELINE, demo, fails, gristmill, json, ok, on_one_line, stderr, stdout, write};
 
 /// JSON Lines, tokenised, a mix of three, filtered and packed, in batches that 1, 2, 3 and 4 hosts divide.
 const MIXED: &str = "
@@ -120,28 +120,28 @@ fn an_element_that_fails_becomes_padding_where_it_is_asked_for() {
         }
         ok(folder, &["hash", "0.json", "1.json", "--same-as", "whole.json"]);
     }
-    for (args, told) in [
-        (&["a.yaml", "--part", "1/2"][..], damaged),
+    for (args, exit, told) in [
+        (&["a.yaml", "--part", "1/2"][..], 1, damaged),
         (
             &["b.yaml", "--part", "1/2", "--failed-element-limit", "0"],
+            1,
             "0 failed elements became padding before it, which is the limit",
         ),
-        (&["a.yaml", "--failed-element-limit", "3"], "belongs to `on_failed_element: pad`"),
-        (&["b.yaml", "--on-failed-element", "error"], damaged),
+        (&["a.yaml", "--failed-element-limit", "3"], 2, "belongs to `on_failed_element: pad`"),
+        (&["b.yaml", "--on-failed-element", "error"], 1, damaged),
     ] {
-        let (_, text) = fails(folder, &[&["run", "--restart"], args].concat());
-        // Long lines are broken.
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains(told), "{args:?}: {text}");
+        let (code, text) = fails(folder, &[&["run", "--restart"], args].concat());
+        let text = on_one_line(&text);
+        assert!(code == exit && text.contains(told), "{args:?}: {code} {text}");
     }
     write(folder, "c.yaml", &file("{inline: true}", "8"));
-    let (_, text) = fails(folder, &[&["run", "c.yaml", "--part", "0/2"], pad].concat());
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("does not say which of its rows are padding"), "{text}");
+    let (code, text) = fails(folder, &[&["run", "c.yaml", "--part", "0/2"], pad].concat());
+    let text = on_one_line(&text);
+    assert!(code == 2 && text.contains("does not say which of its rows are padding"), "{text}");
     write(folder, "d.yaml", &file("{failed_element_limit: 3}", masked));
-    let (_, text) = fails(folder, &["run", "d.yaml"]);
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("line 1: executor: `failed_element_limit` belongs to"), "{text}");
+    let (code, text) = fails(folder, &["run", "d.yaml"]);
+    let text = on_one_line(&text);
+    assert!(code == 2 && text.contains("line 1: executor: `failed_element_limit` belongs to"), "{text}");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn hosts_that_read_something_else_stop_each_other() {
     };
     for output in run(["same.yaml", "same.yaml"]) {
         assert!(output.status.success(), "{}", stderr(&output));
-        let told = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = on_one_line(&stdout(&output));
         assert!(told.contains("2 hosts agreed up to batch 200"), "{told}");
     }
     for output in run(["same.yaml", "other.yaml"]) {
