@@ -62,6 +62,12 @@ impl<C: Carrier> Member<C> {
         Self { cap, place: 0, link, ready, tasks, stale, kept, killed, leaving, told_to_stop, done, looked, begun }
     }
 
+    /// When each of its tasks was sent, those that others were asked, too, among them.
+    pub(super) fn since(&self) -> impl Iterator<Item = Instant> + '_ {
+        let stale = self.stale.values().map(|task| task.since);
+        self.tasks.values().map(|task| task.since).chain(stale)
+    }
+
     /// Whether it has not delivered anything yet: it starts, makes its pipeline, and opens and loads for its first task what
     /// it needs for all. One that has nothing to do does not begin, nor does one whose first task takes very long.
     pub(super) fn begins(&self) -> bool {

@@ -110,10 +110,8 @@ impl<C: Carrier> Coordinator<C> {
     pub(super) fn look_at_deadlines(&mut self) {
         self.carrier.look_at_leases();
         let Some(deadline) = self.options.deadline else { return };
-        let late = self
-            .crew
-            .iter()
-            .filter(|(_, m)| m.killed.is_none() && m.tasks.values().any(|t| t.since.elapsed() > deadline));
+        let late =
+            self.crew.iter().filter(|(_, m)| m.killed.is_none() && m.since().any(|since| since.elapsed() > deadline));
         let late: Vec<u64> = late.map(|(&number, _)| number).collect();
         for number in late {
             self.kill(number, format!("it took longer than the deadline of {deadline:?}"));
