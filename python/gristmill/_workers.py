@@ -83,8 +83,7 @@ def elsewhere(dataset: IterDataset, workers: int) -> tuple[IterDataset, bytes, b
     plan = Plan(evaluated)
     if not plan.foreign and init is None:
         return evaluated, _native(plan)[0], False
-    values = [*plan.foreign, ("worker_init_fn", init)]
-    return evaluated, pickled((plan.steps, init, workers), values, PICKLED), True
+    return evaluated, _written(plan, init, workers)[0], True
 
 
 def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
@@ -187,8 +186,13 @@ def _pickled(plan: Plan, init: Any, options: MpOptions) -> tuple[bytes, list[str
     if options.count == 0:
         # The functions that are here are called here.
         return PICKLED, [], None
-    values = [*plan.foreign, ("worker_init_fn", init)]
-    payload = pickled((plan.steps, init, options.count or options.max_workers or 1), values, PICKLED)
+    payload, values = _written(plan, init, options.count or options.max_workers or 1)
     # What functions refer to is loaded once for all workers.
     modules = [name for name in ("cloudpickle", "numpy") if name.encode() in payload]
     return payload, modules, largest(values) if len(payload) >= LARGE else None
+
+
+def _written(plan: Plan, init: Any, workers: int) -> tuple[bytes, list[tuple[str, Any]]]:
+    """What each of so many workers makes a pipeline with functions of; and the values that are in it by themselves."""
+    values = [*plan.foreign, ("worker_init_fn", init)]
+    return pickled((plan.steps, init, workers), values, PICKLED), values

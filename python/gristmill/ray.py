@@ -162,7 +162,7 @@ class _Engine:
     ) -> None:
         self.workers, self.ram_budget, self.block, self.hedge = workers, ram_budget, block, hedge
         self.buffer = workers[1]
-        self._ray, self._asked, self._cpus, self._options = ray, threads, cpus, options
+        self._ray, self._asked, self._options = ray, threads, options
         self.threads = threads or cpus
         self._payload: Any = None
 

@@ -46,7 +46,7 @@ pub(crate) struct How {
     /// behind `deal` in a pipeline file [default: what the pipeline file says, or even]
     #[arg(long, value_name = "DEAL", value_parser = deal)]
     deal: Option<Deal>,
-    /// What becomes of an element that fails after rows were planned of it: `error`, the end of the run, or `pad`, padding that is counted in
+    /// Policy for an element that fails after rows were planned of it: `error`, the end of the run, or `pad`, padding that is counted in
     /// the report [default: what the pipeline file says, or error]
     #[arg(long, value_name = "POLICY", value_parser = ["error", "pad"])]
     on_failed_element: Option<String>,
@@ -234,7 +234,7 @@ impl How {
         self.deal.clone().or_else(|| pipeline.settings().deal.clone()).unwrap_or_default()
     }
 
-    /// What becomes of elements that fail after rows were planned of them.
+    /// The policy for elements that fail after rows were planned of them.
     fn failed_elements(&self, pipeline: &Pipeline) -> Result<FailedElements> {
         let of_file = pipeline.settings().failed_elements;
         let pads = match &self.on_failed_element {

@@ -1,6 +1,7 @@
 //! Key files of a folder.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -117,21 +118,23 @@ pub(super) fn head(keyed: &dyn Keyed) -> KeyHead {
 }
 
 /// Records of which one thread makes the keys at a time.
-const TOGETHER: u64 = 512;
+pub(super) const TOGETHER: u64 = 512;
+
+/// Makes the keys of `records`, on this thread.
+pub(super) fn make(keyed: &dyn Keyed, records: Range<u64>) -> Result<KeyBlock> {
+    let (mut keys, mut pushed) = (KeyBlock::new(keyed.names().len()), Ok(()));
+    keyed.make(records, &mut |key, lens| {
+        if pushed.is_ok() {
+            pushed = keys.push_of(key, lens);
+        }
+    })?;
+    pushed.map(|()| keys)
+}
 
 /// Makes the keys of `count` records from `first` on, on all cores.
 fn block(keyed: &dyn Keyed, first: u64, count: u64) -> Result<KeyBlock> {
     let starts: Vec<u64> = (first..first + count).step_by(TOGETHER as usize).collect();
-    let make = |&start: &u64| {
-        let mut part = KeyBlock::new(keyed.names().len());
-        let mut pushed = Ok(());
-        keyed.make(start..(first + count).min(start + TOGETHER), &mut |key, lens| {
-            if pushed.is_ok() {
-                pushed = part.push_of(key, lens);
-            }
-        })?;
-        pushed.map(|()| part)
-    };
+    let make = |&start: &u64| make(keyed, start..(first + count).min(start + TOGETHER));
     let parts: Vec<Result<KeyBlock>> = cores::on_all(|| starts.par_iter().map(make).collect());
     let mut block = KeyBlock::new(keyed.names().len());
     for part in parts {
@@ -169,16 +172,18 @@ struct OfFile {
     columns: Option<Vec<usize>>,
 }
 
+/// The lengths of some `columns` of each element, of which there are `width`.
+fn chosen<'a>(lens: &'a [u32], width: usize, columns: &'a [usize]) -> impl Iterator<Item = u32> + 'a {
+    lens.chunks(width.max(1)).flat_map(|of| columns.iter().map(|&column| of[column]))
+}
+
 impl Keys for OfFile {
     fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key> {
         let mut all = Vec::new();
         let key = self.file.key(record, &mut all)?;
         match &self.columns {
             None => lens.append(&mut all),
-            Some(columns) => {
-                let width = self.file.head().columns.len().max(1);
-                lens.extend(all.chunks(width).flat_map(|of| columns.iter().map(|&column| of[column])));
-            }
+            Some(columns) => lens.extend(chosen(&all, self.file.head().columns.len(), columns)),
         }
         Ok(key)
     }
@@ -190,7 +195,7 @@ impl Keys for OfFile {
         self.file.gather(records, &mut all)?;
         for (key, of) in all.iter() {
             lens.clear();
-            lens.extend(of.chunks(width.max(1)).flat_map(|of| columns.iter().map(|&column| of[column])));
+            lens.extend(chosen(of, width, columns));
             into.push_of(key, &lens)?;
         }
         Ok(())

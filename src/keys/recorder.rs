@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rayon::prelude::*;
 
 use super::find::{KeySource, Keyed, Keys};
-use super::folder::{KeyFolder, head};
+use super::folder::{self, KeyFolder, TOGETHER, head};
 use super::{BLOCK, Key, KeyBlock, KeyWriter, slots_of};
 use crate::cores;
 use crate::error::{Error, Result};
@@ -125,29 +125,24 @@ impl Recording {
             if missing.is_empty() || missing == before {
                 return;
             }
-            before.clone_from(&missing);
-            for made in self.make(missing, on_all_cores) {
+            for (run, made) in missing.iter().zip(self.make(&missing, on_all_cores)) {
                 match made {
-                    Ok(keys) => keys.iter().for_each(|(record, key, lens)| self.note(*record, *key, lens)),
+                    Ok(keys) => {
+                        run.clone().zip(keys.iter()).for_each(|(record, (key, lens))| self.note(record, key, lens))
+                    }
                     Err(error) => self.state.locked().give_up(&error),
                 }
             }
+            before = missing;
         }
     }
 
     /// Makes the keys of runs of records.
-    fn make(&self, runs: Vec<Range<u64>>, on_all_cores: bool) -> Vec<Result<Vec<Made>>> {
-        let make = |run: Range<u64>| {
-            let (mut record, mut made) = (run.start, Vec::new());
-            self.keyed.make(run, &mut |key, lens| {
-                made.push((record, key, lens.into()));
-                record += 1;
-            })?;
-            Ok(made)
-        };
+    fn make(&self, runs: &[Range<u64>], on_all_cores: bool) -> Vec<Result<KeyBlock>> {
+        let make = |run: &Range<u64>| folder::make(&*self.keyed, run.clone());
         match on_all_cores {
-            true => cores::on_all(|| runs.into_par_iter().map(make).collect()),
-            false => runs.into_iter().map(make).collect(),
+            true => cores::on_all(|| runs.par_iter().map(make).collect()),
+            false => runs.iter().map(make).collect(),
         }
     }
 
@@ -179,11 +174,6 @@ impl Keys for Recording {
         }
     }
 }
-
-/// A record, its key, and the lengths of its elements.
-type Made = (u64, Key, Box<[u32]>);
-/// Records of which one thread makes the keys at a time.
-const TOGETHER: u64 = 512;
 
 impl State {
     fn new(file: File) -> Self {

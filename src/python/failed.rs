@@ -1,4 +1,4 @@
-//! What becomes of elements that fail after rows were planned of them, as Python says it.
+//! Policy for elements that fail after rows were planned of them, as Python says it.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

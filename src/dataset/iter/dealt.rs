@@ -20,14 +20,14 @@ pub enum Dealt<T> {
     Whole(T, BatchPlan),
 }
 
-/// What is known of a global batch that was planned by keys; nothing of any other.
+/// Facts about a global batch that was planned by keys; none about any other.
 #[derive(Clone, Debug, Default)]
 pub struct BatchPlan {
     /// The digest of the plan of all rows, the same on all hosts.
     pub(crate) digest: Option<u128>,
     /// The costs of its rows, where the part's are still to be taken and dealt by those.
     pub(crate) costs: Option<Vec<u64>>,
-    /// What it gained to deal rows by their costs, where they are dealt.
+    /// The gain of dealing rows by their costs, where they are dealt so.
     pub(crate) gain: Option<Gain>,
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn
 /// Has the passes of `run` note the keys of what they evaluate to `recorder`, where hosts could plan `dataset` by them.
 ///
 /// # Errors
-/// Those of key files that are there and cannot be read.
+/// Errors of key files that are there and cannot be read.
 pub(crate) fn note_keys<D: IterDataset>(
     dataset: &D,
     run: Runtime,

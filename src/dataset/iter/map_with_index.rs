@@ -49,7 +49,7 @@ impl<D: IterDataset> IterEnumerate<D> {
     }
 }
 
-/// What the function `$name` of the stage `$stage` has in common with that which may fail.
+/// Says of the function `$name` of the stage `$stage` what holds for that which may fail, too.
 macro_rules! numbered_stage {
     ($stage:ident, $name:ident) => {
         impl<D: Stage, F: Send + Sync> $stage<D, F> {

@@ -231,8 +231,13 @@ where
     }
 
     /// Makes the rows of a batch that are the part's own, or all of one that is not whole.
-    fn make(&mut self, planned: &Planned<S>, cx: &mut Cx) -> Result<Dealt<B::Batch>> {
-        let Planned { recipes, own, plan, .. } = planned;
+    fn make(
+        &mut self,
+        recipes: &[Recipe],
+        own: Option<RowNumbers>,
+        plan: BatchPlan,
+        cx: &mut Cx,
+    ) -> Result<Dealt<B::Batch>> {
         let mut made = Vec::with_capacity(recipes.len());
         for recipe in recipes {
             made.push(self.plan.make.make(recipe, &self.failed, cx)?);
@@ -240,8 +245,8 @@ where
         let like = self.like(&made, recipes)?;
         let batch = self.batches.make(made, like.as_ref(), own.as_ref(), cx)?;
         Ok(match own {
-            Some(own) => Dealt::Own(batch, own.clone(), plan.clone()),
-            None => Dealt::Whole(batch, plan.clone()),
+            Some(own) => Dealt::Own(batch, own, plan),
+            None => Dealt::Whole(batch, plan),
         })
     }
 
@@ -305,7 +310,7 @@ where
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
         self.plan_ahead(cx);
-        let Some(planned) = self.planned.pop_front() else {
+        let Some(Planned { recipes, own, plan, after }) = self.planned.pop_front() else {
             return match &mut self.end {
                 // It goes on behind the element that failed.
                 Some(end @ Err(_)) => {
@@ -319,12 +324,12 @@ where
                 }
             };
         };
-        self.members -= planned.recipes.iter().map(|recipe| recipe.len()).sum::<usize>();
-        let made = self.make(&planned, cx);
+        self.members -= recipes.iter().map(|recipe| recipe.len()).sum::<usize>();
+        let made = self.make(&recipes, own, plan, cx);
         if made.is_err() {
             self.expect_again()?;
         }
-        self.state = planned.after;
+        self.state = after;
         made.map(Some)
     }
 

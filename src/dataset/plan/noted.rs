@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::keys::PrefixKeys;
-use super::records::{Visit, measure};
+use super::records::{Visit, key_of};
 use crate::element::Slot;
 use crate::error::ErrorKind;
 use crate::keys::Key;
@@ -24,15 +24,12 @@ impl<T> Noted<T> {
     pub(in crate::dataset) fn note(&self, index: u64, slot: &Slot<T>) {
         let mut lens = Vec::new();
         let key = match slot {
-            Ok(Some(item)) => measure(item, &self.names, self.visit, &mut lens),
-            Ok(None) => Ok(Key::Elements(0)),
+            Ok(item) => key_of(item.as_ref(), &self.names, self.visit, &mut lens),
             Err(error) if error.kind() == ErrorKind::Data => Ok(Key::Bad),
             Err(_) => return,
         };
-        match key {
-            Ok(key) => self.keys.note(index, key, &lens),
-            Err(error) if error.kind() == ErrorKind::Data => self.keys.note(index, Key::Bad, &[]),
-            Err(_) => {}
+        if let Ok(key) = key {
+            self.keys.note(index, key, &lens);
         }
     }
 }

@@ -60,8 +60,29 @@ impl<D: MapDataset> RecordsOf<D> {
     }
 }
 
+/// Makes the key of what has come of a record, with the lengths of the arrays `names` of each element as `lens`. Where its data are wrong, it is bad.
+///
+/// # Errors
+/// Errors that are not of the data: they say nothing of the record.
+pub(super) fn key_of<T>(yielded: Option<&T>, names: &[String], visit: Visit<T>, lens: &mut Vec<u32>) -> Result<Key> {
+    lens.clear();
+    let key = yielded.map_or(Ok(Key::Elements(0)), |yielded| measure(yielded, names, visit, lens));
+    key.or_else(|error| {
+        lens.clear();
+        bad(error)
+    })
+}
+
+/// Makes the key of a record that has failed.
+///
+/// # Errors
+/// `error`, where it is not of the data.
+fn bad(error: Error) -> Result<Key> {
+    if error.kind() == ErrorKind::Data { Ok(Key::Bad) } else { Err(error) }
+}
+
 /// The number of elements that a record has yielded, and the lengths of the arrays `names` of each, behind `lens`.
-pub(super) fn measure<T>(yielded: &T, names: &[String], visit: Visit<T>, lens: &mut Vec<u32>) -> Result<Key> {
+fn measure<T>(yielded: &T, names: &[String], visit: Visit<T>, lens: &mut Vec<u32>) -> Result<Key> {
     let mut count = 0u32;
     visit(yielded, &mut |element| {
         count = count.saturating_add(1);
@@ -109,15 +130,10 @@ impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
             for (slot, record) in evaluated.into_iter().zip(at..) {
                 lens.clear();
                 let key = match slot {
-                    Ok(Some(yielded)) => measure(&yielded, &self.names, self.visit, &mut lens),
-                    Ok(None) => Ok(Key::Elements(0)),
-                    Err(error) => Err(error),
+                    Ok(yielded) => key_of(yielded.as_ref(), &self.names, self.visit, &mut lens),
+                    Err(error) => bad(error),
                 };
-                match key {
-                    Ok(key) => take(key, &lens),
-                    Err(error) if error.kind() == ErrorKind::Data => take(Key::Bad, &[]),
-                    Err(error) => return Err(error.index(record)),
-                }
+                take(key.map_err(|error| error.index(record))?, &lens);
             }
             at += some.len() as u64;
         }

@@ -177,7 +177,7 @@ impl Room for FarRoom {
 
 impl Drop for FarRoom {
     fn drop(&mut self) {
-        self.desk.forget_block(self.extent.generation);
+        drop(self.desk.take_block(self.extent.generation));
     }
 }
 

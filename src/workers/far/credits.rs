@@ -7,13 +7,13 @@ use crate::workers::pool::{MemoryFigures, Wake};
 
 /// Bytes of which each answer takes its part before it is asked for, and gives it back when the last view of it goes.
 pub(super) struct Credits {
+    bytes: u64,
     state: Mutex<State>,
     wake: Wake,
 }
 
 struct State {
     free: u64,
-    used: u64,
     figures: MemoryFigures,
     /// Somebody was refused, and waits for some to come back.
     wanted: bool,
@@ -21,8 +21,8 @@ struct State {
 
 impl Credits {
     pub(super) fn new(bytes: u64, wake: Wake) -> Arc<Self> {
-        let state = State { free: bytes, used: 0, figures: MemoryFigures::default(), wanted: false };
-        Arc::new(Self { state: Mutex::new(state), wake })
+        let state = State { free: bytes, figures: MemoryFigures::default(), wanted: false };
+        Arc::new(Self { bytes, state: Mutex::new(state), wake })
     }
 
     /// Takes so many bytes, if there are.
@@ -30,8 +30,8 @@ impl Credits {
         let mut state = self.state.locked();
         match state.free.checked_sub(bytes) {
             Some(free) => {
-                (state.free, state.used) = (free, state.used + bytes);
-                state.figures.high_water_bytes = state.figures.high_water_bytes.max(state.used);
+                state.free = free;
+                state.figures.high_water_bytes = state.figures.high_water_bytes.max(self.bytes - free);
                 Some(Credit { credits: self.clone(), bytes })
             }
             None => {
@@ -51,7 +51,7 @@ impl Credits {
 
     fn give_back(&self, bytes: u64) {
         let mut state = self.state.locked();
-        (state.free, state.used) = (state.free + bytes, state.used - bytes);
+        state.free += bytes;
         let wanted = std::mem::take(&mut state.wanted);
         drop(state);
         if wanted {

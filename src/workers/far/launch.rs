@@ -12,6 +12,7 @@ use crate::loader::Backend;
 use crate::workers::budget::Plan;
 use crate::workers::options::MpOptions;
 use crate::workers::pool::WorkerPool;
+use crate::workers::start::plural;
 
 /// Options of workers on other machines.
 #[derive(Clone, Debug)]
@@ -48,10 +49,11 @@ impl Backend for FarLaunch {
         let Self { desk, options } = *self;
         let (least, most) = options.workers;
         let plan = Plan::far(options.workers, options.threads, options.ram_budget, options.block)?;
-        let words = match least == most {
-            true => format!("{most} workers on other machines, of {} threads", options.threads),
-            false => format!("{least} to {most} workers on other machines, of {} threads", options.threads),
+        let workers = match least == most {
+            true => plural(most, "worker"),
+            false => format!("{least} to {most} workers"),
         };
+        let words = format!("{workers} on other machines, of {}", plural(options.threads, "thread"));
         let of_pool = MpOptions { tune: plan.tuned, hedge: options.hedge, arrays_in_slab: false, ..MpOptions::auto() };
         let bytes = plan.slab_bytes - plan.max_element_bytes;
         let carrier = move |wake| Ok(Far::new(desk, bytes, wake));

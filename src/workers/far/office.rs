@@ -93,10 +93,6 @@ impl Desk {
         self.blocks.locked().remove(&room)
     }
 
-    pub(super) fn forget_block(&self, room: u64) {
-        drop(self.take_block(room));
-    }
-
     pub(super) fn facts(&self, number: u64) -> Option<Facts> {
         self.facts.locked().get(&number).cloned()
     }
