@@ -1,0 +1,116 @@
+"""Other machines evaluate the elementwise part of a pipeline: actors of a Ray cluster.
+
+```python
+import gristmill as gm
+
+with gm.ray.loader(dataset, actors=(2, 16), cpus_per_actor=4, ram_budget="2GiB") as batches:
+    for batch in batches:
+        ...
+```
+
+The elements, their order and the states are those of `dataset.loader()`, whatever happens to actors and machines: chunks of the
+pipeline are asked for by their global index, what an actor did not answer is asked of another, and nobody's memory of the stream is in them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from gristmill._errors import ConfigError, UnsupportedError
+from gristmill._gristmill import IterDataset, MapDataset
+from gristmill._options import size
+from gristmill.ray._engine import Engine as _Engine
+
+if TYPE_CHECKING:
+    from gristmill._gristmill import DatasetIterator
+
+__all__ = ["loader"]
+
+_T = TypeVar("_T")
+
+#: The share of Ray's object store that blocks may take: beyond it Ray writes to a disk what it does not find room for.
+_OF_STORE = 0.6
+
+
+def loader(
+    dataset: MapDataset[_T] | IterDataset[_T],
+    *,
+    actors: int | tuple[int, int] = (1, 8),
+    cpus_per_actor: int = 1,
+    threads: int | None = None,
+    ram_budget: str | int = "1GiB",
+    block: str | int = "8MiB",
+    hedge: float | None = 3.0,
+    resources: dict[str, float] | None = None,
+    runtime_env: dict[str, Any] | None = None,
+    address: str | None = None,
+    **kwargs: Any,
+) -> DatasetIterator[_T]:
+    """Starts a pass whose elementwise part is evaluated by actors of a Ray cluster.
+
+    Stateful stages (packing, batches, window shuffles) run here, as they do beside worker processes. Where `mp_prefetch` stands in the pipeline, the
+    actors evaluate what is in front of it.
+
+    Args:
+        dataset: The pipeline. Functions of it travel by value, by `cloudpickle`; a `MapDataset` is read in order.
+        actors: Actors at first and at most; a number for just so many. More are started while the loop waits, and they leave again when
+            they have nothing to do.
+        cpus_per_actor: Cores that each asks Ray for.
+        threads: Threads of each; as many as it has cores where that is not said, and one where Python functions are evaluated.
+        ram_budget: The most memory that elements take which are under way, ready or in use by this loop, in Ray's object store. At most
+            60 % of the store of this machine, so that nothing is written to its disk.
+        block: The size of what an actor sends at once, about.
+        hedge: A chunk that takes so many times as long as 99 of 100 do is asked of an actor on another machine, too, and the first answer
+            counts. With `None` whoever has it is waited for.
+        resources: Resources of its own that each actor asks for: `{"input": 1}` keeps them on machines that have that.
+        runtime_env: The environment of actors, as Ray takes it.
+        address: The cluster, as `ray.init` takes it, if none is connected yet.
+        **kwargs: Arguments of `IterDataset.loader`: `part`, `deal`, `guard`, `keys`, `buffer`, `writable`.
+
+    Returns:
+        The pass, as `dataset.loader()` returns it. States of either restore in the other, with any number of actors.
+
+    Raises:
+        ConfigError: An argument is impossible.
+        UnsupportedError: Ray is not installed.
+        WorkerError: No actor can be started, or the cluster is lost; and what functions raise arrives as from worker processes.
+    """
+    ray = _ray(address)
+    least, most = (actors, actors) if isinstance(actors, int) else actors
+    if not 1 <= least <= most:
+        raise ConfigError(f"actors is {actors!r}, and must be a number, or (at first, at most), of 1 or more")
+    if hedge is not None and not hedge >= 1:
+        raise ConfigError(f"hedge is {hedge!r}, and must be 1 or more, or None")
+    for name, number in (("cpus_per_actor", cpus_per_actor), ("threads", threads)):
+        if number is not None and number < 1:
+            raise ConfigError(f"{name} is {number}, and must be 1 or more")
+    if isinstance(dataset, MapDataset):
+        dataset = dataset.to_iter_dataset()
+    budget = _budget(ray, size("ram_budget", ram_budget) or 0)
+    options: dict[str, Any] = {"num_cpus": cpus_per_actor, "scheduling_strategy": "SPREAD", "max_restarts": 0}
+    if resources:
+        options["resources"] = resources
+    if runtime_env:
+        options["runtime_env"] = runtime_env
+    engine = _Engine(ray, (least, most), threads, cpus_per_actor, budget, size("block", block) or 0, hedge, options)
+    batches: DatasetIterator[_T] = dataset.loader(workers=cast("bool", engine), **kwargs)
+    return batches
+
+
+def _ray(address: str | None) -> Any:
+    try:
+        ray: Any = import_module("ray")
+    except ImportError as error:
+        raise UnsupportedError("gristmill.ray needs Ray: `pip install ray`") from error
+    if not ray.is_initialized():
+        ray.init(address=address, log_to_driver=False, include_dashboard=False)
+    return ray
+
+
+def _budget(ray: Any, asked: int) -> int:
+    """What may lie in the object store of this machine, of what was `asked` for."""
+    here = ray.get_runtime_context().get_node_id()
+    node = next((node for node in ray.nodes() if node["NodeID"] == here), None)
+    store = int(node["Resources"].get("object_store_memory", 0)) if node else 0
+    return min(asked, int(store * _OF_STORE)) if store else asked
