@@ -67,7 +67,7 @@ def launch(dataset: Dataset) -> Launch | None:
         payload=partial(_native, plan) if native else partial(_pickled, plan, init, options),
         program=_interpreter(),
         arguments=_arguments(native),
-        folder=_folder(),
+        folder=current_folder(),
         to_fork=None if native or options.count == 0 else _to_fork(),
         options=options,
         interpreted=not native,
@@ -171,7 +171,8 @@ def _to_fork() -> list[str]:
     return ["-c", f"{_places()}; from gristmill._zygote import main; main({os.getpid()})"]
 
 
-def _folder() -> str | None:
+def current_folder() -> str | None:
+    """The folder of this process; `None` where that is gone."""
     try:
         return os.getcwd()
     except OSError:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import traceback
@@ -128,6 +130,29 @@ def a_slow_loop_fills_no_more_than_the_budget() -> Any:
                 spilled = spilled or any(path.is_file() for path in SPILLED.rglob("*"))
         used = elements.report().as_dict()["workers"]["slab_high_water_bytes"]
     return {"used": used, "budget": budget, "spilled": spilled}
+
+
+@scene
+def a_command_runs_a_pipeline_file() -> Any:
+    command = Path(sysconfig.get_path("scripts")) / "gristmill"
+    folder = Path(tempfile.mkdtemp())
+    (folder / "texts.jsonl").write_text("".join(f'{{"text": "{"word " * (i % 50)}"}}\n' for i in range(3000)))
+    (folder / "p.yaml").write_text(
+        "source: {jsonl: {paths: texts.jsonl}}\n"
+        "stages: [seed: 3, shuffle, to_iter, {window_shuffle: {window_size: 40}}, batch: 8]\n"
+    )
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([command, "run", "p.yaml", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+
+    here, there = run("--inline", "--order-hash"), run("--on", "ray://auto", "--workers", "2", "--ram", "64MiB", "--json")
+    lost = run("--on", "ray://127.0.0.1:1", "--order-hash")
+    return {
+        "here": here.stdout.strip() or here.stderr,
+        "there": json.loads(there.stdout)["order_hash"] if there.stdout else there.stderr,
+        "by": there.stdout and json.loads(there.stdout)["report"]["workers"]["workers"][0]["host"],
+        "lost": (lost.returncode, lost.stdout, lost.stderr.strip().splitlines()[-2:]),
+    }
 
 
 @scene

@@ -67,6 +67,14 @@ def test_a_slow_loop_fills_no_more_than_the_budget(came: dict[str, Any]) -> None
     assert 0 < found["used"] <= found["budget"] and not found["spilled"], found
 
 
+def test_a_command_runs_a_pipeline_file(came: dict[str, Any]) -> None:
+    found = came["a_command_runs_a_pipeline_file"]
+    assert isinstance(found, dict) and found["here"] == found["there"] and len(found["here"]) == 32, found
+    assert found["by"] == "127.0.0.1", found
+    code, out, said = found["lost"]
+    assert code == 2 and not out and "127.0.0.1:1" in " ".join(said), found
+
+
 def test_impossible_arguments_are_named(came: dict[str, Any]) -> None:
     actors, order, cpus, block, budget = came["impossible_arguments_are_named"]
     assert actors == "actors is 0, and must be a number, or (at first, at most), of 1 or more"

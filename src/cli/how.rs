@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::cli::elsewhere::Cluster;
 use crate::keys::KeyFolder;
 use crate::spec::{Pipeline, parse_bytes, parse_deal};
 use crate::units::check_budget;
@@ -23,6 +24,11 @@ pub(crate) struct How {
     /// What this process holds itself is not in it: the elements of a batch, a window or rows that it puts together
     #[arg(long, value_name = "BYTES", value_parser = budget, conflicts_with_all = ["threads", "inline"])]
     ram: Option<u64>,
+    /// Actors of a Ray cluster in place of worker processes: `auto` for the one that runs here, `local` for one that is started for
+    /// this run, or HOST:PORT of its head; this machine must be one of its nodes. --workers, --max-workers, --threads-per-worker and --ram are
+    /// those of the actors [default: 1 to 8 of one thread, 1GiB]
+    #[arg(long, value_name = "ray://CLUSTER", value_parser = Cluster::parse, conflicts_with_all = ["threads", "inline"])]
+    on: Option<Cluster>,
     /// Threads of this process, and no workers; `auto` for as many as pay
     #[arg(long, value_name = "N|auto", value_parser = threads, conflicts_with = "inline")]
     threads: Option<Executor>,
@@ -176,7 +182,9 @@ impl How {
         pipeline: &Pipeline,
     ) -> Result<LoaderBuilder<BoxIter<Element>>> {
         let settings = pipeline.settings();
-        let in_workers = self.workers.or(self.max_workers).or(self.threads_per_worker).is_some() || self.ram.is_some();
+        let in_workers = self.workers.or(self.max_workers).or(self.threads_per_worker).is_some()
+            || self.ram.is_some()
+            || self.on.is_some();
         let here = match (self.threads, self.inline) {
             (Some(threads), _) => Some(threads),
             (None, true) => Some(Executor::Inline),
@@ -185,7 +193,10 @@ impl How {
         let builder = dataset.loader();
         let builder = match here {
             Some(executor) => builder.executor(executor),
-            None => self.in_workers(builder, pipeline)?,
+            None => match &self.on {
+                Some(cluster) => self.elsewhere(builder, pipeline, cluster.clone())?,
+                None => self.in_workers(builder, pipeline)?,
+            },
         };
         let builder = match self.buffer.or(settings.buffer) {
             Some(batches) => builder.buffer(batches),
@@ -283,6 +294,45 @@ impl How {
             ..auto
         };
         builder.mp_prefetch(|pipeline: Pipeline| pipeline.build(), pipeline, options)
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn elsewhere(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        pipeline: &Pipeline,
+        cluster: Cluster,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        use crate::Stage;
+        use crate::cli::elsewhere::{Request, prepare};
+        let settings = pipeline.settings();
+        if self.workers == Some(0) {
+            return Err(Error::config("--workers is 0, and --on needs an actor at least"));
+        }
+        let workers = match (self.workers, self.max_workers) {
+            (Some(workers), _) => (workers, workers),
+            (None, most) => (1, most.unwrap_or(8)),
+        };
+        let stages = (&pipeline.build()? as &dyn Stage).lines();
+        let backend = prepare(Request {
+            cluster,
+            workers,
+            threads: self.threads_per_worker.unwrap_or(1),
+            ram_budget: self.ram.or(settings.ram_budget).unwrap_or(1 << 30),
+            pipeline: pipeline.clone(),
+            stages,
+        })?;
+        Ok(builder.backend(backend))
+    }
+
+    #[cfg(not(all(feature = "workers", target_os = "linux")))]
+    fn elsewhere(
+        &self,
+        _: LoaderBuilder<BoxIter<Element>>,
+        _: &Pipeline,
+        _: Cluster,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        Err(crate::cli::elsewhere::no_engine())
     }
 
     #[cfg(not(all(feature = "workers", target_os = "linux")))]

@@ -6,6 +6,8 @@ mod consume;
 mod convert;
 mod demo;
 mod doctor;
+#[cfg_attr(not(feature = "python"), allow(dead_code, reason = "engines are written in Python"))]
+pub(crate) mod elsewhere;
 pub(crate) mod explain;
 mod format;
 mod hash;

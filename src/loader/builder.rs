@@ -32,6 +32,12 @@ pub(crate) trait Backend: Send {
     fn start(self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)>;
 }
 
+impl Backend for Box<dyn Backend> {
+    fn start(self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
+        (*self).start(pipeline, recorder)
+    }
+}
+
 /// Chooses how a pipeline is run: see [`Load::loader`](super::Load::loader).
 #[must_use = "a builder does nothing until `build`"]
 pub struct LoaderBuilder<D: IterDataset> {

@@ -17,6 +17,7 @@ pub(crate) fn cli(py: Python<'_>, arguments: Vec<OsString>, interpreter: OsStrin
             // Does not return in a worker.
             crate::workers::init();
             crate::workers::set_worker_command(interpreter, AGAIN);
+            crate::cli::elsewhere::set_engine(super::far::of_command);
         }
         crate::cli::main(arguments)
     })

@@ -32,7 +32,11 @@ impl Engine {
     /// The engine `object` for `dataset`.
     pub(crate) fn of(object: &Bound<'_, PyAny>, dataset: &Bound<'_, PyAny>) -> PyResult<Self> {
         let evaluated = object.call_method1("prepare", (dataset,))?.cast_into::<PyIterDataset>()?;
-        let stages = (&evaluated.get().dataset() as &dyn Stage).lines();
+        Self::with_stages(object, (&evaluated.get().dataset() as &dyn Stage).lines())
+    }
+
+    /// The engine `object`, which knows already what its workers evaluate: these stages.
+    fn with_stages(object: &Bound<'_, PyAny>, stages: Vec<String>) -> PyResult<Self> {
         let number = |name: &str| object.getattr(name)?.extract::<u64>();
         let workers = object.getattr("workers")?.extract()?;
         let hedge = object.getattr("hedge")?.extract()?;
@@ -49,11 +53,47 @@ impl Engine {
         loader: LoaderBuilder<BoxIter<Item>>,
         buffer: usize,
     ) -> Result<LoaderBuilder<BoxIter<Item>>> {
+        Ok(loader.buffer(buffer.max(self.buffer)).backend(self.begin()?))
+    }
+
+    /// Begins to follow the orders of one pass.
+    fn begin(&self) -> Result<FarLaunch> {
         let (office, desk) = far::office();
         let begun = Python::attach(|py| self.object.call_method1(py, "drive", (PyOffice(office),)).map(drop));
         begun.map_err(|e| Error::new(ErrorKind::Worker, format!("workers on other machines cannot be driven: {e}")))?;
-        Ok(loader.buffer(buffer.max(self.buffer)).backend(FarLaunch::new(desk, self.options.clone())))
+        Ok(FarLaunch::new(desk, self.options.clone()))
     }
+}
+
+/// The first byte of a payload that is a pipeline file: others are `gristmill._workers`'.
+#[cfg(feature = "cli")]
+const FILE: u8 = b'f';
+
+/// Starts the workers that a command asks for.
+#[cfg(feature = "cli")]
+pub(super) fn of_command(request: crate::cli::elsewhere::Request) -> Result<Box<dyn crate::loader::Backend>> {
+    let crate::cli::elsewhere::Request { cluster, workers, threads, ram_budget, pipeline, stages } = request;
+    let payload = postcard::to_extend(&pipeline, vec![FILE])
+        .map_err(|e| Error::new(ErrorKind::Worker, format!("the pipeline file cannot be sent: {e}")))?;
+    let engine = Python::attach(|py| {
+        let engine = || {
+            let given = (cluster.0, PyBytes::new(py, &payload), workers, threads, ram_budget);
+            Engine::with_stages(&py.import("gristmill.ray._command")?.call_method1("engine", given)?, stages)
+        };
+        engine().map_err(|e| refused(py, &e))
+    })?;
+    Ok(Box::new(engine.begin()?))
+}
+
+/// What an engine says that cannot start, as a command tells it.
+#[cfg(feature = "cli")]
+fn refused(py: Python<'_>, error: &PyErr) -> Error {
+    let kind = match error.get_type(py).name() {
+        Ok(name) if name == "ConfigError" => ErrorKind::Config,
+        Ok(name) if name == "UnsupportedError" => ErrorKind::Unsupported,
+        _ => ErrorKind::Worker,
+    };
+    Error::new(kind, error.value(py).to_string())
 }
 
 /// An order, as an engine is told: what it is, the worker, and what comes with it.
@@ -119,6 +159,14 @@ impl PyEvaluator {
     /// The worker in `place` on `host` that evaluates what `payload` makes.
     #[new]
     fn new(host: String, payload: Vec<u8>, place: u64) -> Self {
+        #[cfg(feature = "cli")]
+        if let Some(file) = payload.strip_prefix(&[FILE]) {
+            let pipeline = postcard::from_bytes::<crate::spec::Pipeline>(file);
+            return Self(Evaluator::new(host, move || {
+                let unread = |e| Error::new(ErrorKind::Worker, format!("a worker cannot make the pipeline file: {e}"));
+                pipeline.map_err(unread)?.build()
+            }));
+        }
         Self(Evaluator::new(host, move || workers::rebuild(payload, place)))
     }
 

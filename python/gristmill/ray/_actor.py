@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +13,11 @@ from gristmill import _gristmill
 class Worker:
     """An actor: evaluates what it is sent."""
 
-    def __init__(self, payload: bytes, place: int) -> None:
+    def __init__(self, payload: bytes, folder: str | None, place: int) -> None:
+        # Relative paths lead from where the trainer is, where this machine has that folder.
+        if folder is not None:
+            with suppress(OSError):
+                os.chdir(folder)
         # What tells of exceptions of functions.
         import gristmill._remote as _
 

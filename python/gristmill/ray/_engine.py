@@ -6,7 +6,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gristmill._workers import elsewhere
+from gristmill._workers import current_folder, elsewhere
 from gristmill.ray._actor import Worker
 from gristmill.ray._driver import Driver
 
@@ -39,15 +39,19 @@ class Engine:
         evaluated, payload, interpreted = elsewhere(dataset, self.workers[1])
         if interpreted and self._asked is None:
             self.threads = 1
+        self.take(payload)
+        return evaluated
+
+    def take(self, payload: bytes) -> None:
+        """Takes what actors make the pipeline of."""
         # Once for all actors: those of a machine share it.
         self._payload = self._ray.put(payload)
-        return evaluated
 
     def drive(self, office: Any) -> None:
         """Follows the orders of one pass, from now to its end."""
         # One more than there are threads, so that none waits for the next while an answer is on its way; and one that tells of it.
         options = {**self._options, "max_concurrency": self.threads + 2}
         actor = self._ray.remote(Worker).options(**options)
-        driver = Driver(self._ray, office, partial(actor.remote, self._payload))
+        driver = Driver(self._ray, office, partial(actor.remote, self._payload, current_folder()))
         for body in (driver.follow_orders, driver.bring_answers):
             threading.Thread(target=body, name="gristmill-ray", daemon=True).start()

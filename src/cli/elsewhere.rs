@@ -1,0 +1,94 @@
+//! Workers on other machines, for commands: an engine that this library does not have starts them.
+
+use std::sync::OnceLock;
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use crate::loader::Backend;
+use crate::spec::Pipeline;
+use crate::{Error, ErrorKind, Result};
+
+/// Request for workers of a pipeline file on other machines.
+pub(crate) struct Request {
+    /// The cluster that has them.
+    pub(crate) cluster: Cluster,
+    /// Workers at first and at most.
+    pub(crate) workers: (usize, usize),
+    /// Threads of each.
+    pub(crate) threads: usize,
+    /// Bytes of what is under way, ready or in use here.
+    pub(crate) ram_budget: u64,
+    pub(crate) pipeline: Pipeline,
+    /// The stages of the pipeline, a line each.
+    pub(crate) stages: Vec<String>,
+}
+
+/// Address of a cluster of Ray, as Ray takes it: `auto`, `local`, or a host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cluster(pub(crate) String);
+
+impl Cluster {
+    /// Parses `ray://auto`, `ray://local` or `ray://HOST:PORT`.
+    pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
+        let needed = || "a cluster is needed, such as ray://auto, ray://local or ray://HOST:PORT".to_owned();
+        let address = text.strip_prefix("ray://").filter(|address| !address.is_empty()).ok_or_else(needed)?;
+        let has_port = address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        match address {
+            "auto" | "local" => Ok(Self(address.to_owned())),
+            _ if has_port => Ok(Self(address.to_owned())),
+            _ => Err(format!(
+                "{}; the port is the one that `ray start --head` prints, 6379 where none is said",
+                needed()
+            )),
+        }
+    }
+}
+
+/// Prepares workers on other machines, for a loader.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) type Prepare = fn(Request) -> Result<Box<dyn Backend>>;
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+static PREPARE: OnceLock<Prepare> = OnceLock::new();
+
+/// Has `prepare` answer requests of commands.
+#[cfg(all(feature = "python", feature = "workers", target_os = "linux"))]
+pub(crate) fn set_engine(prepare: Prepare) {
+    let _ = PREPARE.set(prepare);
+}
+
+/// Prepares what is asked for.
+///
+/// # Errors
+/// Where there is no engine here, and what that says.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) fn prepare(request: Request) -> Result<Box<dyn Backend>> {
+    PREPARE.get().ok_or_else(no_engine)?(request)
+}
+
+/// Makes the error of a program that reaches no cluster.
+#[cold]
+pub(crate) fn no_engine() -> Error {
+    Error::new(ErrorKind::Unsupported, "this program cannot reach a cluster of Ray").help(
+        "the command of the Python package can: `pip install gristmill ray`, then `gristmill run … --on ray://auto`",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_parsed() {
+        for (text, address) in [
+            ("ray://auto", "auto"),
+            ("ray://local", "local"),
+            ("ray://10.0.0.1:6379", "10.0.0.1:6379"),
+            ("ray://[::1]:6379", "[::1]:6379"),
+        ] {
+            assert_eq!(Cluster::parse(text), Ok(Cluster(address.to_owned())));
+        }
+        for text in ["ray://", "auto", "ray://10.0.0.1", "ray://10.0.0.1:port", "slurm://auto"] {
+            assert!(Cluster::parse(text).unwrap_err().contains("such as ray://auto"), "{text}");
+        }
+    }
+}
