@@ -6,7 +6,10 @@ mod consume;
 mod convert;
 mod demo;
 mod doctor;
-#[cfg_attr(not(feature = "python"), allow(dead_code, reason = "engines are written in Python"))]
+#[cfg_attr(
+    not(all(feature = "python", feature = "workers", target_os = "linux")),
+    allow(dead_code, reason = "engines are written in Python")
+)]
 pub(crate) mod elsewhere;
 pub(crate) mod explain;
 mod format;
