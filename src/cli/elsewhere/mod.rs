@@ -1,26 +1,14 @@
 //! Workers on other machines, for commands: an engine that this library does not have starts them.
 
-use std::sync::OnceLock;
-
 #[cfg(all(feature = "workers", target_os = "linux"))]
-use crate::loader::Backend;
-use crate::spec::Pipeline;
-use crate::{Error, ErrorKind, Result};
+mod engine;
 
-/// Request for workers of a pipeline file on other machines.
-pub(crate) struct Request {
-    /// The cluster that has them.
-    pub(crate) cluster: Cluster,
-    /// Workers at first and at most.
-    pub(crate) workers: (usize, usize),
-    /// Threads of each.
-    pub(crate) threads: usize,
-    /// Bytes of what is under way, ready or in use here.
-    pub(crate) ram_budget: u64,
-    pub(crate) pipeline: Pipeline,
-    /// The stages of the pipeline, a line each.
-    pub(crate) stages: Vec<String>,
-}
+use crate::{Error, ErrorKind};
+
+#[cfg(all(feature = "python", feature = "workers", target_os = "linux"))]
+pub(crate) use engine::set_engine;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use engine::{Request, prepare};
 
 /// Address of a cluster of Ray, as Ray takes it: `auto`, `local`, or a host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,28 +29,6 @@ impl Cluster {
             )),
         }
     }
-}
-
-/// Prepares workers on other machines, for a loader.
-#[cfg(all(feature = "workers", target_os = "linux"))]
-pub(crate) type Prepare = fn(Request) -> Result<Box<dyn Backend>>;
-
-#[cfg(all(feature = "workers", target_os = "linux"))]
-static PREPARE: OnceLock<Prepare> = OnceLock::new();
-
-/// Has `prepare` answer requests of commands.
-#[cfg(all(feature = "python", feature = "workers", target_os = "linux"))]
-pub(crate) fn set_engine(prepare: Prepare) {
-    let _ = PREPARE.set(prepare);
-}
-
-/// Prepares what is asked for.
-///
-/// # Errors
-/// Where there is no engine here, and what that says.
-#[cfg(all(feature = "workers", target_os = "linux"))]
-pub(crate) fn prepare(request: Request) -> Result<Box<dyn Backend>> {
-    PREPARE.get().ok_or_else(no_engine)?(request)
 }
 
 /// Makes the error of a program that reaches no cluster.
