@@ -12,6 +12,7 @@ mod local;
 mod recorder;
 mod sample;
 pub(crate) mod turn;
+mod waits;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +22,9 @@ use self::local::{Local, UNITS, Unit};
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
 use self::sample::{Sample, clock_ns};
+pub(crate) use self::waits::Awaited;
+use self::waits::Pieces;
+pub use self::waits::{Cause, LongWait, Piece};
 use crate::error::Error;
 
 /// A stage's place in the pipeline: its position in post-order among the nodes below the adaptor that made it.
@@ -57,6 +61,7 @@ pub struct Cx {
     marks: Vec<(u64, u64)>,
     last_flush: Instant,
     waiting: Waiting,
+    pieces: Box<Pieces>,
 }
 
 /// Things to do before this thread waits for others.
@@ -109,6 +114,7 @@ impl Cx {
             marks: Vec::new(),
             last_flush: Instant::now(),
             waiting: Waiting::default(),
+            pieces: Box::default(),
         }
     }
 
@@ -160,6 +166,7 @@ impl Cx {
             let result = work();
             (result, (start.elapsed().as_nanos() as u64).saturating_sub(clock_ns()), None)
         };
+        self.pieces.worked(at, elapsed);
         let sample = self.sample();
         sample.measured_ns += elapsed;
         sample.measurements += 1;
@@ -220,11 +227,30 @@ impl Cx {
         }
     }
 
-    /// Adds time for which a stage was blocked.
-    pub(crate) fn waited(&mut self, stage: StageId, wait: Duration) {
-        if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
-            tally.counts.wait_ns += wait.as_nanos() as u64;
+    /// Adds time for which a stage was blocked, waiting for a chunk.
+    pub(crate) fn waited(
+        &mut self,
+        stage: StageId,
+        (from, to): (Instant, Instant),
+        chunk: impl FnOnce(usize) -> Awaited,
+    ) {
+        let at = self.base + stage.index();
+        if let Some(tally) = self.tally.get_mut(at) {
+            tally.counts.wait_ns += (to - from).as_nanos() as u64;
         }
+        if let Some(recorder) = &self.recorder {
+            recorder.waits().note(chunk(at));
+        }
+    }
+
+    /// Notes that elements `index` and so forth, `count` of them, took so long, together.
+    pub(crate) fn took(&mut self, index: u64, count: u64, took: Duration) {
+        self.pieces.took(index, count, took);
+    }
+
+    /// Takes out what took longest since this was called last.
+    pub(crate) fn take_slowest(&mut self) -> Option<Piece> {
+        self.pieces.take()
     }
 
     /// Adds to `error` the stage whose own work failed, unless a stage before it has said so already.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::waits::Waits;
 use crate::sync::Locked;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -81,12 +82,17 @@ impl Default for StageTally {
 pub struct Recorder {
     stages: Mutex<Vec<StageTally>>,
     notes: Mutex<Vec<(String, u64)>>,
+    waits: Waits,
 }
 
 impl Recorder {
     /// A recorder for a pipeline of `stages` stages.
     pub fn new(stages: usize) -> Arc<Self> {
-        Arc::new(Self { stages: Mutex::new(vec![StageTally::default(); stages]), notes: Mutex::default() })
+        Arc::new(Self {
+            stages: Mutex::new(vec![StageTally::default(); stages]),
+            notes: Mutex::default(),
+            waits: Waits::default(),
+        })
     }
 
     /// The totals so far, by stage id.
@@ -101,6 +107,11 @@ impl Recorder {
         let wait_ns = stages.iter().map(|stage| stage.counts.wait_ns).sum();
         let lock_s: f64 = stages.iter().map(|stage| stage.counts.seconds_of(stage.counts.lock_ns)).sum();
         (Duration::from_nanos(wait_ns), Duration::from_secs_f64(lock_s))
+    }
+
+    /// The log of what was waited for.
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.waits
     }
 
     pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::figures::WorkersReport;
-use crate::cx::StageId;
+use crate::cx::{Piece, StageId};
 use crate::element::Owner;
 use crate::error::Result;
 use crate::sync::Locked;
@@ -162,6 +162,8 @@ pub(crate) struct Evaluated {
     pub(crate) last: bool,
     /// Time that it took to open a lane where it was.
     pub(crate) opened: Duration,
+    /// What took longest.
+    pub(crate) slowest: Option<Piece>,
 }
 
 impl Served {

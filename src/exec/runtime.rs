@@ -1,7 +1,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::demand::Demand;
 use super::failed::Failed;
@@ -216,6 +216,13 @@ impl Runtime {
         let number = |number: usize| u32::try_from(number).ok();
         let share = share.and_then(|(index, count)| Some((number(index)?, number(count)?)));
         (share.is_some() || self.reads_here()).then(|| Self { share, ..self.clone() })
+    }
+
+    /// Finds what caused the wait of the consumer between these times.
+    pub(crate) fn explain(&self, from: Instant, to: Instant, is_first: bool) {
+        if let Some(recorder) = &self.recorder {
+            recorder.waits().explain(from, to, is_first);
+        }
     }
 
     /// A context for this part of the pipeline.

@@ -117,8 +117,10 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
             self.waiting = Some(start);
             return Ok(Poll::Pending);
         };
+        let is_first = meter.first().is_none();
         let end = meter.end(start);
         self.run.demand().end(end);
+        self.run.explain(start, end, is_first);
         next.transpose().map(Poll::Ready)
     }
 

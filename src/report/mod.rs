@@ -15,6 +15,7 @@ mod places;
 mod startup;
 mod text;
 mod verdict;
+mod why;
 mod workers;
 
 use std::time::Duration;
@@ -25,7 +26,9 @@ use serde::Serialize;
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use verdict::{Advice, Change, Verdict};
+pub use why::Why;
 
+pub use crate::cx::{Cause, LongWait};
 use crate::cx::{Recorder, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
@@ -71,6 +74,11 @@ pub struct Report {
     /// Share of waiting for an element that was there: until a loop in Python had the interpreter's lock again, and the element was
     /// an object of Python's.
     pub handover_share: f64,
+    /// The waits by cause, the largest first, where others made elements ahead of the consumer; its start-up among them. They add up to what it waited for
+    /// the pipeline.
+    pub why: Vec<Why>,
+    /// The longest waits behind the first, of a millisecond and more; the longest first, 16 at most.
+    pub longest_waits: Vec<LongWait>,
     /// Median time of a call of `next`, in microseconds.
     pub next_p50_us: f64,
     /// 99th percentile of the same.
@@ -191,6 +199,8 @@ impl Report {
         let us = |q: f64| whole.latency.value_at_quantile(q) as f64 / 1e3;
         let startup_share = share(whole.first_wait.as_secs_f64());
         let handover_share = share(steady_wait_s - for_elements) + unassigned;
+        let (why, mut longest_waits) = why::causes(recorder, &stages, wall);
+        why::name_records(&mut longest_waits, pipeline);
         let stages_share: f64 = stages.iter().map(|stage| stage.wait_share).sum();
         let mut report = Self {
             executor: executor.to_string(),
@@ -206,6 +216,8 @@ impl Report {
             startup_share,
             startup: startup::causes(whole.first_wait, workers.as_ref(), first, &stages),
             handover_share,
+            why,
+            longest_waits,
             next_p50_us: us(0.5),
             next_p99_us: us(0.99),
             buffer_fill: meter.fill(),

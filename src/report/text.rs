@@ -34,6 +34,12 @@ impl fmt::Display for Report {
             unbroken(&latency(self.next_p99_us))
         );
         wrapped(f, "the consumer waited ", &waited)?;
+        if let Some(why) = super::why::in_words(&self.why, &self.stages) {
+            wrapped(f, "why ", &why)?;
+        }
+        if let Some(longest) = super::why::longest_in_words(&self.longest_waits, &self.stages) {
+            wrapped(f, "longest ", &longest)?;
+        }
         if self.delivered > 0 {
             let first = unbroken(&time(self.first_wait_s * 1e6));
             let causes: String = self.startup.iter().map(|cause| format!("; {cause}")).collect();

@@ -60,6 +60,8 @@ pub enum Change {
     },
     /// Less work in the stage of this id: none, for the gain that is given.
     Cheaper(usize),
+    /// Elements that take much longer than others split into several, in front of the stage of this id, where it is known.
+    Split(Option<usize>),
 }
 
 /// Splits the consumer's wait for elements over the stages; returns what no stage has worked for.
@@ -106,6 +108,9 @@ pub(super) fn judge(report: &Report) -> Verdict {
             "consumer",
             format!("not the input pipeline: the consumer waited {percent:.1} % of the time after the start"),
         );
+    }
+    if let Some(verdict) = super::why::held_up(report) {
+        return verdict;
     }
     // Shares are of all of the time.
     let steady = |share: f64| (share * report.wall_s / steady_s).min(1.0) * 100.0;

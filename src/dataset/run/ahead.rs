@@ -149,16 +149,28 @@ impl<T, W> Ahead<T, W> {
     ) -> Result<()> {
         self.dispatch(groups, len, hand_out);
         let head = self.pending.front_mut().expect("an index below the length was dispatched");
-        let chunk = head.incoming.receive(stage, cx)?;
+        let (chunk, wait) = head.incoming.receive(cx);
+        let chunk = chunk?;
         let indices = chunk.parts.iter().map(Part::len).sum();
         head.left = head.left.saturating_sub(indices);
-        if head.left == 0 {
+        if let Some(wait) = wait {
+            let is_last = self.behind_is_there();
+            cx.waited(stage, wait, |border| chunk.awaited(wait, is_last, border));
+        }
+        if self.pending.front().is_some_and(|head| head.left == 0) {
             self.pending.pop_front();
         }
         self.learn(indices, chunk.took, chunk.bytes);
         self.parts = chunk.parts.into_iter();
         self.dispatch(groups, len, hand_out);
         Ok(())
+    }
+
+    /// Whether most of what was asked for behind the first range has come.
+    fn behind_is_there(&self) -> bool {
+        let behind = self.pending.iter().skip(1);
+        let there = behind.clone().filter(|pending| pending.incoming.is_there()).count();
+        there > 0 && 2 * there >= behind.count()
     }
 
     /// Keeps as many ranges under way as the evaluator wants.

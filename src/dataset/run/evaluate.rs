@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::cx::{Cx, StageId};
+use crate::cx::{Awaited, Cx, Piece};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::run::pace::Pace;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -95,10 +95,21 @@ impl<T> Gather<T> for Apart {
 /// Consecutive indices that were evaluated.
 pub(crate) struct Chunk<T, W> {
     pub(crate) parts: Vec<Part<T, W>>,
-    /// Time that evaluating them took.
+    /// Time that evaluating them took, and at which they were there.
     pub(crate) took: Duration,
+    pub(crate) done: Instant,
+    /// What took longest of them.
+    pub(crate) slowest: Option<Piece>,
     /// Bytes that they take up where they are handed over; 0 where nothing is copied.
     pub(crate) bytes: usize,
+}
+
+impl<T, W> Chunk<T, W> {
+    /// What is known of it where it was waited for.
+    pub(super) fn awaited(&self, wait: (Instant, Instant), is_last: bool, border: usize) -> Awaited {
+        let begun = self.done.checked_sub(self.took).unwrap_or(self.done);
+        Awaited { wait, evaluated: (begun, self.done), is_last, border, slowest: self.slowest }
+    }
 }
 
 /// Aims for the size of ranges, whichever comes first: large enough to hide what handing one over costs, small enough
@@ -151,16 +162,22 @@ pub(crate) struct Incoming<C> {
 }
 
 impl<C> Incoming<C> {
-    /// Waits for the next chunk, counting the wait.
-    pub(in crate::dataset) fn receive(&self, stage: StageId, cx: &mut Cx) -> Result<C> {
+    /// Waits for the next chunk; from when to when, if it was not there yet.
+    pub(in crate::dataset) fn receive(&self, cx: &mut Cx) -> (Result<C>, Option<(Instant, Instant)>) {
         if let Ok(chunk) = self.chunks.try_recv() {
-            return chunk;
+            return (chunk, None);
         }
         cx.will_wait();
         let start = Instant::now();
         let chunk = self.chunks.recv();
-        cx.waited(stage, start.elapsed());
-        chunk.map_err(|_| Error::new(ErrorKind::Cancelled, "those who evaluate elements have stopped"))?
+        let wait = (start, Instant::now());
+        let stopped = |_| Error::new(ErrorKind::Cancelled, "those who evaluate elements have stopped");
+        (chunk.map_err(stopped).flatten(), Some(wait))
+    }
+
+    /// Whether a chunk is there.
+    pub(in crate::dataset) fn is_there(&self) -> bool {
+        !self.chunks.is_empty()
     }
 }
 

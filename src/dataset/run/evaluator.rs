@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::evaluate::{
     Aim, Chunk, Evaluator, Gather, Incoming, Wanted, caught, channel, evaluate_range, groups, of_columns,
 };
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, Piece, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::run::pace::Pace;
 use crate::dataset::stage::Stage;
@@ -127,16 +127,30 @@ where
                     .map(|group| evaluate_group(&*dataset, group, &*gather, &pace, &mut cx, &go_on))
                     .collect(),
             };
+            let slowest = cx.take_slowest().map(|piece| in_dataset(&*dataset, piece));
             // The counts are in before anybody can see the elements.
             drop(cx);
             pool.evaluated(indices);
             if !go_on() {
                 return;
             }
-            let _ = outgoing.chunks.send(Ok(Chunk { parts, took: start.elapsed(), bytes: 0 }));
+            let _ = outgoing.chunks.send(Ok(Chunk {
+                parts,
+                took: start.elapsed(),
+                done: Instant::now(),
+                slowest,
+                bytes: 0,
+            }));
         }));
         incoming
     }
+}
+
+/// A piece by its indices in the dataset, where it was evaluated by a list of them.
+fn in_dataset<D: MapDataset>(dataset: &D, piece: Piece) -> Piece {
+    let listed = dataset.listed(piece.index..piece.index.saturating_add(1));
+    let index = listed.and_then(|indices| indices.first().copied()).unwrap_or(piece.index);
+    Piece { index, ..piece }
 }
 
 /// A group as one, if it is one and all of its indices have an element.

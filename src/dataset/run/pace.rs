@@ -67,10 +67,12 @@ impl Pace {
         if size == MOST && !cx.looks() {
             return evaluate(chunk, cx);
         }
-        let (count, start) = (chunk.end - chunk.start, Instant::now());
+        let (first, count, start) = (chunk.start, chunk.end - chunk.start, Instant::now());
         let evaluated = evaluate(chunk, cx);
         if count > 0 {
-            self.size.store(next(size, count, start.elapsed()).max(self.least), Ordering::Relaxed);
+            let took = start.elapsed();
+            cx.took(first, count, took);
+            self.size.store(next(size, count, took).max(self.least), Ordering::Relaxed);
         }
         evaluated
     }

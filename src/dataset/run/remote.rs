@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::evaluate::{Aim, Chunk, Evaluator, Gather, Incoming, Outgoing, Wanted, channel};
-use crate::cx::StageId;
+use crate::cx::{Piece, StageId};
 use crate::dataset::stage::Stage;
 use crate::element::Part;
 use crate::error::{Error, Result};
@@ -138,8 +138,8 @@ struct Decode<T, W> {
 }
 
 impl<T: Send + 'static, W: Send + 'static> Decode<T, W> {
-    fn send(&self, parts: Vec<Part<T, W>>, took: Duration, bytes: usize) {
-        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, took, bytes }));
+    fn send(&self, parts: Vec<Part<T, W>>, took: Duration, slowest: Option<Piece>, bytes: usize) {
+        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, took, done: Instant::now(), slowest, bytes }));
     }
 }
 
@@ -153,7 +153,7 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
     }
 
     fn part(&mut self, delivery: &Delivery) -> Result<Option<Point>> {
-        let Evaluated { indices: announced, used, .. } = delivery.evaluated;
+        let Evaluated { indices: announced, used, slowest, .. } = delivery.evaluated;
         let parts = read_parts(&delivery.bytes, used, self.item, self.groups.map(|groups| groups.whole))?;
         let size = self.groups.map_or(0, |groups| groups.size);
         let len = |part: &Part<T, W>| match part {
@@ -164,12 +164,12 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
         if indices != Some(announced) {
             return Err(Error::data(format!("{indices:?} elements where {announced} were announced")));
         }
-        self.send(parts, delivery.took, used);
+        self.send(parts, delivery.took, slowest, used);
         Ok(None)
     }
 
     fn skip(&mut self) {
-        self.send(vec![Part::Slots([Ok(None)].into_iter().collect())], Duration::ZERO, 0);
+        self.send(vec![Part::Slots([Ok(None)].into_iter().collect())], Duration::ZERO, None, 0);
     }
 
     fn fail(&mut self, error: Error) {

@@ -97,7 +97,11 @@ where
             large: self.large.clone(),
             rows_are_large: AtomicBool::new(false),
         };
-        Ok(listed.write_into(0..indices.len() as u64, None, extent))
+        let mut evaluated = listed.write_into(0..indices.len() as u64, None, extent);
+        if let Some(piece) = &mut evaluated.slowest {
+            piece.index = indices.get(piece.index as usize).copied().unwrap_or(piece.index);
+        }
+        Ok(evaluated)
     }
 }
 
@@ -133,7 +137,7 @@ where
         let full = self.write(range, groups_from, &mut writer, &mut cx).err();
         let written = writer.finish();
         let (indices, used, need) = (written.indices, written.used, full.map(|full| full.need));
-        Evaluated { indices, used, need, ..Evaluated::default() }
+        Evaluated { indices, used, need, slowest: cx.take_slowest(), ..Evaluated::default() }
     }
 
     fn write(

@@ -5,7 +5,7 @@
 
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, Wanted};
 use super::lane::{LanePosition, Marked};
-use crate::cx::{Cx, StageId};
+use crate::cx::{Awaited, Cx, StageId};
 use crate::dataset::run::evaluate::Incoming;
 use crate::error::Result;
 
@@ -113,7 +113,13 @@ impl<T, S: Clone> Ahead<T, S> {
         let aim = self.evaluator.aim(self.lanes.len());
         let Some(lane) = &mut self.lanes[at] else { return Ok(()) };
         let Some((incoming, left)) = lane.coming.take() else { return Ok(()) };
-        let chunk = incoming.receive(stage, cx)?;
+        let (chunk, wait) = incoming.receive(cx);
+        let chunk = chunk?;
+        if let Some(wait) = wait {
+            // When it was begun, nobody has said: at the latest then, if it was not interrupted.
+            let evaluated = (wait.1.checked_sub(chunk.took).unwrap_or(wait.0), wait.1);
+            cx.waited(stage, wait, |border| Awaited { wait, evaluated, is_last: false, border, slowest: None });
+        }
         let len = chunk.slots.len() as u64;
         chunk.slots.iter().for_each(|(_, mark)| lane.front.advance(mark.clone()));
         lane.slots = chunk.slots.into_iter();

@@ -20,7 +20,7 @@ impl<C: Carrier> Coordinator<C> {
         if let Some(tally) = tally {
             self.recorder.add(tally);
         }
-        let Evaluated { indices, used, need, last, opened } = evaluated;
+        let Evaluated { indices, used, need, last, opened, .. } = evaluated;
         if indices > asked || (indices == 0 && !last) || (last && job.lane.is_none()) {
             let why = format!("it says {indices} of {asked} elements are done, the last: {last}");
             return self.distrust(number, task, Running { job, asked, room, since }, why);
