@@ -62,3 +62,70 @@ fn a_slow_stage_on_one_thread_is_no_fault_of_elements() {
     adds_up(&report);
     assert!(report.why[0].share > 0.3, "{report}");
 }
+
+/// A fault that is put into a pipeline of `range → map → map → to_iter → map → batch`.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// One element takes long in the map of this stage.
+    Element { stage: usize, value: i64 },
+    /// All elements take long in the map of this stage.
+    Stage { stage: usize },
+    /// The step of the consumer takes long: it waits for nothing.
+    Step,
+}
+
+impl Fault {
+    /// Faults by number, spread over everything that they can be.
+    fn of(n: u64) -> Self {
+        let draw = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        match n % 4 {
+            0 | 1 => Self::Element { stage: 2 + (draw % 2) as usize, value: 100 + (draw % 350) as i64 },
+            2 => Self::Stage { stage: [2, 3, 5][(draw % 3) as usize] },
+            _ => Self::Step,
+        }
+    }
+
+    /// Time that value `x` takes in the map of `stage`.
+    fn time(self, stage: usize, x: i64) -> Duration {
+        match self {
+            Self::Element { stage: at, value } if at == stage && value == x => Duration::from_millis(40),
+            Self::Stage { stage: at } if at == stage => Duration::from_micros(400),
+            _ => Duration::from_micros(20),
+        }
+    }
+
+    /// Whether `report` says it.
+    fn is_found(self, report: &Report) -> bool {
+        match self {
+            Self::Element { stage, value } => {
+                let longest = report.longest_waits.first();
+                let record = format!("record {value} of range");
+                longest.is_some_and(|wait| wait.record == Some(record) && wait.stage == Some(stage))
+            }
+            Self::Stage { stage } => report.why.first().is_some_and(|why| why.stage == Some(stage)),
+            Self::Step => report.steady_wait_share < 0.1,
+        }
+    }
+}
+
+#[test]
+fn random_faults_are_found() {
+    let (mut missed, faults) = (Vec::new(), 80);
+    for fault in (0..faults).map(Fault::of) {
+        let slow = move |stage| {
+            move |x| {
+                std::thread::sleep(fault.time(stage, x));
+                x
+            }
+        };
+        let ds = Range::new(0, 480).shuffle(7).map(slow(2)).map(slow(3)).to_iter().map(slow(5)).batch(4);
+        let mut loader = ds.loader().executor(Executor::Threads(4)).build().unwrap();
+        let step = if let Fault::Step = fault { Duration::from_millis(2) } else { Duration::ZERO };
+        let report = run(&mut loader, step);
+        adds_up(&report);
+        if !fault.is_found(&report) {
+            missed.push(format!("{fault:?}: {:?} {:?}", report.why.first(), report.longest_waits.first()));
+        }
+    }
+    assert!(20 * missed.len() <= faults as usize, "{} of {faults}: {missed:#?}", missed.len());
+}
