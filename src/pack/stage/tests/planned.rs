@@ -97,8 +97,10 @@ proptest! {
             plan.pass.restore(serde_json::from_value(state.clone()).unwrap(), &mut cx).unwrap();
             let (others, again) = rest(&mut plan, &steps[..1]);
             prop_assert!(others == recipes[*at..], "from row {}", at);
+            // Behind the last row there may be two: what is dropped there is read when one row more is asked for.
             let is_same = |(more, state): &(usize, Json)| {
-                states.iter().all(|(other, expected)| at + more != *other || state == expected)
+                let mut known = states.iter().filter(|(other, _)| at + more == *other).peekable();
+                known.peek().is_none() || known.any(|(_, expected)| state == expected)
             };
             prop_assert!(again.iter().all(is_same), "states from row {}", at);
         }
