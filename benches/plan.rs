@@ -3,7 +3,7 @@
 //! `cargo bench --bench plan [-- NAME …]`. Sequences have log-normal lengths with mean 600 and sigma 1, at most 4096, and go into rows of 4096; a batch has 4096 rows,
 //! and a host makes one of them. `rate` plans an epoch of 1 Mi sequences, in turns with the `WindowPacker` over a list of their lengths, and with
 //! a pass that makes all of them; CPU time of the thread, the best of five rounds each. `reads` counts the bytes of the elements that some of 64 hosts
-//! evaluate. `write` has the keys of a prefix recorded that makes the tokens of each sequence, in turns with a pass over that prefix: the best of five rounds each, wall time
+//! evaluate, with keys from a file and with the lengths that a mapped source knows, of which planning reads no cells. `write` has the keys of a prefix recorded that makes the tokens of each sequence, in turns with a pass over that prefix: the best of five rounds each, wall time
 //! on all cores. `alone` leaves out passes that make all.
 
 use std::fmt;
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use gristmill::dataset::Remainder;
 use gristmill::dataset::map::{RandomAccess, Source, SourceFacts};
-use gristmill::element::{Buffer, DType};
+use gristmill::element::{Buffer, DType, Name, Ragged, RaggedColumn};
 use gristmill::keys::{KeyFolder, KeySource, Keyed, Keys, Recompute};
 use gristmill::pack::{
     BinPackOptions, ConcatPackOptions, Feature, Packing, RowSpec, WindowOptions, WindowPackOptions, WindowPacker,
@@ -64,6 +64,16 @@ impl RandomAccess for Sequences {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         let memory = self.memory.slice(0..bytes).unwrap_or(Buffer::EMPTY);
         Ok(Element::new().with("tokens", Array::new(DType::I32, &[bytes / 4], memory)?))
+    }
+
+    /// Says how long sequences are, and where they lie: of those, no byte is read.
+    fn read_ragged(&self, indices: &[u64], _: &[Name]) -> Option<Ragged> {
+        let mut column = RaggedColumn::new(DType::I32, &[], indices.len());
+        let memory = column.add_memory(self.memory.clone());
+        for (row, index) in indices.iter().enumerate() {
+            column.place(row, memory, 0, self.lens[*index as usize])?;
+        }
+        Ragged::new(indices.len()).with_column(column).ok()
     }
 
     fn facts(&self) -> SourceFacts {
@@ -235,8 +245,14 @@ fn write(lens: &[usize], folder: &Path) -> Result<()> {
 fn reads(lens: &[usize], folder: &Path) -> Result<()> {
     const HOSTS: usize = 64;
     let lens = &lens[..lens.len() / 4];
-    for pack in [Pack::Window, Pack::Concat] {
-        let case = Case { name: "reads", order: Order::Shuffled, pack, is_mapped: false };
+    let cases = [
+        ("window, key file", Pack::Window, false),
+        ("concat, key file", Pack::Concat, false),
+        ("window, lengths of the source", Pack::Window, true),
+        ("concat, lengths of the source", Pack::Concat, true),
+    ];
+    for (name, pack, is_mapped) in cases {
+        let case = Case { name, order: Order::Shuffled, pack, is_mapped };
         let read: Arc<AtomicU64> = Arc::default();
         let mut bytes = Vec::new();
         for index in [0, 21, 63] {
@@ -250,8 +266,7 @@ fn reads(lens: &[usize], folder: &Path) -> Result<()> {
         let share = |bytes: f64| HOSTS as f64 * bytes / total;
         let most = bytes.iter().max().copied().unwrap_or_default();
         println!(
-            "{}: a host of {HOSTS} reads {:.3} / {HOSTS} of the bytes, the most {:.3} / {HOSTS}",
-            if matches!(pack, Pack::Window) { "window" } else { "concat" },
+            "{name}: a host of {HOSTS} reads {:.3} / {HOSTS} of the bytes, the most {:.3} / {HOSTS}",
             share(bytes.iter().sum::<u64>() as f64 / bytes.len() as f64),
             share(most as f64)
         );

@@ -42,13 +42,13 @@ fn packed(which: usize, elements: BoxIter<Element>, size: usize) -> BoxIter<Elem
     }
 }
 
-fn plan(ds: &BoxIter<Element>) -> PlanOf<BoxIter<Element>> {
+pub(super) fn plan(ds: &BoxIter<Element>) -> PlanOf<BoxIter<Element>> {
     let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
     Planning::plan(ds, &[], &run).unwrap().unwrap()
 }
 
 /// The rows that a plan goes on with, so many at a time in turns, and the states behind them.
-fn rest(plan: &mut PlanOf<BoxIter<Element>>, steps: &[usize]) -> (Vec<Recipe>, Vec<(usize, Json)>) {
+pub(super) fn rest(plan: &mut PlanOf<BoxIter<Element>>, steps: &[usize]) -> (Vec<Recipe>, Vec<(usize, Json)>) {
     let (mut recipes, mut states, mut cx) = (Vec::new(), Vec::new(), Cx::default());
     for step in steps.iter().cycle() {
         let mut rows = PlannedRows::default();
