@@ -3,27 +3,34 @@
 //! `cargo bench --bench plan [-- NAME …]`. Sequences have log-normal lengths with mean 600 and sigma 1, at most 4096, and go into rows of 4096; a batch has 4096 rows,
 //! and a host makes one of them. `rate` plans an epoch of 1 Mi sequences, in turns with the `WindowPacker` over a list of their lengths, and with
 //! a pass that makes all of them; CPU time of the thread, the best of five rounds each. `reads` counts the bytes of the elements that some of 64 hosts
-//! evaluate. `write` has the keys of a prefix recorded that makes the tokens of each sequence, in turns with a pass over that prefix: the best of five rounds each, wall time
-//! on all cores. `alone` leaves out passes that make all.
+//! evaluate, with keys from a file and with the lengths that a mapped source knows, of which planning reads no cells. `pages` asks the system for the
+//! pages that those of a Megatron data set bring into memory, of sequences with mean 16,384 in rows of 65,536, 64 to a batch. `write` has the keys of a
+//! prefix recorded that makes the tokens of each sequence, in turns with a pass over that prefix: the best of five rounds each, wall time on all cores.
+//! `alone` leaves out passes that make all.
 
 use std::fmt;
+use std::fs::File;
 use std::hint::black_box;
-use std::path::Path;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use gristmill::dataset::Remainder;
 use gristmill::dataset::map::{RandomAccess, Source, SourceFacts};
-use gristmill::element::{Buffer, DType};
+use gristmill::element::{Buffer, DType, Name, Ragged, RaggedColumn};
 use gristmill::keys::{KeyFolder, KeySource, Keyed, Keys, Recompute};
 use gristmill::pack::{
     BinPackOptions, ConcatPackOptions, Feature, Packing, RowSpec, WindowOptions, WindowPackOptions, WindowPacker,
 };
 use gristmill::part::Part;
 use gristmill::prelude::*;
-use gristmill::{Array, BoxIter, BoxMap, Element, Executor, Loader, Result};
+use gristmill::source::{Access, Megatron};
+use gristmill::{Array, BoxIter, BoxMap, Element, Error, Executor, Loader, Result};
 
+#[path = "support/cached.rs"]
+mod cached;
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
 #[path = "support/lengths.rs"]
@@ -64,6 +71,16 @@ impl RandomAccess for Sequences {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         let memory = self.memory.slice(0..bytes).unwrap_or(Buffer::EMPTY);
         Ok(Element::new().with("tokens", Array::new(DType::I32, &[bytes / 4], memory)?))
+    }
+
+    /// Says how long sequences are, and where they lie: of those, no byte is read.
+    fn read_ragged(&self, indices: &[u64], _: &[Name]) -> Option<Ragged> {
+        let mut column = RaggedColumn::new(DType::I32, &[], indices.len());
+        let memory = column.add_memory(self.memory.clone());
+        for (row, index) in indices.iter().enumerate() {
+            column.place(row, memory, 0, self.lens[*index as usize])?;
+        }
+        Ragged::new(indices.len()).with_column(column).ok()
     }
 
     fn facts(&self) -> SourceFacts {
@@ -235,8 +252,14 @@ fn write(lens: &[usize], folder: &Path) -> Result<()> {
 fn reads(lens: &[usize], folder: &Path) -> Result<()> {
     const HOSTS: usize = 64;
     let lens = &lens[..lens.len() / 4];
-    for pack in [Pack::Window, Pack::Concat] {
-        let case = Case { name: "reads", order: Order::Shuffled, pack, is_mapped: false };
+    let cases = [
+        ("window, key file", Pack::Window, false),
+        ("concat, key file", Pack::Concat, false),
+        ("window, lengths of the source", Pack::Window, true),
+        ("concat, lengths of the source", Pack::Concat, true),
+    ];
+    for (name, pack, is_mapped) in cases {
+        let case = Case { name, order: Order::Shuffled, pack, is_mapped };
         let read: Arc<AtomicU64> = Arc::default();
         let mut bytes = Vec::new();
         for index in [0, 21, 63] {
@@ -250,10 +273,61 @@ fn reads(lens: &[usize], folder: &Path) -> Result<()> {
         let share = |bytes: f64| HOSTS as f64 * bytes / total;
         let most = bytes.iter().max().copied().unwrap_or_default();
         println!(
-            "{}: a host of {HOSTS} reads {:.3} / {HOSTS} of the bytes, the most {:.3} / {HOSTS}",
-            if matches!(pack, Pack::Window) { "window" } else { "concat" },
+            "{name}: a host of {HOSTS} reads {:.3} / {HOSTS} of the bytes, the most {:.3} / {HOSTS}",
             share(bytes.iter().sum::<u64>() as f64 / bytes.len() as f64),
             share(most as f64)
+        );
+    }
+    Ok(())
+}
+
+/// Writes Megatron's pair of files, of sequences of these lengths.
+fn write_megatron(base: &Path, lens: &[usize]) -> Result<PathBuf> {
+    let data = base.with_extension("bin");
+    let mut out = BufWriter::new(File::create(&data).map_err(|e| Error::io(e, &data))?);
+    let (mut counts, mut starts, mut start) = (Vec::new(), Vec::new(), 0u64);
+    for &len in lens {
+        let ids: Vec<i32> = (0..len as i32).collect();
+        out.write_all(bytemuck::cast_slice(&ids)).map_err(|e| Error::io(e, &data))?;
+        counts.push(len as u32);
+        starts.push(start);
+        start += 4 * len as u64;
+    }
+    out.flush().map_err(|e| Error::io(e, &data))?;
+    let count = lens.len() as u64;
+    let documents: Vec<u64> = (0..=count).collect();
+    let (counts, starts, documents): (&[u8], &[u8], &[u8]) =
+        (bytemuck::cast_slice(&counts), bytemuck::cast_slice(&starts), bytemuck::cast_slice(&documents));
+    let head = [&b"MMIDIDX\0\0"[..], &1u64.to_le_bytes(), &[4], &count.to_le_bytes(), &(count + 1).to_le_bytes()];
+    let index = base.with_extension("idx");
+    std::fs::write(&index, [head.concat().as_slice(), counts, starts, documents].concat())
+        .map_err(|e| Error::io(e, &index))?;
+    Ok(data)
+}
+
+/// The share of a Megatron data set of which one of 64 hosts brings pages into memory, that has the lengths from its index.
+fn pages(folder: &Path) -> Result<()> {
+    const HOSTS: usize = 64;
+    const ROW: usize = 65_536;
+    if !cached::is_known() {
+        println!("pages: skipped, there is no fincore or no dd");
+        return Ok(());
+    }
+    let lens = lengths::log_normal(8192, 16_384.0, 1.0, ROW);
+    let base = folder.join("pages");
+    let data = write_megatron(&base, &lens)?;
+    let total = 4.0 * lens.iter().sum::<usize>() as f64;
+    for index in [5, 40, 63] {
+        cached::forget(&data)?;
+        let source = Source::new(Megatron::options().access(Access::Random).open(&base)?);
+        let rows = WindowPackOptions::new(RowSpec::new([("tokens", ROW)]));
+        let ds = source.shuffle(7).to_iter().window_pack(rows).batch_with(HOSTS, Remainder::Drop);
+        let before = cached::cached_bytes(&data)?;
+        ds.loader().part(Part::of(index, HOSTS)).build()?.try_for_each(|batch| batch.map(drop))?;
+        let read = (cached::cached_bytes(&data)? - before) as f64;
+        println!(
+            "Megatron, window, lengths of the index: host {index} of {HOSTS} brings {:.3} / {HOSTS} of the bytes into memory, in pages",
+            HOSTS as f64 * read / total
         );
     }
     Ok(())
@@ -267,6 +341,9 @@ fn main() -> Result<()> {
         rate(&lens, &folder)?;
         if wanted::wanted("reads") {
             reads(&lens, &folder)?;
+        }
+        if wanted::wanted("pages") {
+            pages(&folder)?;
         }
         if wanted::wanted("write") {
             write(&lens, &folder)?;

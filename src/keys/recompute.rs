@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use super::Key;
 use super::find::{KeySource, Keyed, Keys};
+use super::{Key, KeyBlock};
 use crate::error::{Error, Result};
 use crate::sync::Locked;
 
@@ -16,14 +16,14 @@ use crate::sync::Locked;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recompute;
 
-/// Records whose keys are made together, where they are asked for in their own order.
+/// Records whose keys are made together, where they are asked for together, or in their own order.
 const TOGETHER: u64 = 64;
 /// Keys that are kept.
 const KEPT: usize = 4096;
 
 impl KeySource for Recompute {
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
-        let kept = Kept { keys: vec![None; KEPT], next: 0 };
+        let kept = Kept { keys: (0..KEPT).map(|_| Entry::default()).collect(), next: 0 };
         Ok(Some(Arc::new(Made { keyed: keyed.clone(), kept: Mutex::new(kept) })))
     }
 }
@@ -33,33 +33,75 @@ struct Made {
     kept: Mutex<Kept>,
 }
 
-/// A record, its key, and the lengths of its elements.
-type Entry = (u64, Key, Box<[u32]>);
+/// A record, its key, and the lengths of its elements, in memory that serves those that come to its place.
+#[derive(Default)]
+struct Entry {
+    /// None at first.
+    key: Option<(u64, Key)>,
+    lens: Vec<u32>,
+}
 
 /// Keys that were made last, each at the place that its record gives it.
 struct Kept {
-    keys: Vec<Option<Entry>>,
+    keys: Vec<Entry>,
     /// The record behind the last that was made.
     next: u64,
 }
 
 impl Kept {
     fn get(&self, record: u64) -> Option<(Key, &[u32])> {
-        match &self.keys[record as usize % KEPT] {
-            Some((kept, key, lens)) if *kept == record => Some((*key, lens)),
-            _ => None,
-        }
+        let entry = &self.keys[record as usize % KEPT];
+        entry.key.filter(|(kept, _)| *kept == record).map(|(_, key)| (key, entry.lens.as_slice()))
+    }
+
+    fn keep(&mut self, record: u64, key: Key, lens: &[u32]) {
+        let entry = &mut self.keys[record as usize % KEPT];
+        entry.key = Some((record, key));
+        entry.lens.clear();
+        entry.lens.extend_from_slice(lens);
+        // One that was made for very many is not held on to.
+        entry.lens.shrink_to(4 * lens.len().max(16));
+        self.next = record + 1;
     }
 
     fn make(&mut self, records: Range<u64>, keyed: &dyn Keyed) -> Result<()> {
-        let mut at = records.start;
+        let mut numbers = records.clone();
         keyed.make(records, &mut |key, lens| {
-            self.keys[at as usize % KEPT] = Some((at, key, lens.into()));
-            at += 1;
+            if let Some(record) = numbers.next() {
+                self.keep(record, key, lens);
+            }
+        })
+    }
+
+    /// Appends the keys of a few records to a block; those that are not kept are made together.
+    fn gather(&mut self, records: &[u64], keyed: &dyn Keyed, into: &mut KeyBlock) -> Result<()> {
+        let missing: Vec<u64> = records.iter().copied().filter(|&record| self.get(record).is_none()).collect();
+        let (mut made, mut pushed) = (KeyBlock::new(into.columns()), Ok(()));
+        keyed.make_each(&missing, &mut |key, lens| {
+            if pushed.is_ok() {
+                pushed = made.push_of(key, lens);
+            }
         })?;
-        self.next = at;
+        pushed?;
+        // One that is made may take the place of another that is asked for: none is kept before all are appended.
+        let mut new = missing.iter().zip(made.iter()).peekable();
+        for record in records {
+            match new.next_if(|(next, _)| *next == record) {
+                Some((_, (key, lens))) => into.push_of(key, lens)?,
+                None => {
+                    let (key, lens) = self.get(*record).ok_or_else(|| missing_record(*record))?;
+                    into.push_of(key, lens)?;
+                }
+            }
+        }
+        missing.iter().zip(made.iter()).for_each(|(record, (key, lens))| self.keep(*record, key, lens));
         Ok(())
     }
+}
+
+#[cold]
+fn missing_record(record: u64) -> Error {
+    Error::state(format!("there is no record {record}"))
 }
 
 impl Keys for Made {
@@ -69,8 +111,13 @@ impl Keys for Made {
             let together = if record == kept.next { TOGETHER } else { 1 };
             kept.make(record..self.keyed.records().min(record.saturating_add(together)), &*self.keyed)?;
         }
-        let (key, lengths) = kept.get(record).ok_or_else(|| Error::state(format!("there is no record {record}")))?;
+        let (key, lengths) = kept.get(record).ok_or_else(|| missing_record(record))?;
         lens.extend_from_slice(lengths);
         Ok(key)
+    }
+
+    fn gather(&self, records: &[u64], into: &mut KeyBlock) -> Result<()> {
+        let mut kept = self.kept.locked();
+        records.chunks(TOGETHER as usize).try_for_each(|some| kept.gather(some, &*self.keyed, into))
     }
 }

@@ -144,7 +144,7 @@ impl BucketPlanner {
         if self.is_ready() {
             return Err(Error::config("a batch must be taken first"));
         }
-        let slot = self.held.slot(self.held.next());
+        let slot = self.held.next_slot();
         let ordinal = self.held.push();
         if let Some(ordinal) = ordinal {
             self.bucket_of[slot] = bucket;
@@ -161,7 +161,7 @@ impl BucketPlanner {
         let bucket = match full {
             true => self.last,
             false if self.held.is_empty() || !(ended || self.held.is_full()) => return None,
-            false => self.bucket_of[self.held.slot(self.held.oldest())],
+            false => self.bucket_of[self.held.oldest_slot()],
         };
         self.batch.clear();
         self.batch.extend(self.queues[bucket].drain(..));

@@ -17,6 +17,9 @@ pub(crate) struct Held {
     gone: Vec<u64>,
     oldest: u64,
     next: u64,
+    /// The slots of these two: a remainder for each sequence would take longer than all else that is done here.
+    oldest_slot: usize,
+    next_slot: usize,
     /// Ordinals below this have a meaningful bit, whether they were pushed again or not.
     known: u64,
 }
@@ -39,16 +42,30 @@ impl Held {
     /// An empty window of up to `window` ordinals.
     pub(crate) fn new(window: usize) -> Self {
         // Whole words, so that any 64 bits of it lie in two.
-        Self { window, gone: vec![0; window.div_ceil(64)], oldest: 0, next: 0, known: 0 }
+        let gone = vec![0; window.div_ceil(64)];
+        Self { window, gone, oldest: 0, next: 0, oldest_slot: 0, next_slot: 0, known: 0 }
     }
 
     pub(crate) fn slots(&self) -> usize {
         self.gone.len() * 64
     }
 
+    /// The slot of an ordinal of the window.
     #[inline]
     pub(crate) fn slot(&self, ordinal: u64) -> usize {
         (ordinal % self.slots() as u64) as usize
+    }
+
+    /// The slot of the oldest sequence.
+    #[inline]
+    pub(crate) fn oldest_slot(&self) -> usize {
+        self.oldest_slot
+    }
+
+    /// The slot of the sequence that is pushed next.
+    #[inline]
+    pub(crate) fn next_slot(&self) -> usize {
+        self.next_slot
     }
 
     #[inline]
@@ -65,10 +82,6 @@ impl Held {
         self.oldest
     }
 
-    pub(crate) fn next(&self) -> u64 {
-        self.next
-    }
-
     #[inline]
     fn is_gone(&self, slot: usize) -> bool {
         self.gone[slot / 64] >> (slot % 64) & 1 == 1
@@ -77,8 +90,9 @@ impl Held {
     /// Takes the next ordinal in; `None` if a restored state says that it is gone. The window is not full.
     #[inline]
     pub(crate) fn push(&mut self) -> Option<u64> {
-        let (ordinal, slot) = (self.next, self.slot(self.next));
+        let (ordinal, slot) = (self.next, self.next_slot);
         self.next += 1;
+        self.next_slot = if slot + 1 == self.slots() { 0 } else { slot + 1 };
         if ordinal >= self.known {
             self.known = self.next;
             self.gone[slot / 64] &= !(1 << (slot % 64));
@@ -90,7 +104,7 @@ impl Held {
     #[inline]
     pub(crate) fn take(&mut self, slot: usize) -> u64 {
         self.gone[slot / 64] |= 1 << (slot % 64);
-        let (slots, oldest) = (self.slots(), self.slot(self.oldest));
+        let (slots, oldest) = (self.slots(), self.oldest_slot);
         let behind = if slot >= oldest { slot - oldest } else { slot + slots - oldest };
         self.oldest + behind as u64
     }
@@ -98,8 +112,17 @@ impl Held {
     /// Moves the window on to the oldest sequence that is held.
     #[inline]
     pub(crate) fn advance(&mut self) {
-        while self.oldest < self.next && self.is_gone(self.slot(self.oldest)) {
-            self.oldest += 1;
+        while self.oldest < self.next {
+            let (word, shift) = (self.oldest_slot / 64, self.oldest_slot % 64);
+            let gone = u64::from((self.gone[word] >> shift).trailing_ones()).min(self.next - self.oldest);
+            self.oldest += gone;
+            self.oldest_slot += gone as usize;
+            if !self.oldest_slot.is_multiple_of(64) || gone == 0 {
+                return;
+            }
+            if self.oldest_slot == self.slots() {
+                self.oldest_slot = 0;
+            }
         }
     }
 
@@ -127,6 +150,8 @@ impl Held {
             return Err(Error::state(format!("a window of {span} sequences from {oldest} on, restored into {window}")));
         };
         *self = Self { oldest: state.oldest, next: state.oldest, known, ..Self::new(window) };
+        self.oldest_slot = self.slot(state.oldest);
+        self.next_slot = self.oldest_slot;
         for at in 0..span {
             let slot = self.slot(state.oldest + at as u64);
             self.gone[slot / 64] |= u64::from(state.gone.get(at)) << (slot % 64);

@@ -37,7 +37,7 @@ impl Default for WindowOptions {
 /// tried until all features fit.
 ///
 /// # Cost
-/// `O(log64 length)` per sequence, and up to 32 pairs of lengths per row; `O(window + length)` memory, some 24 bytes each.
+/// `O(log64 length)` per sequence, and up to 32 pairs of lengths per row; `O(window + length)` memory, some 16 bytes each.
 /// # Source
 /// Ours. The search by length is the counting sort of best-fit-decreasing in Ding et al., *Fewer truncations improve
 /// language modeling*, 2024, kept up to date in place of done once.
@@ -50,12 +50,12 @@ pub struct WindowPacker {
     /// Per slot, side by side: see [`Slots`].
     slots: Slots,
     /// First and last slot of each length.
-    ends: Vec<(usize, usize)>,
+    ends: Vec<(u32, u32)>,
     /// Lengths that have sequences.
     present: BitTree,
     held: Held,
     row: Vec<u64>,
-    gaps: Vec<usize>,
+    gaps: Vec<u32>,
     row_cells: u64,
     stats: PackStats,
 }
@@ -126,14 +126,14 @@ impl WindowPacker {
         if self.is_full() || lens.len() != self.features.len() {
             return Err(self.refuse(lens.len()));
         }
-        let slot = self.held.slot(self.held.next());
-        let mut tokens = 0;
+        let slot = self.held.next_slot();
+        let mut tokens = 0u64;
         for ((need, feature), &len) in self.slots.needs_mut(slot).iter_mut().zip(&self.features).zip(lens) {
             if len > feature.length {
                 return Err(over_long(feature, len));
             }
-            *need = feature.aligned(len).min(feature.length);
-            tokens += if feature.meta { 0 } else { len };
+            *need = feature.aligned(len).min(feature.length) as u32;
+            tokens += if feature.meta { 0 } else { len as u64 };
         }
         self.slots.set_tokens(slot, tokens);
         let Some(ordinal) = self.held.push() else { return Ok(None) };
@@ -151,16 +151,16 @@ impl WindowPacker {
 
     #[inline]
     fn append(&mut self, slot: usize) {
-        let length = self.slots.needs(slot)[self.key];
+        let length = self.slots.needs(slot)[self.key] as usize;
         self.slots.set_behind(slot, NONE);
         let (first, last) = &mut self.ends[length];
         if *first == NONE {
-            *first = slot;
+            *first = slot as u32;
             self.present.insert(length);
         } else {
-            self.slots.set_behind(*last, slot);
+            self.slots.set_behind(*last as usize, slot as u32);
         }
-        *last = slot;
+        *last = slot as u32;
     }
 
     /// The ordinals of the next row, the oldest first; `None` if the window is not full and `ended` is false, or nothing is left.
@@ -171,9 +171,9 @@ impl WindowPacker {
         }
         self.row.clear();
         self.gaps.clear();
-        self.gaps.extend(self.features.iter().map(|f| f.length));
+        self.gaps.extend(self.features.iter().map(|f| f.length as u32));
         // The oldest sequence is the first of its length, as every other one of that length is younger.
-        let oldest = self.held.slot(self.held.oldest());
+        let oldest = self.held.oldest_slot();
         let mut tokens = self.take(oldest);
         let most = self.options.max_sequences.unwrap_or(usize::MAX);
         while self.row.len() < most
@@ -188,19 +188,19 @@ impl WindowPacker {
         self.held.advance();
         self.stats.rows += 1;
         self.stats.sequences += self.row.len() as u64;
-        self.stats.tokens += tokens as u64;
-        self.stats.padding += self.row_cells - tokens as u64;
+        self.stats.tokens += tokens;
+        self.stats.padding += self.row_cells - tokens;
         Some(&self.row)
     }
 
     #[inline]
     fn longest_that_fits(&self) -> Option<usize> {
-        let mut length = self.present.prev(self.gaps[self.key])?;
+        let mut length = self.present.prev(self.gaps[self.key] as usize)?;
         if self.features.len() == 1 {
-            return Some(self.ends[length].0);
+            return Some(self.ends[length].0 as usize);
         }
         for _ in 0..PROBES {
-            let slot = self.ends[length].0;
+            let slot = self.ends[length].0 as usize;
             if self.slots.needs(slot).iter().zip(&self.gaps).all(|(need, gap)| need <= gap) {
                 return Some(slot);
             }
@@ -212,7 +212,7 @@ impl WindowPacker {
     /// Two sequences that fill the gap better than `slot` alone, where nothing would fit behind that.
     #[inline]
     fn closing_pair(&self, slot: usize, most: usize) -> Option<[usize; 2]> {
-        let (gap, alone) = (self.gaps[self.key], self.slots.needs(slot)[self.key]);
+        let (gap, alone) = (self.gaps[self.key] as usize, self.slots.needs(slot)[self.key] as usize);
         let shortest = self.present.next(0)?;
         if self.features.len() > 1 || alone == gap || gap - alone >= shortest || self.row.len() + 2 > most {
             return None;
@@ -225,13 +225,13 @@ impl WindowPacker {
         let (mut best, mut pair) = (alone, None);
         let mut long = self.present.prev(gap.checked_sub(shortest)?)?;
         for _ in 0..PAIRS {
-            let alike = self.slots.behind(self.ends[long].0);
+            let alike = self.slots.behind(self.ends[long].0 as usize);
             let limit = if alike == NONE { long.checked_sub(1) } else { Some(long) };
             let Some(short) = limit.and_then(|limit| self.present.prev(limit.min(gap - long))) else { break };
             if long + short > best {
                 best = long + short;
                 let second = if short == long { alike } else { self.ends[short].0 };
-                pair = Some([self.ends[long].0, second]);
+                pair = Some([self.ends[long].0 as usize, second as usize]);
             }
             if best == gap || 2 * long <= best {
                 break;
@@ -244,9 +244,9 @@ impl WindowPacker {
 
     /// Moves the first sequence of its length into the row; its tokens.
     #[inline]
-    fn take(&mut self, slot: usize) -> usize {
+    fn take(&mut self, slot: usize) -> u64 {
         let needs = self.slots.needs(slot);
-        let length = needs[self.key];
+        let length = needs[self.key] as usize;
         for (gap, need) in self.gaps.iter_mut().zip(needs) {
             *gap -= need;
         }
@@ -287,52 +287,59 @@ impl WindowPacker {
 }
 
 /// Facts about each sequence, side by side: the slot behind it among those of its length, the oldest first; its
-/// tokens; and the cells that each feature takes.
+/// tokens, in two halves; and the cells that each feature takes. A window has at most 2^24 slots and a row fewer cells than 2^31, and half as
+/// much memory stays twice as long in the nearest cache.
 #[derive(Debug)]
 struct Slots {
-    words: Vec<usize>,
+    words: Vec<u32>,
     stride: usize,
 }
 
 impl Slots {
+    /// Words in front of the cells of the features.
+    const HEAD: usize = 3;
+
     fn new(slots: usize, features: usize) -> Self {
-        let stride = 2 + features;
+        let stride = Self::HEAD + features;
         Self { words: vec![0; slots * stride], stride }
     }
 
     #[inline]
-    fn behind(&self, slot: usize) -> usize {
+    fn behind(&self, slot: usize) -> u32 {
         self.words[slot * self.stride]
     }
 
     #[inline]
-    fn set_behind(&mut self, slot: usize, behind: usize) {
+    fn set_behind(&mut self, slot: usize, behind: u32) {
         self.words[slot * self.stride] = behind;
     }
 
     #[inline]
-    fn tokens(&self, slot: usize) -> usize {
-        self.words[slot * self.stride + 1]
+    fn tokens(&self, slot: usize) -> u64 {
+        let at = slot * self.stride;
+        u64::from(self.words[at + 2]) << 32 | u64::from(self.words[at + 1])
     }
 
     #[inline]
-    fn set_tokens(&mut self, slot: usize, tokens: usize) {
-        self.words[slot * self.stride + 1] = tokens;
+    fn set_tokens(&mut self, slot: usize, tokens: u64) {
+        let at = slot * self.stride;
+        self.words[at + 2] = (tokens >> 32) as u32;
+        self.words[at + 1] = tokens as u32;
     }
 
     #[inline]
-    fn needs(&self, slot: usize) -> &[usize] {
-        &self.words[slot * self.stride + 2..(slot + 1) * self.stride]
+    fn needs(&self, slot: usize) -> &[u32] {
+        &self.words[slot * self.stride + Self::HEAD..(slot + 1) * self.stride]
     }
 
     #[inline]
-    fn needs_mut(&mut self, slot: usize) -> &mut [usize] {
-        &mut self.words[slot * self.stride + 2..(slot + 1) * self.stride]
+    fn needs_mut(&mut self, slot: usize) -> &mut [u32] {
+        &mut self.words[slot * self.stride + Self::HEAD..(slot + 1) * self.stride]
     }
 }
 
 /// No slot.
-const NONE: usize = usize::MAX;
+const NONE: u32 = u32::MAX;
 /// Lengths tried for a sequence of several features.
 const PROBES: usize = 64;
 /// Longer halves tried for the pair that closes a row.

@@ -6,6 +6,7 @@ use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
 use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage};
+use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 
 /// One dataset after the other; epoch `e` is epoch `e` of each.
@@ -133,6 +134,10 @@ impl<D: MapDataset> MapDataset for Concatenate<D> {
 
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
         self.parents.get_records(source, records, cx)
+    }
+
+    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.parents.get_ragged_records(source, records, names, cx)
     }
 }
 

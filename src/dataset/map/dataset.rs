@@ -83,6 +83,14 @@ pub trait MapDataset: Stage + Send + Sync {
         None
     }
 
+    /// The rows that stand for some records of the source that is at this place, whatever orders lie between: see [`get_ragged`](Self::get_ragged).
+    /// `None` where any other stage lies between, too, and where it is the source of another.
+    #[doc(hidden)]
+    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let _ = (source, records, names, cx);
+        None
+    }
+
     /// The indices of the parent that stand at `indices`, where other processes have to be told of them: see `Order::listed`.
     #[doc(hidden)]
     fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {

@@ -3,6 +3,7 @@ use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
+use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 use crate::rng::MixOrder;
 
@@ -142,6 +143,10 @@ impl<D: MapDataset> MapDataset for Mix<D> {
 
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
         self.parents.get_records(source, records, cx)
+    }
+
+    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.parents.get_ragged_records(source, records, names, cx)
     }
 }
 

@@ -246,6 +246,10 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
         self.parent.get_records(source, records, cx)
     }
+
+    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.parent.get_ragged_records(source, records, names, cx)
+    }
 }
 
 #[cfg(test)]

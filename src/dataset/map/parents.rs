@@ -6,6 +6,7 @@ use crate::dataset::INFINITE;
 use crate::dataset::run::pace::get_chunk;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Stage, stage_after};
+use crate::element::{Name, Ragged};
 use crate::error::Result;
 
 /// The datasets, and where the stage ids of each begin.
@@ -70,6 +71,18 @@ impl<D: MapDataset> Parents<D> {
     /// What becomes of some records of the source at this place, whichever dataset has it.
     pub(super) fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
         (0..self.count()).find_map(|which| self.in_part(which, cx, |part, cx| part.get_records(source, records, cx)))
+    }
+
+    /// The same as rows, where that dataset only orders them.
+    pub(super) fn get_ragged_records(
+        &self,
+        source: usize,
+        records: &[u64],
+        names: &[Name],
+        cx: &mut Cx,
+    ) -> Option<Ragged> {
+        let rows = |part: &D, cx: &mut Cx| part.get_ragged_records(source, records, names, cx);
+        (0..self.count()).find_map(|which| self.in_part(which, cx, rows))
     }
 
     /// Says that what is at each of `places` will be read.

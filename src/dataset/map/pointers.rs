@@ -47,6 +47,15 @@ macro_rules! same_dataset {
         ) -> Option<$crate::element::Many<Self::Item>> {
             self$($inner)+.get_records(source, records, cx)
         }
+        fn get_ragged_records(
+            &self,
+            source: usize,
+            records: &[u64],
+            names: &[$crate::element::Name],
+            cx: &mut $crate::cx::Cx,
+        ) -> Option<$crate::element::Ragged> {
+            self$($inner)+.get_ragged_records(source, records, names, cx)
+        }
     };
 }
 pub(in crate::dataset) use same_dataset;

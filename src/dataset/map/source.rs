@@ -303,6 +303,10 @@ impl<S: RandomAccess> MapDataset for Source<S> {
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<S::Record>> {
         (source == self.address()).then(|| self.get_many(records, cx))
     }
+
+    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        if source == self.address() { self.get_ragged(records, names, cx) } else { None }
+    }
 }
 
 impl<S> fmt::Debug for Source<S> {

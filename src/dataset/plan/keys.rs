@@ -182,7 +182,12 @@ pub(super) struct SourceOf {
 impl SourceOf {
     /// Whether making a key reads nothing of the record.
     fn knows_lengths(&self) -> bool {
-        self.is_mapped && self.lines.len() == 1
+        self.is_mapped && self.is_alone()
+    }
+
+    /// Whether no stage changes what it yields.
+    pub(super) fn is_alone(&self) -> bool {
+        self.lines.len() == 1
     }
 }
 

@@ -9,7 +9,7 @@ use super::keys::SourceOf;
 use crate::cx::Cx;
 use crate::dataset::map::MapDataset;
 use crate::dataset::run::evaluate::caught;
-use crate::element::{Element, Name};
+use crate::element::{Element, Name, Ragged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::{Key, Keyed};
 use crate::sync::Locked;
@@ -51,12 +51,55 @@ pub(super) struct RecordsOf<D: MapDataset> {
     prefix: Arc<D>,
     source: SourceOf,
     names: Vec<String>,
+    /// The same as names of columns.
+    columns: Vec<Name>,
     visit: Visit<D::Item>,
 }
 
 impl<D: MapDataset> RecordsOf<D> {
     pub(super) fn new(prefix: Arc<D>, source: SourceOf, names: &[Name], visit: Visit<D::Item>) -> Self {
-        Self { prefix, source, names: names.iter().map(Name::to_string).collect(), visit }
+        Self { prefix, source, names: names.iter().map(Name::to_string).collect(), columns: names.to_vec(), visit }
+    }
+}
+
+impl<D: MapDataset> RecordsOf<D> {
+    /// Some records as rows, of which the lengths are known without making elements; `None` where they are not to be had so.
+    fn rows(&self, records: &[u64]) -> Result<Option<Ragged>> {
+        if self.names.is_empty() || !self.source.is_alone() {
+            return Ok(None);
+        }
+        let (address, names) = (self.source.address, &self.columns);
+        let rows = caught(|| Ok(self.prefix.get_ragged_records(address, records, names, &mut Cx::default())))?;
+        Ok(rows.filter(|rows| rows.len() == records.len()))
+    }
+
+    /// Makes keys of some records by evaluating them.
+    fn evaluate(&self, records: &[u64], take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
+        let evaluated = caught(|| {
+            let many = self.prefix.get_records(self.source.address, records, &mut Cx::default());
+            many.ok_or_else(|| Error::config("a stage of the prefix does not evaluate single records of its source"))
+        })?;
+        let mut lens = Vec::new();
+        for (slot, record) in evaluated.into_iter().zip(records) {
+            lens.clear();
+            let key = match slot {
+                Ok(yielded) => key_of(yielded.as_ref(), &self.names, self.visit, &mut lens),
+                Err(error) => bad(error),
+            };
+            take(key.map_err(|error| error.index(*record))?, &lens);
+        }
+        Ok(())
+    }
+}
+
+/// Makes a key of each row.
+fn take_rows(rows: &Ragged, take: &mut dyn FnMut(Key, &[u32])) {
+    let mut lens = Vec::new();
+    for row in 0..rows.len() {
+        lens.clear();
+        // Of four bytes each, where they are kept.
+        lens.extend(rows.columns().iter().map(|column| column.len_of(row) as u32));
+        take(Key::Elements(1), &lens);
     }
 }
 
@@ -118,24 +161,21 @@ impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
     }
 
     fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
-        let (mut at, mut lens) = (records.start, Vec::new());
+        let mut at = records.start;
         while at < records.end {
             let some: Vec<u64> = (at..records.end.min(at.saturating_add(TOGETHER))).collect();
-            let evaluated = caught(|| {
-                let many = self.prefix.get_records(self.source.address, &some, &mut Cx::default());
-                many.ok_or_else(|| {
-                    Error::config("a stage of the prefix does not evaluate single records of its source")
-                })
-            })?;
-            for (slot, record) in evaluated.into_iter().zip(at..) {
-                lens.clear();
-                let key = match slot {
-                    Ok(yielded) => key_of(yielded.as_ref(), &self.names, self.visit, &mut lens),
-                    Err(error) => bad(error),
-                };
-                take(key.map_err(|error| error.index(record))?, &lens);
-            }
+            self.make_each(&some, take)?;
             at += some.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn make_each(&self, records: &[u64], take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
+        for some in records.chunks(TOGETHER as usize) {
+            match self.rows(some)? {
+                Some(rows) => take_rows(&rows, take),
+                None => self.evaluate(some, take)?,
+            }
         }
         Ok(())
     }

@@ -18,8 +18,8 @@ const CUT_ENDS: Name = Name::new_static("\0cut_ends");
 pub(crate) struct PlannedRows {
     /// Of each row, the number of members up to its end.
     ends: Vec<u64>,
-    /// Two numbers for each member: its index, and its border and piece.
-    ids: Vec<u64>,
+    /// Of each member, its index, and its border and piece.
+    ids: Vec<Tag>,
     /// The parts of members that are cut, one behind the other, and of each member where its part ends; no ends, where none is cut.
     cuts: Vec<u64>,
     cut_ends: Vec<u64>,
@@ -41,11 +41,10 @@ impl PlannedRows {
 
     /// Adds a member to the row under way; `cut` is the part of it that is in the row, empty for all of it.
     #[inline]
-    pub(crate) fn push(&mut self, [index, place]: Tag, cut: impl IntoIterator<Item = u64>) {
-        let (members, before) = (self.ids.len() / 2, self.cuts.len());
+    pub(crate) fn push(&mut self, id: Tag, cut: impl IntoIterator<Item = u64>) {
+        let (members, before) = (self.ids.len(), self.cuts.len());
         self.cuts.extend(cut);
-        self.ids.push(index);
-        self.ids.push(place);
+        self.ids.push(id);
         if self.cuts.len() > before || !self.cut_ends.is_empty() {
             self.cut_ends.resize(members, before as u64);
             self.cut_ends.push(self.cuts.len() as u64);
@@ -55,30 +54,31 @@ impl PlannedRows {
     /// Ends the row under way.
     #[inline]
     pub(crate) fn end_row(&mut self) {
-        self.ends.push(self.ids.len() as u64 / 2);
+        self.ends.push(self.ids.len() as u64);
     }
 
     /// Adds the members of another's row under way, of which it knows no row, to the row under way.
     pub(crate) fn extend(&mut self, other: &Self) {
-        if self.cut_ends.is_empty() && other.cut_ends.is_empty() {
-            self.ids.extend_from_slice(&other.ids);
-            return;
-        }
-        for (member, id) in other.ids.as_chunks().0.iter().enumerate() {
-            self.push(*id, other.cut(member).iter().copied());
-        }
+        self.extend_by(&other.ids, &other.cuts, &other.cut_ends);
     }
 
-    /// Adds rows of another, whole ones.
-    fn append(&mut self, other: &Self) {
-        let before = self.ids.len() as u64 / 2;
-        self.extend(other);
-        self.ends.extend(other.ends.iter().map(|end| before + end));
+    /// Adds these members, whose parts are as they stand here, to the row under way.
+    fn extend_by(&mut self, ids: &[Tag], cuts: &[u64], cut_ends: &[u64]) {
+        let (members, before) = (self.ids.len(), self.cuts.len() as u64);
+        self.ids.extend_from_slice(ids);
+        if cut_ends.is_empty() && self.cut_ends.is_empty() {
+            return;
+        }
+        self.cuts.extend_from_slice(cuts);
+        // Those without parts are whole: their parts end where they begin.
+        self.cut_ends.resize(members, before);
+        self.cut_ends.extend(cut_ends.iter().map(|end| before + end));
+        self.cut_ends.resize(self.ids.len(), self.cuts.len() as u64);
     }
 
     /// Where the members of a row are.
     fn members(&self, row: usize) -> std::ops::Range<usize> {
-        let end = |row: usize| self.ends.get(row).map_or(self.ids.len() / 2, |&end| end as usize);
+        let end = |row: usize| self.ends.get(row).map_or(self.ids.len(), |&end| end as usize);
         row.checked_sub(1).map_or(0, end)..end(row)
     }
 
@@ -92,7 +92,7 @@ impl PlannedRows {
     /// The elements that row `row` is made of; none if there is no such row.
     pub(crate) fn recipe(&self, row: usize) -> Recipe {
         let member = |at: usize| {
-            let [slot, place] = [self.ids[2 * at], self.ids[2 * at + 1]];
+            let [slot, place] = self.ids[at];
             let cut = Some(self.cut(at)).filter(|cut| !cut.is_empty()).map(Into::into);
             Member { leaf: (place >> 32) as u32, slot, piece: place as u32, cut }
         };
@@ -102,7 +102,7 @@ impl PlannedRows {
     /// Hashes which elements each row is made of, whatever way they have come.
     pub(crate) fn digest(&self) -> u128 {
         let mut hasher = StreamHasher::new();
-        for numbers in [&self.ends, &self.ids, &self.cuts, &self.cut_ends] {
+        for numbers in [&self.ends, self.ids.as_flattened(), &self.cuts, &self.cut_ends] {
             hasher.bytes(bytemuck::cast_slice(numbers));
         }
         hasher.finish()
@@ -110,17 +110,12 @@ impl PlannedRows {
 
     /// Takes the rows as an element that stands for all of them.
     pub(crate) fn take(&mut self) -> Element {
-        // The next ones are about as many.
-        let (rows, members) = (self.ends.len(), self.ids.len());
-        let take = |numbers: &mut Vec<u64>, room: usize| {
-            Value::Array(Array::from_vec(std::mem::replace(numbers, Vec::with_capacity(room))))
-        };
-        let ends = take(&mut self.ends, rows);
-        let mut fields = vec![(ENDS, ends), (IDS, take(&mut self.ids, members))];
+        let array = |numbers| Value::Array(Array::from_vec(numbers));
+        let ends = array(with_room_again(&mut self.ends));
+        let mut fields = vec![(ENDS, ends), (IDS, array(with_room_again(&mut self.ids).into_flattened()))];
         if !self.cut_ends.is_empty() {
-            let (cuts, ends) = (self.cuts.len(), self.cut_ends.len());
-            fields.push((CUTS, take(&mut self.cuts, cuts)));
-            fields.push((CUT_ENDS, take(&mut self.cut_ends, ends)));
+            fields.push((CUTS, array(with_room_again(&mut self.cuts))));
+            fields.push((CUT_ENDS, array(with_room_again(&mut self.cut_ends))));
         }
         Element::from_unique(fields)
     }
@@ -150,15 +145,9 @@ impl PlannedRows {
         }
         let [ends, ids, cuts, cut_ends] = [&ENDS, &IDS, &CUTS, &CUT_ENDS].map(numbers);
         let (ends, ids, cuts, cut_ends) = (ends?, ids?, cuts?, cut_ends?);
-        let others = |numbers: &[u64]| numbers.to_vec();
-        if cut_ends.is_empty() && self.cut_ends.is_empty() {
-            let before = self.ids.len() as u64 / 2;
-            self.ids.extend_from_slice(ids);
-            self.ends.extend(ends.iter().map(|end| before + end));
-        } else {
-            let (ends, ids, cuts, cut_ends) = (others(ends), others(ids), others(cuts), others(cut_ends));
-            self.append(&Self { ends, ids, cuts, cut_ends });
-        }
+        let before = self.ids.len() as u64;
+        self.extend_by(ids.as_chunks().0, cuts, cut_ends);
+        self.ends.extend(ends.iter().map(|end| before + end));
         Ok(())
     }
 
@@ -179,6 +168,12 @@ impl PlannedRows {
         }
         Ok(())
     }
+}
+
+/// Takes what is listed; the next ones are about as many.
+fn with_room_again<T>(listed: &mut Vec<T>) -> Vec<T> {
+    let room = listed.len();
+    std::mem::replace(listed, Vec::with_capacity(room))
 }
 
 #[cfg(test)]

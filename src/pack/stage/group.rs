@@ -1,7 +1,7 @@
 //! The stages that pack group by group: first fit, best fit, concat-then-split.
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::columns::{Columns, with_cells_of_row};
 use super::kernel::{Kernel, PartOf};
 use super::made::{MadeBy, MakeRows};
-use super::notes::Notes;
+use super::notes::{Notes, TELL_EVERY};
 use super::order::row_order;
 use super::plan::{GroupPlan, PACKED};
 use super::planned::Bins;
@@ -74,6 +74,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
             open: None,
             rows_before: 0,
             row: 0,
+            told: 0,
             notes: Notes::default(),
         })
     }
@@ -126,6 +127,8 @@ pub struct GroupPackIter<I: DatasetIterator> {
     rows_before: u64,
     /// Rows of the present group that came out.
     row: u64,
+    /// Rows of earlier groups when the report was told last.
+    told: u64,
     notes: Notes,
 }
 
@@ -144,8 +147,10 @@ struct Pending {
 /// A group that comes out.
 struct Rows {
     arena: Arc<Arena>,
-    /// The rows that are left, in the order in which they come out.
-    order: VecDeque<usize>,
+    /// The places of the rows that are left in the order in which they come out.
+    left: Range<usize>,
+    /// That order, where it is not the one in which they lie.
+    order: Option<Vec<usize>>,
     /// Rows of the group.
     rows: u64,
     /// Beginning of the next group.
@@ -171,11 +176,9 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
     fn fill(&mut self, cx: &mut Cx) -> Result<Option<Rows>> {
         loop {
             if self.pending.is_none()
-                && let Some(waits) = self.fill_by_rows(cx)?
+                && let Some(next) = self.fill_by_rows(cx)?
             {
-                let rows = self.close(waits.place.clone(), cx);
-                self.pending = Some(waits);
-                return rows;
+                return self.close(next, cx);
             }
             let Some(Pending { element, mut place }) = self.read(cx)? else {
                 let next = Place { number: self.parent.number(), cut: Cursor::default() };
@@ -215,8 +218,8 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         }
     }
 
-    /// Packs what comes as rows, until one waits for the next group, which is given as an element, or no more come so.
-    fn fill_by_rows(&mut self, cx: &mut Cx) -> Result<Option<Pending>> {
+    /// Packs what comes as rows, until one waits for the next group, which begins there and takes it in, or no more come so.
+    fn fill_by_rows(&mut self, cx: &mut Cx) -> Result<Option<Place>> {
         let Self { parent, plan, stage, packer, start, members, .. } = self;
         let Some((columns, kernel)) = packer else { return Ok(None) };
         let Some(names) = columns.names_of_rows() else { return Ok(None) };
@@ -227,7 +230,6 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
             let (mut taken, mut cut) = (0, Cursor::default());
             let fed = cx.consumed_many(*stage, rows.len(), || {
                 for (row, number) in rows.zip(first..) {
-                    taken += 1;
                     if number == start.number {
                         cut.clone_from(&start.cut)
                     } else {
@@ -239,10 +241,13 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                             members.push(bin, tag, part);
                         }
                     };
-                    if with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, placed))? == Fed::Full {
-                        let (element, place) =
-                            (columns.element(ragged, row)?, Place { number, cut: std::mem::take(&mut cut) });
-                        return Ok(Some(Pending { element, place }));
+                    match with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, placed)) {
+                        Ok(Fed::Taken) => taken += 1,
+                        Ok(Fed::Full) => return Ok(Some(Place { number, cut })),
+                        Err(error) => {
+                            taken += 1;
+                            return Err(error);
+                        }
                     }
                 }
                 Ok(None)
@@ -250,7 +255,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
             parent.take(taken);
             match fed {
                 Ok(None) => {}
-                Ok(waits) => return Ok(waits),
+                Ok(next) => return Ok(next),
                 Err(error) => return Err(cx.blame(*stage, plan.name(), Error::index(error, parent.number() - 1))),
             }
         }
@@ -272,29 +277,30 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
     fn close(&mut self, next: Place, cx: &mut Cx) -> Result<Option<Rows>> {
         let Some((columns, kernel)) = &mut self.packer else { return Ok(None) };
         let group = cx.timed_exactly(self.stage, || kernel.finish());
-        self.notes.tell(kernel.stats(), cx);
-        let Some(group) = group else { return Ok(None) };
-        let mut order: VecDeque<usize> = match &*self.plan {
-            GroupPlan::Bins(options) => row_order(options, &group, self.rows_before, |at| columns.dtype(at)).into(),
-            GroupPlan::Concat(_) => group.rows.clone().collect(),
-        };
-        let rows = order.len() as u64;
-        if self.row < rows {
-            order.drain(..self.row as usize);
-        } else if let GroupPlan::Bins(_) = &*self.plan {
-            return Err(Error::state(format!("{} rows came out of a group that has {rows}", self.row)));
-        } else {
-            // Rows that are cut follow from where they begin, however many of them are a group: Grain counts over several.
-            order.clear();
+        if group.is_none() || self.rows_before >= self.told + TELL_EVERY {
+            self.notes.tell(kernel.stats(), cx);
+            self.told = self.rows_before;
         }
-        Ok(Some(Rows { arena: group.arena, order, rows, next }))
+        let Some(group) = group else { return Ok(None) };
+        let order = match &*self.plan {
+            GroupPlan::Bins(options) => Some(row_order(options, &group, self.rows_before, |at| columns.dtype(at))),
+            GroupPlan::Concat(_) => None,
+        };
+        let rows = group.rows.len() as u64;
+        if self.row >= rows && order.is_some() {
+            return Err(Error::state(format!("{} rows came out of a group that has {rows}", self.row)));
+        }
+        let mut left = if order.is_some() { 0..group.rows.len() } else { group.rows };
+        // Rows that are cut follow from where they begin, however many of them are a group: Grain counts over several.
+        left.start += self.row.min(rows) as usize;
+        Ok(Some(Rows { arena: group.arena, left, order, rows, next }))
     }
 
     /// The next group that has rows left; `None` at the end.
     fn open(&mut self, cx: &mut Cx) -> Result<Option<Rows>> {
         loop {
             match self.fill(cx)? {
-                Some(rows) if rows.order.is_empty() => {
+                Some(rows) if rows.left.is_empty() => {
                     self.row -= rows.rows;
                     self.leave(rows.rows, rows.next);
                 }
@@ -321,13 +327,13 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                 None => return Ok(None),
             },
         };
-        Ok(rows.order.pop_front().map(|bin| (bin, rows)))
+        Ok(rows.left.next().map(|at| (rows.order.as_ref().map_or(at, |order| order[at]), rows)))
     }
 
     /// A row of `rows` came out.
     fn pass_row(&mut self, rows: Rows) {
         self.row += 1;
-        if rows.order.is_empty() {
+        if rows.left.is_empty() {
             self.row = 0;
             self.leave(rows.rows, rows.next);
         } else {
@@ -410,7 +416,7 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
         self.start = Place { number: parent.number, cut };
         self.parent.restore(parent, cx)?;
         (self.pending, self.open, self.rows_before, self.row) = (None, None, rows_before, row);
-        (self.packer, self.notes) = (None, Notes::default());
+        (self.packer, self.told, self.notes) = (None, rows_before, Notes::default());
         self.lists.clear();
         self.members.clear();
         self.planned.clear();

@@ -3,6 +3,9 @@
 use crate::cx::Cx;
 use crate::pack::stats::PackStats;
 
+/// Rows between two times that the report is told.
+pub(super) const TELL_EVERY: u64 = 64;
+
 /// Counts that were told already.
 #[derive(Debug, Default)]
 pub(super) struct Notes {

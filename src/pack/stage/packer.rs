@@ -1,14 +1,15 @@
 //! The window of a stage: its plan, the sequences that wait in it, and the rows that they are written to.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use super::columns::Columns;
+use super::columns::{Columns, with_cells_of_row};
 use super::options::WindowPackOptions;
 use super::planned::Waiting;
 use super::sequences::Sequences;
 use crate::dataset::iter::InPlace;
 use crate::dataset::plan::tag_of;
-use crate::element::{Element, Ragged, Tag, Value};
+use crate::element::{Element, Ragged, Value};
 use crate::error::{Error, Result};
 use crate::pack::feature::{Feature, piece_range};
 use crate::pack::held::HeldState;
@@ -69,8 +70,31 @@ impl Packer {
         self.planned.as_ref().map_or(self.lists.len(), |planned| planned.rows.len())
     }
 
-    /// Lets a sequence without listed values into the window, if it is one piece; how many it is.
-    pub(super) fn push_whole(&mut self, cells: &[&[u8]], number: u64) -> Result<u64> {
+    /// Lets rows without listed values into the window, of which the first is number `first`, until it is full or one of them is in pieces: how many
+    /// that one is in, if there is one. `taken` counts the rows, those included that failed or are in pieces.
+    pub(super) fn push_rows(
+        &mut self,
+        rows: &Ragged,
+        range: Range<usize>,
+        first: u64,
+        taken: &mut usize,
+    ) -> Result<Option<u64>> {
+        for (row, number) in range.zip(first..) {
+            if self.planner.is_full() {
+                break;
+            }
+            *taken += 1;
+            let pieces = with_cells_of_row(rows, row, |cells| self.push_whole(cells, number))?;
+            if pieces > 1 {
+                return Ok(Some(pieces));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets a sequence into the window, if it is one piece; how many it is.
+    #[inline]
+    fn push_whole(&mut self, cells: &[&[u8]], number: u64) -> Result<u64> {
         let Self { features, planner, sequences, lens, .. } = self;
         lens.clear();
         lens.extend(features.iter().zip(cells).map(|(feature, cells)| cells.len() / feature.cell));
@@ -83,22 +107,33 @@ impl Packer {
         Ok(pieces as u64)
     }
 
-    /// The same for row `row` of rows that stand for elements.
-    #[inline]
-    pub(super) fn push_planned(&mut self, rows: &Ragged, row: usize, tag: Tag, number: u64) -> Result<u64> {
+    /// [`push_rows`](Self::push_rows) for rows that stand for elements.
+    pub(super) fn push_planned(
+        &mut self,
+        rows: &Ragged,
+        range: Range<usize>,
+        first: u64,
+        taken: &mut usize,
+    ) -> Result<Option<u64>> {
         let Self { planner, planned, lens, .. } = self;
-        lens.clear();
-        for column in rows.columns() {
-            lens.push(column.len_of(row));
-        }
-        let pieces = planner.pieces(lens)?;
-        if pieces == 1 {
-            let ordinal = planner.push(lens)?;
-            if let Some(planned) = planned {
-                planned.enter(ordinal, Some(tag), number, None)?;
+        let tags = rows.stands_for().and_then(|elements| elements.tags.get(range.clone()));
+        let (Some(tags), Some(planned)) = (tags, planned) else {
+            return Err(Error::state("rows do not say which elements they stand for"));
+        };
+        for ((row, number), tag) in range.zip(first..).zip(tags) {
+            if planner.is_full() {
+                break;
+            }
+            *taken += 1;
+            lens.clear();
+            lens.extend(rows.columns().iter().map(|column| column.len_of(row)));
+            match planner.pieces(lens)? {
+                0 => {}
+                1 => planned.enter(planner.push(lens)?, *tag, number, None),
+                pieces => return Ok(Some(pieces as u64)),
             }
         }
-        Ok(pieces as u64)
+        Ok(None)
     }
 
     /// Lets one piece of an element into the window.
@@ -115,8 +150,8 @@ impl Packer {
             lens.clear();
             lens.extend(features.iter().zip(cells.clone()).map(|(feature, cells)| cells.len() / feature.cell));
             let ordinal = planner.push(lens)?;
-            if let Some(planned) = planned {
-                planned.enter(ordinal, tag, number, (pieces != 1).then_some(piece as u32))?;
+            if let (Some(planned), Some(tag)) = (planned, tag) {
+                planned.enter(ordinal, tag, number, (pieces != 1).then_some(piece as u32));
             } else {
                 let held = ordinal.is_some();
                 let cells = cells.map(|cells| if held { cells } else { &[] });

@@ -3,7 +3,6 @@
 use super::kernel::PartOf;
 use crate::dataset::plan::PlannedRows;
 use crate::element::Tag;
-use crate::error::{Error, Result};
 
 /// The sequences of a window, and the rows of a batch that are planned out of them.
 pub(super) struct Waiting {
@@ -38,19 +37,11 @@ impl Waiting {
 
     /// Takes a sequence in; one that a restored state has in a row already has no ordinal.
     #[inline]
-    pub(super) fn enter(
-        &mut self,
-        ordinal: Option<u64>,
-        tag: Option<Tag>,
-        number: u64,
-        piece: Option<u32>,
-    ) -> Result<()> {
-        let tag = tag.ok_or_else(|| Error::state("a sequence does not say which element it is of"))?;
+    pub(super) fn enter(&mut self, ordinal: Option<u64>, tag: Tag, number: u64, piece: Option<u32>) {
         if let Some(ordinal) = ordinal {
             let place = self.place(ordinal);
             self.ring[place] = Sequence { tag, number, piece };
         }
-        Ok(())
     }
 
     /// The element that this sequence is of, and the number of its piece.
@@ -63,8 +54,10 @@ impl Waiting {
     #[inline]
     pub(super) fn end_row(&mut self, ordinals: &[u64]) {
         for &ordinal in ordinals {
-            let Sequence { tag, piece, .. } = self.ring[self.place(ordinal)];
-            self.rows.push(tag, piece.map(u64::from));
+            match self.ring[self.place(ordinal)] {
+                Sequence { tag, piece: None, .. } => self.rows.push(tag, []),
+                Sequence { tag, piece: Some(piece), .. } => self.rows.push(tag, [piece.into()]),
+            }
         }
         self.rows.end_row();
     }
@@ -85,7 +78,8 @@ impl Bins {
         match part {
             PartOf::All => row.push(tag, []),
             PartOf::Piece(piece) => row.push(tag, [piece as u64]),
-            PartOf::Cells(from, takes) => row.push(tag, [from, takes].into_iter().flatten().map(|&cells| cells as u64)),
+            PartOf::Cells([from], [takes]) => row.push(tag, [*from as u64, *takes as u64]),
+            PartOf::Cells(from, takes) => row.push(tag, from.iter().chain(takes).map(|&cells| cells as u64)),
         }
     }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::with_cells_of_row;
 use super::made::{MadeBy, MakeRows};
-use super::notes::Notes;
+use super::notes::{Notes, TELL_EVERY};
 use super::options::WindowPackOptions;
 use super::packer::{Entering, Packer, Slot};
 use super::plan::PACKED;
@@ -22,8 +21,6 @@ use crate::error::{Error, Result};
 use crate::pack::held::{Held, HeldState};
 
 const NAME: &str = "window_pack";
-/// Rows between two reports of what was counted.
-const TELL_EVERY: u64 = 64;
 
 /// Packed rows from a look-ahead window: see [`Packing::window_pack`](super::Packing::window_pack).
 pub type WindowPack<D> = Flowing<D, WindowPackFlow>;
@@ -170,21 +167,13 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             }
             let mut taken = 0;
             let pushed = cx.consumed_many(*stage, rows.len(), || {
-                for (row, number) in rows.zip(first..) {
-                    if packer.planner.is_full() {
-                        break;
-                    }
-                    taken += 1;
-                    let pieces = match ragged.stands_for() {
-                        Some(elements) => packer.push_planned(ragged, row, elements.tags[row], number)?,
-                        None => with_cells_of_row(ragged, row, |cells| packer.push_whole(cells, number))?,
-                    };
-                    if pieces > 1 {
-                        let element = packer.columns.element(ragged, row)?;
-                        return Ok(Some(Entering { element, number, piece: 0, pieces }));
-                    }
-                }
-                Ok(None)
+                let pieces = match ragged.stands_for() {
+                    Some(_) => packer.push_planned(ragged, rows.clone(), first, &mut taken)?,
+                    None => packer.push_rows(ragged, rows.clone(), first, &mut taken)?,
+                };
+                let Some(pieces) = pieces else { return Ok(None) };
+                let (row, number) = (rows.start + taken - 1, first + taken as u64 - 1);
+                Ok(Some(Entering { element: packer.columns.element(ragged, row)?, number, piece: 0, pieces }))
             });
             parent.take(taken);
             match pushed {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::dataset::map::SourceFacts;
+use crate::dataset::map::{Concatenate, Mix, SourceFacts};
 use crate::element::{Buffer, DType, Name, Ragged, RaggedColumn};
 
 /// A row of a table.
@@ -170,6 +170,37 @@ proptest! {
         let resumed = steps(&ds(false), || resume_again.next().unwrap());
         let mut resume = resume.into_iter().cycle();
         prop_assert_eq!(steps(&ds(true), || resume.next().unwrap()), resumed);
+    }
+}
+
+/// What a window packs of two tables, whatever order their rows are in, without those that are bad.
+fn ordered(which: usize, features: usize, table: impl Fn() -> Table) -> BoxIter<Element> {
+    let source = || Source::new(table());
+    let ordered = match which {
+        0 => source().boxed(),
+        1 => source().shuffle(3).repeat(2).boxed(),
+        2 => Mix::new(vec![source().shuffle(5).boxed(), source().boxed()]).boxed(),
+        _ => Concatenate::new(vec![source().boxed(), source().shuffle(5).boxed()]).boxed(),
+    };
+    let rows = RowSpec::new([("tokens", 12), ("mask", 9)].into_iter().take(features));
+    let options = WindowPackOptions::new(rows).window(8).over_long(OverLong::Split);
+    ordered.to_iter().on_bad_record(BadRecords::skip()).window_pack(options).boxed()
+}
+
+proptest! {
+    /// A plan whose keys come out of columns is the one whose keys come of elements.
+    #[test]
+    fn keys_of_columns_are_those_of_elements(rows in table(), which in 0usize..4, features in 1usize..3) {
+        let given = Arc::default();
+        let planned = |is_ragged| {
+            let ds = ordered(which, features, || Table::new(&rows, is_ragged, &given));
+            planned::rest(&mut planned::plan(&ds), &[5])
+        };
+        let expected = planned(false);
+        prop_assert_eq!(given.load(Ordering::Relaxed), 0);
+        prop_assert!(planned(true) == expected);
+        let is_whole = rows.iter().all(|row| matches!(row, Row::Cells(..)));
+        prop_assert!(!is_whole || given.load(Ordering::Relaxed) >= rows.len(), "{:?} of {}", given, rows.len());
     }
 }
 

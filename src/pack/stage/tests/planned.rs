@@ -42,13 +42,13 @@ fn packed(which: usize, elements: BoxIter<Element>, size: usize) -> BoxIter<Elem
     }
 }
 
-fn plan(ds: &BoxIter<Element>) -> PlanOf<BoxIter<Element>> {
+pub(super) fn plan(ds: &BoxIter<Element>) -> PlanOf<BoxIter<Element>> {
     let run = Runtime::inline().with_keys(Some(Arc::new(Recompute)));
     Planning::plan(ds, &[], &run).unwrap().unwrap()
 }
 
 /// The rows that a plan goes on with, so many at a time in turns, and the states behind them.
-fn rest(plan: &mut PlanOf<BoxIter<Element>>, steps: &[usize]) -> (Vec<Recipe>, Vec<(usize, Json)>) {
+pub(super) fn rest(plan: &mut PlanOf<BoxIter<Element>>, steps: &[usize]) -> (Vec<Recipe>, Vec<(usize, Json)>) {
     let (mut recipes, mut states, mut cx) = (Vec::new(), Vec::new(), Cx::default());
     for step in steps.iter().cycle() {
         let mut rows = PlannedRows::default();
@@ -97,8 +97,10 @@ proptest! {
             plan.pass.restore(serde_json::from_value(state.clone()).unwrap(), &mut cx).unwrap();
             let (others, again) = rest(&mut plan, &steps[..1]);
             prop_assert!(others == recipes[*at..], "from row {}", at);
+            // Behind the last row there may be two: what is dropped there is read when one row more is asked for.
             let is_same = |(more, state): &(usize, Json)| {
-                states.iter().all(|(other, expected)| at + more != *other || state == expected)
+                let mut known = states.iter().filter(|(other, _)| at + more == *other).peekable();
+                known.peek().is_none() || known.any(|(_, expected)| state == expected)
             };
             prop_assert!(again.iter().all(is_same), "states from row {}", at);
         }
