@@ -87,8 +87,11 @@ fn measure(what: &str, block: &[u8]) {
     }
 }
 
+/// A part of the bench by its name, and the block that it makes.
+type Part = (&'static str, fn() -> Vec<u8>);
+
 fn main() {
-    let parts: [(&str, fn() -> Vec<u8>); 3] = [("tokens", tokens), ("images", images), ("text", text)];
+    let parts: [Part; 3] = [("tokens", tokens), ("images", images), ("text", text)];
     for (name, block) in parts.iter().filter(|(name, _)| wanted::wanted(name)) {
         measure(name, &block());
     }

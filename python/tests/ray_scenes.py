@@ -195,7 +195,8 @@ def a_command_runs_a_pipeline_file() -> Any:
 @scene
 def impossible_arguments_are_named() -> Any:
     said = []
-    for options in ({"actors": 0}, {"actors": (3, 2)}, {"cpus_per_actor": 0}, {"block": "8 stones"}, {"block": "16MiB"}, {"compress": "yes"}):
+    sizes: list[dict[str, Any]] = [{"block": "8 stones"}, {"block": "16MiB"}, {"compress": "yes"}]
+    for options in [{"actors": 0}, {"actors": (3, 2)}, {"cpus_per_actor": 0}, *sizes]:
         try:
             on_ray(**options)
         except gm.ConfigError as error:
