@@ -13,7 +13,7 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 case $target in
     jsonl | line_index | npy | npz | tokens | example | stream | megatron | keys | checkpoint | manifest) features=libfuzzer ;;
     pipeline) features=libfuzzer,spec ;;
-    wire) features=libfuzzer,workers ;;
+    wire | parcel) features=libfuzzer,workers ;;
     *) features=libfuzzer,formats ;;
 esac
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -17,6 +17,8 @@ const OTHERS: &[(&str, Target)] = &[
     ("pipeline", pipeline),
     #[cfg(all(feature = "workers", target_os = "linux"))]
     ("wire", crate::wire::fuzz_wire),
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    ("parcel", crate::wire::fuzz_parcel),
 ];
 
 /// Every target, by its name.

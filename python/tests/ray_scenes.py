@@ -132,6 +132,43 @@ def a_slow_loop_fills_no_more_than_the_budget() -> Any:
     return {"used": used, "budget": budget, "spilled": spilled}
 
 
+def of_all_widths(x: int) -> dict[str, Any]:
+    """Integers of all widths, floats, text and bytes; the same of an element whenever it is made."""
+    random = np.random.default_rng(x)
+    element: dict[str, Any] = {"text": "words " * (x % 50), "raw": random.bytes(x % 300), "list": [x, str(x), None, x / 7]}
+    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+        most = np.iinfo(dtype).max
+        element[dtype] = random.integers(0, min(most, 50_000), x % 400, dtype, endpoint=True)
+        element[f"any {dtype}"] = random.integers(np.iinfo(dtype).min, most, x % 90, dtype, endpoint=True)
+        element[f"sums {dtype}"] = np.cumsum(random.integers(0, 9, 100), dtype=dtype)
+    element["signs"] = random.integers(-100, 30_000, 500, np.int32)
+    element["nan"] = np.array([np.nan, -0.0, np.inf, random.random()], np.float32)
+    return element | {dtype: random.normal(size=(x % 20, 8)).astype(dtype) for dtype in ("float16", "float32", "float64")}
+
+
+def exactly(value: Any) -> Any:
+    """The same as what compares: bits, not numbers."""
+    if isinstance(value, dict):
+        return {name: exactly(part) for name, part in value.items()}
+    return (str(value.dtype), value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+
+
+@scene
+def blocks_that_cross_packed_are_the_same_bit_for_bit() -> Any:
+    ds = gm.MapDataset.range(1500).shuffle(seed=5).map(of_all_widths).to_iter_dataset()
+    want = [exactly(element) for element in ds]
+    options: dict[str, Any] = {"actors": 2, "ram_budget": "8MiB", "block": "512KiB"}
+    found: dict[str, Any] = {}
+    for compress in ("always", "never", "auto"):
+        with gm.ray.loader(ds, **options, compress=compress) as elements:
+            same = [exactly(element) for element in elements] == want
+            report = elements.report()
+        workers = report.as_dict()["workers"]
+        used = workers["slab_high_water_bytes"] <= 8 << 20
+        found[compress] = {"same": same, "in budget": used, "links": workers["links"], "text": " ".join(str(report).split())}
+    return found
+
+
 @scene
 def a_command_runs_a_pipeline_file() -> Any:
     command = Path(sysconfig.get_path("scripts")) / "gristmill"
@@ -158,7 +195,8 @@ def a_command_runs_a_pipeline_file() -> Any:
 @scene
 def impossible_arguments_are_named() -> Any:
     said = []
-    for options in ({"actors": 0}, {"actors": (3, 2)}, {"cpus_per_actor": 0}, {"block": "8 stones"}, {"block": "16MiB"}):
+    sizes: list[dict[str, Any]] = [{"block": "8 stones"}, {"block": "16MiB"}, {"compress": "yes"}]
+    for options in [{"actors": 0}, {"actors": (3, 2)}, {"cpus_per_actor": 0}, *sizes]:
         try:
             on_ray(**options)
         except gm.ConfigError as error:

@@ -75,10 +75,28 @@ def test_a_command_runs_a_pipeline_file(came: dict[str, Any]) -> None:
     assert code == 2 and not out and "127.0.0.1:1" in " ".join(said), found
 
 
+def test_blocks_that_cross_packed_are_the_same_bit_for_bit(came: dict[str, Any]) -> None:
+    found = came["blocks_that_cross_packed_are_the_same_bit_for_bit"]
+    assert isinstance(found, dict), found
+    for compress, of in found.items():
+        assert of["same"] and of["in budget"], (compress, of)
+        (link,) = of["links"]
+        raw, wire = link["raw_bytes"], link["wire_bytes"]
+        # On this machine blocks are viewed where they lie, unless all are to be packed.
+        assert wire < 0.8 * raw if compress == "always" else wire == raw, (compress, link)
+        assert f"on the wire: {link['why']}" in of["text"], of["text"]
+    assert [found[compress]["links"][0]["why"] for compress in ("always", "never", "auto")] == [
+        "always packed, as was asked",
+        "never packed, as was asked",
+        "not packed: they are viewed where they lie",
+    ]
+
+
 def test_impossible_arguments_are_named(came: dict[str, Any]) -> None:
-    actors, order, cpus, block, budget = came["impossible_arguments_are_named"]
+    actors, order, cpus, block, budget, compress = came["impossible_arguments_are_named"]
     assert actors == "actors is 0, and must be a number, or (at first, at most), of 1 or more"
     assert order == "actors is (3, 2), and must be a number, or (at first, at most), of 1 or more"
     assert cpus == "cpus_per_actor is 0, and must be 1 or more"
     assert block.startswith("block is '8 stones'")
     assert budget == "ram_budget is 32 MiB, and blocks of 16 MiB need 64 MiB"
+    assert compress == "compress is 'yes', and must be \"auto\", \"never\" or \"always\""

@@ -29,10 +29,33 @@ pub struct WorkersReport {
     pub built_s: f64,
     /// Whether the number of threads or workers follows what the consumer needs.
     pub tuned: bool,
+    /// Links to the machines that workers run on, where those are others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkReport>,
     /// Decisions of the tuner, with times and reasons.
     pub decisions: Vec<Decision>,
     /// Workers that run now.
     pub workers: Vec<WorkerReport>,
+}
+
+/// What crossed the link to a machine that workers run on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LinkReport {
+    /// The machine.
+    pub host: String,
+    /// Bytes of blocks, as they lie in memory.
+    pub raw_bytes: u64,
+    /// Bytes of these that crossed, packed or as they lie.
+    pub wire_bytes: u64,
+    /// Blocks that crossed.
+    pub blocks: u64,
+    /// Of those, the ones that were packed.
+    pub packed_blocks: u64,
+    /// Bytes a second that the link gave of late, where a block took long enough to measure it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<f64>,
+    /// Why blocks are packed, or are not.
+    pub why: String,
 }
 
 /// One worker process.

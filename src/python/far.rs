@@ -15,16 +15,18 @@ use crate::dataset::{BoxIter, Stage};
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
-use crate::workers::far::{self, Evaluator, FarLaunch, FarOptions, Order};
+use crate::workers::far::{self, Compress, Evaluator, FarLaunch, FarOptions, Hand, Order};
 
 /// An engine of Python's that has workers evaluate a pipeline.
 ///
 /// It has the methods `prepare(dataset)`, which returns the dataset that workers evaluate, and `drive(office)`, which begins to follow
-/// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget`, `block`, `buffer` and `hedge`.
+/// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget`, `block`, `buffer`, `hedge`,
+/// `compress` (`"auto"`, `"never"`, `"always"`) and `home`, the name of this machine.
 #[derive(Debug)]
 pub(crate) struct Engine {
     object: Py<PyAny>,
     options: FarOptions,
+    hand: Hand,
     buffer: usize,
 }
 
@@ -44,7 +46,8 @@ impl Engine {
         let options =
             FarOptions { workers, threads, ram_budget: number("ram_budget")?, block: number("block")?, hedge, stages };
         let buffer = object.getattr("buffer")?.extract()?;
-        Ok(Self { object: object.clone().unbind(), options, buffer })
+        let hand = hand(object)?;
+        Ok(Self { object: object.clone().unbind(), options, hand, buffer })
     }
 
     /// Has it run what `loader` was to run, `buffer` elements ahead.
@@ -58,7 +61,7 @@ impl Engine {
 
     /// Begins to follow the orders of one pass.
     fn begin(&self) -> Result<FarLaunch> {
-        let (office, desk) = far::office();
+        let (office, desk) = far::office_by(self.hand.clone());
         let begun = Python::attach(|py| self.object.call_method1(py, "drive", (PyOffice(office),)).map(drop));
         begun.map_err(|e| Error::new(ErrorKind::Worker, format!("workers on other machines cannot be driven: {e}")))?;
         Ok(FarLaunch::new(desk, self.options.clone()))
@@ -96,6 +99,16 @@ fn refused(py: Python<'_>, error: &PyErr) -> Error {
     Error::new(kind, error.value(py).to_string())
 }
 
+/// When blocks are to be packed, and the name of this machine.
+fn hand(engine: &Bound<'_, PyAny>) -> PyResult<Hand> {
+    let compress = match engine.getattr("compress")?.extract::<String>()?.as_str() {
+        "never" => Compress::Never,
+        "always" => Compress::Always,
+        _ => Compress::Auto,
+    };
+    Ok(Hand { compress, home: engine.getattr("home")?.extract()? })
+}
+
 /// An order, as an engine is told: what it is, the worker, and what comes with it.
 type Told<'py> = (&'static str, i64, Option<Bound<'py, PyAny>>);
 
@@ -129,19 +142,23 @@ impl PyOffice {
         self.0.not_started(number, why);
     }
 
-    /// Takes an answer of a worker, with its block: an array of bytes that nobody writes to any more.
+    /// Takes an answer of a worker, with its block, an array of bytes that nobody writes to any more, and the seconds for which the link was busy with
+    /// that, where they were seen.
+    #[pyo3(signature = (number, answer, block, took=None))]
     fn answered(
         &self,
         py: Python<'_>,
         number: u64,
         answer: &[u8],
         block: Option<&Bound<'_, PyUntypedArray>>,
+        took: Option<f64>,
     ) -> PyResult<()> {
         let block = match block {
             Some(block) if block.len() > 0 => Some(buffer::share_numpy(block).or_raise(py)?.into_buffer()),
             _ => None,
         };
-        self.0.answered(number, answer, block);
+        let took = took.and_then(|took| Duration::try_from_secs_f64(took).ok());
+        self.0.answered(number, answer, block, took);
         Ok(())
     }
 

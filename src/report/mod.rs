@@ -32,7 +32,7 @@ pub use crate::cx::{Cause, LongWait};
 use crate::cx::{Recorder, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
-pub use crate::exec::{WorkerReport, WorkersReport};
+pub use crate::exec::{LinkReport, WorkerReport, WorkersReport};
 use crate::store;
 use crate::tune::Decision;
 use crate::units::Bytes;

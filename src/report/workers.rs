@@ -45,6 +45,10 @@ pub(super) fn lines(workers: &WorkersReport, wall_s: f64) -> Vec<String> {
             worker.tasks
         )
     }));
+    lines.extend(workers.links.iter().map(|link| {
+        let (host, raw, wire) = (&link.host, size(link.raw_bytes), size(link.wire_bytes));
+        format!("from {host}: {raw} raw, {wire} on the wire: {}", link.why)
+    }));
     let decisions = workers.decisions.iter().rev().take(5).rev();
     lines.extend(decisions.map(|decision| format!("tuned at {decision}")));
     lines

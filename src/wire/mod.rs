@@ -27,6 +27,10 @@ mod fuzz;
 mod input;
 mod lane;
 mod output;
+#[cfg(any(feature = "python", test, fuzzing))]
+pub(crate) mod parcel;
+#[cfg(any(test, fuzzing))]
+mod parcel_fuzz;
 mod read;
 mod region;
 mod rows;
@@ -53,6 +57,8 @@ pub(crate) use input::In;
 pub(crate) use lane::{LaneEnd, LaneSlots, read_lane};
 #[cfg(feature = "python")]
 pub(crate) use output::{Out, Stop};
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(crate) use parcel_fuzz::parcel as fuzz_parcel;
 #[cfg(any(test, fuzzing))]
 pub(crate) use read::read;
 pub(crate) use read::read_parts;

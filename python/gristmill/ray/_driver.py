@@ -6,6 +6,8 @@ import threading
 import traceback
 from typing import Any
 
+from gristmill.ray._links import LinkClock
+
 #: Seconds after which the threads of a pass look around, where nothing has happened.
 _PATIENCE = 0.5
 #: The same while answers are awaited: one to what was asked meanwhile is seen so much later.
@@ -23,6 +25,7 @@ class Driver:
         #: What is awaited: the worker, and whether that is its first word.
         self._awaited: dict[Any, tuple[int, bool]] = {}
         self._over = False
+        self._clock = LinkClock(ray)
 
     def follow_orders(self) -> None:
         """Does what the office wants done, until the pass is over."""
@@ -63,10 +66,12 @@ class Driver:
         try:
             while not self._over:
                 with self._changed:
-                    refs = list(self._awaited)
+                    awaited = dict(self._awaited)
+                    refs = list(awaited)
                     if not refs:
                         self._changed.wait(_PATIENCE)
                         continue
+                self._clock.look(awaited)
                 ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=True)
                 if not ready:
                     ready, _ = self._ray.wait(refs, num_returns=1, timeout=_LOOK, fetch_local=True)
@@ -81,6 +86,7 @@ class Driver:
         if awaited is None:
             return
         number, first = awaited
+        took = self._clock.arrived(ref, number)
         exceptions = self._ray.exceptions
         try:
             answer = self._ray.get(ref)
@@ -90,9 +96,10 @@ class Driver:
             self._lose(number, _in_short(error), outside=True)
         else:
             if first:
+                self._clock.knows(number, answer[1])
                 self._office.started(number, *answer)
             else:
-                self._office.answered(number, *answer)
+                self._office.answered(number, *answer, took)
 
     def _lose(self, number: int, why: str, *, outside: bool) -> None:
         with self._changed:

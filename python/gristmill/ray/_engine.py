@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gristmill._workers import current_folder, elsewhere
 from gristmill.ray._actor import Worker
 from gristmill.ray._driver import Driver
+from gristmill.ray._links import home
 
 if TYPE_CHECKING:
     from gristmill._gristmill import IterDataset
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 class Engine:
     """The way in which actors are started for each pass over a pipeline."""
+
+    #: When blocks are packed: "auto", "never" or "always".
+    compress = "auto"
 
     def __init__(
         self,
@@ -46,6 +50,11 @@ class Engine:
         """Takes what actors make the pipeline of."""
         # Once for all actors: those of a machine share it.
         self._payload = self._ray.put(payload)
+
+    @property
+    def home(self) -> str:
+        """The name that Ray gives this machine."""
+        return home(self._ray)
 
     def drive(self, office: Any) -> None:
         """Follows the orders of one pass, from now to its end."""

@@ -1,6 +1,7 @@
 mod damage;
 mod generate;
 mod lanes;
+mod parcels;
 mod round_trip;
 mod speed;
 mod trees;

@@ -3,15 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 
 use super::credits::{Credit, Credits};
-use super::office::{Desk, Order, Place};
-use crate::element::{Buffer, Owner};
+use super::letter::Letter;
+use super::office::{Brought, Desk, Order, Place};
+use crate::element::{Buffer, BufferMut, Owner};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::WorkerReport;
+use crate::exec::{LinkReport, WorkerReport};
+use crate::units::Bytes;
+use crate::wire::parcel::{Packing, unpack};
 use crate::workers::control::{Event, ToWorker};
 use crate::workers::pool::{Carrier, End, Link, MemoryFigures, Recruit, Room, Wake};
 use crate::workers::slab::{ExtentId, PAGE};
@@ -64,6 +67,10 @@ impl Carrier for Far {
         Some(self.make_room(bytes, None))
     }
 
+    fn links(&self) -> Vec<LinkReport> {
+        self.desk.links().reports()
+    }
+
     fn memory(&self) -> MemoryFigures {
         self.credits.figures()
     }
@@ -97,13 +104,16 @@ impl Link for FarLink {
     }
 
     fn send(&self, message: &ToWorker) -> Result<()> {
+        let mut packing = Packing::Plain;
         match message {
             ToWorker::Stop => return self.desk.order(Order::End { number: self.number }),
-            ToWorker::Task(task) => self.desk.await_answer(task.id, self.number, task.extent.generation),
+            ToWorker::Task(task) => {
+                self.desk.await_answer(task.id, self.number, task.extent.generation);
+                packing = self.desk.links().next(&self.node);
+            }
             _ => {}
         }
-        let message = postcard::to_stdvec(message)
-            .map_err(|e| Error::new(ErrorKind::Worker, format!("a message cannot be written: {e}")))?;
+        let message = Letter { message, packing, most: self.desk.most_packed() }.write()?;
         self.desk.order(Order::Send { number: self.number, message })
     }
 
@@ -157,21 +167,48 @@ impl Room for FarRoom {
     }
 
     fn into_bytes(mut self, used: usize) -> std::result::Result<Arc<dyn Owner>, (Self, Error)> {
-        let block = self.desk.take_block(self.extent.generation);
-        let len = block.as_ref().map_or(0, Buffer::len);
-        if len != used {
-            let error = Error::new(ErrorKind::Worker, format!("it brought {len} bytes, and says {used}"));
-            return Err((self, error));
-        }
-        let mut block = block.unwrap_or(Buffer::EMPTY);
+        let brought = self.desk.take_block(self.extent.generation).unwrap_or(Brought::NOTHING);
+        let block = match brought.packing {
+            Packing::Plain => self.as_it_lies(brought.block, used),
+            _ => self.unpacked(brought, used),
+        };
+        let block = match block {
+            Ok(block) => block,
+            Err(error) => return Err((self, error)),
+        };
         match &mut self.credit {
             Some(credit) => credit.keep(used as u64),
-            None => {
-                self.credits.count_copy();
-                block = Buffer::copy_from(block.as_bytes());
-            }
+            None => self.credits.count_copy(),
         }
         Ok(Arc::new(Held { block, _credit: self.credit.take() }))
+    }
+}
+
+impl FarRoom {
+    fn as_it_lies(&self, block: Buffer, used: usize) -> Result<Buffer> {
+        let len = block.len();
+        if len != used {
+            return Err(Error::new(ErrorKind::Worker, format!("it brought {len} bytes, and says {used}")));
+        }
+        Ok(if self.credit.is_some() { block } else { Buffer::copy_from(block.as_bytes()) })
+    }
+
+    /// What was packed. The credit is for what it becomes; for what it was there are bytes that are set aside, because one thread unpacks one at a time.
+    fn unpacked(&self, brought: Brought, used: usize) -> Result<Buffer> {
+        let (len, most) = (brought.block.len() as u64, self.desk.most_packed());
+        if len > most || used > self.extent.len() {
+            let [packed, most, raw, room] = [len, most, used as u64, self.extent.len() as u64].map(Bytes);
+            let why =
+                format!("it packed {raw} into {packed}, and was to bring {room} at most, packed into {most} at most");
+            return Err(Error::new(ErrorKind::Worker, why));
+        }
+        self.credits.count_beside(len);
+        let begun = Instant::now();
+        let mut block = BufferMut::try_zeroed(used)?;
+        unpack(brought.block.as_bytes(), block.as_mut_bytes())
+            .map_err(|damage| Error::new(ErrorKind::Worker, format!("the block that it packed {damage}")))?;
+        self.desk.links().unpacked(&brought.node, brought.packing, used as u64, begun.elapsed());
+        Ok(block.freeze())
     }
 }
 

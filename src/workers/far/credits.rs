@@ -41,6 +41,13 @@ impl Credits {
         }
     }
 
+    /// Counts so many bytes, for which room is kept elsewhere, as used beside all that are taken.
+    pub(super) fn count_beside(&self, bytes: u64) {
+        let mut state = self.state.locked();
+        let used = self.bytes - state.free + bytes;
+        state.figures.high_water_bytes = state.figures.high_water_bytes.max(used);
+    }
+
     pub(super) fn count_copy(&self) {
         self.state.locked().figures.copies += 1;
     }

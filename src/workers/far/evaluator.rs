@@ -1,10 +1,9 @@
 //! A worker that hears messages from wherever, and answers.
 
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-
+use super::letter::{Answer, Facts, Letter, packed};
 use crate::cx::clock;
 use crate::cx::turn::OwnTime;
 use crate::dataset::IterDataset;
@@ -14,30 +13,6 @@ use crate::sync::Locked;
 use crate::workers::borders::Borders;
 use crate::workers::control::{Begin, Done, FromWorker, Need, Ready, Task, ToWorker};
 use crate::workers::sys::usage;
-
-/// What a worker answers.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Answer {
-    /// `None` where nothing was asked.
-    pub(super) message: Option<FromWorker>,
-    pub(super) facts: Facts,
-}
-
-/// Facts of a worker's process.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Facts {
-    pub(super) pid: u32,
-    /// The machine that it runs on, by the name that its engine gives that.
-    pub(super) host: String,
-    pub(super) cpu: Duration,
-    pub(super) heap_bytes: u64,
-}
-
-impl Facts {
-    pub(super) fn who(&self) -> String {
-        format!("pid {} on {}", self.pid, self.host)
-    }
-}
 
 /// Makes the borders of a pipeline when it is told which that is.
 type Make = Box<dyn FnOnce(&Begin) -> Result<Borders> + Send>;
@@ -64,8 +39,7 @@ impl Evaluator {
     /// # Errors
     /// [`ErrorKind::Worker`] for what is no message, or comes before the beginning.
     pub(crate) fn hear(&self, message: &[u8]) -> Result<(Vec<u8>, Option<Buffer>)> {
-        let message = postcard::from_bytes(message)
-            .map_err(|e| Error::new(ErrorKind::Worker, format!("the parent sent something that is no message: {e}")))?;
+        let Letter { message, packing, most } = Letter::read(message)?;
         let (message, block) = match message {
             ToWorker::Begin(begin) => (Some(self.begin(&begin)), None),
             ToWorker::Task(task) => self.evaluate(&task).map(|(answer, block)| (Some(answer), block))?,
@@ -73,7 +47,11 @@ impl Evaluator {
             // How many threads there are, the engine decides; and it ends workers.
             ToWorker::Active(_) | ToWorker::Stop => (None, None),
         };
-        let answer = Answer { message, facts: self.facts() };
+        let (block, packed) = match block.map(|block| packed(block, packing, most)) {
+            Some((block, packed)) => (Some(block), packed),
+            None => (None, None),
+        };
+        let answer = Answer { message, facts: self.facts(), packed };
         let answer = postcard::to_stdvec(&answer)
             .map_err(|e| Error::new(ErrorKind::Worker, format!("an answer cannot be written: {e}")))?;
         Ok((answer, block))

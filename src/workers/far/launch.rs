@@ -15,7 +15,7 @@ use crate::workers::pool::WorkerPool;
 use crate::workers::start::plural;
 
 /// Options of workers on other machines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FarOptions {
     /// Workers at first, and at most.
     pub(crate) workers: (usize, usize),
@@ -55,7 +55,8 @@ impl Backend for FarLaunch {
         };
         let words = format!("{workers} on other machines, of {}", plural(options.threads, "thread"));
         let of_pool = MpOptions { tune: plan.tuned, hedge: options.hedge, arrays_in_slab: false, ..MpOptions::auto() };
-        let bytes = plan.slab_bytes - plan.max_element_bytes;
+        let aside = desk.set_aside(options.block);
+        let bytes = (plan.slab_bytes - plan.max_element_bytes).saturating_sub(aside);
         let carrier = move |wake| Ok(Far::new(desk, bytes, wake));
         let pool = WorkerPool::start(carrier, options.stages, plan, of_pool, recorder.clone())?;
         let demand = pool.demand().clone();

@@ -8,11 +8,14 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use super::carrier::{FarEnd, FarLink};
+use super::choice::Arrived;
+use super::letter::{Answer, Facts, Packed};
+use super::links::{Compress, Hand, Links};
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
+use crate::wire::parcel::Packing;
 use crate::workers::control::{Event, FromWorker, What};
-use crate::workers::far::evaluator::{Answer, Facts};
 
 /// Something that a driver is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,13 +46,38 @@ pub(crate) struct Desk {
     /// Answers that are awaited: by task, the worker, and the number of its room.
     tasks: Mutex<HashMap<u64, (u64, u64)>>,
     /// Blocks that came, by the number of their room.
-    blocks: Mutex<HashMap<u64, Buffer>>,
+    blocks: Mutex<HashMap<u64, Brought>>,
     /// Facts of workers, as they told last.
     facts: Mutex<HashMap<u64, Facts>>,
+    /// Machines of workers.
+    nodes: Mutex<HashMap<u64, String>>,
+    links: Links,
+    /// Bytes for a packed block while it is unpacked: none may be larger.
+    aside: OnceLock<u64>,
+}
+
+/// A block as it came.
+#[derive(Debug)]
+pub(super) struct Brought {
+    pub(super) block: Buffer,
+    /// How it is packed, and the machine that it came from.
+    pub(super) packing: Packing,
+    pub(super) node: String,
+}
+
+impl Brought {
+    /// Nothing, as an answer without a block has it.
+    pub(super) const NOTHING: Self = Self { block: Buffer::EMPTY, packing: Packing::Plain, node: String::new() };
+}
+
+/// Makes an office where nothing is known of links, and the desk of those who give orders there.
+#[cfg(test)]
+pub(crate) fn office() -> (Office, Arc<Desk>) {
+    office_by(Hand::default())
 }
 
 /// Makes an office, and the desk of those who give orders there.
-pub(crate) fn office() -> (Office, Arc<Desk>) {
+pub(crate) fn office_by(hand: Hand) -> (Office, Arc<Desk>) {
     let (order, orders) = unbounded();
     let desk = Arc::new(Desk {
         orders,
@@ -59,6 +87,9 @@ pub(crate) fn office() -> (Office, Arc<Desk>) {
         tasks: Mutex::default(),
         blocks: Mutex::default(),
         facts: Mutex::default(),
+        nodes: Mutex::default(),
+        links: Links::new(hand),
+        aside: OnceLock::new(),
     });
     (Office(desk.clone()), desk)
 }
@@ -89,8 +120,28 @@ impl Desk {
         self.tasks.locked().insert(task, (number, room));
     }
 
-    pub(super) fn take_block(&self, room: u64) -> Option<Buffer> {
+    /// Has no packed block be larger than `block` bytes, and returns what is to be set aside for one.
+    pub(super) fn set_aside(&self, block: u64) -> u64 {
+        let aside = if self.links.compress() == Compress::Never { 0 } else { block };
+        *self.aside.get_or_init(|| aside)
+    }
+
+    /// The most bytes of a packed block.
+    pub(super) fn most_packed(&self) -> u64 {
+        self.aside.get().copied().unwrap_or(0)
+    }
+
+    pub(super) fn links(&self) -> &Links {
+        &self.links
+    }
+
+    pub(super) fn take_block(&self, room: u64) -> Option<Brought> {
         self.blocks.locked().remove(&room)
+    }
+
+    #[cfg(test)]
+    pub(super) fn put_block(&self, room: u64, block: Buffer, packing: Packing) {
+        self.blocks.locked().insert(room, Brought { block, packing, node: String::new() });
     }
 
     pub(super) fn facts(&self, number: u64) -> Option<Facts> {
@@ -101,6 +152,17 @@ impl Desk {
     pub(super) fn close(&self) {
         *self.order.locked() = None;
         self.starting.locked().clear();
+    }
+
+    /// A block that unpacks to `raw` bytes has come from a worker.
+    fn arrived(&self, worker: u64, raw: u64, block: Buffer, packed: Option<Packed>, took: Option<Duration>) -> Brought {
+        let node = self.nodes.locked().get(&worker).cloned().unwrap_or_default();
+        let packed = packed.unwrap_or_default();
+        let Packed { packing, took: packed_in, .. } = packed;
+        let wire = block.len() as u64;
+        self.links.arrived(&node, &Arrived { raw, wire, packing, packed_in, took });
+        let packing = if packed.smaller { packing } else { Packing::Plain };
+        Brought { block, packing, node }
     }
 
     fn tell(&self, worker: u64, what: What<FarEnd>) {
@@ -125,6 +187,7 @@ impl Office {
 
     /// Worker `number` is there, on the machine `node`: `who` tells it in a word or two.
     pub(crate) fn started(&self, number: u64, who: String, node: String) {
+        self.0.nodes.locked().insert(number, node.clone());
         if let Some(tell) = self.0.starting.locked().remove(&number) {
             let _ = tell.send(Ok((who, node)));
         }
@@ -137,9 +200,10 @@ impl Office {
         }
     }
 
-    /// Worker `number` has answered a message, with the block that it made, if any. What is no answer ends it.
-    pub(crate) fn answered(&self, number: u64, answer: &[u8], block: Option<Buffer>) {
-        let Answer { message, facts } = match postcard::from_bytes(answer) {
+    /// Worker `number` has answered a message, with the block that it made, if any, with which the link was busy for that time, if
+    /// that could be seen. What is no answer ends it.
+    pub(crate) fn answered(&self, number: u64, answer: &[u8], block: Option<Buffer>, took: Option<Duration>) {
+        let Answer { message, facts, packed } = match postcard::from_bytes(answer) {
             Ok(answer) => answer,
             Err(error) => return self.gone(number, format!("it sent something that is no message: {error}"), false),
         };
@@ -149,10 +213,12 @@ impl Office {
             Some(FromWorker::Need(need)) => Some(need.id),
             _ => None,
         };
-        if let Some((_, room)) = task.and_then(|task| self.0.tasks.locked().remove(&task))
-            && let Some(block) = block
-        {
-            self.0.blocks.locked().insert(room, block);
+        let room = task.and_then(|task| self.0.tasks.locked().remove(&task)).map(|(_, room)| room);
+        if let (Some(FromWorker::Done(done)), Some(block)) = (&message, block) {
+            let brought = self.0.arrived(number, done.evaluated.used as u64, block, packed, took);
+            if let Some(room) = room {
+                self.0.blocks.locked().insert(room, brought);
+            }
         }
         if let Some(message) = message {
             self.0.tell(number, What::Message(message));
@@ -162,6 +228,7 @@ impl Office {
     /// Worker `number` has ended, for that reason; `outside` is whether what it evaluates had no part in that.
     pub(crate) fn gone(&self, number: u64, why: String, outside: bool) {
         self.not_started(number, why.clone());
+        self.0.nodes.locked().remove(&number);
         self.0.tasks.locked().retain(|_, (worker, _)| *worker != number);
         let who = self.0.facts.locked().remove(&number).map_or_else(|| "not ready yet".to_owned(), |facts| facts.who());
         self.0.tell(number, What::Exited(FarEnd { who, why, outside }));

@@ -70,7 +70,7 @@ fn drive(office: &Office, manners: Manners) {
                             }
                             block => block,
                         };
-                        office.answered(number, &answer, block);
+                        office.answered(number, &answer, block, None);
                     }
                 });
             }

@@ -11,7 +11,7 @@ use crossbeam_channel::Sender;
 
 use crate::element::Owner;
 use crate::error::{Error, Result};
-use crate::exec::WorkerReport;
+use crate::exec::{LinkReport, WorkerReport};
 use crate::workers::control::{Event, ToWorker};
 use crate::workers::slab::ExtentId;
 
@@ -49,6 +49,11 @@ pub(crate) trait Carrier: Send + Sync + 'static {
 
     /// The pass has ended: whoever waits in [`start`](Self::start) is let go.
     fn close(&self) {}
+
+    /// Links to the machines that workers run on, where those are others.
+    fn links(&self) -> Vec<LinkReport> {
+        Vec::new()
+    }
 
     /// Figures of the memory: the most that was in use at once, and answers that were copied.
     fn memory(&self) -> MemoryFigures;

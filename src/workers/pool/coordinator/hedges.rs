@@ -8,9 +8,11 @@ use crate::workers::pool::carrier::{Carrier, Link};
 use crate::workers::pool::crew::{Running, Stale};
 use crate::workers::pool::job::Job;
 
-/// Times of answers that are remembered, and how many there have to be before one can be called late.
+/// Times of answers that are remembered, and how many there have to be before they say what is usual.
 const REMEMBERED: usize = 256;
 const ENOUGH: usize = 20;
+/// As long as there are fewer, no task is late that has taken less: what is asked for first also opens files and warms up.
+const EARLY: Duration = Duration::from_secs(5);
 /// No task is late that has taken less: machines stall for as long as that.
 const LEAST: Duration = Duration::from_millis(200);
 
@@ -26,11 +28,12 @@ impl Times {
         self.0.push_back(time);
     }
 
-    /// The time after which a task is late, `factor` times what 99 of 100 take; `None` as long as too few are known.
+    /// The time after which a task is late, `factor` times what 99 of 100 take; `None` as long as none is known.
     fn late(&self, factor: f64) -> Option<Duration> {
         let mut times: Vec<Duration> = self.0.iter().copied().collect();
         if times.len() < ENOUGH {
-            return None;
+            // Nobody else may get on either, where what is late holds all that may be under way.
+            return times.iter().max().map(|longest| longest.mul_f64(factor).max(EARLY));
         }
         let at = (times.len() * 99).div_ceil(100) - 1;
         let (_, p99, _) = times.select_nth_unstable(at);
@@ -105,10 +108,11 @@ mod tests {
     #[test]
     fn a_task_is_late_that_takes_much_longer_than_most() {
         let mut times = Times::default();
+        assert_eq!(times.late(3.0), None);
         for n in 0..ENOUGH as u64 - 1 {
             times.note(Duration::from_millis(n));
         }
-        assert_eq!(times.late(3.0), None);
+        assert_eq!(times.late(3.0), Some(EARLY));
         times.note(Duration::from_secs(2));
         assert_eq!(times.late(3.0), Some(Duration::from_secs(6)));
         (0..REMEMBERED).for_each(|_| times.note(Duration::from_millis(1)));

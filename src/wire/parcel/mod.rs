@@ -1,0 +1,176 @@
+//! Parcels: blocks of bytes, packed for a link that is slower than packing.
+//!
+//! A parcel says what it is and how many bytes it unpacks to (two words of 8 bytes, little-endian), and then goes through these in
+//! sections of 256 KiB, of which the last may be shorter. A section is narrowed first ([`narrow`]: integers that need no more take 0, 1, 2 or 4
+//! bytes), and what is left goes through LZ4, each where that is shorter. In front of it stand two words of 4 bytes: what it
+//! narrows to and what that is packed to, both with a mark in their highest bit where that was done.
+//!
+//! Whoever packs knows nothing of what the bytes mean, and unpacking gives the same bytes, whatever they are. A parcel comes from another
+//! machine: every length is checked, and none is believed where memory is taken.
+//!
+//! The module uses nothing of this crate: `benches/parcel.rs` compiles it by itself.
+
+mod narrow;
+
+use std::fmt;
+
+use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a section: narrowed, they and what they become lie in a core's own cache.
+const SECTION: usize = 256 << 10;
+/// The first word: what the bytes are, and the layout above.
+const MAGIC: [u8; 8] = *b"gmparc\0\x01";
+const HEADER: usize = 16;
+/// The bit of a length that says that it was made shorter.
+const DONE: u32 = 1 << 31;
+
+/// The way in which a block crosses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Packing {
+    /// As it lies.
+    #[default]
+    Plain,
+    /// Integers narrowed.
+    Narrow,
+    /// Integers narrowed, and what is left through LZ4.
+    Lz4,
+}
+
+/// The reason why something cannot be unpacked. `Display` completes "a packed block ".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damaged {
+    /// It ends before its end.
+    Cut,
+    /// It goes on behind its end.
+    TooLong,
+    /// It does not begin as one.
+    Magic,
+    /// It unpacks to so many bytes, where others were asked for.
+    Length(u64),
+    /// The lengths of a section cannot be.
+    Section(u32, u32),
+    /// LZ4 cannot make it out.
+    Lz4,
+    /// There are no such integers.
+    Width(u8),
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => f.write_str("is cut short"),
+            Self::TooLong => f.write_str("goes on behind its end"),
+            Self::Magic => f.write_str("is something else"),
+            Self::Length(len) => write!(f, "says that {len} bytes are in it"),
+            Self::Section(inner, outer) => write!(f, "has a section of {inner:#x} bytes in {outer:#x}"),
+            Self::Lz4 => f.write_str("has a section that LZ4 cannot make out"),
+            Self::Width(tag) => write!(f, "has integers of the unknown kind {tag:#04x}"),
+        }
+    }
+}
+
+type Result<T, E = Damaged> = std::result::Result<T, E>;
+
+/// Packs a block like that; `None` where that would take more than `most` bytes, or not be worth the unpacking.
+pub(crate) fn pack(block: &[u8], packing: Packing, most: usize) -> Option<Vec<u8>> {
+    let most = most.min(block.len() - block.len() / 16);
+    if packing == Packing::Plain || most < HEADER {
+        return None;
+    }
+    let mut parcel = Vec::with_capacity(most / 2 + HEADER);
+    parcel.extend_from_slice(&MAGIC);
+    parcel.extend_from_slice(&(block.len() as u64).to_le_bytes());
+    let mut lz4 = (packing == Packing::Lz4).then(Lz4::default);
+    let mut narrowed = Vec::new();
+    for section in block.chunks(SECTION) {
+        narrowed.clear();
+        narrow::write(section, &mut narrowed);
+        let (inner, was_narrowed) = if narrowed.len() < section.len() { (&narrowed[..], DONE) } else { (section, 0) };
+        let packed = lz4.as_mut().and_then(|lz4| lz4.pack(inner));
+        let (outer, was_packed) = packed.map_or((inner, 0), |packed| (packed, DONE));
+        // Both are no longer than a section.
+        for word in [inner.len() as u32 | was_narrowed, outer.len() as u32 | was_packed] {
+            parcel.extend_from_slice(&word.to_le_bytes());
+        }
+        parcel.extend_from_slice(outer);
+        if parcel.len() > most {
+            return None;
+        }
+    }
+    Some(parcel)
+}
+
+/// Memory of LZ4 that is used for one section after the other.
+struct Lz4 {
+    table: CompressTable,
+    space: Vec<u8>,
+}
+
+impl Default for Lz4 {
+    fn default() -> Self {
+        Self { table: CompressTable::large(), space: vec![0; get_maximum_output_size(SECTION)] }
+    }
+}
+
+impl Lz4 {
+    /// The bytes packed, where that is worth the unpacking.
+    fn pack(&mut self, bytes: &[u8]) -> Option<&[u8]> {
+        let len = compress_into_with_table(bytes, &mut self.space, &mut self.table).ok()?;
+        (len < bytes.len() - bytes.len() / 16).then(|| &self.space[..len])
+    }
+}
+
+/// Unpacks a parcel into `block`, which is as long as the block was.
+///
+/// # Errors
+/// If it is anything else than what [`pack`] makes of a block of that length. Then `block` holds whatever.
+pub(crate) fn unpack(parcel: &[u8], block: &mut [u8]) -> Result<()> {
+    let (magic, rest) = parcel.split_first_chunk::<8>().ok_or(Damaged::Cut)?;
+    let (len, mut rest) = rest.split_first_chunk::<8>().ok_or(Damaged::Cut)?;
+    if *magic != MAGIC {
+        return Err(Damaged::Magic);
+    }
+    let len = u64::from_le_bytes(*len);
+    if len != block.len() as u64 {
+        return Err(Damaged::Length(len));
+    }
+    let mut space = vec![0; SECTION.min(block.len())];
+    for section in block.chunks_mut(SECTION) {
+        rest = unpack_section(rest, section, &mut space)?;
+    }
+    if rest.is_empty() { Ok(()) } else { Err(Damaged::TooLong) }
+}
+
+/// Unpacks the first section of `rest`, and returns what is behind it. There is `space` for a section.
+fn unpack_section<'a>(rest: &'a [u8], section: &mut [u8], space: &mut [u8]) -> Result<&'a [u8]> {
+    let (inner, rest) = rest.split_first_chunk::<4>().ok_or(Damaged::Cut)?;
+    let (outer, rest) = rest.split_first_chunk::<4>().ok_or(Damaged::Cut)?;
+    let (inner, outer) = (u32::from_le_bytes(*inner), u32::from_le_bytes(*outer));
+    let (narrowed, packed) = (inner & DONE != 0, outer & DONE != 0);
+    let (inner_len, outer_len) = ((inner & !DONE) as usize, (outer & !DONE) as usize);
+    let inner_fits = if narrowed { inner_len < section.len() } else { inner_len == section.len() };
+    let outer_fits = if packed { outer_len < inner_len } else { outer_len == inner_len };
+    if !inner_fits || !outer_fits {
+        return Err(Damaged::Section(inner, outer));
+    }
+    let (bytes, rest) = rest.split_at_checked(outer_len).ok_or(Damaged::Cut)?;
+    match (packed, narrowed) {
+        (false, false) => section.copy_from_slice(bytes),
+        (false, true) => narrow::read(bytes, section)?,
+        (true, false) => unpack_lz4(bytes, section)?,
+        (true, true) => {
+            let space = &mut space[..inner_len];
+            unpack_lz4(bytes, space)?;
+            narrow::read(space, section)?;
+        }
+    }
+    Ok(rest)
+}
+
+fn unpack_lz4(bytes: &[u8], out: &mut [u8]) -> Result<()> {
+    match decompress_into(bytes, out) {
+        Ok(len) if len == out.len() => Ok(()),
+        _ => Err(Damaged::Lz4),
+    }
+}
