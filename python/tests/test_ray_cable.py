@@ -8,7 +8,7 @@ import ray_alone
 pytestmark = ray_alone.NEEDS_RAY
 
 #: What laying cables takes.
-_CABLE = "mount -t tmpfs tmpfs /run && ip netns add a && ip link add b type bridge && ip link add c type veth peer name d netns a"
+_CABLE = "mount -t tmpfs tmpfs /run && ip netns add there && ip link add cable type veth peer name eth0 netns there"
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def came(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     if "--mount-proc" not in alone:
         pytest.skip("namespaces for processes cannot be had here: the cable's scenes want `unshare -Urnmpf --mount-proc`")
     if not ray_alone.succeeds([*alone, "sh", "-c", _CABLE]):
-        pytest.skip(f"networks with a bridge cannot be had here: they want `{_CABLE}` in `unshare -Urnm`")
+        pytest.skip(f"cables cannot be laid here, which wants `{_CABLE}` in `unshare -Urnm`")
     return ray_alone.came_of("ray_cable_scenes.py", tmp_path_factory.mktemp("ray") / "came.json", timeout=240)
 
 
