@@ -42,12 +42,12 @@ def on_two_nodes(folder: str) -> str:
     import ray
     from ray.cluster_utils import Cluster
 
-    common: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 100 << 20}
+    common: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 100 << 20, "resources": {"input": 1}}
     cluster: Any = Cluster(initialize_head=True, head_node_args={**common, "node_ip_address": "127.0.0.1"})
     second = cluster.add_node(**common, node_ip_address="127.0.0.2")
-    rows = gm.ray.loader(batches(folder), actors=2, ram_budget="16MiB", block="64KiB", address=cluster.address)
-    with rows:
-        told = digest(rows, 200, second, cluster)
+    options: dict[str, Any] = {"ram_budget": "16MiB", "block": "256KiB", "resources": {"input": 1}}
+    with gm.ray.loader(batches(folder), actors=2, address=cluster.address, **options) as rows:
+        told = digest(rows, 800, second, cluster)
         print(rows.report().as_dict()["notes"])
     ray.shutdown()
     cluster.shutdown()

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import logging.handlers
 import os
+import queue
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from contextlib import suppress
@@ -24,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import gristmill as gm
 import numpy as np
+from gristmill.ray import _driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -57,7 +62,7 @@ class Nodes:
     def add(self) -> Any:
         """One more node, of two cores."""
         self._last += 1
-        return self.cluster.add_node(num_cpus=2, **self._common(self._last))
+        return self.cluster.add_node(num_cpus=2, resources={"one": 1}, **self._common(self._last))
 
     def remove(self, node: Any) -> None:
         """Kills all that runs on a node."""
@@ -75,15 +80,15 @@ def sized(x: int) -> dict[str, Any]:
     return {"x": np.full(x * 37 % 1000, x, np.int64), "at": x}
 
 
-def pipeline(count: int = 4000, made: Callable[[int], Any] = sized) -> gm.IterDataset[Any]:
+def pipeline(count: int = 8000, made: Callable[[int], Any] = sized) -> gm.IterDataset[Any]:
     """Functions, elements that are dropped, and stages that depend on the order."""
     ds = gm.MapDataset.range(count).shuffle(seed=3).filter(lambda x: x % 7 != 2).map(made)
     return ds.to_iter_dataset().window_shuffle(window_size=50, seed=4).batch(8, batch_fn=list)
 
 
 def on_ray(ds: gm.IterDataset[Any], **options: Any) -> Any:
-    """A pass by actors."""
-    return gm.ray.loader(ds, **{"actors": 2, "ram_budget": "16MiB", "block": "64KiB", **options})
+    """A pass by actors, whose blocks are so large that they lie in an object store: Ray puts smaller ones into its messages."""
+    return gm.ray.loader(ds, **{"actors": 2, "ram_budget": "16MiB", "block": "192KiB", **options})
 
 
 class Digest:
@@ -142,6 +147,8 @@ def noted(batches: Any, start: str) -> int:
     return sum(count for text, count in batches.report().as_dict()["notes"] if text.startswith(start))
 
 
+#: Options of a pass with an actor on each node: Ray's spreading is none that one could count on.
+ONE_EACH: dict[str, Any] = {"resources": {"one": 1}}
 HEDGED = "ranges asked of another machine"
 
 
@@ -166,9 +173,9 @@ def blocks_are_spread_over_nodes(nodes: Nodes) -> Any:
 @scene
 def an_actor_that_is_stopped_is_hedged(nodes: Nodes) -> Any:
     digest = Digest()
-    with on_ray(pipeline()) as batches:
+    with on_ray(pipeline(), **ONE_EACH) as batches:
         for number in digest.read(batches):
-            if number == 150:
+            if number == 400:
                 stopped = workers(batches)[0]["pid"]
                 before, digest.longest = digest.longest, 0.0
                 os.kill(stopped, signal.SIGSTOP)
@@ -194,16 +201,16 @@ def the_end_comes_while_hedges_are_under_way(nodes: Nodes) -> Any:
         import ray
 
         # The node whose last elements take for ever.
-        if ray.util.get_node_ip_address() == late and x >= 0 and os.path.exists(slow):
+        if ray.util.get_node_ip_address() == late and os.path.exists(slow):
             time.sleep(0.5)
         return sized(x)
 
     late, digest = "127.0.0.2", Digest()
     with tempfile.TemporaryDirectory() as folder:
         slow = f"{folder}/slow"
-        with on_ray(pipeline(made=made)) as batches:
+        with on_ray(pipeline(made=made), **ONE_EACH) as batches:
             for number in digest.read(batches):
-                if number == 380:
+                if number == 780:
                     Path(slow).touch()
             hedged = noted(batches, HEDGED)
             begun = time.monotonic()
@@ -214,7 +221,7 @@ def the_end_comes_while_hedges_are_under_way(nodes: Nodes) -> Any:
 @scene
 def states_go_on_with_one_four_and_two_actors(nodes: Nodes) -> Any:
     digest, state, seen = Digest(), None, []
-    for actors, count in ((1, 100), (4, 150), (2, None)):
+    for actors, count in ((1, 100), (4, 350), (2, None)):
         with on_ray(pipeline(), actors=actors) as batches:
             if state is not None:
                 batches.set_state(state)
@@ -323,7 +330,7 @@ def private() -> int:
 @scene
 def a_node_is_removed_and_another_added(nodes: Nodes) -> Any:
     digest = Digest()
-    with on_ray(pipeline(12000), actors=3) as batches:
+    with on_ray(pipeline(24000), actors=3) as batches:
 
         def hosts() -> set[str]:
             return {worker["host"] for worker in workers(batches) if worker["tasks"]}
@@ -344,8 +351,52 @@ def a_node_is_removed_and_another_added(nodes: Nodes) -> Any:
         for _ in reading:
             pass
         replaced = batches.report().as_dict()["workers"]["replaced"]
-    equal = digest.text == Digest().all(pipeline(12000))
+    equal = digest.text == Digest().all(pipeline(24000))
     return {"equal": equal, "replaced": replaced, "before": sorted(before), "after": sorted(after), "new": new, "stall": digest.longest}
+
+
+@scene
+def an_environment_that_cannot_be_made_is_told(nodes: Nodes) -> Any:
+    try:
+        Digest().all(on_ray(pipeline(), runtime_env={"conda": "no such environment"}))
+    except gm.WorkerError as error:
+        return {"said": str(error)}
+    return "nothing was raised"
+
+
+@scene
+def actors_that_do_not_come_are_told_of(nodes: Nodes) -> Any:
+    said = logging.handlers.QueueHandler(queue.SimpleQueue())
+    logging.getLogger("gristmill").addHandler(said)
+    digest, usual = Digest(), _driver._LONG
+    _driver._LONG = 0.5
+    with on_ray(pipeline(), actors=1, resources={"late": 1}) as batches:
+        reading = threading.Thread(target=digest.all, args=(batches,))
+        reading.start()
+        until(lambda: said.queue.qsize() > 0)
+        nodes.cluster.add_node(num_cpus=1, resources={"late": 1}, **nodes._common(9))
+        reading.join(LONG)
+    _driver._LONG = usual
+    logging.getLogger("gristmill").removeHandler(said)
+    return {"equal": digest.text == Digest().all(pipeline()), "said": [said.queue.get().getMessage() for _ in range(said.queue.qsize())]}
+
+
+@scene
+def a_cluster_that_is_lost_is_told(nodes: Nodes) -> Any:
+    import ray
+
+    digest, begun = Digest(), 0.0
+    try:
+        with on_ray(pipeline(100_000)) as batches:
+            for number in digest.read(batches):
+                if number == 100:
+                    begun = time.monotonic()
+                    ray.shutdown()
+    except gm.WorkerError as error:
+        came = {"said": str(error), "took": time.monotonic() - begun, "again": ray.is_initialized()}
+        ray.init(address=nodes.cluster.address, log_to_driver=False)
+        return came
+    return "nothing was raised"
 
 
 def left(mark: str) -> list[str]:

@@ -80,5 +80,23 @@ def test_a_node_is_removed_and_another_added(came: dict[str, Any]) -> None:
     assert of_scene["new"] in of_scene["after"], of_scene
 
 
+def test_an_environment_that_cannot_be_made_is_told(came: dict[str, Any]) -> None:
+    of_scene = found(came, "an_environment_that_cannot_be_made_is_told")
+    assert of_scene["said"].startswith("an actor cannot be started: Failed to set up runtime environment"), of_scene
+
+
+def test_actors_that_do_not_come_are_told_of(came: dict[str, Any]) -> None:
+    of_scene = found(came, "actors_that_do_not_come_are_told_of")
+    said, *_ = of_scene["said"]
+    assert of_scene["equal"] and said.startswith("no actor has come for "), of_scene
+    assert said.endswith("each asks Ray for {'CPU': 1, 'late': 1}, and `ray status` says what the cluster has"), of_scene
+
+
+def test_a_cluster_that_is_lost_is_told(came: dict[str, Any]) -> None:
+    of_scene = found(came, "a_cluster_that_is_lost_is_told")
+    assert of_scene["said"] == "Ray was shut down while its actors evaluated" and of_scene["took"] < 30, of_scene
+    assert not of_scene["again"], of_scene
+
+
 def test_nothing_is_left(came: dict[str, Any]) -> None:
     assert came["left"] == []

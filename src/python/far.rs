@@ -129,6 +129,10 @@ impl PyOffice {
         self.0.not_started(number, why);
     }
 
+    fn cannot_start(&self, number: u64, why: String) {
+        self.0.cannot_start(number, why);
+    }
+
     /// Takes an answer of a worker, with its block: an array of bytes that nobody writes to any more.
     fn answered(
         &self,

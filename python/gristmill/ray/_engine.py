@@ -52,6 +52,8 @@ class Engine:
         # One more than there are threads, so that none waits for the next while an answer is on its way; and one that tells of it.
         options = {**self._options, "max_concurrency": self.threads + 2}
         actor = self._ray.remote(Worker).options(**options)
-        driver = Driver(self._ray, office, partial(actor.remote, self._payload, current_folder()))
+        asked = {"CPU": self._options["num_cpus"], **self._options.get("resources", {})}
+        start = partial(actor.remote, self._payload, current_folder())
+        driver = Driver(self._ray, office, start, str(asked))
         for body in (driver.follow_orders, driver.bring_answers):
             threading.Thread(target=body, name="gristmill-ray", daemon=True).start()
