@@ -66,8 +66,9 @@ def read(batches: Any, goes_on: Callable[[int], bool]) -> dict[str, Any]:
         hedged, hosts = noted(batches, "ranges asked of another machine"), [worker["host"] for worker in workers(batches)]
         told = batches.report().as_dict()["workers"]
     equal = digest.text == Digest().all(pipeline(), digest.batches)
-    rate = told["handed_over_bytes"] / took
-    return {"equal": equal, "batches": digest.batches, "stall": digest.longest, "hedged": hedged, "hosts": hosts, "rate": rate}
+    rate, links = told["handed_over_bytes"] / took, told.get("links", [])
+    came = {"equal": equal, "batches": digest.batches, "stall": digest.longest, "hedged": hedged, "hosts": hosts}
+    return {**came, "rate": rate, "links": links}
 
 
 @scene
