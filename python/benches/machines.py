@@ -213,6 +213,8 @@ def main() -> None:
     arguments.add_argument("-r", "--rounds", type=int, default=3)
     arguments.add_argument("names", nargs="*", metavar="NAME", choices=[*PARTS, []])
     asked = arguments.parse_args()
+    ray_folder = tempfile.TemporaryDirectory(prefix="gr", ignore_cleanup_errors=True)
+    os.environ["RAY_TMPDIR"] = ray_folder.name
     common = {"object_store_memory": 2048 * MIB}
     cluster: Any = Cluster(
         initialize_head=True, head_node_args={**common, "num_cpus": 0, "node_ip_address": "127.0.0.1", "include_dashboard": False}
@@ -226,6 +228,7 @@ def main() -> None:
     print(table(("figure", "gristmill", "Ray", "ratio", "asked"), rows))
     ray.shutdown()
     cluster.shutdown()
+    ray_folder.cleanup()
 
 
 if __name__ == "__main__":

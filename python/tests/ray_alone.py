@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,19 @@ def succeeds(command: list[str]) -> bool:
         return False
 
 
+def run_alone(program: Path, *arguments: object, timeout: float) -> str:
+    """What a program prints, which must end well. Its folder of Ray's is its own: Ray would find clusters there that others left behind."""
+    # Sockets are in it, whose paths may not be long.
+    with tempfile.TemporaryDirectory(prefix="gr", ignore_cleanup_errors=True) as folder:
+        env = {**os.environ, "RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+        command = [*alone(), sys.executable, str(program), *map(str, arguments)]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, check=False)
+    assert run.returncode == 0, run.stderr[-4000:]
+    return run.stdout
+
+
 def came_of(program: str, file: Path, *, timeout: float) -> dict[str, Any]:
     """What a program of this folder wrote to `file`."""
-    env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    command = [*alone(), sys.executable, str(FOLDER / program), str(file)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, check=False)
-    assert run.returncode == 0, run.stderr[-4000:]
+    run_alone(FOLDER / program, file, timeout=timeout)
     came: dict[str, Any] = json.loads(file.read_text())
     return came

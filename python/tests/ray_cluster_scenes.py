@@ -225,6 +225,8 @@ def states_go_on_with_one_four_and_two_actors(nodes: Nodes) -> Any:
         with on_ray(pipeline(), actors=actors) as batches:
             if state is not None:
                 batches.set_state(state)
+            digest.all(batches, 10)
+            until(lambda actors=actors, batches=batches: len(workers(batches)) == actors)
             digest.all(batches, count)
             state = batches.get_state()
             seen.append(len(workers(batches)))

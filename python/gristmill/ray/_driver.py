@@ -169,6 +169,19 @@ class Driver:
         for number in list(self._actors):
             self._lose(number, why, outside=False)
 
+    def make_way(self) -> None:
+        """Ends this pass, whose place another takes, and the cores of its actors."""
+        with self._changed:
+            self._lost = "another pass has taken the place of this one"
+            actors, coming = list(self._actors), [number for number, first in self._awaited.values() if first]
+        for number in actors:
+            self._forget(number)
+        # One is enough to end it, should anybody still wait for it.
+        if coming:
+            self._office.cannot_start(coming[0], self._lost)
+        elif actors:
+            self._office.gone(actors[0], self._lost, False)
+
     def _end(self) -> None:
         with self._changed:
             self._over, actors = True, list(self._actors.values())

@@ -33,6 +33,7 @@ class Engine:
         self._ray, self._asked, self._options = ray, threads, options
         self.threads = threads or cpus
         self._payload: Any = None
+        self._driver: Driver | None = None
 
     def prepare(self, dataset: IterDataset) -> IterDataset:
         """Takes the pipeline to evaluate, and returns the part of it that actors have."""
@@ -54,6 +55,9 @@ class Engine:
         actor = self._ray.remote(Worker).options(**options)
         asked = {"CPU": self._options["num_cpus"], **self._options.get("resources", {})}
         start = partial(actor.remote, self._payload, current_folder())
-        driver = Driver(self._ray, office, start, str(asked))
+        # A pass that goes on elsewhere is begun anew, and would wait for what this one has of the cluster.
+        if self._driver is not None:
+            self._driver.make_way()
+        self._driver = driver = Driver(self._ray, office, start, str(asked))
         for body in (driver.follow_orders, driver.bring_answers):
             threading.Thread(target=body, name="gristmill-ray", daemon=True).start()
