@@ -12,6 +12,10 @@ from typing import Any, NoReturn
 from gristmill._errors import WorkerError
 
 
+#: The machine of this process, in words, where elements are asked for by another machine.
+on_machine = ""
+
+
 def dumps(leaf: Any) -> tuple[bytes, list[memoryview]]:
     """The pickle of `leaf`, and the memory that is not in it."""
     parts: list[memoryview] = []
@@ -47,7 +51,7 @@ def pack(exception: BaseException, place: TracebackType | None) -> bytes:
         with contextlib.suppress(Exception):
             pickled = _whole(exception)
     frames = [(code.co_filename, code.co_name, line) for code, line in _frames(place)]
-    return pickle.dumps((pickled, name, str(exception), said, os.getpid(), frames))
+    return pickle.dumps((pickled, name, str(exception), said, f"{os.getpid()}{on_machine}", frames))
 
 
 def _frames(place: TracebackType | None) -> Iterator[tuple[CodeType, int]]:
@@ -73,7 +77,7 @@ OUT_OF_MEMORY = pack(MemoryError("a function has used up the heap of its worker"
 
 def unpack(packed: bytes) -> BaseException:
     """The exception again, in the process that asked for the element."""
-    pickled, name, message, said, pid, frames = pickle.loads(packed)
+    pickled, name, message, said, who, frames = pickle.loads(packed)
     exception: BaseException | None = None
     if pickled is not None:
         with contextlib.suppress(Exception):
@@ -81,7 +85,7 @@ def unpack(packed: bytes) -> BaseException:
     if exception is None:
         exception = WorkerError(f"{name}: {message}")
         exception.add_note("gristmill: the exception stays in the worker: it cannot be pickled, or would end this program")
-    exception.add_note(f"gristmill: raised in worker process {pid}:\n{said.rstrip()}")
+    exception.add_note(f"gristmill: raised in worker process {who}:\n{said.rstrip()}")
     return exception.with_traceback(_replayed(frames))
 
 

@@ -209,6 +209,7 @@ def main() -> None:
     import ray
 
     ray.init(
+        "local",
         num_cpus=4,
         include_dashboard=False,
         log_to_driver=False,

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ray_alone import run_alone
 
 FOLDER = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((FOLDER / "examples").glob("*.py"))
@@ -95,6 +96,15 @@ def test_workers_change_nothing() -> None:
     told = run("worker_processes.py")
     assert told[0].startswith("2 GiB for <gristmill.IterDataset")
     assert told[1].endswith(" batches, the same by 0 and by 2 workers")
+
+
+@pytest.mark.ray
+def test_a_machine_that_goes_changes_nothing() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install ray==2.60.0")
+    told = run_alone(FOLDER / "examples" / "more_machines.py", timeout=600)
+    # What the node had was asked of the other one: when it was late, or when it was known to be gone.
+    assert "ranges asked of another machine" in told or "workers replaced" in told
+    assert told.splitlines()[-1:] == run("more_machines.py", "--inline")
 
 
 def test_images_that_are_damaged_are_left_out_and_counted() -> None:

@@ -1,41 +1,17 @@
 """Actors of a Ray cluster evaluate the elementwise part of a pipeline: the stream stays what it is, whatever happens to them."""
 
-from __future__ import annotations
-
-import importlib.util
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from ray_alone import NEEDS_RAY, came_of
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-
-#: A network of its own, in which Ray finds no other address than that of this machine.
-ALONE = ["unshare", "-Urn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-
-
-def _can_be_alone() -> bool:
-    try:
-        return subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
+pytestmark = NEEDS_RAY
 
 
 @pytest.fixture(scope="module")
 def came(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What came of each scene."""
-    file = tmp_path_factory.mktemp("ray") / "came.json"
-    scenes = [sys.executable, str(Path(__file__).parent / "ray_scenes.py"), str(file)]
-    env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    run = subprocess.run(
-        [*(ALONE if _can_be_alone() else []), *scenes], capture_output=True, text=True, timeout=300, env=env, check=False
-    )
-    assert run.returncode == 0, run.stderr[-4000:]
-    return json.loads(file.read_text())
+    return came_of("ray_scenes.py", tmp_path_factory.mktemp("ray") / "came.json", timeout=600)
 
 
 def test_the_stream_is_that_of_this_process(came: dict[str, Any]) -> None:

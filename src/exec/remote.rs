@@ -43,6 +43,11 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// Bytes that a range should bring at most: more is evaluated in parts, one after the other.
     fn part_bytes(&self) -> usize;
 
+    /// Time that a range should take, so that handing it over takes little beside that: several wake-ups, and messages between processes.
+    fn range_time(&self) -> Duration {
+        Duration::from_millis(5)
+    }
+
     /// The same for a segment of one of so many lanes: all of them have one ready and one under way.
     fn lane_bytes(&self, lanes: usize) -> usize;
 

@@ -142,6 +142,10 @@ impl PyOffice {
         self.0.not_started(number, why);
     }
 
+    fn cannot_start(&self, number: u64, why: String) {
+        self.0.cannot_start(number, why);
+    }
+
     /// Takes an answer of a worker, with its block, an array of bytes that nobody writes to any more, and the seconds for which the link was busy with
     /// that, where they were seen.
     #[pyo3(signature = (number, answer, block, took=None))]

@@ -7,6 +7,8 @@
 //! like, so it could not be had back for an element that needs a large heap after all; workers can be sent home. So
 //! their part stays one pool: shared by as many as pay, or all of it for one that is by itself.
 
+use std::time::Duration;
+
 use super::options::{Count, MpOptions};
 use super::slab::PAGE;
 use crate::error::{Error, Result};
@@ -94,6 +96,10 @@ pub(crate) struct Plan {
     pub(crate) max_element_bytes: u64,
     /// Bytes that one task should bring at most.
     most_part_bytes: u64,
+    /// Threads that there is room for from the beginning, if there are fewer.
+    least_threads: usize,
+    /// Time that a range should take.
+    pub(crate) range_time: Duration,
 }
 
 impl Plan {
@@ -134,6 +140,8 @@ impl Plan {
             solo_heap_bytes,
             max_element_bytes: max_element(options, slab_bytes)?,
             most_part_bytes: PART,
+            least_threads: FAR_THREADS,
+            range_time: Duration::from_millis(5),
         })
     }
 
@@ -174,6 +182,9 @@ impl Plan {
             solo_heap_bytes: 1,
             max_element_bytes: slab_bytes / 4,
             most_part_bytes: block_bytes,
+            least_threads: 1,
+            // A message and its block go through several processes of an engine, which takes a millisecond or two.
+            range_time: Duration::from_millis(50),
         })
     }
 
@@ -229,7 +240,7 @@ impl Plan {
     /// Bytes of an extent, unless one element takes more: small enough that each of so many threads can have two.
     pub(crate) fn part_bytes(&self, threads: usize) -> usize {
         self.most_part_bytes
-            .min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads.max(FAR_THREADS) as u64)))
+            .min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads.max(self.least_threads) as u64)))
             as usize
     }
 

@@ -19,10 +19,11 @@ class Worker:
             with suppress(OSError):
                 os.chdir(folder)
         # What tells of exceptions of functions.
-        import gristmill._remote as _
+        from gristmill import _remote
 
         ray: Any = import_module("ray")
         self._host: str = ray.util.get_node_ip_address()
+        _remote.on_machine = f" on {self._host}"
         self._evaluator = getattr(_gristmill, "_Evaluator")(self._host, payload, place)
 
     def who(self) -> tuple[str, str]:

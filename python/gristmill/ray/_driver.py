@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 import traceback
+from contextlib import suppress
 from typing import Any
 
 from gristmill.ray._links import LinkClock
@@ -12,13 +15,15 @@ from gristmill.ray._links import LinkClock
 _PATIENCE = 0.5
 #: The same while answers are awaited: one to what was asked meanwhile is seen so much later.
 _LOOK = 0.01
+#: Seconds without a sign of an actor that was asked for, after which that is said: once, and then whenever ten times as many have passed.
+_LONG = 10.0
 
 
 class Driver:
     """Actors of one pass: two threads share it, of which one sends and the other brings what comes back."""
 
-    def __init__(self, ray: Any, office: Any, start: Any) -> None:
-        self._ray, self._office, self._start = ray, office, start
+    def __init__(self, ray: Any, office: Any, start: Any, asked: str = "") -> None:
+        self._ray, self._office, self._start, self._asked = ray, office, start, asked
         self._changed = threading.Condition()
         #: Of each worker its actor.
         self._actors: dict[int, Any] = {}
@@ -26,35 +31,48 @@ class Driver:
         self._awaited: dict[Any, tuple[int, bool]] = {}
         self._over = False
         self._clock = LinkClock(ray)
+        #: Why nothing can be done any more.
+        self._lost: str | None = None
+        #: When it was last known that actors come, and how long it may take until one does.
+        self._came, self._patience = time.monotonic(), _LONG
 
     def follow_orders(self) -> None:
         """Does what the office wants done, until the pass is over."""
         try:
             while (order := self._office.next_order(_PATIENCE)) is not None:
-                self._follow(*order)
-        except BaseException:
-            self._give_up(traceback.format_exc())
+                try:
+                    self._follow(*order)
+                except BaseException:
+                    self._give_up(traceback.format_exc())
         finally:
             self._end()
 
     def _follow(self, what: str, number: int, given: Any) -> None:
         if what == "start":
+            self._start_one(number, given)
+        elif what == "send":
+            actor = self._actors.get(number)
+            # One that is gone hears nothing; the office knows that, or will.
+            if actor is not None and self._has_ray():
+                self._await(actor.hear.remote(given), number, False)
+        elif what == "end":
+            self._lose(number, "it was ended", outside=False)
+
+    def _start_one(self, number: int, place: int) -> None:
+        if self._has_ray() and self._lost is None:
             try:
-                actor = self._start(given)
+                actor = self._start(place)
                 first = actor.who.remote()
             except Exception as error:
-                self._office.not_started(number, f"an actor cannot be started: {error}")
+                self._office.cannot_start(number, f"an actor cannot be started: {error}")
                 return
             with self._changed:
                 self._actors[number] = actor
             self._await(first, number, True)
-        elif what == "send":
-            actor = self._actors.get(number)
-            # One that is gone hears nothing; the office knows that, or will.
-            if actor is not None:
-                self._await(actor.hear.remote(given), number, False)
-        elif what == "end":
-            self._lose(number, "it was ended", outside=False)
+        # Also where that came while it was started.
+        if self._lost is not None:
+            self._forget(number)
+            self._office.cannot_start(number, self._lost)
 
     def _await(self, ref: Any, number: int, first: bool) -> None:
         with self._changed:
@@ -63,37 +81,71 @@ class Driver:
 
     def bring_answers(self) -> None:
         """Brings what actors answer to the office, until the pass is over."""
-        try:
-            while not self._over:
-                with self._changed:
-                    awaited = dict(self._awaited)
-                    refs = list(awaited)
-                    if not refs:
-                        self._changed.wait(_PATIENCE)
-                        continue
-                self._clock.look(awaited)
-                ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=True)
-                if not ready:
-                    ready, _ = self._ray.wait(refs, num_returns=1, timeout=_LOOK, fetch_local=True)
-                for ref in ready:
-                    self._bring(ref)
-        except BaseException:
-            self._give_up(traceback.format_exc())
+        while not self._over:
+            try:
+                self._bring_some()
+            except BaseException:
+                self._give_up(traceback.format_exc())
+
+    def _bring_some(self) -> None:
+        with self._changed:
+            awaited = dict(self._awaited)
+            if not awaited:
+                self._changed.wait(_PATIENCE)
+                return
+        if not self._has_ray():
+            return
+        refs = list(awaited)
+        self._clock.look(awaited)
+        ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=True)
+        if not ready and self._has_ray():
+            ready, _ = self._ray.wait(refs, num_returns=1, timeout=_LOOK, fetch_local=True)
+        for ref in ready:
+            self._bring(ref)
+        if not ready:
+            self._look_for_actors()
+
+    def _has_ray(self) -> bool:
+        """Whether Ray is there: it would start again, with a cluster of its own, for whatever it is asked."""
+        has: bool = self._ray.is_initialized()
+        if not has and self._lost is None:
+            self._give_up("Ray was shut down while its actors evaluated")
+        return has
+
+    def _look_for_actors(self) -> None:
+        """Says that none has come for long, where nothing else can be waited for."""
+        waited = time.monotonic() - self._came
+        if waited < self._patience:
+            return
+        with self._changed:
+            coming = all(first for _, first in self._awaited.values())
+        if coming:
+            self._patience *= 10
+            logging.getLogger("gristmill").warning(
+                "no actor has come for %.0f s: each asks Ray for %s, and `ray status` says what the cluster has", waited, self._asked
+            )
 
     def _bring(self, ref: Any) -> None:
         with self._changed:
             awaited = self._awaited.pop(ref, None)
-        if awaited is None:
+        if awaited is None or not self._has_ray():
             return
         number, first = awaited
         took = self._clock.arrived(ref, number)
+        self._came = time.monotonic()
         exceptions = self._ray.exceptions
         try:
             answer = self._ray.get(ref)
         except exceptions.RayTaskError as error:
             self._lose(number, f"it failed: {error}", outside=False)
-        except (exceptions.RayActorError, exceptions.ObjectLostError, exceptions.RaySystemError) as error:
-            self._lose(number, _in_short(error), outside=True)
+        except exceptions.RayError as error:
+            # What its environment lacks, the next one's will lack, too.
+            unfit = isinstance(error, exceptions.RuntimeEnvSetupError) or getattr(error, "actor_init_failed", False)
+            if first and unfit:
+                self._forget(number)
+                self._office.cannot_start(number, f"an actor cannot be started: {error}")
+            else:
+                self._lose(number, _in_short(error), outside=True)
         else:
             if first:
                 self._clock.knows(number, answer[1])
@@ -102,24 +154,40 @@ class Driver:
                 self._office.answered(number, *answer, took)
 
     def _lose(self, number: int, why: str, *, outside: bool) -> None:
+        if self._forget(number):
+            self._office.gone(number, why, outside)
+
+    def _forget(self, number: int) -> bool:
+        """Ends an actor, of which nothing more is awaited; returns whether there was one."""
         with self._changed:
             actor = self._actors.pop(number, None)
             for ref in [ref for ref, (worker, _) in self._awaited.items() if worker == number]:
                 del self._awaited[ref]
-        if actor is not None:
-            self._ray.kill(actor, no_restart=True)
-            self._office.gone(number, why, outside)
+        # Where Ray is lost, its actors are.
+        if actor is not None and self._ray.is_initialized():
+            with suppress(Exception):
+                self._ray.kill(actor, no_restart=True)
+        return actor is not None
 
     def _give_up(self, why: str) -> None:
         """Ray is lost, or this has a bug: whoever waits is told, and everything ends."""
+        with self._changed:
+            self._lost = why
         for number in list(self._actors):
-            try:
-                self._lose(number, why, outside=False)
-            except BaseException:
-                self._office.gone(number, why, False)
-        while (order := self._office.next_order(_PATIENCE)) is not None:
-            if order[0] == "start":
-                self._office.not_started(order[1], why)
+            self._lose(number, why, outside=False)
+
+    def make_way(self) -> None:
+        """Ends this pass, whose place another takes, and the cores of its actors."""
+        with self._changed:
+            self._lost = "another pass has taken the place of this one"
+            actors, coming = list(self._actors), [number for number, first in self._awaited.values() if first]
+        for number in actors:
+            self._forget(number)
+        # One is enough to end it, should anybody still wait for it.
+        if coming:
+            self._office.cannot_start(coming[0], self._lost)
+        elif actors:
+            self._office.gone(actors[0], self._lost, False)
 
     def _end(self) -> None:
         with self._changed:
@@ -129,7 +197,8 @@ class Driver:
             self._changed.notify_all()
         if self._ray.is_initialized():
             for actor in actors:
-                self._ray.kill(actor, no_restart=True)
+                with suppress(Exception):
+                    self._ray.kill(actor, no_restart=True)
 
 
 def _in_short(error: Exception) -> str:

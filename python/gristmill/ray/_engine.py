@@ -37,6 +37,7 @@ class Engine:
         self._ray, self._asked, self._options = ray, threads, options
         self.threads = threads or cpus
         self._payload: Any = None
+        self._driver: Driver | None = None
 
     def prepare(self, dataset: IterDataset) -> IterDataset:
         """Takes the pipeline to evaluate, and returns the part of it that actors have."""
@@ -61,6 +62,11 @@ class Engine:
         # One more than there are threads, so that none waits for the next while an answer is on its way; and one that tells of it.
         options = {**self._options, "max_concurrency": self.threads + 2}
         actor = self._ray.remote(Worker).options(**options)
-        driver = Driver(self._ray, office, partial(actor.remote, self._payload, current_folder()))
+        asked = {"CPU": self._options["num_cpus"], **self._options.get("resources", {})}
+        start = partial(actor.remote, self._payload, current_folder())
+        # A pass that goes on elsewhere is begun anew, and would wait for what this one has of the cluster.
+        if self._driver is not None:
+            self._driver.make_way()
+        self._driver = driver = Driver(self._ray, office, start, str(asked))
         for body in (driver.follow_orders, driver.bring_answers):
             threading.Thread(target=body, name="gristmill-ray", daemon=True).start()

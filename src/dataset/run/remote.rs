@@ -96,8 +96,7 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
         let part = self.workers.part_bytes() / 8 * 7;
         let (long, very_long, slots) = (Duration::from_millis(500), Duration::from_secs(5), 1 << 14);
         match self.ranges {
-            // It takes longer than between threads to hand one over: several wake-ups, and messages between processes.
-            Ranges::Plain => Aim { time: Duration::from_millis(5), slots, bytes: part },
+            Ranges::Plain => Aim { time: self.workers.range_time(), slots, bytes: part },
             Ranges::Far => Aim { time: long, slots, bytes: part },
             Ranges::Sharing(elements) => {
                 // What a worker decodes has room for the ranges of all of its threads together.

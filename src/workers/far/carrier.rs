@@ -49,6 +49,8 @@ impl Carrier for Far {
     type Room = FarRoom;
     type End = FarEnd;
 
+    const SPREADS: bool = true;
+
     fn start(&self, Recruit { number, place, .. }: Recruit, events: &Sender<Event<FarEnd>>) -> Result<FarLink> {
         self.desk.start(number, place, events)
     }

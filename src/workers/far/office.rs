@@ -12,7 +12,7 @@ use super::choice::Arrived;
 use super::letter::{Answer, Facts, Packed};
 use super::links::{Compress, Hand, Links};
 use crate::element::Buffer;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Told};
 use crate::sync::Locked;
 use crate::wire::parcel::Packing;
 use crate::workers::control::{Event, FromWorker, What};
@@ -198,6 +198,12 @@ impl Office {
         if let Some(tell) = self.0.starting.locked().remove(&number) {
             let _ = tell.send(Err(Error::new(ErrorKind::Worker, why)));
         }
+    }
+
+    /// Worker `number` could not be started, and no other can be: the pass ends.
+    pub(crate) fn cannot_start(&self, number: u64, why: String) {
+        let error = Error::new(ErrorKind::Worker, why);
+        self.0.tell(number, What::Message(FromWorker::Failed(Told::in_words(&error))));
     }
 
     /// Worker `number` has answered a message, with the block that it made, if any, with which the link was busy for that time, if

@@ -24,6 +24,9 @@ pub(crate) trait Carrier: Send + Sync + 'static {
     /// The end of one of them.
     type End: End;
 
+    /// Whether all are to have the same share of tasks where there are fewer than they could do.
+    const SPREADS: bool = false;
+
     /// Starts a worker, and tells `events` what is heard of it from then on; blocks until it is there.
     ///
     /// # Errors

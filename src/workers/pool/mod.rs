@@ -154,6 +154,10 @@ impl<C: Carrier> Remote for WorkerPool<C> {
         self.plan.part_bytes(self.parallel())
     }
 
+    fn range_time(&self) -> Duration {
+        self.plan.range_time
+    }
+
     fn lane_bytes(&self, lanes: usize) -> usize {
         // Of all that is not kept for the head of the line, half may lie ready and half be under way; and some is left.
         let room = (self.plan.slab_bytes - self.plan.max_element_bytes) as usize;

@@ -121,5 +121,7 @@ fn free_worker<C: Carrier>(crew: &BTreeMap<u64, Member<C>>, threads: usize, job:
     let any_elsewhere = crew.values().any(elsewhere);
     let free = crew.iter().filter(|(_, member)| member.has_place(threads, job.is_suspect(), cap));
     let free = free.filter(|(_, member)| !any_elsewhere || elsewhere(member));
-    free.min_by_key(|(_, member)| member.tasks.len()).map(|(&number, _)| number)
+    // Elsewhere each machine has a link of its own, so all take part; here, the first has what it needs in its caches.
+    let done = |member: &Member<C>| if C::SPREADS { member.done } else { 0 };
+    free.min_by_key(|(_, member)| (member.tasks.len(), done(member))).map(|(&number, _)| number)
 }
