@@ -63,7 +63,7 @@ fn a_slow_stage_on_one_thread_is_no_fault_of_elements() {
     assert!(report.why[0].share > 0.3, "{report}");
 }
 
-/// A fault that is put into a pipeline of `range → map → map → to_iter → map → batch`.
+/// A fault that is put into a pipeline of `range → shuffle → map → map → to_iter → limit → map → batch`.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// One element takes long in the map of this stage.
@@ -80,7 +80,7 @@ impl Fault {
         let draw = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         match n % 4 {
             0 | 1 => Self::Element { stage: 2 + (draw % 2) as usize, value: 100 + (draw % 350) as i64 },
-            2 => Self::Stage { stage: [2, 3, 5][(draw % 3) as usize] },
+            2 => Self::Stage { stage: [2, 3, 6][(draw % 3) as usize] },
             _ => Self::Step,
         }
     }
@@ -118,7 +118,8 @@ fn random_faults_are_found() {
                 x
             }
         };
-        let ds = Range::new(0, 480).shuffle(7).map(slow(2)).map(slow(3)).to_iter().map(slow(5)).batch(4);
+        let ds = Range::new(0, 480).shuffle(7).map(slow(2)).map(slow(3)).to_iter();
+        let ds = ds.limit(480).map(slow(6)).batch(4);
         let mut loader = ds.loader().executor(Executor::Threads(4)).build().unwrap();
         let step = if let Fault::Step = fault { Duration::from_millis(2) } else { Duration::ZERO };
         let report = run(&mut loader, step);

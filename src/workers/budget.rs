@@ -7,6 +7,9 @@
 //! like, so it could not be had back for an element that needs a large heap after all; workers can be sent home. So
 //! their part stays one pool: shared by as many as pay, or all of it for one that is by itself.
 
+#[cfg(any(feature = "python", test))]
+mod far;
+
 use std::time::Duration;
 
 use super::options::{Count, MpOptions};
@@ -142,49 +145,6 @@ impl Plan {
             most_part_bytes: PART,
             least_threads: FAR_THREADS,
             range_time: Duration::from_millis(5),
-        })
-    }
-
-    /// Divides `budget_bytes` of this machine among what workers elsewhere have under way, in blocks of so many bytes; their own memory is
-    /// theirs. There are the first number of `workers` at the start, and the second at most.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is too small.
-    #[cfg(any(feature = "python", test))]
-    pub(crate) fn far(
-        (start_workers, workers): (usize, usize),
-        threads: usize,
-        budget_bytes: u64,
-        block_bytes: u64,
-    ) -> Result<Self> {
-        let least = LEAST_SLAB.max(4 * block_bytes);
-        if budget_bytes < least {
-            let (budget, block, least) = (Bytes(budget_bytes), Bytes(block_bytes), Bytes(least));
-            return Err(Error::config(format!("ram_budget is {budget}, and blocks of {block} need {least}"))
-                .help("raise ram_budget, or make blocks smaller"));
-        }
-        let slab_bytes = budget_bytes / PAGE as u64 * PAGE as u64;
-        // A cap of 1 byte each, which nobody enforces, and room for as many workers as there may be.
-        let needs = Needs { beside_heap_bytes: 0, least_heap_bytes: 0, loaded_bytes: 0, forker_bytes: 0 };
-        Ok(Self {
-            workers,
-            start_workers,
-            cores: threads * workers,
-            threads_per_worker: threads,
-            threads_in_all: threads * workers,
-            active_threads: threads,
-            tuned: workers > start_workers,
-            budget_bytes,
-            slab_bytes,
-            pool_bytes: workers as u64,
-            needs,
-            heap_bytes: 1,
-            solo_heap_bytes: 1,
-            max_element_bytes: slab_bytes / 4,
-            most_part_bytes: block_bytes,
-            least_threads: 1,
-            // A message and its block go through several processes of an engine, which takes a millisecond or two.
-            range_time: Duration::from_millis(50),
         })
     }
 

@@ -172,6 +172,24 @@ fn a_worker_with_another_pipeline_ends_the_pass_with_the_stage_that_differs() {
 }
 
 #[test]
+fn where_no_worker_can_be_started_the_pass_ends_with_the_reason() {
+    let (office, desk) = office();
+    thread::spawn(move || {
+        while let Ok(order) = office.next_order(Duration::from_millis(10)) {
+            if let Some(Order::Start { number, .. }) = order {
+                office.cannot_start(number, "its environment cannot be made".to_owned());
+            }
+        }
+    });
+    let stages = (&pipeline() as &dyn Stage).lines();
+    let options =
+        FarOptions { workers: (1, 2), threads: 1, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), stages };
+    let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
+    let error = loader.next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("its environment cannot be made"), "{error}");
+}
+
+#[test]
 fn what_a_machine_is_late_with_another_is_asked() {
     let mut loader = start((2, 2), 4 << 20, Manners { hangs: true, ..Manners::default() }).unwrap();
     let all: Vec<_> = loader.by_ref().collect::<Result<_>>().unwrap();
