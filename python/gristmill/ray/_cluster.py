@@ -1,0 +1,80 @@
+"""Connecting to a cluster, and what it lets a pass have."""
+
+from __future__ import annotations
+
+import socket
+from importlib import import_module
+from typing import Any
+
+from gristmill._errors import ConfigError, UnsupportedError, WorkerError
+from gristmill.ray._engine import Engine
+
+#: Seconds within which the head of a cluster answers.
+_ANSWERS = 10.0
+#: The share of Ray's object store that blocks may take: beyond it Ray writes to a disk what it does not find room for.
+_OF_STORE = 0.6
+
+
+def prepared(
+    address: str | None,
+    *,
+    actors: int | tuple[int, int],
+    cpus: int,
+    threads: int | None,
+    ram_budget: int,
+    block: int = 8 << 20,
+    hedge: float | None = 3.0,
+    resources: dict[str, float] | None = None,
+    runtime_env: dict[str, Any] | None = None,
+) -> Engine:
+    """The way in which actors are started, of arguments that are checked."""
+    ray = _ray(address)
+    least, most = (actors, actors) if isinstance(actors, int) else actors
+    if not 1 <= least <= most:
+        raise ConfigError(f"actors is {actors!r}, and must be a number, or (at first, at most), of 1 or more")
+    if hedge is not None and not hedge >= 1:
+        raise ConfigError(f"hedge is {hedge!r}, and must be 1 or more, or None")
+    for name, number in (("cpus_per_actor", cpus), ("threads", threads)):
+        if number is not None and number < 1:
+            raise ConfigError(f"{name} is {number}, and must be 1 or more")
+    options: dict[str, Any] = {"num_cpus": cpus, "scheduling_strategy": "SPREAD", "max_restarts": 0}
+    if resources:
+        options["resources"] = resources
+    if runtime_env:
+        options["runtime_env"] = runtime_env
+    return Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options)
+
+
+def _ray(address: str | None) -> Any:
+    try:
+        ray: Any = import_module("ray")
+    except ImportError as error:
+        raise UnsupportedError("gristmill.ray needs Ray: `pip install ray`") from error
+    if not ray.is_initialized():
+        _check_answers(address)
+        # What Ray says while it starts is not this program's.
+        try:
+            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="WARNING")
+        except ConnectionError as error:
+            text = f"no Ray cluster is found at {address!r}: `ray start --head` starts one, and 'local' is one for this program"
+            raise WorkerError(text) from error
+    return ray
+
+
+def _check_answers(address: str | None) -> None:
+    """Ray waits for a minute where nobody answers, and ends the process."""
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or "/" in host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWERS).close()
+    except OSError as error:
+        raise WorkerError(f"no Ray cluster answers at {address}: {error}") from error
+
+
+def _budget(ray: Any, asked: int) -> int:
+    """What may lie in the object store of this machine, of what was `asked` for."""
+    here = ray.get_runtime_context().get_node_id()
+    node = next((node for node in ray.nodes() if node["NodeID"] == here), None)
+    store = int(node["Resources"].get("object_store_memory", 0)) if node else 0
+    return min(asked, int(store * _OF_STORE)) if store else asked
