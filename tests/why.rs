@@ -15,7 +15,7 @@ fn work(time: Duration) {
 }
 
 fn run(loader: &mut gristmill::Loader<impl IterDataset + 'static>, step: Duration) -> Report {
-    while let Some(batch) = loader.next() {
+    for batch in loader.by_ref() {
         batch.unwrap();
         std::thread::sleep(step);
     }
