@@ -29,10 +29,22 @@ pub struct WorkersReport {
     pub built_s: f64,
     /// Whether the number of threads or workers follows what the consumer needs.
     pub tuned: bool,
+    /// Answers that other passes had their part in, where the workers are of a pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolReport>,
     /// Decisions of the tuner, with times and reasons.
     pub decisions: Vec<Decision>,
     /// Workers that run now.
     pub workers: Vec<WorkerReport>,
+}
+
+/// Answers of workers that several passes lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PoolReport {
+    /// Answers that came.
+    pub answers: u64,
+    /// Of those, the ones that had been made for another pass and were kept for a moment.
+    pub kept: u64,
 }
 
 /// One worker process.

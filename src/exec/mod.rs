@@ -11,7 +11,7 @@ pub(crate) mod thread;
 mod tuning;
 
 pub use failed::FailedElements;
-pub use figures::{WorkerReport, WorkersReport};
+pub use figures::{PoolReport, WorkerReport, WorkersReport};
 pub use runtime::{Executor, Runtime};
 
 #[cfg(all(feature = "workers", target_os = "linux"))]

@@ -7,6 +7,8 @@
 //! like, so it could not be had back for an element that needs a large heap after all; workers can be sent home. So
 //! their part stays one pool: shared by as many as pay, or all of it for one that is by itself.
 
+use std::time::Duration;
+
 use super::options::{Count, MpOptions};
 use super::slab::PAGE;
 use crate::error::{Error, Result};
@@ -94,6 +96,11 @@ pub(crate) struct Plan {
     pub(crate) max_element_bytes: u64,
     /// Bytes that one task should bring at most.
     most_part_bytes: u64,
+    /// Time that a task should take at least: between processes it takes several wake-ups and messages to hand one over, and several
+    /// messages between machines elsewhere.
+    pub(crate) range_time: Duration,
+    /// Whether workers are of other passes, too: then the same ranges are asked of the same workers.
+    pub(crate) shared: bool,
 }
 
 impl Plan {
@@ -134,6 +141,8 @@ impl Plan {
             solo_heap_bytes,
             max_element_bytes: max_element(options, slab_bytes)?,
             most_part_bytes: PART,
+            range_time: Duration::from_millis(5),
+            shared: false,
         })
     }
 
@@ -148,6 +157,7 @@ impl Plan {
         threads: usize,
         budget_bytes: u64,
         block_bytes: u64,
+        shared: bool,
     ) -> Result<Self> {
         let least = LEAST_SLAB.max(4 * block_bytes);
         if budget_bytes < least {
@@ -174,6 +184,8 @@ impl Plan {
             solo_heap_bytes: 1,
             max_element_bytes: slab_bytes / 4,
             most_part_bytes: block_bytes,
+            range_time: Duration::from_millis(40),
+            shared,
         })
     }
 

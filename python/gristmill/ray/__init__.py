@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from gristmill._errors import ConfigError, UnsupportedError, WorkerError
 from gristmill._gristmill import IterDataset, MapDataset
+from gristmill._gristmill import __version__ as _version
 from gristmill._options import size
+from gristmill._workers import current_folder as _current_folder
 from gristmill.ray._engine import Engine as _Engine
+from gristmill.ray._seat import Pool as _Pool
 
 if TYPE_CHECKING:
     from gristmill._gristmill import DatasetIterator
@@ -39,6 +42,7 @@ _OF_STORE = 0.6
 def loader(
     dataset: MapDataset[_T] | IterDataset[_T],
     *,
+    pool: str | None = None,
     actors: int | tuple[int, int] = (1, 8),
     cpus_per_actor: int = 1,
     threads: int | None = None,
@@ -57,6 +61,8 @@ def loader(
 
     Args:
         dataset: The pipeline. Functions of it travel by value, by `cloudpickle`; a `MapDataset` is read in order.
+        pool: A name. Trainers of the same cluster that give the same share its actors, whatever pipelines they have; where those are the
+            same, an actor keeps what it made for 2 s, so that others need not have it made again. Actors end when nobody uses them.
         actors: Actors at first and at most; a number for just so many. More are started while the loop waits, and they leave again when
             they have nothing to do.
         cpus_per_actor: Cores that each asks Ray for.
@@ -75,7 +81,7 @@ def loader(
         The pass, as `dataset.loader()` returns it. States of either restore in the other, with any number of actors.
 
     Raises:
-        ConfigError: An argument is impossible.
+        ConfigError: An argument is impossible, or not that of others who share `pool`.
         UnsupportedError: Ray is not installed.
         WorkerError: No actor can be started, or the cluster is lost; and what functions raise arrives as from worker processes.
     """
@@ -91,6 +97,7 @@ def loader(
         hedge=hedge,
         resources=resources,
         runtime_env=runtime_env,
+        pool=pool,
     )
     batches: DatasetIterator[_T] = dataset.loader(workers=cast("bool", engine), **kwargs)
     return batches
@@ -107,6 +114,7 @@ def _prepared(
     hedge: float | None = 3.0,
     resources: dict[str, float] | None = None,
     runtime_env: dict[str, Any] | None = None,
+    pool: str | None = None,
 ) -> _Engine:
     """The way in which actors are started, of arguments that are checked."""
     ray = _ray(address)
@@ -118,12 +126,19 @@ def _prepared(
     for name, number in (("cpus_per_actor", cpus), ("threads", threads)):
         if number is not None and number < 1:
             raise ConfigError(f"{name} is {number}, and must be 1 or more")
+    if pool is not None and (not pool or "/" in pool):
+        raise ConfigError(f"pool is {pool!r}, and must be a name without `/`")
     options: dict[str, Any] = {"num_cpus": cpus, "scheduling_strategy": "SPREAD", "max_restarts": 0}
     if resources:
         options["resources"] = resources
     if runtime_env:
         options["runtime_env"] = runtime_env
-    return _Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options)
+    shared = None
+    if pool is not None:
+        facts = {"cpus_per_actor": cpus, "threads": threads or cpus, "resources": resources or {}, "runtime_env": runtime_env or {}}
+        facts |= {"folder": _current_folder(), "gristmill": _version}
+        shared = _Pool(ray, pool, options, facts, 2 * block * facts["threads"])
+    return _Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options, shared)
 
 
 def _ray(address: str | None) -> Any:

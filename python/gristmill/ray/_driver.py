@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import threading
+import time
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gristmill.ray._seat import Lease, Leases, Own, Owned
 
 #: Seconds after which the threads of a pass look around, where nothing has happened.
 _PATIENCE = 0.5
 #: The same while answers are awaited: one to what was asked meanwhile is seen so much later.
 _LOOK = 0.01
+#: Seconds after which an actor hears that its trainer is still there.
+_BEAT = 2.0
 
 
 class Driver:
     """Actors of one pass: two threads share it, of which one sends and the other brings what comes back."""
 
-    def __init__(self, ray: Any, office: Any, start: Any) -> None:
-        self._ray, self._office, self._start = ray, office, start
+    def __init__(self, ray: Any, office: Any, actors: Owned | Leases) -> None:
+        self._ray, self._office, self._start = ray, office, actors.start
         self._changed = threading.Condition()
-        #: Of each worker its actor.
-        self._actors: dict[int, Any] = {}
+        #: Of each worker what this pass has of its actor.
+        self._seats: dict[int, Own | Lease] = {}
+        self._last_beat = time.monotonic()
         #: What is awaited: the worker, and whether that is its first word.
         self._awaited: dict[Any, tuple[int, bool]] = {}
         self._over = False
@@ -29,6 +36,7 @@ class Driver:
         try:
             while (order := self._office.next_order(_PATIENCE)) is not None:
                 self._follow(*order)
+                self._beat()
         except BaseException:
             self._give_up(traceback.format_exc())
         finally:
@@ -37,21 +45,28 @@ class Driver:
     def _follow(self, what: str, number: int, given: Any) -> None:
         if what == "start":
             try:
-                actor = self._start(given)
-                first = actor.who.remote()
+                seat = self._start(given)
             except Exception as error:
                 self._office.not_started(number, f"an actor cannot be started: {error}")
                 return
             with self._changed:
-                self._actors[number] = actor
-            self._await(first, number, True)
-        elif what == "send":
-            actor = self._actors.get(number)
+                self._seats[number] = seat
+            self._await(seat.first, number, True)
+        elif what in ("send", "send alone"):
+            seat = self._seats.get(number)
             # One that is gone hears nothing; the office knows that, or will.
-            if actor is not None:
-                self._await(actor.hear.remote(given), number, False)
-        elif what == "end":
+            if seat is not None:
+                self._await(seat.hear(given, alone=what == "send alone"), number, False)
+        elif what in ("end", "kill"):
+            if what == "kill" and (seat := self._seats.get(number)) is not None:
+                seat.kill()
             self._lose(number, "it was ended", outside=False)
+
+    def _beat(self) -> None:
+        if time.monotonic() - self._last_beat > _BEAT:
+            self._last_beat = time.monotonic()
+            for seat in list(self._seats.values()):
+                seat.beat()
 
     def _await(self, ref: Any, number: int, first: bool) -> None:
         with self._changed:
@@ -89,23 +104,31 @@ class Driver:
         except (exceptions.RayActorError, exceptions.ObjectLostError, exceptions.RaySystemError) as error:
             self._lose(number, _in_short(error), outside=True)
         else:
-            if first:
+            if first and isinstance(answer, str):
+                self._office.refused(number, answer)
+                self._lose(number, answer, outside=False)
+            elif first:
                 self._office.started(number, *answer)
             else:
                 self._office.answered(number, *answer)
 
     def _lose(self, number: int, why: str, *, outside: bool) -> None:
         with self._changed:
-            actor = self._actors.pop(number, None)
+            seat = self._seats.pop(number, None)
             for ref in [ref for ref, (worker, _) in self._awaited.items() if worker == number]:
                 del self._awaited[ref]
-        if actor is not None:
-            self._ray.kill(actor, no_restart=True)
+        if seat is None:
+            return
+        others = outside and seat.is_killed_by_others()
+        seat.let_go()
+        if others:
+            self._office.gone_with_others(number, why)
+        else:
             self._office.gone(number, why, outside)
 
     def _give_up(self, why: str) -> None:
         """Ray is lost, or this has a bug: whoever waits is told, and everything ends."""
-        for number in list(self._actors):
+        for number in list(self._seats):
             try:
                 self._lose(number, why, outside=False)
             except BaseException:
@@ -116,13 +139,13 @@ class Driver:
 
     def _end(self) -> None:
         with self._changed:
-            self._over, actors = True, list(self._actors.values())
-            self._actors.clear()
+            self._over, seats = True, list(self._seats.values())
+            self._seats.clear()
             self._awaited.clear()
             self._changed.notify_all()
         if self._ray.is_initialized():
-            for actor in actors:
-                self._ray.kill(actor, no_restart=True)
+            for seat in seats:
+                seat.let_go()
 
 
 def _in_short(error: Exception) -> str:

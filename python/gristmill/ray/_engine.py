@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gristmill._workers import current_folder, elsewhere
-from gristmill.ray._actor import Worker
+from gristmill._workers import elsewhere
 from gristmill.ray._driver import Driver
+from gristmill.ray._seat import Owned, Pool, key_of
 
 if TYPE_CHECKING:
     from gristmill._gristmill import IterDataset
@@ -27,12 +26,14 @@ class Engine:
         block: int,
         hedge: float | None,
         options: dict[str, Any],
+        pool: Pool | None = None,
     ) -> None:
         self.workers, self.ram_budget, self.block, self.hedge = workers, ram_budget, block, hedge
-        self.buffer = workers[1]
-        self._ray, self._asked, self._options = ray, threads, options
+        self.buffer, self.shared = workers[1], pool is not None
+        self._ray, self._asked, self._options, self._pool = ray, threads, options, pool
         self.threads = threads or cpus
         self._payload: Any = None
+        self._key = ""
 
     def prepare(self, dataset: IterDataset) -> IterDataset:
         """Takes the pipeline to evaluate, and returns the part of it that actors have."""
@@ -44,14 +45,17 @@ class Engine:
 
     def take(self, payload: bytes) -> None:
         """Takes what actors make the pipeline of."""
+        if self._pool is not None:
+            self._pool.check()
+            self._key = key_of(payload)
         # Once for all actors: those of a machine share it.
         self._payload = self._ray.put(payload)
 
     def drive(self, office: Any) -> None:
         """Follows the orders of one pass, from now to its end."""
-        # One more than there are threads, so that none waits for the next while an answer is on its way; and one that tells of it.
-        options = {**self._options, "max_concurrency": self.threads + 2}
-        actor = self._ray.remote(Worker).options(**options)
-        driver = Driver(self._ray, office, partial(actor.remote, self._payload, current_folder()))
+        if self._pool is None:
+            driver = Driver(self._ray, office, Owned(self._ray, self._options, self.threads, self._payload))
+        else:
+            driver = Driver(self._ray, office, self._pool.leases(self._payload, self._key))
         for body in (driver.follow_orders, driver.bring_answers):
             threading.Thread(target=body, name="gristmill-ray", daemon=True).start()

@@ -96,8 +96,8 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
         let part = self.workers.part_bytes() / 8 * 7;
         let (long, very_long, slots) = (Duration::from_millis(500), Duration::from_secs(5), 1 << 14);
         match self.ranges {
-            // It takes longer than between threads to hand one over: several wake-ups, and messages between processes.
-            Ranges::Plain => Aim { time: Duration::from_millis(5), slots, bytes: part },
+            // It takes longer than between threads to hand one over.
+            Ranges::Plain => Aim { time: self.workers.range_time(), slots, bytes: part },
             Ranges::Far => Aim { time: long, slots, bytes: part },
             Ranges::Sharing(elements) => {
                 // What a worker decodes has room for the ranges of all of its threads together.
@@ -105,6 +105,10 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
                 Aim { time: very_long, slots: slots.min(elements).max(1), bytes: usize::MAX }
             }
         }
+    }
+
+    fn aligns(&self) -> bool {
+        self.workers.is_shared()
     }
 
     fn gathers(&self) -> bool {

@@ -102,13 +102,18 @@ impl Link for FarLink {
             ToWorker::Task(task) => self.desk.await_answer(task.id, self.number, task.extent.generation),
             _ => {}
         }
+        let alone = matches!(message, ToWorker::Task(task) if task.alone);
         let message = postcard::to_stdvec(message)
             .map_err(|e| Error::new(ErrorKind::Worker, format!("a message cannot be written: {e}")))?;
-        self.desk.order(Order::Send { number: self.number, message })
+        self.desk.order(Order::Send { number: self.number, message, alone })
     }
 
     fn kill(&self) {
         // Where the pass has ended, its driver ends all.
+        let _ = self.desk.order(Order::Kill { number: self.number });
+    }
+
+    fn let_go(&self) {
         let _ = self.desk.order(Order::End { number: self.number });
     }
 
@@ -138,7 +143,7 @@ impl Link for FarLink {
 
 impl Drop for FarLink {
     fn drop(&mut self) {
-        self.kill();
+        self.let_go();
     }
 }
 
@@ -200,6 +205,8 @@ pub(crate) struct FarEnd {
     pub(super) who: String,
     pub(super) why: String,
     pub(super) outside: bool,
+    /// Whether what it evaluated for another pass ended it.
+    pub(super) others: bool,
 }
 
 impl fmt::Display for FarEnd {
@@ -215,6 +222,10 @@ impl End for FarEnd {
 
     fn is_from_outside(&self) -> bool {
         self.outside
+    }
+
+    fn is_of_others(&self) -> bool {
+        self.others
     }
 
     fn is_asked_for(&self) -> bool {

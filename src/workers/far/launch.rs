@@ -27,6 +27,8 @@ pub(crate) struct FarOptions {
     pub(crate) block: u64,
     /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
     pub(crate) hedge: Option<f64>,
+    /// Whether workers are of other passes, too.
+    pub(crate) shared: bool,
     /// The stages that workers have, a line each.
     pub(crate) stages: Vec<String>,
 }
@@ -48,7 +50,7 @@ impl Backend for FarLaunch {
         pipeline.check_crossing()?;
         let Self { desk, options } = *self;
         let (least, most) = options.workers;
-        let plan = Plan::far(options.workers, options.threads, options.ram_budget, options.block)?;
+        let plan = Plan::far(options.workers, options.threads, options.ram_budget, options.block, options.shared)?;
         let workers = match least == most {
             true => plural(most, "worker"),
             false => format!("{least} to {most} workers"),

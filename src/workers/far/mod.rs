@@ -7,11 +7,17 @@
 mod carrier;
 mod credits;
 mod evaluator;
+mod gate;
+mod kept;
 mod launch;
 mod office;
+#[cfg(test)]
+mod pool_tests;
+mod pooled;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use evaluator::Evaluator;
 pub(crate) use launch::{FarLaunch, FarOptions};
 pub(crate) use office::{Office, Order, office};
+pub(crate) use pooled::Pooled;

@@ -160,6 +160,14 @@ impl<C: Carrier> Remote for WorkerPool<C> {
         self.part_bytes().min(room / lanes.saturating_mul(3).max(1)).max(PAGE)
     }
 
+    fn range_time(&self) -> Duration {
+        self.plan.range_time
+    }
+
+    fn is_shared(&self) -> bool {
+        self.plan.shared
+    }
+
     fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
         self.command(Command::Submit { border, range, how, deliver });
     }

@@ -77,6 +77,7 @@ impl<C: Carrier> Coordinator<C> {
             started_s: self.first_ready.map_or(0.0, |(started, _)| started.as_secs_f64()),
             built_s: self.first_ready.map_or(0.0, |(_, built)| built.as_secs_f64()),
             tuned: self.has_choice,
+            pool: self.plan.shared.then_some(self.answers),
             decisions: self.tuner.as_ref().map(|tuner| tuner.decisions.clone()).unwrap_or_default(),
             workers: self.crew.iter().filter_map(worker).collect(),
         });

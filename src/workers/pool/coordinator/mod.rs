@@ -25,6 +25,7 @@ use super::job::Queue;
 use super::lanes::Lanes;
 use crate::cx::Recorder;
 use crate::error::{Result, Told};
+use crate::exec::PoolReport;
 use crate::exec::remote::{Border, Deliver, How};
 use crate::tune::{Bounds, Setting, Tuner};
 use crate::workers::budget::Plan;
@@ -76,6 +77,7 @@ pub(super) struct Coordinator<C: Carrier> {
     /// Bytes that were delivered, and workers that died.
     handed_over: u64,
     indices: u64,
+    answers: PoolReport,
     replaced: u64,
     began: Instant,
     /// After how long the first worker was ready, and what its pipeline took of that.
@@ -151,6 +153,7 @@ impl<C: Carrier> Coordinator<C> {
             next_task: 0,
             handed_over: 0,
             indices: 0,
+            answers: PoolReport::default(),
             replaced: 0,
             began: Instant::now(),
             first_ready: None,
@@ -261,7 +264,8 @@ impl<C: Carrier> Coordinator<C> {
             FromWorker::Need(need) => self.need(number, need),
             FromWorker::Returned(extent) => self.returned(number, extent),
             FromWorker::Told(tally) => {
-                self.recorder.add(tally);
+                let node = self.node(number);
+                self.recorder.add(tally, &node);
                 self.counted(number);
             }
             FromWorker::Failed(failure) if member.ready => member.killed = Some(failure.into_error().to_string()),
