@@ -47,9 +47,7 @@ pub(crate) trait Remote: Debug + Send + Sync {
     fn lane_bytes(&self, lanes: usize) -> usize;
 
     /// Time that a range should take to evaluate, at least: much more than it takes to hand one over.
-    fn range_time(&self) -> Duration {
-        Duration::from_millis(5)
-    }
+    fn range_time(&self) -> Duration;
 
     /// Whether other passes have the same evaluated: ranges should begin and end where theirs do.
     fn is_shared(&self) -> bool {

@@ -20,8 +20,8 @@ use crate::workers::far::{self, Evaluator, FarLaunch, FarOptions, Order, Pooled}
 /// An engine of Python's that has workers evaluate a pipeline.
 ///
 /// It has the methods `prepare(dataset)`, which returns the dataset that workers evaluate, and `drive(office)`, which begins to follow
-/// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget`, `block`, `buffer`, `hedge` and
-/// `shared`.
+/// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget`, `block`, `buffer`, `hedge`,
+/// `idle` (seconds) and `shared`.
 #[derive(Debug)]
 pub(crate) struct Engine {
     object: Py<PyAny>,
@@ -43,8 +43,10 @@ impl Engine {
         let hedge = object.getattr("hedge")?.extract()?;
         let threads = object.getattr("threads")?.extract::<usize>()?;
         let shared = object.getattr("shared")?.extract()?;
-        let (ram_budget, block) = (number("ram_budget")?, number("block")?);
-        let options = FarOptions { workers, threads, ram_budget, block, hedge, shared, stages };
+        let (ram_budget, block, tick) = (number("ram_budget")?, number("block")?, Duration::from_secs(1));
+        let idle = object.getattr("idle")?.extract::<f64>()?;
+        let idle = Duration::try_from_secs_f64(idle).unwrap_or(Duration::MAX);
+        let options = FarOptions { workers, threads, ram_budget, block, hedge, idle, tick, shared, stages };
         let buffer = object.getattr("buffer")?.extract()?;
         Ok(Self { object: object.clone().unbind(), options, buffer })
     }

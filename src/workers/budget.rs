@@ -7,9 +7,7 @@
 //! like, so it could not be had back for an element that needs a large heap after all; workers can be sent home. So
 //! their part stays one pool: shared by as many as pay, or all of it for one that is by itself.
 
-use std::time::Duration;
-
-use super::options::{Count, MpOptions};
+use super::options::{Count, Elsewhere, MpOptions};
 use super::slab::PAGE;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
@@ -96,11 +94,7 @@ pub(crate) struct Plan {
     pub(crate) max_element_bytes: u64,
     /// Bytes that one task should bring at most.
     most_part_bytes: u64,
-    /// Time that a task should take at least: between processes it takes several wake-ups and messages to hand one over, and several
-    /// messages between machines elsewhere.
-    pub(crate) range_time: Duration,
-    /// Whether workers are of other passes, too: then the same ranges are asked of the same workers.
-    pub(crate) shared: bool,
+    pub(crate) elsewhere: Option<Elsewhere>,
 }
 
 impl Plan {
@@ -141,8 +135,7 @@ impl Plan {
             solo_heap_bytes,
             max_element_bytes: max_element(options, slab_bytes)?,
             most_part_bytes: PART,
-            range_time: Duration::from_millis(5),
-            shared: false,
+            elsewhere: None,
         })
     }
 
@@ -156,12 +149,11 @@ impl Plan {
         (start_workers, workers): (usize, usize),
         threads: usize,
         budget_bytes: u64,
-        block_bytes: u64,
-        shared: bool,
+        elsewhere: Elsewhere,
     ) -> Result<Self> {
-        let least = LEAST_SLAB.max(4 * block_bytes);
+        let least = LEAST_SLAB.max(4 * elsewhere.block_bytes);
         if budget_bytes < least {
-            let (budget, block, least) = (Bytes(budget_bytes), Bytes(block_bytes), Bytes(least));
+            let (budget, block, least) = (Bytes(budget_bytes), Bytes(elsewhere.block_bytes), Bytes(least));
             return Err(Error::config(format!("ram_budget is {budget}, and blocks of {block} need {least}"))
                 .help("raise ram_budget, or make blocks smaller"));
         }
@@ -183,9 +175,8 @@ impl Plan {
             heap_bytes: 1,
             solo_heap_bytes: 1,
             max_element_bytes: slab_bytes / 4,
-            most_part_bytes: block_bytes,
-            range_time: Duration::from_millis(40),
-            shared,
+            most_part_bytes: elsewhere.block_bytes,
+            elsewhere: Some(elsewhere),
         })
     }
 

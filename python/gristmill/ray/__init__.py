@@ -49,6 +49,7 @@ def loader(
     ram_budget: str | int = "1GiB",
     block: str | int = "8MiB",
     hedge: float | None = 3.0,
+    idle: float = 60.0,
     resources: dict[str, float] | None = None,
     runtime_env: dict[str, Any] | None = None,
     address: str | None = None,
@@ -72,6 +73,8 @@ def loader(
         block: The size of what an actor sends at once, about.
         hedge: A chunk that takes so many times as long as 99 of 100 do is asked of an actor on another machine, too, and the first answer
             counts. With `None` whoever has it is waited for.
+        idle: Seconds of too little work behind which there is one actor fewer. There are more, at most twice as many at a time, where the loop
+            waits for 2 % of the time and `ram_budget` is not used up; what brings nothing is taken back. Nothing follows how busy cores are.
         resources: Resources of its own that each actor asks for: `{"input": 1}` keeps them on machines that have that.
         runtime_env: The environment of actors, as Ray takes it.
         address: The cluster, as `ray.init` takes it, if none is connected yet.
@@ -95,6 +98,7 @@ def loader(
         ram_budget=size("ram_budget", ram_budget) or 0,
         block=size("block", block) or 0,
         hedge=hedge,
+        idle=idle,
         resources=resources,
         runtime_env=runtime_env,
         pool=pool,
@@ -112,6 +116,7 @@ def _prepared(
     ram_budget: int,
     block: int = 8 << 20,
     hedge: float | None = 3.0,
+    idle: float = 60.0,
     resources: dict[str, float] | None = None,
     runtime_env: dict[str, Any] | None = None,
     pool: str | None = None,
@@ -123,6 +128,8 @@ def _prepared(
         raise ConfigError(f"actors is {actors!r}, and must be a number, or (at first, at most), of 1 or more")
     if hedge is not None and not hedge >= 1:
         raise ConfigError(f"hedge is {hedge!r}, and must be 1 or more, or None")
+    if not idle > 0:
+        raise ConfigError(f"idle is {idle!r}, and must be more than 0 seconds")
     for name, number in (("cpus_per_actor", cpus), ("threads", threads)):
         if number is not None and number < 1:
             raise ConfigError(f"{name} is {number}, and must be 1 or more")
@@ -138,7 +145,7 @@ def _prepared(
         facts = {"cpus_per_actor": cpus, "threads": threads or cpus, "resources": resources or {}, "runtime_env": runtime_env or {}}
         facts |= {"folder": _current_folder(), "gristmill": _version}
         shared = _Pool(ray, pool, options, facts, 2 * block * facts["threads"])
-    return _Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options, shared)
+    return _Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options, idle, shared)
 
 
 def _ray(address: str | None) -> Any:

@@ -26,6 +26,8 @@ class Driver:
         self._changed = threading.Condition()
         #: Of each worker what this pass has of its actor.
         self._seats: dict[int, Own | Lease] = {}
+        #: Those that ended before the pass did, and of which there are notes.
+        self._left: list[Own | Lease] = []
         self._last_beat = time.monotonic()
         #: What is awaited: the worker, and whether that is its first word.
         self._awaited: dict[Any, tuple[int, bool]] = {}
@@ -107,20 +109,25 @@ class Driver:
             if first and isinstance(answer, str):
                 self._office.refused(number, answer)
                 self._lose(number, answer, outside=False)
+            elif answer is None:
+                # Nothing that it was asked for is to blame.
+                self._lose(number, "its lease has run out: it has not heard of this trainer for too long", outside=True, blameless=True)
             elif first:
                 self._office.started(number, *answer)
             else:
                 self._office.answered(number, *answer)
 
-    def _lose(self, number: int, why: str, *, outside: bool) -> None:
+    def _lose(self, number: int, why: str, *, outside: bool, blameless: bool = False) -> None:
         with self._changed:
             seat = self._seats.pop(number, None)
             for ref in [ref for ref, (worker, _) in self._awaited.items() if worker == number]:
                 del self._awaited[ref]
         if seat is None:
             return
-        others = outside and seat.is_killed_by_others()
+        others = blameless or (outside and seat.is_killed_by_others())
         seat.let_go()
+        if seat.suspect:
+            self._left.append(seat)
         if others:
             self._office.gone_with_others(number, why)
         else:
@@ -146,6 +153,8 @@ class Driver:
         if self._ray.is_initialized():
             for seat in seats:
                 seat.let_go()
+            for seat in (*self._left, *(seat for seat in seats if seat.suspect)):
+                seat.forget()
 
 
 def _in_short(error: Exception) -> str:

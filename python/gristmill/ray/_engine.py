@@ -26,10 +26,11 @@ class Engine:
         block: int,
         hedge: float | None,
         options: dict[str, Any],
+        idle: float = 60.0,
         pool: Pool | None = None,
     ) -> None:
         self.workers, self.ram_budget, self.block, self.hedge = workers, ram_budget, block, hedge
-        self.buffer, self.shared = workers[1], pool is not None
+        self.buffer, self.idle, self.shared = workers[1], idle, pool is not None
         self._ray, self._asked, self._options, self._pool = ray, threads, options, pool
         self.threads = threads or cpus
         self._payload: Any = None

@@ -56,12 +56,14 @@ class Pooled:
         """Lets it go."""
         self._worker.leave(lease)
 
-    def hear(self, lease: str, message: bytes) -> tuple[bytes, Any]:
-        """The answer to a message, and the block that it made."""
+    def hear(self, lease: str, message: bytes) -> tuple[bytes, Any] | None:
+        """The answer to a message, and the block that it made; nothing where the lease has run out."""
+        if not self._worker.beat(lease):
+            return None
         answer: tuple[bytes, Any] = self._worker.hear(lease, message)
         return answer
 
-    def hear_alone(self, lease: str, message: bytes) -> tuple[bytes, Any]:
+    def hear_alone(self, lease: str, message: bytes) -> tuple[bytes, Any] | None:
         """The same of what may kill it: a note says whose that was, for those who lease it, too."""
         notes, name = Notes(), self._ray.get_runtime_context().get_actor_id()
         notes.add(name, lease)

@@ -23,6 +23,7 @@ class Own:
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
         self.first: Any = actor.who.remote()
+        self.suspect = False
 
     def hear(self, message: bytes, *, alone: bool) -> Any:
         """Sends a message."""
@@ -36,6 +37,9 @@ class Own:
     def kill(self) -> None:
         """Ends it, whoever uses it."""
         self.let_go()
+
+    def forget(self) -> None:
+        """Takes back what notes there are: there are none."""
 
     def beat(self) -> None:
         """Says that the pass is still there: Ray sees that by itself."""
@@ -63,23 +67,29 @@ class Lease:
 
     def __init__(self, ray: Any, actor: Any, name: str, first: Any) -> None:
         self._ray, self._actor, self._name, self.first = ray, actor, name, first
-        self._suspect = False
+        self._id: str = actor._actor_id.hex()
+        #: Whether there may be notes on what this pass has it evaluate.
+        self.suspect = False
 
     def hear(self, message: bytes, *, alone: bool) -> Any:
         """Sends a message."""
-        self._suspect = self._suspect or alone
+        self.suspect = self.suspect or alone
         hear = self._actor.hear_alone if alone else self._actor.hear
         return hear.remote(self._name, message)
 
     def let_go(self) -> None:
         """Ends the lease."""
         self._actor.leave.options(concurrency_group="control").remote(self._name)
-        if self._suspect:
-            Notes().drop(self._actor._actor_id.hex(), self._name)
 
     def kill(self) -> None:
-        """Ends the actor, whoever uses it."""
+        """Ends the actor, whoever uses it: others are told by a note that it is not their doing."""
+        self.suspect = True
+        Notes().add(self._id, self._name)
         self._ray.kill(self._actor, no_restart=True)
+
+    def forget(self) -> None:
+        """Takes back what notes there are: others have read them."""
+        Notes().drop(self._id, self._name)
 
     def beat(self) -> None:
         """Says that the trainer is still there."""
@@ -87,7 +97,7 @@ class Lease:
 
     def is_killed_by_others(self) -> bool:
         """Whether it ended over what others had it evaluate."""
-        leases = Notes().of(self._actor._actor_id.hex())
+        leases = Notes().of(self._id)
         return bool(leases) and self._name not in leases
 
 

@@ -117,8 +117,9 @@ impl Link for FarLink {
         let _ = self.desk.order(Order::End { number: self.number });
     }
 
+    /// It is that of all passes of its process; and how many there are to be follows what the consumer waits, never this.
     fn cpu_time(&self) -> Option<Duration> {
-        self.desk.facts(self.number).map(|facts| facts.cpu)
+        None
     }
 
     /// Its engine limits it, if anybody does.

@@ -1,6 +1,7 @@
 //! From options to a pass whose elements are evaluated on other machines.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::carrier::Far;
 use super::office::Desk;
@@ -10,7 +11,7 @@ use crate::error::Result;
 use crate::exec::{Engine, Runtime};
 use crate::loader::Backend;
 use crate::workers::budget::Plan;
-use crate::workers::options::MpOptions;
+use crate::workers::options::{Elsewhere, MpOptions};
 use crate::workers::pool::WorkerPool;
 use crate::workers::start::plural;
 
@@ -27,6 +28,9 @@ pub(crate) struct FarOptions {
     pub(crate) block: u64,
     /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
     pub(crate) hedge: Option<f64>,
+    /// Time of too little work behind which there is one worker fewer; and how often it is looked for what could be changed.
+    pub(crate) idle: Duration,
+    pub(crate) tick: Duration,
     /// Whether workers are of other passes, too.
     pub(crate) shared: bool,
     /// The stages that workers have, a line each.
@@ -50,13 +54,20 @@ impl Backend for FarLaunch {
         pipeline.check_crossing()?;
         let Self { desk, options } = *self;
         let (least, most) = options.workers;
-        let plan = Plan::far(options.workers, options.threads, options.ram_budget, options.block, options.shared)?;
+        let elsewhere = Elsewhere { block_bytes: options.block, idle: options.idle, shared: options.shared };
+        let plan = Plan::far(options.workers, options.threads, options.ram_budget, elsewhere)?;
         let workers = match least == most {
             true => plural(most, "worker"),
             false => format!("{least} to {most} workers"),
         };
         let words = format!("{workers} on other machines, of {}", plural(options.threads, "thread"));
-        let of_pool = MpOptions { tune: plan.tuned, hedge: options.hedge, arrays_in_slab: false, ..MpOptions::auto() };
+        let of_pool = MpOptions {
+            tune: plan.tuned,
+            hedge: options.hedge,
+            arrays_in_slab: false,
+            tick: options.tick,
+            ..MpOptions::auto()
+        };
         let bytes = plan.slab_bytes - plan.max_element_bytes;
         let carrier = move |wake| Ok(Far::new(desk, bytes, wake));
         let pool = WorkerPool::start(carrier, options.stages, plan, of_pool, recorder.clone())?;

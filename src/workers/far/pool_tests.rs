@@ -14,6 +14,8 @@ use crate::report::Report;
 use crate::{IterDataset, Load, MapDataset};
 
 const BLOCK: u64 = 128 << 10;
+const IDLE: Duration = Duration::from_secs(60);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Elements of nothing to 2 KiB that take a moment, and count into `made`; with `fails`, one of them fails.
 fn pipeline(made: &Arc<AtomicU64>, fails: bool) -> BoxIter<Vec<i64>> {
@@ -78,8 +80,17 @@ fn read(pool: &Arc<Pool>, payload: &'static str, name: &'static str) -> Result<(
     let driver = thread::spawn(move || drive(&office, &leased, payload, name, None));
     let stages = (&pipeline(&Arc::default(), false) as &dyn Stage).lines();
     let workers = (pool.len(), pool.len());
-    let options =
-        FarOptions { workers, threads: 2, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), shared: true, stages };
+    let options = FarOptions {
+        workers,
+        threads: 2,
+        ram_budget: 4 << 20,
+        block: BLOCK,
+        hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
+        shared: true,
+        stages,
+    };
     let mut loader = pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(desk, options)).build()?;
     let all = loader.by_ref().collect::<Result<_>>();
     let report = loader.report();
@@ -142,6 +153,8 @@ fn a_lease_of_which_nothing_is_heard_runs_out_and_says_so() {
         ram_budget: 4 << 20,
         block: BLOCK,
         hedge: None,
+        idle: IDLE,
+        tick: TICK,
         shared: true,
         stages,
     };
@@ -170,6 +183,8 @@ fn driven(drive: impl FnOnce(Office) + Send + 'static) -> Result<Vec<Vec<i64>>> 
         ram_budget: 4 << 20,
         block: BLOCK,
         hedge: None,
+        idle: IDLE,
+        tick: TICK,
         shared: true,
         stages,
     };
@@ -220,4 +235,38 @@ fn a_pool_that_is_another_ends_the_pass_at_once() {
     });
     let error = error.unwrap_err();
     assert!(error.to_string().contains("the pool has cpus_per_actor=2"), "{error}");
+}
+
+#[test]
+fn workers_come_while_the_loop_waits_and_go_when_it_does_not() {
+    let pool = pool(3, &Arc::default());
+    let (office, desk) = office();
+    let leased = pool.clone();
+    let driver = thread::spawn(move || drive(&office, &leased, "the same", "one", None));
+    let stages = (&pipeline(&Arc::default(), false) as &dyn Stage).lines();
+    let (idle, tick) = (Duration::from_millis(300), Duration::from_millis(20));
+    let (workers, ram_budget, hedge) = ((1, 3), 4 << 20, None);
+    let options = FarOptions { workers, threads: 2, ram_budget, block: BLOCK, hedge, idle, tick, shared: true, stages };
+    let loader = pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(desk, options)).buffer(4);
+    let mut loader = loader.build().unwrap();
+    let decisions = |loader: &mut crate::Loader<_>| loader.report().workers.map(|workers| workers.decisions).unwrap();
+    // As fast as it goes, and then slowly.
+    let mut got = Vec::new();
+    for element in loader.by_ref().take(2000) {
+        got.push(element.unwrap());
+    }
+    let first = decisions(&mut loader).first().cloned().unwrap();
+    assert!(first.from == 1 && first.to > 1 && first.reason.starts_with("consumer waits"), "{first:?}");
+    for element in loader.by_ref() {
+        got.push(element.unwrap());
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(got == pipeline(&Arc::default(), false).collect().unwrap());
+    let all = decisions(&mut loader);
+    let fewer = all.iter().find(|decision| decision.reason.contains("too little to do"));
+    assert!(fewer.is_some_and(|fewer| fewer.to + 1 == fewer.from), "{all:?}");
+    assert!(loader.report().to_string().contains("tuned at"), "{all:?}");
+    drop(loader);
+    driver.join().unwrap();
+    assert_eq!(leases(&pool), 0);
 }

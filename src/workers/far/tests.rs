@@ -15,6 +15,8 @@ use crate::error::Result;
 use crate::{IterDataset, Load, Loader, MapDataset};
 
 const BLOCK: u64 = 128 << 10;
+const IDLE: Duration = Duration::from_secs(60);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Elements of nothing to 64 KiB, and some that are left out.
 fn pipeline() -> BoxIter<Vec<i64>> {
@@ -94,7 +96,17 @@ fn start(workers: (usize, usize), ram_budget: u64, manners: Manners) -> Result<L
     let stages = (&pipeline() as &dyn Stage).lines();
     // Of a few answers it cannot be told which is late.
     let block = if manners.hangs { BLOCK / 8 } else { BLOCK };
-    let options = FarOptions { workers, threads: 2, ram_budget, block, hedge: Some(3.0), shared: false, stages };
+    let options = FarOptions {
+        workers,
+        threads: 2,
+        ram_budget,
+        block,
+        hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
+        shared: false,
+        stages,
+    };
     pipeline().loader().backend(FarLaunch::new(desk, options)).build()
 }
 
@@ -144,6 +156,8 @@ fn a_pass_that_is_dropped_lets_go_of_workers_that_are_being_started() {
         ram_budget: 4 << 20,
         block: BLOCK,
         hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
         shared: false,
         stages,
     };
@@ -161,6 +175,8 @@ fn another_pipeline_and_too_small_a_budget_are_refused() {
         ram_budget: 1 << 18,
         block: BLOCK,
         hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
         shared: false,
         stages: Vec::new(),
     };
@@ -180,6 +196,8 @@ fn a_worker_with_another_pipeline_ends_the_pass_with_the_stage_that_differs() {
         ram_budget: 4 << 20,
         block: BLOCK,
         hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
         shared: false,
         stages,
     };

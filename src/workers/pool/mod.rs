@@ -36,6 +36,11 @@ use crate::exec::remote::{Border, Deliver, How, Remote};
 use crate::fork::Ours;
 use crate::sync::Locked;
 
+/// Time that a range should take at least: between processes it takes several wake-ups and messages to hand one over, and between machines
+/// several milliseconds.
+const RANGE: Duration = Duration::from_millis(5);
+const RANGE_ELSEWHERE: Duration = Duration::from_millis(40);
+
 /// Workers that evaluate ranges of a pipeline's borders.
 ///
 /// In a fork it evaluates nothing, and leaves the workers to the process that started them.
@@ -161,11 +166,11 @@ impl<C: Carrier> Remote for WorkerPool<C> {
     }
 
     fn range_time(&self) -> Duration {
-        self.plan.range_time
+        if self.plan.elsewhere.is_some() { RANGE_ELSEWHERE } else { RANGE }
     }
 
     fn is_shared(&self) -> bool {
-        self.plan.shared
+        self.plan.elsewhere.is_some_and(|elsewhere| elsewhere.shared)
     }
 
     fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>) {

@@ -20,8 +20,8 @@ use crate::workers::slab::PAGE;
 impl<C: Carrier> Coordinator<C> {
     /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
     pub(super) fn hand_out(&mut self) {
-        self.look_again = None;
-        let mut from = 0;
+        (self.look_again, self.is_short) = (None, false);
+        let (mut from, shared) = (0, self.is_shared());
         while let Some(job) = self.queue.first(from) {
             let (seq, border, need) = (job.seq, job.border, job.need);
             let cap = if job.wide { self.plan.solo_heap_bytes } else { 0 };
@@ -36,12 +36,15 @@ impl<C: Carrier> Coordinator<C> {
                     from = seq + 1;
                     continue;
                 }
-                Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap, self.plan.shared) {
+                Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap, shared) {
                     Some(number) => number,
                     None => return,
                 },
             };
-            let Some(room) = self.room_for(number, need, border, least, len) else { return };
+            let Some(room) = self.room_for(number, need, border, least, len) else {
+                self.is_short = true;
+                return;
+            };
             let Some(job) = self.queue.take(seq) else { return };
             self.assign(number, job, room);
         }

@@ -95,6 +95,8 @@ pub(super) struct Coordinator<C: Carrier> {
     drought: Drought,
     /// Time after which to look again whether it goes on.
     look_again: Option<Duration>,
+    /// Whether somebody is free, and there is no memory for what could be handed out.
+    is_short: bool,
     /// Whether it was said that elements are copied.
     told_of_copies: bool,
     /// Time of the last look for what nobody tells of.
@@ -127,6 +129,7 @@ impl<C: Carrier> Coordinator<C> {
             cores: plan.cores,
             processes: (if plan.workers > plan.start_workers { 1 } else { plan.workers }, plan.workers),
             most_window: (plan.slab_bytes as usize / PAGE).max(window),
+            idle: plan.elsewhere.map(|elsewhere| elsewhere.idle),
         };
         let start =
             Setting { threads: plan.active_threads * plan.start_workers, processes: plan.start_workers, window };
@@ -165,6 +168,7 @@ impl<C: Carrier> Coordinator<C> {
             times: hedges::Times::default(),
             drought: Drought::new(Instant::now()),
             look_again: None,
+            is_short: false,
             told_of_copies: false,
             looked_around: Instant::now(),
             measured: Instant::now(),
