@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::local::{Local, UNITS, Unit};
+pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};

@@ -5,6 +5,7 @@ A cluster is not started for each of them, since that takes seconds.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -169,6 +170,125 @@ def blocks_that_cross_packed_are_the_same_bit_for_bit() -> Any:
     return found
 
 
+def actors_of_pools() -> list[str]:
+    """The names of actors that pools have."""
+    from ray.util import list_named_actors
+
+    return [each["name"] for each in list_named_actors(all_namespaces=True) if each["namespace"] == "gristmill"]
+
+
+def leaves_nothing(within: float) -> bool:
+    """Whether no actor of a pool is left within so many seconds."""
+    end = time.monotonic() + within
+    while actors_of_pools() and time.monotonic() < end:
+        time.sleep(0.2)
+    return not actors_of_pools()
+
+
+class Trainer:
+    """A trainer in a process of its own, which shares the pool `name`."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        import ray
+
+        self.file = Path(tempfile.mkdtemp()) / "came.json"
+        address = ray.get_runtime_context().gcs_address
+        arguments = ["--trainer", address, str(self.file), json.dumps({"pool": name, **options})]
+        self.process = subprocess.Popen([sys.executable, __file__, *arguments], stderr=subprocess.PIPE, text=True)
+
+    def came(self) -> Any:
+        """What it says at its end."""
+        _, said = self.process.communicate(timeout=120)
+        return json.loads(self.file.read_text()) if self.process.returncode == 0 else said[-2000:]
+
+    def wait_until_at_work(self) -> None:
+        """Waits for its first batches."""
+        while not self.file.exists() and self.process.poll() is None:
+            time.sleep(0.02)
+
+
+def slow(x: int) -> dict[str, Any]:
+    """An element that takes a while."""
+    time.sleep(0.001)
+    return sized(x)
+
+
+def dies(x: int) -> dict[str, Any]:
+    """The same, but for one that ends its process."""
+    if x == 777:
+        os._exit(3)
+    return slow(x)
+
+
+def slow_pipeline(function: Callable[[int], Any] = slow) -> gm.IterDataset[Any]:
+    """Elements of which each takes a while."""
+    ds = gm.MapDataset.range(3000).shuffle(seed=3).map(function)
+    return ds.to_iter_dataset().window_shuffle(window_size=50, seed=4).batch(8, batch_fn=list)
+
+
+def digest_of(batches: Any) -> str:
+    """A digest of all batches."""
+    return hashlib.sha256(repr(plain(batches)).encode()).hexdigest()
+
+
+def train(address: str, file: str, options: dict[str, Any]) -> None:
+    """A trainer of a pool, in a process of its own."""
+    import ray
+
+    ray.init(address=address, log_to_driver=False)
+    begun = time.monotonic()
+    function = dies if options.pop("dies", False) else slow
+    given = {"actors": 2, "ram_budget": "16MiB", "block": "256KiB", **options}
+    digest, got = hashlib.sha256(), []
+    with gm.ray.loader(slow_pipeline(function), **given) as batches:
+        for number, batch in enumerate(batches):
+            got += plain([batch])
+            if number == 5:
+                Path(file).write_text("{}")
+        report = batches.report()
+        workers = report.as_dict()["workers"]
+    digest.update(repr(got).encode())
+    said = {"digest": digest.hexdigest(), "pool": workers["pool"], "replaced": workers["replaced"], "text": str(report)}
+    Path(file).write_text(json.dumps({**said, "seconds": time.monotonic() - begun, "stages": report.as_dict()["stages"]}))
+    ray.shutdown()
+
+
+@scene
+def two_trainers_share_a_pool() -> Any:
+    trainers = [Trainer("two") for _ in range(2)]
+    trainers[0].wait_until_at_work()
+    actors = sorted(actors_of_pools())
+    came = [trainer.came() for trainer in trainers]
+    return {"want": digest_of(slow_pipeline()), "came": came, "actors": actors, "left": leaves_nothing(6)}
+
+
+@scene
+def a_trainer_that_is_killed_leaves_the_other_alone() -> Any:
+    dead, alive = Trainer("killed"), Trainer("killed")
+    dead.wait_until_at_work()
+    dead.process.kill()
+    dead.process.wait()
+    return {"want": digest_of(slow_pipeline()), "came": alive.came(), "left": leaves_nothing(20)}
+
+
+@scene
+def an_element_that_kills_actors_is_its_trainers_alone() -> Any:
+    alive, dead = Trainer("poison"), Trainer("poison", dies=True)
+    came, said = alive.came(), dead.came()
+    return {"want": digest_of(slow_pipeline()), "came": came, "said": said, "left": leaves_nothing(14)}
+
+
+@scene
+def a_pool_that_is_another_is_refused() -> Any:
+    with on_ray(pool="mine", actors=1) as batches:
+        next(batches)
+        try:
+            on_ray(pool="mine", cpus_per_actor=2)
+        except gm.ConfigError as error:
+            said = str(error)
+    return {"said": said, "left": leaves_nothing(6)}
+
+
 @scene
 def a_command_runs_a_pipeline_file() -> Any:
     command = Path(sysconfig.get_path("scripts")) / "gristmill"
@@ -217,7 +337,8 @@ def main() -> None:
         object_spilling_directory=str(SPILLED),
     )
     came: dict[str, Any] = {}
-    for name, run in SCENES.items():
+    chosen = sys.argv[2:] or list(SCENES)
+    for name, run in ((name, SCENES[name]) for name in chosen):
         begun = time.monotonic()
         try:
             came[name] = run()
@@ -229,4 +350,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--trainer":
+        train(*sys.argv[2:4], json.loads(sys.argv[4]))
+    else:
+        main()

@@ -68,6 +68,41 @@ def test_blocks_that_cross_packed_are_the_same_bit_for_bit(came: dict[str, Any])
     ]
 
 
+def test_two_trainers_share_a_pool(came: dict[str, Any]) -> None:
+    found = came["two_trainers_share_a_pool"]
+    assert isinstance(found, dict), found
+    assert found["actors"] == ["two/0", "two/1"] and found["left"], found
+    answers = kept = 0
+    for trainer in found["came"]:
+        assert isinstance(trainer, dict), trainer
+        assert trainer["digest"] == found["want"] and trainer["replaced"] == 0, trainer["text"]
+        hosts = trainer["stages"][2]["hosts"]
+        assert len(hosts) == 1 and hosts[0]["elements"] > 0, hosts
+        answers, kept = answers + trainer["pool"]["answers"], kept + trainer["pool"]["kept"]
+    # Each answer has to be made once: at the same pace half of them are kept ones.
+    assert kept > 0.25 * answers, (kept, answers)
+
+
+def test_a_trainer_that_is_killed_leaves_the_other_alone(came: dict[str, Any]) -> None:
+    found = came["a_trainer_that_is_killed_leaves_the_other_alone"]
+    assert isinstance(found, dict) and isinstance(found["came"], dict), found
+    assert found["came"]["digest"] == found["want"] and found["came"]["replaced"] == 0 and found["left"], found
+
+
+def test_an_element_that_kills_actors_is_its_trainers_alone(came: dict[str, Any]) -> None:
+    found = came["an_element_that_kills_actors_is_its_trainers_alone"]
+    assert isinstance(found, dict) and isinstance(found["came"], dict), found
+    assert found["came"]["digest"] == found["want"] and found["came"]["replaced"] >= 1 and found["left"], found
+    assert "workers died over this element" in found["said"], found["said"]
+
+
+def test_a_pool_that_is_another_is_refused(came: dict[str, Any]) -> None:
+    found = came["a_pool_that_is_another_is_refused"]
+    assert isinstance(found, dict) and found["left"], found
+    want = "pool 'mine': the pool has cpus_per_actor=1, and this trainer asks for cpus_per_actor=2"
+    assert found["said"].startswith(want), found
+
+
 def test_impossible_arguments_are_named(came: dict[str, Any]) -> None:
     actors, order, cpus, block, budget, compress = came["impossible_arguments_are_named"]
     assert actors == "actors is 0, and must be a number, or (at first, at most), of 1 or more"

@@ -83,16 +83,23 @@ pub struct Recorder {
     stages: Mutex<Vec<StageTally>>,
     notes: Mutex<Vec<(String, u64)>>,
     waits: Waits,
+    /// Of other machines, what their part of each stage was, by stage id.
+    hosts: Mutex<Vec<(String, Vec<HostCounts>)>>,
+}
+
+/// Part of a stage's work that another machine did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostCounts {
+    /// Elements that left the stage there.
+    pub(crate) elements: u64,
+    /// Nanoseconds of its own work.
+    pub(crate) self_ns: u64,
 }
 
 impl Recorder {
     /// A recorder for a pipeline of `stages` stages.
     pub fn new(stages: usize) -> Arc<Self> {
-        Arc::new(Self {
-            stages: Mutex::new(vec![StageTally::default(); stages]),
-            notes: Mutex::default(),
-            waits: Waits::default(),
-        })
+        Arc::new(Self { stages: Mutex::new(vec![StageTally::default(); stages]), ..Self::default() })
     }
 
     /// The totals so far, by stage id.
@@ -133,9 +140,12 @@ impl Recorder {
         Tally { stages, notes }
     }
 
-    /// Adds what another process recorded; of stages that this one does not have, nothing.
+    /// Adds what another process recorded, on the machine `host` if that is another; of stages that this one does not have, nothing.
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn add(&self, tally: Tally) {
+    pub(crate) fn add(&self, tally: Tally, host: &str) {
+        if !host.is_empty() {
+            self.add_of_host(&tally, host);
+        }
         let mut stages = self.stages();
         for own in tally.stages {
             let Some(total) = stages.get_mut(own.stage as usize) else { continue };
@@ -146,6 +156,27 @@ impl Recorder {
         }
         drop(stages);
         tally.notes.iter().for_each(|(what, count)| self.note(what, *count));
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn add_of_host(&self, tally: &Tally, host: &str) {
+        let count = self.stages().len();
+        let mut hosts = self.hosts.locked();
+        let at = hosts.iter().position(|(name, _)| name == host).unwrap_or_else(|| {
+            hosts.push((host.to_owned(), vec![HostCounts::default(); count]));
+            hosts.len() - 1
+        });
+        for own in &tally.stages {
+            if let Some(total) = hosts.get_mut(at).and_then(|(_, stages)| stages.get_mut(own.stage as usize)) {
+                total.elements += own.counts.elements;
+                total.self_ns += own.counts.self_ns;
+            }
+        }
+    }
+
+    /// Parts of each stage's work that other machines did so far.
+    pub(crate) fn hosts(&self) -> Vec<(String, Vec<HostCounts>)> {
+        self.hosts.locked().clone()
     }
 
     pub(crate) fn note(&self, what: &str, count: u64) {

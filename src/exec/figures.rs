@@ -32,6 +32,9 @@ pub struct WorkersReport {
     /// Links to the machines that workers run on, where those are others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkReport>,
+    /// Answers that other passes had their part in, where the workers are of a pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolReport>,
     /// Decisions of the tuner, with times and reasons.
     pub decisions: Vec<Decision>,
     /// Workers that run now.
@@ -56,6 +59,15 @@ pub struct LinkReport {
     pub bytes_per_s: Option<f64>,
     /// Why blocks are packed, or are not.
     pub why: String,
+}
+
+/// Answers of workers that several passes lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PoolReport {
+    /// Answers that came.
+    pub answers: u64,
+    /// Of those, the ones that had been made for another pass and were kept for a moment.
+    pub kept: u64,
 }
 
 /// One worker process.

@@ -11,7 +11,7 @@ pub(crate) mod thread;
 mod tuning;
 
 pub use failed::FailedElements;
-pub use figures::{LinkReport, WorkerReport, WorkersReport};
+pub use figures::{LinkReport, PoolReport, WorkerReport, WorkersReport};
 pub use runtime::{Executor, Runtime};
 
 #[cfg(all(feature = "workers", target_os = "linux"))]

@@ -51,6 +51,11 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// The same for a segment of one of so many lanes: all of them have one ready and one under way.
     fn lane_bytes(&self, lanes: usize) -> usize;
 
+    /// Whether other passes have the same evaluated: ranges should begin and end where theirs do.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Has `range` of `border` evaluated, as `how` says. What comes of it goes to `deliver`, in index order.
     fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>);
 
@@ -169,6 +174,8 @@ pub(crate) struct Evaluated {
     pub(crate) opened: Duration,
     /// What took longest.
     pub(crate) slowest: Option<Piece>,
+    /// Whether it had been made for another pass.
+    pub(crate) kept: bool,
 }
 
 impl Served {

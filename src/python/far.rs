@@ -15,13 +15,13 @@ use crate::dataset::{BoxIter, Stage};
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
-use crate::workers::far::{self, Compress, Evaluator, FarLaunch, FarOptions, Hand, Order};
+use crate::workers::far::{self, Compress, Evaluator, FarLaunch, FarOptions, Hand, Order, Pooled};
 
 /// An engine of Python's that has workers evaluate a pipeline.
 ///
 /// It has the methods `prepare(dataset)`, which returns the dataset that workers evaluate, and `drive(office)`, which begins to follow
 /// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget`, `block`, `buffer`, `hedge`,
-/// `compress` (`"auto"`, `"never"`, `"always"`) and `home`, the name of this machine.
+/// `idle` (seconds), `shared`, `compress` (`"auto"`, `"never"`, `"always"`) and `home`, the name of this machine.
 #[derive(Debug)]
 pub(crate) struct Engine {
     object: Py<PyAny>,
@@ -43,8 +43,11 @@ impl Engine {
         let workers = object.getattr("workers")?.extract()?;
         let hedge = object.getattr("hedge")?.extract()?;
         let threads = object.getattr("threads")?.extract::<usize>()?;
-        let options =
-            FarOptions { workers, threads, ram_budget: number("ram_budget")?, block: number("block")?, hedge, stages };
+        let shared = object.getattr("shared")?.extract()?;
+        let (ram_budget, block, tick) = (number("ram_budget")?, number("block")?, Duration::from_secs(1));
+        let idle = object.getattr("idle")?.extract::<f64>()?;
+        let idle = Duration::try_from_secs_f64(idle).unwrap_or(Duration::MAX);
+        let options = FarOptions { workers, threads, ram_budget, block, hedge, idle, tick, shared, stages };
         let buffer = object.getattr("buffer")?.extract()?;
         let hand = hand(object)?;
         Ok(Self { object: object.clone().unbind(), options, hand, buffer })
@@ -119,18 +122,20 @@ pub(crate) struct PyOffice(far::Office);
 
 #[pymethods]
 impl PyOffice {
-    /// The next order within so many seconds: `("start", worker, place)`, `("send", worker, message)`, `("end", worker, None)`;
-    /// `("wait", -1, None)` where there is none, and `None` once there will be none.
+    /// The next order within so many seconds: `("start", worker, place)`, `("send", worker, message)` (or `"send alone"`),
+    /// `("end", worker, None)`, `("kill", worker, None)`; `("wait", -1, None)` where there is none, and `None` once there will be none.
     fn next_order<'py>(&self, py: Python<'py>, within: f64) -> PyResult<Option<Told<'py>>> {
         let within = Duration::try_from_secs_f64(within).unwrap_or_default();
         let Ok(order) = detached(py, || self.0.next_order(within)) else { return Ok(None) };
         Ok(Some(match order {
             None => ("wait", -1, None),
             Some(Order::Start { number, place }) => ("start", number as i64, Some(place.into_pyobject(py)?.into_any())),
-            Some(Order::Send { number, message }) => {
-                ("send", number as i64, Some(PyBytes::new(py, &message).into_any()))
+            Some(Order::Send { number, message, alone }) => {
+                let what = if alone { "send alone" } else { "send" };
+                (what, number as i64, Some(PyBytes::new(py, &message).into_any()))
             }
             Some(Order::End { number }) => ("end", number as i64, None),
+            Some(Order::Kill { number }) => ("kill", number as i64, None),
         }))
     }
 
@@ -166,8 +171,16 @@ impl PyOffice {
         Ok(())
     }
 
+    fn refused(&self, number: u64, why: String) {
+        self.0.refused(number, why);
+    }
+
     fn gone(&self, number: u64, why: String, outside: bool) {
         self.0.gone(number, why, outside);
+    }
+
+    fn gone_with_others(&self, number: u64, why: String) {
+        self.0.gone_with_others(number, why);
     }
 }
 
@@ -192,11 +205,55 @@ impl PyEvaluator {
     }
 
     /// Answers a message: the answer, and the block that a task made.
-    fn hear<'py>(&self, py: Python<'py>, message: &[u8]) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyAny>>)> {
-        let (answer, block) = detached(py, || self.0.hear(message)).or_raise(py)?;
-        let block = block.map(|block| as_array(py, block)).transpose()?;
-        Ok((PyBytes::new(py, &answer), block))
+    fn hear<'py>(&self, py: Python<'py>, message: &[u8]) -> PyResult<Answered<'py>> {
+        as_answer(py, detached(py, || self.0.hear(message)).or_raise(py)?)
     }
+}
+
+/// A worker that several passes lease: what an engine runs in an actor of a pool.
+#[pyclass(name = "_Pooled", module = "gristmill._gristmill", frozen)]
+pub(crate) struct PyPooled(Pooled<BoxIter<Item>>);
+
+#[pymethods]
+impl PyPooled {
+    /// The worker in `place` on `host`, which evaluates on so many threads and keeps answers of so many bytes for a moment.
+    #[new]
+    fn new(host: String, place: u64, threads: usize, kept_bytes: usize) -> Self {
+        Self(Pooled::new(host, threads, kept_bytes, move |payload| workers::rebuild(payload, place)))
+    }
+
+    /// A pass leases it, to evaluate what `payload` makes; passes with the same `key` have one pipeline.
+    fn join(&self, py: Python<'_>, lease: String, key: &str, payload: Vec<u8>) {
+        detached(py, || self.0.join(lease, key, payload));
+    }
+
+    /// Answers a message of a lease, as `_Evaluator.hear` does.
+    fn hear<'py>(&self, py: Python<'py>, lease: &str, message: &[u8]) -> PyResult<Answered<'py>> {
+        as_answer(py, detached(py, || self.0.hear(lease, message)).or_raise(py)?)
+    }
+
+    /// The pass of a lease is still there. Returns whether it is known.
+    fn beat(&self, py: Python<'_>, lease: &str) -> bool {
+        detached(py, || self.0.beat(lease))
+    }
+
+    /// A pass lets it go.
+    fn leave(&self, py: Python<'_>, lease: &str) {
+        detached(py, || self.0.leave(lease));
+    }
+
+    /// Ends leases of which nothing was heard for so many seconds. Returns how many there are.
+    fn look_around(&self, py: Python<'_>, patience: f64) -> usize {
+        detached(py, || self.0.look_around(Duration::try_from_secs_f64(patience).unwrap_or(Duration::MAX)))
+    }
+}
+
+/// An answer, and the block that a task made.
+type Answered<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyAny>>);
+
+fn as_answer(py: Python<'_>, (answer, block): (Vec<u8>, Option<Buffer>)) -> PyResult<Answered<'_>> {
+    let block = block.map(|block| as_array(py, block)).transpose()?;
+    Ok((PyBytes::new(py, &answer), block))
 }
 
 fn as_array(py: Python<'_>, block: Buffer) -> PyResult<Bound<'_, PyAny>> {

@@ -119,6 +119,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(wrap_pyfunction!(workers::_end_with_parent, module)?)?;
         module.add_class::<far::PyOffice>()?;
         module.add_class::<far::PyEvaluator>()?;
+        module.add_class::<far::PyPooled>()?;
     }
     crate::dataset::plan::read_also(|item| Some(item.downcast_ref::<item::Item>()?.clone().into_element()));
     warnings::listen();

@@ -86,6 +86,7 @@ fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64) -> StageR
         elements: BATCHES,
         elements_per_s: 0.0,
         bytes_per_s: 0.0,
+        hosts: Vec::new(),
         role,
         is_behind: false,
     }

@@ -7,6 +7,7 @@
 mod advised;
 mod decoding;
 pub(crate) mod format;
+mod hosts;
 pub(crate) mod html;
 mod meter;
 mod model;
@@ -32,10 +33,11 @@ pub use crate::cx::{Cause, LongWait};
 use crate::cx::{Recorder, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
-pub use crate::exec::{LinkReport, WorkerReport, WorkersReport};
+pub use crate::exec::{LinkReport, PoolReport, WorkerReport, WorkersReport};
 use crate::store;
 use crate::tune::Decision;
 use crate::units::Bytes;
+pub use hosts::HostReport;
 
 /// Account of where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
 ///
@@ -167,6 +169,9 @@ pub struct StageReport {
     pub elements_per_s: f64,
     /// Payload bytes per second of wall time, where the stage counts them.
     pub bytes_per_s: f64,
+    /// What other machines did of its work, each by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostReport>,
     #[serde(skip)]
     role: Role,
     /// Whether it is an elementwise stage behind those that an executor evaluates.
@@ -193,6 +198,8 @@ impl Report {
         let busy = run.busy().as_secs_f64();
         let mut stages = stage_reports(pipeline, &totals, wall, threads > 0);
         let blocked = totals.iter().map(|t| t.counts.wait_ns).sum::<u64>() as f64 / 1e9;
+        let hosts = recorder.hosts();
+        stages.iter_mut().for_each(|stage| stage.hosts = hosts::of_stage(&hosts, stage.id));
         let unassigned = verdict::share_out(&mut stages, share(for_elements), blocked);
         let notes = recorder.notes();
         let workers = run.workers();
@@ -321,6 +328,7 @@ impl StageReport {
             elements: counts.elements,
             elements_per_s: per_s(counts.elements),
             bytes_per_s: per_s(counts.bytes),
+            hosts: Vec::new(),
             role: stage.role(),
             is_behind: false,
         }

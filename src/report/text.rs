@@ -58,6 +58,9 @@ impl fmt::Display for Report {
         for stage in self.stages.iter().rev() {
             stage_line(f, stage)?;
         }
+        for line in self.stages.iter().rev().filter_map(super::hosts::line) {
+            wrapped(f, "  ", &line)?;
+        }
         if !self.notes.is_empty() {
             let note = |(what, n): &(String, u64)| format!("{what} {}", unbroken(&count(*n as f64)));
             let notes: Vec<_> = self.notes.iter().map(note).collect();

@@ -49,6 +49,10 @@ pub(super) fn lines(workers: &WorkersReport, wall_s: f64) -> Vec<String> {
         let (host, raw, wire) = (&link.host, size(link.raw_bytes), size(link.wire_bytes));
         format!("from {host}: {raw} raw, {wire} on the wire: {}", link.why)
     }));
+    lines.extend(workers.pool.map(|pool| {
+        let share = 100.0 * pool.kept as f64 / pool.answers.max(1) as f64;
+        format!("of a pool: {} answers, {} ({share:.0} %) made for another trainer and kept", pool.answers, pool.kept)
+    }));
     let decisions = workers.decisions.iter().rev().take(5).rev();
     lines.extend(decisions.map(|decision| format!("tuned at {decision}")));
     lines

@@ -41,6 +41,8 @@ pub struct Controller {
     elapsed_s: f64,
     hunger: Hunger,
     idle: u32,
+    /// The same where processes come and go as a whole.
+    idle_s: f64,
     /// Seconds until something may be changed again.
     rest: u32,
     /// Until more threads or processes may be tried again.
@@ -69,6 +71,7 @@ impl Controller {
             elapsed_s: 0.0,
             hunger: Hunger::default(),
             idle: 0,
+            idle_s: 0.0,
             rest: 1,
             more: HoldOff::default(),
             wider: HoldOff::default(),
@@ -104,6 +107,11 @@ impl Controller {
         self.wider.pass();
         if self.now.processes > self.bounds.processes.1 {
             return Some(self.make_room(m));
+        }
+        if let Some(idle) = self.bounds.idle
+            && let Some(decision) = self.dismiss(m, idle.as_secs_f64())
+        {
+            return Some(decision);
         }
         if m.disturbed || m.elements <= 0.0 || m.wall_s <= 0.0 {
             // What a pause or a new worker does to the figures says nothing about the settings.
@@ -198,7 +206,7 @@ impl Controller {
             return None;
         }
         let (busy, m) = (self.hunger.busy(), self.hunger.seen.better_half());
-        if busy > BUSY {
+        if busy > BUSY || self.bounds.idle.is_some() {
             return self.grow(&m).or_else(|| self.widen(&m));
         }
         // Threads that are idle now and then may be so because ranges are few, or because elements are so different.
@@ -256,15 +264,16 @@ impl Controller {
 
     fn raised(&self, knob: Knob, m: &Measurement) -> Option<Setting> {
         let now = self.now;
-        let most = m.most_on(self.bounds.cores, now.threads);
+        let is_whole = self.bounds.idle.is_some();
+        let most = if is_whole { usize::MAX } else { m.most_on(self.bounds.cores, now.threads) };
         let step = |from: usize, law: f64| {
-            let far = if m.is_waiting() { 4 } else { 2 };
+            let far = if m.is_waiting() && !is_whole { 4 } else { 2 };
             // Less than a quarter more could not be told from noise.
             let most = if self.more.is_first() { far * from } else { from + from.div_ceil(4) };
             (law.ceil().min(1e6) as usize).clamp(from + 1, most)
         };
         let next = match knob {
-            Knob::Threads if m.is_locked() => return None,
+            Knob::Threads if m.is_locked() || is_whole => return None,
             Knob::Threads => {
                 let law = m.demand() * (m.busy_s / m.elements) / TARGET;
                 let threads = step(now.threads, law).min(most);
@@ -311,7 +320,7 @@ impl Controller {
         let is_stuck = self.hunger.seen.wall_s() >= STUCK * self.second
             && m.most_on(self.bounds.cores, now.threads) <= now.threads;
         let next = Setting { threads: self.bounds.spread(now.threads / 2, now.processes), ..now };
-        if self.tried_fewer || !is_stuck || m.is_locked() || next.threads >= now.threads {
+        if self.tried_fewer || self.bounds.idle.is_some() || !is_stuck || m.is_locked() || next.threads >= now.threads {
             return None;
         }
         self.tried_fewer = true;
@@ -332,6 +341,9 @@ impl Controller {
 
     /// A quarter of the threads fewer, or as many as leave the rest idle for a quarter of the time.
     fn shrink(&mut self, m: &Measurement) -> Option<Decision> {
+        if self.bounds.idle.is_some() {
+            return None;
+        }
         let now = self.now;
         let needed = (m.busy_s / m.wall_s / 0.75).ceil().max(1.0) as usize;
         let fewer = needed.max(now.threads - now.threads.div_ceil(4));
@@ -349,10 +361,30 @@ impl Controller {
         Some(self.change(m, knob, next, reason))
     }
 
+    /// One process fewer, where for so many seconds those that stay would have been idle for a quarter of the time. A consumer that asks for
+    /// nothing needs none.
+    fn dismiss(&mut self, m: &Measurement, idle_s: f64) -> Option<Decision> {
+        let (now, fewer) = (self.now, self.now.processes.saturating_sub(1));
+        let threads = self.bounds.spread(0, fewer.max(1));
+        let is_idle = m.wait() < FED && m.busy_s <= 0.75 * m.wall_s * threads as f64;
+        self.idle_s = if is_idle && fewer >= self.bounds.processes.0 { self.idle_s + m.wall_s } else { 0.0 };
+        if self.idle_s < idle_s || fewer == 0 {
+            return None;
+        }
+        let busy = pc(m.busy_s / (m.wall_s * now.threads as f64));
+        let reason = format!(
+            "consumer waits {}; threads are busy {busy}, with too little to do for {:.0} s",
+            pc(m.wait()),
+            self.idle_s
+        );
+        (self.trial, self.check) = (None, None);
+        Some(self.change(m, Knob::Processes, Setting { threads, processes: fewer, ..now }, reason))
+    }
+
     fn change(&mut self, m: &Measurement, knob: Knob, next: Setting, reason: String) -> Decision {
         let before = std::mem::replace(&mut self.now, next);
         self.rest = 1;
-        self.idle = 0;
+        (self.idle, self.idle_s) = (0, 0.0);
         self.hunger = Hunger::default();
         let (from, to) = (knob.of(before), knob.of(next));
         Decision { at_s: self.elapsed_s, knob, from, to, reason, rate_before: m.rate(), rate_after: None }
@@ -370,7 +402,7 @@ struct Hunger {
 
 impl Hunger {
     fn add(&mut self, m: &Measurement, busy: f64) {
-        if m.wait() <= HUNGRY {
+        if m.wait() <= HUNGRY || m.is_short() {
             *self = Self::default();
             return;
         }

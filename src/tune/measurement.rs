@@ -9,6 +9,9 @@ const LOCKED: f64 = 0.25;
 /// Work is mostly waiting where no more than this share of it is on a core.
 const WAITS: f64 = 0.3;
 
+/// Memory is missing where work waits for it for more than this share of the time.
+const SHORT: f64 = 0.1;
+
 /// Figures of about one second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measurement {
@@ -28,6 +31,8 @@ pub struct Measurement {
     pub taken_s: f64,
     /// Whether as many ranges were under way or ready as there may be.
     pub window_full: bool,
+    /// Seconds for which work could not be handed out, because what was made took all the memory that there is for it.
+    pub short_s: f64,
     /// Whether it tells nothing: a worker was being replaced, or nothing ran.
     pub disturbed: bool,
 }
@@ -57,6 +62,11 @@ impl Measurement {
         // while some wait takes as many again as wait at a time.
         let each = (self.busy_s / self.cpu_s).max(1.0);
         ((cores * (2.0 * each - 1.0)).min(1e6) as usize).max(threads)
+    }
+
+    /// Whether it is memory that is missing, and not those who work.
+    pub(super) fn is_short(&self) -> bool {
+        self.short_s > SHORT * self.wall_s
     }
 
     /// Whether threads of a process mostly wait for each other.

@@ -5,6 +5,8 @@
 //! what came of it.
 
 mod controller;
+#[cfg(test)]
+mod elsewhere;
 mod fewer;
 mod hold_off;
 mod measurement;

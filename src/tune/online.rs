@@ -41,6 +41,8 @@ pub(crate) struct Tuner {
     disturbed: bool,
     /// Whether workers were free and nothing was left to hand out at the last look, when that was, and for how long it was so.
     idle: (bool, Instant, Duration),
+    /// The same of there being no memory for what could be handed out.
+    short: (bool, Instant, Duration),
     /// Seconds in a row with a pause.
     pauses: u32,
     /// Measurements, elements and seconds since the last decision.
@@ -58,6 +60,7 @@ impl Tuner {
             before: Totals::default(),
             disturbed: true,
             idle: (false, Instant::now(), Duration::ZERO),
+            short: (false, Instant::now(), Duration::ZERO),
             pauses: 0,
             effect: (0, 0.0, 0.0),
             decisions: Vec::new(),
@@ -83,11 +86,13 @@ impl Tuner {
 
     /// Workers are free and nothing is left to hand out, or not.
     pub(crate) fn look(&mut self, idle: bool) {
-        let (was_idle, last, so_far) = &mut self.idle;
-        if *was_idle {
-            *so_far += last.elapsed();
-        }
-        (*was_idle, *last) = (idle, Instant::now());
+        note(&mut self.idle, idle);
+    }
+
+    /// There is no memory for what could be handed out, or there is.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn look_short(&mut self, short: bool) {
+        note(&mut self.short, short);
     }
 
     /// Whether it is time to measure, when so many elements have come since the run began.
@@ -109,7 +114,7 @@ impl Tuner {
             return None;
         }
         self.last = Instant::now();
-        let idle = std::mem::take(&mut self.idle.2);
+        let (idle, short) = (std::mem::take(&mut self.idle.2), std::mem::take(&mut self.short.2));
         let before = std::mem::replace(&mut self.before, now);
         let pause = is_pause(longest, wall, wait_s, now.steps.saturating_sub(before.steps));
         self.pauses = if pause { self.pauses.saturating_add(1) } else { 0 };
@@ -122,6 +127,7 @@ impl Tuner {
             cpu_s: part(now.cpu, before.cpu),
             taken_s: part(now.taken, before.taken),
             window_full: idle > wall / 10 && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
+            short_s: short.as_secs_f64(),
             disturbed: std::mem::take(&mut self.disturbed) || (1..=PAUSES).contains(&self.pauses),
         };
         let decision = self.controller.step(&m);
@@ -144,6 +150,14 @@ impl Tuner {
             last.rate_after = Some(*elements / *wall_s).filter(|rate| *rate > 0.0);
         }
     }
+}
+
+/// Something is so from now on, or is not.
+fn note((was, last, so_far): &mut (bool, Instant, Duration), is: bool) {
+    if *was {
+        *so_far += last.elapsed();
+    }
+    (*was, *last) = (is, Instant::now());
 }
 
 /// Whether the consumer did something now and then that it does not do with every element: what lies ready is then

@@ -56,6 +56,7 @@ impl Seconds {
             locked_s: sum(|m| m.locked_s),
             cpu_s: sum(|m| m.cpu_s),
             taken_s: sum(|m| m.taken_s),
+            short_s: sum(|m| m.short_s),
             window_full: 2 * all.iter().filter(|m| m.window_full).count() > all.len(),
             disturbed: false,
         }

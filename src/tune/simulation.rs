@@ -61,6 +61,7 @@ impl Machine {
             locked_s: 0.0,
             cpu_s,
             taken_s: cpu_s,
+            short_s: 0.0,
             window_full,
             disturbed: false,
         }
@@ -168,7 +169,7 @@ fn pauses_and_replaced_workers_decide_nothing() {
 }
 
 fn several(most: usize) -> Bounds {
-    Bounds { most_threads: 64, most_threads_each: 8, cores: 64, processes: (1, most), most_window: 1 << 10 }
+    Bounds { most_threads: 64, most_threads_each: 8, cores: 64, processes: (1, most), most_window: 1 << 10, idle: None }
 }
 
 #[test]

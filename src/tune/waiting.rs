@@ -5,7 +5,14 @@ use super::{Bounds, Controller, Knob, Setting};
 
 /// As the loader's own threads have it, and as workers of one process or of several have it.
 fn bounds(cores: usize, processes: usize) -> Bounds {
-    Bounds { most_threads: 64, most_threads_each: 64, cores, processes: (1, processes), most_window: 1 << 10 }
+    Bounds {
+        most_threads: 64,
+        most_threads_each: 64,
+        cores,
+        processes: (1, processes),
+        most_window: 1 << 10,
+        idle: None,
+    }
 }
 
 /// Setting of the controller after so many seconds, from `threads` in `processes`.

@@ -112,6 +112,7 @@ impl World {
             locked_s,
             cpu_s,
             taken_s: cpu_s,
+            short_s: 0.0,
             window_full,
             disturbed: false,
         }
@@ -176,6 +177,7 @@ impl Shared {
             locked_s: m.locked_s * seconds,
             cpu_s: m.cpu_s * seconds * share,
             taken_s: m.taken_s * seconds * share,
+            short_s: 0.0,
             window_full: m.window_full,
             disturbed,
         }

@@ -12,7 +12,7 @@ mod far;
 
 use std::time::Duration;
 
-use super::options::{Count, MpOptions};
+use super::options::{Count, Elsewhere, MpOptions};
 use super::slab::PAGE;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
@@ -103,6 +103,8 @@ pub(crate) struct Plan {
     least_threads: usize,
     /// Time that a range should take.
     pub(crate) range_time: Duration,
+    /// The way of workers that are on other machines, if they are.
+    pub(crate) elsewhere: Option<Elsewhere>,
 }
 
 impl Plan {
@@ -145,6 +147,7 @@ impl Plan {
             most_part_bytes: PART,
             least_threads: FAR_THREADS,
             range_time: Duration::from_millis(5),
+            elsewhere: None,
         })
     }
 

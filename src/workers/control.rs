@@ -65,6 +65,8 @@ pub(crate) struct Task {
     pub(crate) groups_from: Option<u64>,
     /// The lane whose elements these are, and where it is to be read on, if they are of one.
     pub(crate) lane: Option<Segment>,
+    /// Whether it may be what killed others: nothing else is to be evaluated beside it.
+    pub(crate) alone: bool,
     /// The place of the result.
     pub(crate) extent: ExtentId,
 }

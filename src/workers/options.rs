@@ -70,6 +70,17 @@ pub struct MpOptions {
     pub(crate) arrays_in_slab: bool,
 }
 
+/// The way of workers that are on other machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    /// Bytes that a block should have at most.
+    pub(crate) block_bytes: u64,
+    /// Time of too little work behind which there is one fewer.
+    pub(crate) idle: Duration,
+    /// Whether they are of other passes, too: then the same ranges are asked of the same workers.
+    pub(crate) shared: bool,
+}
+
 /// Set to `0`, it has arrays that functions make in a worker lie in its heap, from where they are copied.
 const ARRAYS_IN_SLAB: &str = "GRISTMILL_ARRAYS_IN_SLAB";
 

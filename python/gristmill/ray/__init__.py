@@ -32,6 +32,7 @@ _T = TypeVar("_T")
 def loader(
     dataset: MapDataset[_T] | IterDataset[_T],
     *,
+    pool: str | None = None,
     actors: int | tuple[int, int] = (1, 8),
     cpus_per_actor: int = 1,
     threads: int | None = None,
@@ -39,6 +40,7 @@ def loader(
     block: str | int = "8MiB",
     hedge: float | None = 3.0,
     compress: Literal["auto", "never", "always"] = "auto",
+    idle: float = 60.0,
     resources: dict[str, float] | None = None,
     runtime_env: dict[str, Any] | None = None,
     address: str | None = None,
@@ -51,6 +53,8 @@ def loader(
 
     Args:
         dataset: The pipeline. Functions of it travel by value, by `cloudpickle`; a `MapDataset` is read in order.
+        pool: A name. Trainers of the same cluster that give the same share its actors, whatever pipelines they have; where those are the
+            same, an actor keeps what it made for 2 s, so that others need not have it made again. Actors end when nobody uses them.
         actors: Actors at first and at most; a number for just so many. More are started while the loop waits, and they leave again when
             they have nothing to do.
         cpus_per_actor: Cores that each asks Ray for.
@@ -63,6 +67,8 @@ def loader(
         compress: Whether blocks of actors on other machines are packed. By `"auto"` integers are narrowed, and what is left goes
             through LZ4, where the link is measured to be so slow that this takes less time than it saves; blocks of actors on this machine are viewed where they
             lie. With `"always"` all are packed, on this machine too, and with `"never"` none. The report says of each machine what crossed, and why so.
+        idle: Seconds of too little work behind which there is one actor fewer. There are more, at most twice as many at a time, where the loop
+            waits for 2 % of the time and `ram_budget` is not used up; what brings nothing is taken back. Nothing follows how busy cores are.
         resources: Resources of its own that each actor asks for: `{"input": 1}` keeps them on machines that have that.
         runtime_env: The environment of actors, as Ray takes it.
         address: The cluster, as `ray.init` takes it, if none is connected yet.
@@ -72,7 +78,7 @@ def loader(
         The pass, as `dataset.loader()` returns it. States of either restore in the other, with any number of actors.
 
     Raises:
-        ConfigError: An argument is impossible.
+        ConfigError: An argument is impossible, or not that of others who share `pool`.
         UnsupportedError: Ray is not installed.
         WorkerError: No actor can be started, or the cluster is lost; and what functions raise arrives as from worker processes.
     """
@@ -88,8 +94,10 @@ def loader(
         ram_budget=size("ram_budget", ram_budget) or 0,
         block=size("block", block) or 0,
         hedge=hedge,
+        idle=idle,
         resources=resources,
         runtime_env=runtime_env,
+        pool=pool,
     )
     engine.compress = compress
     batches: DatasetIterator[_T] = dataset.loader(workers=cast("bool", engine), **kwargs)

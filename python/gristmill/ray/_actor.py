@@ -10,14 +10,18 @@ from typing import Any
 from gristmill import _gristmill
 
 
+def go_to(folder: str | None) -> None:
+    """Has relative paths lead from where the trainer is, where this machine has that folder."""
+    if folder is not None:
+        with suppress(OSError):
+            os.chdir(folder)
+
+
 class Worker:
     """An actor: evaluates what it is sent."""
 
     def __init__(self, payload: bytes, folder: str | None, place: int) -> None:
-        # Relative paths lead from where the trainer is, where this machine has that folder.
-        if folder is not None:
-            with suppress(OSError):
-                os.chdir(folder)
+        go_to(folder)
         # What tells of exceptions of functions.
         from gristmill import _remote
 

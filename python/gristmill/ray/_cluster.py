@@ -7,7 +7,10 @@ from importlib import import_module
 from typing import Any
 
 from gristmill._errors import ConfigError, UnsupportedError, WorkerError
+from gristmill._gristmill import __version__
+from gristmill._workers import current_folder
 from gristmill.ray._engine import Engine
+from gristmill.ray._seat import Pool
 
 #: Seconds within which the head of a cluster answers.
 _ANSWERS = 10.0
@@ -24,8 +27,10 @@ def prepared(
     ram_budget: int,
     block: int = 8 << 20,
     hedge: float | None = 3.0,
+    idle: float = 60.0,
     resources: dict[str, float] | None = None,
     runtime_env: dict[str, Any] | None = None,
+    pool: str | None = None,
 ) -> Engine:
     """The way in which actors are started, of arguments that are checked."""
     ray = _ray(address)
@@ -34,15 +39,24 @@ def prepared(
         raise ConfigError(f"actors is {actors!r}, and must be a number, or (at first, at most), of 1 or more")
     if hedge is not None and not hedge >= 1:
         raise ConfigError(f"hedge is {hedge!r}, and must be 1 or more, or None")
+    if not idle > 0:
+        raise ConfigError(f"idle is {idle!r}, and must be more than 0 seconds")
     for name, number in (("cpus_per_actor", cpus), ("threads", threads)):
         if number is not None and number < 1:
             raise ConfigError(f"{name} is {number}, and must be 1 or more")
+    if pool is not None and (not pool or "/" in pool):
+        raise ConfigError(f"pool is {pool!r}, and must be a name without `/`")
     options: dict[str, Any] = {"num_cpus": cpus, "scheduling_strategy": "SPREAD", "max_restarts": 0}
     if resources:
         options["resources"] = resources
     if runtime_env:
         options["runtime_env"] = runtime_env
-    return Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options)
+    shared = None
+    if pool is not None:
+        facts = {"cpus_per_actor": cpus, "threads": threads or cpus, "resources": resources or {}, "runtime_env": runtime_env or {}}
+        facts |= {"folder": current_folder(), "gristmill": __version__}
+        shared = Pool(ray, pool, options, facts, 2 * block * facts["threads"])
+    return Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options, idle, shared)
 
 
 def _ray(address: str | None) -> Any:

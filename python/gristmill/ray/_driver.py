@@ -7,14 +7,19 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gristmill.ray._links import LinkClock
+
+if TYPE_CHECKING:
+    from gristmill.ray._seat import Lease, Leases, Own, Owned
 
 #: Seconds after which the threads of a pass look around, where nothing has happened.
 _PATIENCE = 0.5
 #: The same while answers are awaited: one to what was asked meanwhile is seen so much later.
 _LOOK = 0.01
+#: Seconds after which an actor hears that its trainer is still there.
+_BEAT = 2.0
 #: Seconds without a sign of an actor that was asked for, after which that is said: once, and then whenever ten times as many have passed.
 _LONG = 10.0
 
@@ -22,11 +27,14 @@ _LONG = 10.0
 class Driver:
     """Actors of one pass: two threads share it, of which one sends and the other brings what comes back."""
 
-    def __init__(self, ray: Any, office: Any, start: Any, asked: str = "") -> None:
-        self._ray, self._office, self._start, self._asked = ray, office, start, asked
+    def __init__(self, ray: Any, office: Any, actors: Owned | Leases, asked: str) -> None:
+        self._ray, self._office, self._start, self._asked = ray, office, actors.start, asked
         self._changed = threading.Condition()
-        #: Of each worker its actor.
-        self._actors: dict[int, Any] = {}
+        #: Of each worker what this pass has of its actor.
+        self._seats: dict[int, Own | Lease] = {}
+        #: Those that ended before the pass did, and of which there are notes.
+        self._left: list[Own | Lease] = []
+        self._last_beat = time.monotonic()
         #: What is awaited: the worker, and whether that is its first word.
         self._awaited: dict[Any, tuple[int, bool]] = {}
         self._over = False
@@ -42,6 +50,7 @@ class Driver:
             while (order := self._office.next_order(_PATIENCE)) is not None:
                 try:
                     self._follow(*order)
+                    self._beat()
                 except BaseException:
                     self._give_up(traceback.format_exc())
         finally:
@@ -50,25 +59,33 @@ class Driver:
     def _follow(self, what: str, number: int, given: Any) -> None:
         if what == "start":
             self._start_one(number, given)
-        elif what == "send":
-            actor = self._actors.get(number)
+        elif what in ("send", "send alone"):
+            seat = self._seats.get(number)
             # One that is gone hears nothing; the office knows that, or will.
-            if actor is not None and self._has_ray():
-                self._await(actor.hear.remote(given), number, False)
-        elif what == "end":
+            if seat is not None and self._has_ray():
+                self._await(seat.hear(given, alone=what == "send alone"), number, False)
+        elif what in ("end", "kill"):
+            if what == "kill" and (seat := self._seats.get(number)) is not None and self._has_ray():
+                seat.kill()
             self._lose(number, "it was ended", outside=False)
+
+    def _beat(self) -> None:
+        """Has actors know that the pass is still there."""
+        if time.monotonic() - self._last_beat > _BEAT and self._has_ray():
+            self._last_beat = time.monotonic()
+            for seat in list(self._seats.values()):
+                seat.beat()
 
     def _start_one(self, number: int, place: int) -> None:
         if self._has_ray() and self._lost is None:
             try:
-                actor = self._start(place)
-                first = actor.who.remote()
+                seat = self._start(place)
             except Exception as error:
                 self._office.cannot_start(number, f"an actor cannot be started: {error}")
                 return
             with self._changed:
-                self._actors[number] = actor
-            self._await(first, number, True)
+                self._seats[number] = seat
+            self._await(seat.first, number, True)
         # Also where that came while it was started.
         if self._lost is not None:
             self._forget(number)
@@ -147,40 +164,57 @@ class Driver:
             else:
                 self._lose(number, _in_short(error), outside=True)
         else:
-            if first:
+            if first and isinstance(answer, str):
+                self._office.refused(number, answer)
+                self._lose(number, answer, outside=False)
+            elif answer is None:
+                # Nothing that it was asked for is to blame.
+                self._lose(number, "its lease has run out: it has not heard of this trainer for too long", outside=True, blameless=True)
+            elif first:
                 self._clock.knows(number, answer[1])
                 self._office.started(number, *answer)
             else:
                 self._office.answered(number, *answer, took)
 
-    def _lose(self, number: int, why: str, *, outside: bool) -> None:
-        if self._forget(number):
+    def _lose(self, number: int, why: str, *, outside: bool, blameless: bool = False) -> None:
+        seat = self._forget(number)
+        if seat is None:
+            return
+        if blameless or (outside and self._ray.is_initialized() and seat.is_killed_by_others()):
+            self._office.gone_with_others(number, why)
+        else:
             self._office.gone(number, why, outside)
 
-    def _forget(self, number: int) -> bool:
-        """Ends an actor, of which nothing more is awaited; returns whether there was one."""
+    def _forget(self, number: int) -> Own | Lease | None:
+        """Lets go of an actor, of which nothing more is awaited; returns what there was of it."""
         with self._changed:
-            actor = self._actors.pop(number, None)
+            seat = self._seats.pop(number, None)
             for ref in [ref for ref, (worker, _) in self._awaited.items() if worker == number]:
                 del self._awaited[ref]
+        if seat is not None:
+            self._let_go(seat)
+            if seat.suspect:
+                self._left.append(seat)
+        return seat
+
+    def _let_go(self, seat: Own | Lease) -> None:
         # Where Ray is lost, its actors are.
-        if actor is not None and self._ray.is_initialized():
+        if self._ray.is_initialized():
             with suppress(Exception):
-                self._ray.kill(actor, no_restart=True)
-        return actor is not None
+                seat.let_go()
 
     def _give_up(self, why: str) -> None:
         """Ray is lost, or this has a bug: whoever waits is told, and everything ends."""
         with self._changed:
             self._lost = why
-        for number in list(self._actors):
+        for number in list(self._seats):
             self._lose(number, why, outside=False)
 
     def make_way(self) -> None:
         """Ends this pass, whose place another takes, and the cores of its actors."""
         with self._changed:
             self._lost = "another pass has taken the place of this one"
-            actors, coming = list(self._actors), [number for number, first in self._awaited.values() if first]
+            actors, coming = list(self._seats), [number for number, first in self._awaited.values() if first]
         for number in actors:
             self._forget(number)
         # One is enough to end it, should anybody still wait for it.
@@ -191,14 +225,16 @@ class Driver:
 
     def _end(self) -> None:
         with self._changed:
-            self._over, actors = True, list(self._actors.values())
-            self._actors.clear()
+            self._over, seats = True, list(self._seats.values())
+            self._seats.clear()
             self._awaited.clear()
             self._changed.notify_all()
-        if self._ray.is_initialized():
-            for actor in actors:
+        for seat in seats:
+            self._let_go(seat)
+        for seat in (*self._left, *(seat for seat in seats if seat.suspect)):
+            if self._ray.is_initialized():
                 with suppress(Exception):
-                    self._ray.kill(actor, no_restart=True)
+                    seat.forget()
 
 
 def _in_short(error: Exception) -> str:

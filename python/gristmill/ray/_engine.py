@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gristmill._workers import current_folder, elsewhere
-from gristmill.ray._actor import Worker
+from gristmill._workers import elsewhere
 from gristmill.ray._driver import Driver
 from gristmill.ray._links import home
+from gristmill.ray._seat import Leases, Owned, Pool, key_of
 
 if TYPE_CHECKING:
     from gristmill._gristmill import IterDataset
@@ -31,12 +30,15 @@ class Engine:
         block: int,
         hedge: float | None,
         options: dict[str, Any],
+        idle: float = 60.0,
+        pool: Pool | None = None,
     ) -> None:
         self.workers, self.ram_budget, self.block, self.hedge = workers, ram_budget, block, hedge
-        self.buffer = workers[1]
-        self._ray, self._asked, self._options = ray, threads, options
+        self.buffer, self.idle, self.shared = workers[1], idle, pool is not None
+        self._ray, self._asked, self._options, self._pool = ray, threads, options, pool
         self.threads = threads or cpus
         self._payload: Any = None
+        self._key = ""
         self._driver: Driver | None = None
 
     def prepare(self, dataset: IterDataset) -> IterDataset:
@@ -49,6 +51,9 @@ class Engine:
 
     def take(self, payload: bytes) -> None:
         """Takes what actors make the pipeline of."""
+        if self._pool is not None:
+            self._pool.check()
+            self._key = key_of(payload)
         # Once for all actors: those of a machine share it.
         self._payload = self._ray.put(payload)
 
@@ -59,14 +64,14 @@ class Engine:
 
     def drive(self, office: Any) -> None:
         """Follows the orders of one pass, from now to its end."""
-        # One more than there are threads, so that none waits for the next while an answer is on its way; and one that tells of it.
-        options = {**self._options, "max_concurrency": self.threads + 2}
-        actor = self._ray.remote(Worker).options(**options)
+        if self._pool is None:
+            actors: Owned | Leases = Owned(self._ray, self._options, self.threads, self._payload)
+        else:
+            actors = self._pool.leases(self._payload, self._key)
         asked = {"CPU": self._options["num_cpus"], **self._options.get("resources", {})}
-        start = partial(actor.remote, self._payload, current_folder())
         # A pass that goes on elsewhere is begun anew, and would wait for what this one has of the cluster.
         if self._driver is not None:
             self._driver.make_way()
-        self._driver = driver = Driver(self._ray, office, start, str(asked))
+        self._driver = driver = Driver(self._ray, office, actors, str(asked))
         for body in (driver.follow_orders, driver.bring_answers):
             threading.Thread(target=body, name="gristmill-ray", daemon=True).start()

@@ -194,7 +194,9 @@ impl<T, W> Ahead<T, W> {
     /// The next range: whole groups, where one begins and does not take too long; else slots, until the next begins.
     fn plan(&self, groups: Option<Groups>, len: u64) -> Wanted {
         let start = self.dispatched;
-        let until = |indices: u64| len.min(start.saturating_add(indices));
+        let aligns = self.evaluator.aligns();
+        let until =
+            |indices: u64| len.min(if aligns { aligned_end(start, indices) } else { start.saturating_add(indices) });
         let Some(groups) = groups.filter(|_| self.evaluator.gathers()) else {
             return Wanted { range: start..until(self.chunk), grouped: false };
         };
@@ -202,8 +204,10 @@ impl<T, W> Ahead<T, W> {
         // Before the first element has come, a group may take any time.
         let quick = |each: Duration| each.as_nanos().saturating_mul(groups.size.into()) <= GROUP_TIME.as_nanos();
         if begins == start && self.each.is_some_and(quick) {
-            let indices = (self.chunk / groups.size).max(1) * groups.size;
-            return Wanted { range: start..until(indices), grouped: true };
+            let (number, first) = ((self.chunk / groups.size).max(1), (start - groups.first) / groups.size);
+            let last = if aligns { aligned_end(first, number) } else { first + number };
+            let end = len.min(groups.first.saturating_add(last.saturating_mul(groups.size)));
+            return Wanted { range: start..end, grouped: true };
         }
         // Up to where a group begins, so that the next range can be groups again: the last that is within a chunk, or in the middle
         // of the first.
@@ -222,5 +226,30 @@ impl<T, W> Ahead<T, W> {
         let each = took.as_nanos() as u64 / len.max(1);
         self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes as u64 / len.max(1));
         self.each = Some(Duration::from_nanos(each));
+    }
+}
+
+/// The end of a range of about `size` from `start` on which ranges of others, of about the same size, have too, wherever they began: sizes
+/// are powers of two, and ranges end at their multiples.
+fn aligned_end(start: u64, size: u64) -> u64 {
+    let size = 1 << size.max(1).ilog2();
+    (start / size).saturating_add(1).saturating_mul(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::aligned_end;
+
+    #[test]
+    fn ranges_of_passes_that_learn_other_sizes_soon_end_at_the_same_places() {
+        let ends = |mut at: u64, sizes: [u64; 4]| {
+            sizes.map(|size| {
+                at = aligned_end(at, size);
+                at
+            })
+        };
+        assert_eq!(ends(0, [1, 5, 100, 120]), [1, 4, 64, 128]);
+        assert_eq!(ends(37, [70, 90, 127, 64]), [64, 128, 192, 256]);
+        assert_eq!(aligned_end(u64::MAX - 1, 1 << 40), u64::MAX);
     }
 }

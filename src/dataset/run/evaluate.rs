@@ -150,6 +150,11 @@ pub(crate) trait Evaluator<T, W>: Send {
     /// Whether groups can come as one.
     fn gathers(&self) -> bool;
 
+    /// Whether ranges are to begin and end where those of other passes do.
+    fn aligns(&self) -> bool {
+        false
+    }
+
     /// Has a range evaluated.
     fn submit(&self, wanted: Wanted) -> Incoming<Chunk<T, W>>;
 }

@@ -106,6 +106,10 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
         }
     }
 
+    fn aligns(&self) -> bool {
+        self.workers.is_shared()
+    }
+
     fn gathers(&self) -> bool {
         self.groups.is_some() && !self.apart.load(Ordering::Relaxed)
     }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::{LEAST_SLAB, Needs, Plan};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
+use crate::workers::options::Elsewhere;
 use crate::workers::slab::PAGE;
 
 impl Plan {
-    /// Divides `budget_bytes` of this machine among what workers elsewhere have under way, in blocks of so many bytes; their own memory is
+    /// Divides `budget_bytes` of this machine among what workers elsewhere have under way, in blocks; their own memory is
     /// theirs. There are the first number of `workers` at the start, and the second at most.
     ///
     /// # Errors
@@ -17,8 +18,9 @@ impl Plan {
         (start_workers, workers): (usize, usize),
         threads: usize,
         budget_bytes: u64,
-        block_bytes: u64,
+        elsewhere: Elsewhere,
     ) -> Result<Self> {
+        let block_bytes = elsewhere.block_bytes;
         let least = LEAST_SLAB.max(4 * block_bytes);
         if budget_bytes < least {
             let (budget, block, least) = (Bytes(budget_bytes), Bytes(block_bytes), Bytes(least));
@@ -47,6 +49,7 @@ impl Plan {
             least_threads: 1,
             // A message and its block go through several processes of an engine, which takes a millisecond or two.
             range_time: Duration::from_millis(50),
+            elsewhere: Some(elsewhere),
         })
     }
 }

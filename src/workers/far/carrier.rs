@@ -115,17 +115,23 @@ impl Link for FarLink {
             }
             _ => {}
         }
+        let alone = matches!(message, ToWorker::Task(task) if task.alone);
         let message = Letter { message, packing, most: self.desk.most_packed() }.write()?;
-        self.desk.order(Order::Send { number: self.number, message })
+        self.desk.order(Order::Send { number: self.number, message, alone })
     }
 
     fn kill(&self) {
         // Where the pass has ended, its driver ends all.
+        let _ = self.desk.order(Order::Kill { number: self.number });
+    }
+
+    fn let_go(&self) {
         let _ = self.desk.order(Order::End { number: self.number });
     }
 
+    /// It is that of all passes of its process; and how many there are to be follows what the consumer waits, never this.
     fn cpu_time(&self) -> Option<Duration> {
-        self.desk.facts(self.number).map(|facts| facts.cpu)
+        None
     }
 
     /// Its engine limits it, if anybody does.
@@ -150,7 +156,7 @@ impl Link for FarLink {
 
 impl Drop for FarLink {
     fn drop(&mut self) {
-        self.kill();
+        self.let_go();
     }
 }
 
@@ -239,6 +245,8 @@ pub(crate) struct FarEnd {
     pub(super) who: String,
     pub(super) why: String,
     pub(super) outside: bool,
+    /// Whether what it evaluated for another pass ended it.
+    pub(super) others: bool,
 }
 
 impl fmt::Display for FarEnd {
@@ -254,6 +262,10 @@ impl End for FarEnd {
 
     fn is_from_outside(&self) -> bool {
         self.outside
+    }
+
+    fn is_of_others(&self) -> bool {
+        self.others
     }
 
     fn is_asked_for(&self) -> bool {

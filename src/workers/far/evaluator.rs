@@ -12,6 +12,8 @@ use crate::error::{Error, ErrorKind, Result, Told};
 use crate::sync::Locked;
 use crate::workers::borders::Borders;
 use crate::workers::control::{Begin, Done, FromWorker, Need, Ready, Task, ToWorker};
+use crate::workers::far::kept::Made;
+use crate::workers::far::pooled::Share;
 use crate::workers::sys::usage;
 
 /// Makes the borders of a pipeline when it is told which that is.
@@ -22,6 +24,8 @@ pub(crate) struct Evaluator {
     host: String,
     make: Mutex<Option<Make>>,
     borders: OnceLock<Borders>,
+    /// What it shares with evaluators of other passes, if there may be any.
+    share: Option<Share>,
 }
 
 impl Evaluator {
@@ -31,7 +35,12 @@ impl Evaluator {
         make: impl FnOnce() -> Result<D> + Send + 'static,
     ) -> Self {
         let make: Make = Box::new(move |begin| Borders::open(make()?, begin));
-        Self { host, make: Mutex::new(Some(make)), borders: OnceLock::new() }
+        Self { host, make: Mutex::new(Some(make)), borders: OnceLock::new(), share: None }
+    }
+
+    /// The same, beside those of other passes.
+    pub(super) fn sharing(self, share: Share) -> Self {
+        Self { share: Some(share), ..self }
     }
 
     /// Answers a message; what a task made lies in the block.
@@ -79,14 +88,15 @@ impl Evaluator {
 
     fn evaluate(&self, task: &Task) -> Result<(FromWorker, Option<Buffer>)> {
         let borders = self.borders()?;
-        let own = OwnTime::start();
-        let mut room = BufferMut::try_zeroed(task.extent.len())?;
-        let evaluated = borders.evaluate(task, room.as_mut_bytes())?;
+        let Made { evaluated, took, block } = match &self.share {
+            Some(share) => share.answer(task, || make(borders, task))?,
+            None => make(borders, task)?,
+        };
         if let Some(bytes) = evaluated.need.filter(|_| evaluated.indices == 0) {
             return Ok((FromWorker::Need(Need { id: task.id, bytes: bytes as u64, kept: false }), None));
         }
-        let done = Done { id: task.id, evaluated, took: own.until(Instant::now()), tally: borders.tally() };
-        Ok((FromWorker::Done(done), room.freeze().slice(0..evaluated.used)))
+        let done = Done { id: task.id, evaluated, took, tally: borders.tally() };
+        Ok((FromWorker::Done(done), Some(block)))
     }
 
     fn facts(&self) -> Facts {
@@ -94,4 +104,12 @@ impl Evaluator {
         let heap_bytes = usage::memory(pid).map_or(0, |memory| memory.anonymous);
         Facts { pid, host: self.host.clone(), cpu: clock::process_cpu(), heap_bytes }
     }
+}
+
+fn make(borders: &Borders, task: &Task) -> Result<Made> {
+    let own = OwnTime::start();
+    let mut room = BufferMut::try_zeroed(task.extent.len())?;
+    let evaluated = borders.evaluate(task, room.as_mut_bytes())?;
+    let block = room.freeze().slice(0..evaluated.used).unwrap_or(Buffer::EMPTY);
+    Ok(Made { evaluated, took: own.until(Instant::now()), block })
 }

@@ -1,6 +1,7 @@
 //! From options to a pass whose elements are evaluated on other machines.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::carrier::Far;
 use super::office::Desk;
@@ -10,12 +11,12 @@ use crate::error::Result;
 use crate::exec::{Engine, Runtime};
 use crate::loader::Backend;
 use crate::workers::budget::Plan;
-use crate::workers::options::MpOptions;
+use crate::workers::options::{Elsewhere, MpOptions};
 use crate::workers::pool::WorkerPool;
 use crate::workers::start::plural;
 
 /// Options of workers on other machines.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct FarOptions {
     /// Workers at first, and at most.
     pub(crate) workers: (usize, usize),
@@ -27,8 +28,30 @@ pub(crate) struct FarOptions {
     pub(crate) block: u64,
     /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
     pub(crate) hedge: Option<f64>,
+    /// Time of too little work behind which there is one worker fewer; and how often it is looked for what could be changed.
+    pub(crate) idle: Duration,
+    pub(crate) tick: Duration,
+    /// Whether workers are of other passes, too.
+    pub(crate) shared: bool,
     /// The stages that workers have, a line each.
     pub(crate) stages: Vec<String>,
+}
+
+#[cfg(test)]
+impl Default for FarOptions {
+    fn default() -> Self {
+        Self {
+            workers: (1, 1),
+            threads: 1,
+            ram_budget: 4 << 20,
+            block: 1 << 17,
+            hedge: None,
+            idle: Duration::from_secs(60),
+            tick: Duration::from_secs(1),
+            shared: false,
+            stages: Vec::new(),
+        }
+    }
 }
 
 /// Facts that a loader needs to have other machines evaluate.
@@ -48,13 +71,20 @@ impl Backend for FarLaunch {
         pipeline.check_crossing()?;
         let Self { desk, options } = *self;
         let (least, most) = options.workers;
-        let plan = Plan::far(options.workers, options.threads, options.ram_budget, options.block)?;
+        let elsewhere = Elsewhere { block_bytes: options.block, idle: options.idle, shared: options.shared };
+        let plan = Plan::far(options.workers, options.threads, options.ram_budget, elsewhere)?;
         let workers = match least == most {
             true => plural(most, "worker"),
             false => format!("{least} to {most} workers"),
         };
         let words = format!("{workers} on other machines, of {}", plural(options.threads, "thread"));
-        let of_pool = MpOptions { tune: plan.tuned, hedge: options.hedge, arrays_in_slab: false, ..MpOptions::auto() };
+        let of_pool = MpOptions {
+            tune: plan.tuned,
+            hedge: options.hedge,
+            arrays_in_slab: false,
+            tick: options.tick,
+            ..MpOptions::auto()
+        };
         let aside = desk.set_aside(options.block);
         let bytes = (plan.slab_bytes - plan.max_element_bytes).saturating_sub(aside);
         let carrier = move |wake| Ok(Far::new(desk, bytes, wake));

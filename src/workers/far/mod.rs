@@ -8,12 +8,17 @@ mod carrier;
 mod choice;
 mod credits;
 mod evaluator;
+mod gate;
+mod kept;
 mod launch;
 mod letter;
 mod links;
 mod office;
 #[cfg(test)]
 mod packed_tests;
+#[cfg(test)]
+mod pool_tests;
+mod pooled;
 #[cfg(test)]
 mod tests;
 
@@ -23,3 +28,4 @@ pub(crate) use links::{Compress, Hand};
 #[cfg(test)]
 pub(crate) use office::office;
 pub(crate) use office::{Office, Order, office_by};
+pub(crate) use pooled::Pooled;

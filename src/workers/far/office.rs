@@ -23,10 +23,13 @@ pub(crate) enum Order {
     /// Start worker `number`, which is the one in `place` of those there are at a time. [`Office::started`] says that it is there,
     /// [`Office::not_started`] that it will not be.
     Start { number: u64, place: usize },
-    /// Send it a message; [`Office::answered`] brings what it answers.
-    Send { number: u64, message: Vec<u8> },
-    /// End it at once; [`Office::gone`] says that it has ended.
+    /// Send it a message; [`Office::answered`] brings what it answers. If it is to be `alone`, it may kill the worker: nothing else is
+    /// evaluated there meanwhile.
+    Send { number: u64, message: Vec<u8>, alone: bool },
+    /// End it at once, or let it go where others use it, too; [`Office::gone`] says that it has ended.
     End { number: u64 },
+    /// End it at once, whoever uses it: it hangs, or says what cannot be. The same is said then.
+    Kill { number: u64 },
 }
 
 /// The driver's side.
@@ -200,6 +203,12 @@ impl Office {
         }
     }
 
+    /// Worker `number` is there, but not for this pass, and no other will be: the pass ends.
+    pub(crate) fn refused(&self, number: u64, why: String) {
+        self.0.tell(number, What::Message(FromWorker::Failed(Told::in_words(&Error::config(why.clone())))));
+        self.not_started(number, why);
+    }
+
     /// Worker `number` could not be started, and no other can be: the pass ends.
     pub(crate) fn cannot_start(&self, number: u64, why: String) {
         let error = Error::new(ErrorKind::Worker, why);
@@ -233,11 +242,20 @@ impl Office {
 
     /// Worker `number` has ended, for that reason; `outside` is whether what it evaluates had no part in that.
     pub(crate) fn gone(&self, number: u64, why: String, outside: bool) {
+        self.end(number, why, outside, false);
+    }
+
+    /// The same, where what another pass had it evaluate has ended it.
+    pub(crate) fn gone_with_others(&self, number: u64, why: String) {
+        self.end(number, why, true, true);
+    }
+
+    fn end(&self, number: u64, why: String, outside: bool, others: bool) {
         self.not_started(number, why.clone());
         self.0.nodes.locked().remove(&number);
         self.0.tasks.locked().retain(|_, (worker, _)| *worker != number);
         let who = self.0.facts.locked().remove(&number).map_or_else(|| "not ready yet".to_owned(), |facts| facts.who());
-        self.0.tell(number, What::Exited(FarEnd { who, why, outside }));
+        self.0.tell(number, What::Exited(FarEnd { who, why, outside, others }));
     }
 }
 

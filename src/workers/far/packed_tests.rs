@@ -63,7 +63,7 @@ fn drive(office: &Office, road: Road) {
             Some(Order::Send { number, message, .. }) => {
                 let _ = workers.get(&number).map(|worker| worker.send(message));
             }
-            Some(Order::End { number }) => {
+            Some(Order::End { number } | Order::Kill { number }) => {
                 workers.remove(&number);
                 office.gone(number, "it was ended".to_owned(), false);
             }

@@ -15,6 +15,8 @@ use crate::error::Result;
 use crate::{IterDataset, Load, Loader, MapDataset};
 
 const BLOCK: u64 = 128 << 10;
+const IDLE: Duration = Duration::from_secs(60);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Elements of nothing to 64 KiB, and some that are left out.
 fn pipeline() -> BoxIter<Vec<i64>> {
@@ -74,11 +76,11 @@ fn drive(office: &Office, manners: Manners) {
                     }
                 });
             }
-            Some(Order::Send { number, message }) => {
+            Some(Order::Send { number, message, .. }) => {
                 // One that is gone hears nothing.
                 let _ = workers.get(&number).map(|worker| worker.send(message));
             }
-            Some(Order::End { number }) => {
+            Some(Order::End { number } | Order::Kill { number }) => {
                 workers.remove(&number);
                 office.gone(number, "it was ended".to_owned(), false);
             }
@@ -92,7 +94,19 @@ fn start(workers: (usize, usize), ram_budget: u64, manners: Manners) -> Result<L
     let (office, desk) = office();
     thread::spawn(move || drive(&office, manners));
     let stages = (&pipeline() as &dyn Stage).lines();
-    let options = FarOptions { workers, threads: 2, ram_budget, block: BLOCK, hedge: Some(3.0), stages };
+    // Of a few answers it cannot be told which is late.
+    let block = if manners.hangs { BLOCK / 8 } else { BLOCK };
+    let options = FarOptions {
+        workers,
+        threads: 2,
+        ram_budget,
+        block,
+        hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
+        shared: false,
+        stages,
+    };
     pipeline().loader().backend(FarLaunch::new(desk, options)).build()
 }
 
@@ -136,8 +150,17 @@ fn a_pass_that_is_dropped_lets_go_of_workers_that_are_being_started() {
         tell.store(true, Ordering::Relaxed);
     });
     let stages = (&pipeline() as &dyn Stage).lines();
-    let options =
-        FarOptions { workers: (2, 2), threads: 1, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), stages };
+    let options = FarOptions {
+        workers: (2, 2),
+        threads: 1,
+        ram_budget: 4 << 20,
+        block: BLOCK,
+        hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
+        shared: false,
+        stages,
+    };
     drop(pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap());
     driver.join().unwrap();
     assert!(ended.load(Ordering::Relaxed));
@@ -152,6 +175,9 @@ fn another_pipeline_and_too_small_a_budget_are_refused() {
         ram_budget: 1 << 18,
         block: BLOCK,
         hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
+        shared: false,
         stages: Vec::new(),
     };
     let error = pipeline().loader().backend(FarLaunch::new(desk, options)).build().err().unwrap();
@@ -164,8 +190,17 @@ fn a_worker_with_another_pipeline_ends_the_pass_with_the_stage_that_differs() {
     thread::spawn(move || drive(&office, Manners::default()));
     let mut stages = (&pipeline() as &dyn Stage).lines();
     stages[1] = "shuffle(seed=8)".to_owned();
-    let options =
-        FarOptions { workers: (1, 1), threads: 1, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), stages };
+    let options = FarOptions {
+        workers: (1, 1),
+        threads: 1,
+        ram_budget: 4 << 20,
+        block: BLOCK,
+        hedge: Some(3.0),
+        idle: IDLE,
+        tick: TICK,
+        shared: false,
+        stages,
+    };
     let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
     let error = loader.next().unwrap().unwrap_err();
     assert!(error.to_string().contains("stage 1 is shuffle(seed=7), and in the parent shuffle(seed=8)"), "{error}");
@@ -183,7 +218,7 @@ fn where_no_worker_can_be_started_the_pass_ends_with_the_reason() {
     });
     let stages = (&pipeline() as &dyn Stage).lines();
     let options =
-        FarOptions { workers: (1, 2), threads: 1, ram_budget: 4 << 20, block: BLOCK, hedge: Some(3.0), stages };
+        FarOptions { workers: (1, 2), threads: 1, ram_budget: 4 << 20, block: BLOCK, stages, ..FarOptions::default() };
     let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
     let error = loader.next().unwrap().unwrap_err();
     assert!(error.to_string().contains("its environment cannot be made"), "{error}");

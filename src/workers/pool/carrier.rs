@@ -99,6 +99,11 @@ pub(crate) trait Link: Send + 'static {
     /// Ends it at once; its end is heard.
     fn kill(&self);
 
+    /// Ends it at once, but for others who use it, too; its end is heard.
+    fn let_go(&self) {
+        self.kill();
+    }
+
     /// CPU time of all its threads so far, where that can be told.
     fn cpu_time(&self) -> Option<Duration>;
 
@@ -145,6 +150,11 @@ pub(crate) trait End: Display + Send + 'static {
 
     /// Whether somebody else ended it, as far as can be told.
     fn is_from_outside(&self) -> bool;
+
+    /// Whether it ended over what others had it evaluate: nothing that it was at here has to do with that.
+    fn is_of_others(&self) -> bool {
+        false
+    }
 
     /// Whether it was ended as one ends a program that is no longer wanted.
     fn is_asked_for(&self) -> bool;

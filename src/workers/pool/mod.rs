@@ -164,6 +164,10 @@ impl<C: Carrier> Remote for WorkerPool<C> {
         self.part_bytes().min(room / lanes.saturating_mul(3).max(1)).max(PAGE)
     }
 
+    fn is_shared(&self) -> bool {
+        self.plan.elsewhere.is_some_and(|elsewhere| elsewhere.shared)
+    }
+
     fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
         self.command(Command::Submit { border, range, how, deliver });
     }

@@ -62,6 +62,10 @@ impl Remote for Restless {
         self.pool.submit(border, range, how, deliver);
     }
 
+    fn range_time(&self) -> Duration {
+        self.pool.range_time()
+    }
+
     fn sync(&self) {
         self.pool.sync();
     }

@@ -202,7 +202,7 @@ impl<L: OpenLane> ServeLanes for Lanes<L> {
             }
         };
         let need = full.map(|full| full.need);
-        Ok(Evaluated { indices: written.indices, used: written.used, need, last, opened, slowest: None })
+        Ok(Evaluated { indices: written.indices, used: written.used, need, last, opened, slowest: None, kept: false })
     }
 }
 

@@ -18,9 +18,9 @@ impl<C: Carrier> Coordinator<C> {
         let Done { id: task, evaluated, took, tally } = done;
         let Some(Running { mut job, asked, room, since }) = self.take_task(number, task) else { return };
         if let Some(tally) = tally {
-            self.recorder.add(tally);
+            self.recorder.add(tally, &self.node(number));
         }
-        let Evaluated { indices, used, need, last, opened, .. } = evaluated;
+        let Evaluated { indices, used, need, last, opened, kept, .. } = evaluated;
         if indices > asked || (indices == 0 && !last) || (last && job.lane.is_none()) {
             let why = format!("it says {indices} of {asked} elements are done, the last: {last}");
             return self.distrust(number, task, Running { job, asked, room, since }, why);
@@ -48,6 +48,8 @@ impl<C: Carrier> Coordinator<C> {
         self.figures.busy_ns.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
         self.handed_over += used as u64;
         self.indices += indices;
+        self.answers.answers += 1;
+        self.answers.kept += u64::from(kept);
         if let Some(member) = self.crew.get_mut(&number) {
             member.done += 1;
         }

@@ -57,8 +57,9 @@ impl<C: Carrier> Coordinator<C> {
         self.recorder.note(&format!("workers replaced: {cause}"), 1);
         let (at_work, alone) = (!member.tasks.is_empty(), member.tasks.len() == 1);
         let overdue = |task: &Running<C>| self.options.deadline.is_some_and(|deadline| task.since.elapsed() > deadline);
+        let own = !exit.is_of_others();
         let hung = member.tasks.values().any(&overdue);
-        let tasks: Vec<_> = member.tasks.into_values().map(|task| (!hung || overdue(&task), task)).collect();
+        let tasks: Vec<_> = member.tasks.into_values().map(|task| (own && (!hung || overdue(&task)), task)).collect();
         for (blamed, Running { mut job, .. }) in tasks {
             if !blamed || !job.blame(self.options.retries, alone) {
                 self.queue.put(job);
@@ -130,7 +131,7 @@ impl<C: Carrier> Coordinator<C> {
                 job.end();
             }
             if let Some(link) = &member.link {
-                link.kill();
+                link.let_go();
             }
         }
         self.over = Some(failure);

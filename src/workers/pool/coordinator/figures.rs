@@ -25,6 +25,7 @@ impl<C: Carrier> Coordinator<C> {
             // Each worker could have one task more than it has threads at work.
             let Setting { threads, processes, .. } = tuner.setting();
             tuner.look(nothing_left && under_way < threads + processes);
+            tuner.look_short(self.is_short && self.plan.elsewhere.is_some());
             if incomplete {
                 tuner.disturb();
             }
@@ -59,6 +60,11 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
+    /// Whether other passes have the same workers.
+    pub(super) fn is_shared(&self) -> bool {
+        self.plan.elsewhere.is_some_and(|elsewhere| elsewhere.shared)
+    }
+
     pub(super) fn tell_figures(&self) {
         let memory = self.carrier.memory();
         let worker = |(&number, member): (&u64, &Member<C>)| {
@@ -78,6 +84,7 @@ impl<C: Carrier> Coordinator<C> {
             built_s: self.first_ready.map_or(0.0, |(_, built)| built.as_secs_f64()),
             tuned: self.has_choice,
             links: self.carrier.links(),
+            pool: self.is_shared().then_some(self.answers),
             decisions: self.tuner.as_ref().map(|tuner| tuner.decisions.clone()).unwrap_or_default(),
             workers: self.crew.iter().filter_map(worker).collect(),
         });

@@ -20,8 +20,8 @@ use crate::workers::slab::PAGE;
 impl<C: Carrier> Coordinator<C> {
     /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
     pub(super) fn hand_out(&mut self) {
-        self.look_again = None;
-        let mut from = 0;
+        (self.look_again, self.is_short) = (None, false);
+        let (mut from, shared) = (0, self.is_shared());
         while let Some(job) = self.queue.first(from) {
             let (seq, border, need) = (job.seq, job.border, job.need);
             let cap = if job.wide { self.plan.solo_heap_bytes } else { 0 };
@@ -36,12 +36,15 @@ impl<C: Carrier> Coordinator<C> {
                     from = seq + 1;
                     continue;
                 }
-                Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap) {
+                Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap, shared) {
                     Some(number) => number,
                     None => return,
                 },
             };
-            let Some(room) = self.room_for(number, need, border, least, len) else { return };
+            let Some(room) = self.room_for(number, need, border, least, len) else {
+                self.is_short = true;
+                return;
+            };
             let Some(job) = self.queue.take(seq) else { return };
             self.assign(number, job, room);
         }
@@ -100,9 +103,9 @@ impl<C: Carrier> Coordinator<C> {
         let Some(member) = self.crew.get_mut(&number) else { return self.queue.put(job) };
         let range = job.next_task();
         let (border, listed, lane) = (job.border, job.listed(&range), job.lane.clone());
-        let groups_from = job.groups.map(|groups| groups.first);
+        let (groups_from, alone) = (job.groups.map(|groups| groups.first), job.is_suspect());
         let Range { start, end } = range;
-        let task = Task { id, border, start, end, listed, groups_from, lane, extent: room.extent() };
+        let task = Task { id, border, start, end, listed, groups_from, lane, alone, extent: room.extent() };
         if let Some(link) = &member.link {
             // If it cannot be sent, the worker's end will be heard, and the task returns.
             let _ = link.send(&ToWorker::Task(task));
@@ -112,8 +115,14 @@ impl<C: Carrier> Coordinator<C> {
 }
 
 /// The worker with the least to do, of those with a heap of `cap`, for `job`; on another machine than that which was late with it, if there
-/// are others.
-fn free_worker<C: Carrier>(crew: &BTreeMap<u64, Member<C>>, threads: usize, job: &Job, cap: u64) -> Option<u64> {
+/// are others. Where they are `shared`, the one of whom other passes ask for the same, if it is free.
+fn free_worker<C: Carrier>(
+    crew: &BTreeMap<u64, Member<C>>,
+    threads: usize,
+    job: &Job,
+    cap: u64,
+    shared: bool,
+) -> Option<u64> {
     let elsewhere = |member: &Member<C>| {
         let avoid = job.avoid.as_ref();
         avoid.is_none_or(|avoid| member.link.as_ref().is_some_and(|link| link.node() != *avoid))
@@ -121,7 +130,32 @@ fn free_worker<C: Carrier>(crew: &BTreeMap<u64, Member<C>>, threads: usize, job:
     let any_elsewhere = crew.values().any(elsewhere);
     let free = crew.iter().filter(|(_, member)| member.has_place(threads, job.is_suspect(), cap));
     let free = free.filter(|(_, member)| !any_elsewhere || elsewhere(member));
+    if shared && !job.is_suspect() && job.avoid.is_none() {
+        // What others have made there, or are at, is no work: a few more may wait for it than are evaluated.
+        let common = common_worker(crew, job).filter(|(_, member)| member.has_place(2 * threads + 1, false, cap));
+        if let Some((&number, _)) = common {
+            return Some(number);
+        }
+    }
     // Elsewhere each machine has a link of its own, so all take part; here, the first has what it needs in its caches.
     let done = |member: &Member<C>| if C::SPREADS { member.done } else { 0 };
     free.min_by_key(|(_, member)| (member.tasks.len(), done(member))).map(|(&number, _)| number)
+}
+
+/// The worker of whom all passes ask for that `job`, as far as they have the same: the one of the highest hash of its place and the first index.
+fn common_worker<'a, C: Carrier>(crew: &'a BTreeMap<u64, Member<C>>, job: &Job) -> Option<(&'a u64, &'a Member<C>)> {
+    let range = job.next_task();
+    let first = job.listed(&(range.start..range.start + 1)).and_then(|listed| listed.first().copied());
+    let first = first.unwrap_or(range.start);
+    let stays = |member: &Member<C>| member.ready && !member.leaving && member.killed.is_none();
+    let staying = crew.iter().filter(|(_, member)| stays(member));
+    staying.max_by_key(|(_, member)| mixed(first, member.place as u64))
+}
+
+/// A number that looks like chance, the same for both everywhere: the last steps of SplitMix64.
+fn mixed(first: u64, place: u64) -> u64 {
+    let z = first.wrapping_add((place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

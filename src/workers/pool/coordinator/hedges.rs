@@ -64,7 +64,8 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    fn node(&self, number: u64) -> String {
+    /// The machine of a worker; nothing for one of this.
+    pub(super) fn node(&self, number: u64) -> String {
         self.crew.get(&number).and_then(|member| member.link.as_ref()).map(Link::node).unwrap_or_default()
     }
 

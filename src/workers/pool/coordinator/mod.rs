@@ -25,6 +25,7 @@ use super::job::Queue;
 use super::lanes::Lanes;
 use crate::cx::Recorder;
 use crate::error::{Result, Told};
+use crate::exec::PoolReport;
 use crate::exec::remote::{Border, Deliver, How};
 use crate::tune::{Bounds, Setting, Tuner};
 use crate::workers::budget::Plan;
@@ -76,6 +77,7 @@ pub(super) struct Coordinator<C: Carrier> {
     /// Bytes that were delivered, and workers that died.
     handed_over: u64,
     indices: u64,
+    answers: PoolReport,
     replaced: u64,
     began: Instant,
     /// After how long the first worker was ready, and what its pipeline took of that.
@@ -93,6 +95,8 @@ pub(super) struct Coordinator<C: Carrier> {
     drought: Drought,
     /// Time after which to look again whether it goes on.
     look_again: Option<Duration>,
+    /// Whether somebody is free, and there is no memory for what could be handed out.
+    is_short: bool,
     /// Whether it was said that elements are copied.
     told_of_copies: bool,
     /// Time of the last look for what nobody tells of.
@@ -125,6 +129,7 @@ impl<C: Carrier> Coordinator<C> {
             cores: plan.cores,
             processes: (if plan.workers > plan.start_workers { 1 } else { plan.workers }, plan.workers),
             most_window: (plan.slab_bytes as usize / PAGE).max(window),
+            idle: plan.elsewhere.map(|elsewhere| elsewhere.idle),
         };
         let start =
             Setting { threads: plan.active_threads * plan.start_workers, processes: plan.start_workers, window };
@@ -151,6 +156,7 @@ impl<C: Carrier> Coordinator<C> {
             next_task: 0,
             handed_over: 0,
             indices: 0,
+            answers: PoolReport::default(),
             replaced: 0,
             began: Instant::now(),
             first_ready: None,
@@ -162,6 +168,7 @@ impl<C: Carrier> Coordinator<C> {
             times: hedges::Times::default(),
             drought: Drought::new(Instant::now()),
             look_again: None,
+            is_short: false,
             told_of_copies: false,
             looked_around: Instant::now(),
             measured: Instant::now(),
@@ -261,7 +268,8 @@ impl<C: Carrier> Coordinator<C> {
             FromWorker::Need(need) => self.need(number, need),
             FromWorker::Returned(extent) => self.returned(number, extent),
             FromWorker::Told(tally) => {
-                self.recorder.add(tally);
+                let node = self.node(number);
+                self.recorder.add(tally, &node);
                 self.counted(number);
             }
             FromWorker::Failed(failure) if member.ready => member.killed = Some(failure.into_error().to_string()),

@@ -1,0 +1,96 @@
+//! The threads of a worker that several passes share: who comes first evaluates first, and a suspect alone.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex};
+
+use crate::sync::{Locked, Regardless};
+
+/// Lets so many evaluate at a time, in the order in which they came: of passes that ask for equally much, each has an equal part.
+pub(super) struct Gate {
+    most: usize,
+    state: Mutex<Passing>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Passing {
+    next: u64,
+    waiting: VecDeque<u64>,
+    inside: usize,
+    /// Whether the one that is inside is to be alone.
+    alone: bool,
+}
+
+impl Gate {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most: most.max(1), state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Waits for a place, or for all of them where it is to be `alone`; dropping it leaves.
+    pub(super) fn pass(&self, alone: bool) -> Pass<'_> {
+        let mut state = self.state.locked();
+        let ticket = state.next;
+        state.next += 1;
+        state.waiting.push_back(ticket);
+        while !(state.waiting.front() == Some(&ticket) && state.lets_in(alone, self.most)) {
+            state = self.changed.wait(state).regardless();
+        }
+        state.waiting.pop_front();
+        state.inside += 1;
+        state.alone = alone;
+        drop(state);
+        // The next in line may have a place, too.
+        self.changed.notify_all();
+        Pass(self)
+    }
+}
+
+impl Passing {
+    fn lets_in(&self, alone: bool, most: usize) -> bool {
+        if alone { self.inside == 0 } else { self.inside < most && !self.alone }
+    }
+}
+
+/// A place of a [`Gate`].
+pub(super) struct Pass<'a>(&'a Gate);
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.locked();
+        state.inside -= 1;
+        state.alone = false;
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn no_more_than_so_many_are_inside_and_nobody_beside_one_that_is_to_be_alone() {
+        let (gate, inside, most) = (Gate::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for n in 0..24 {
+                let (gate, inside, most) = (&gate, &inside, &most);
+                scope.spawn(move || {
+                    let alone = n % 6 == 0;
+                    let pass = gate.pass(alone);
+                    let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(now, Ordering::SeqCst);
+                    assert!(!alone || now == 1, "{now}");
+                    thread::sleep(Duration::from_millis(2));
+                    assert!(!alone || inside.load(Ordering::SeqCst) == 1);
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    drop(pass);
+                });
+            }
+        });
+        assert_eq!(most.into_inner(), 3);
+    }
+}
