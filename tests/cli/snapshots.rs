@@ -6,8 +6,13 @@ use super::{PIPELINE, demo, fails, ok, write};
 fn report(text: &str) -> String {
     // Broken lines become one.
     let text = text.replace(&format!("\n{}", " ".repeat(9)), " ");
-    let (mut shape, mut in_verdict) = (String::new(), false);
+    let (mut shape, mut in_verdict, mut in_why) = (String::new(), false, false);
     for line in text.lines() {
+        // Why it waited, which is said where it waited for several things, and goes on in lines that are indented.
+        in_why = line.starts_with("why ") || line.starts_with("longest ") || (in_why && line.starts_with("    "));
+        if in_why {
+            continue;
+        }
         let words: Vec<&str> = line.split_whitespace().collect();
         // The verdict and its advice go to the next empty line.
         in_verdict = !words.is_empty() && (in_verdict || words[0] == "VERDICT");
