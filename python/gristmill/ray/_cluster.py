@@ -53,9 +53,10 @@ def prepared(
         options["runtime_env"] = runtime_env
     shared = None
     if pool is not None:
-        facts = {"cpus_per_actor": cpus, "threads": threads or cpus, "resources": resources or {}, "runtime_env": runtime_env or {}}
-        facts |= {"folder": current_folder(), "gristmill": __version__}
-        shared = Pool(ray, pool, options, facts, 2 * block * facts["threads"])
+        each = threads or cpus
+        facts: dict[str, Any] = {"cpus_per_actor": cpus, "threads": each, "resources": resources or {}}
+        facts |= {"runtime_env": runtime_env or {}, "folder": current_folder(), "gristmill": __version__}
+        shared = Pool(ray, pool, options, facts, 2 * block * each)
     return Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options, idle, shared)
 
 

@@ -19,7 +19,7 @@ pub enum Cause {
     Queue,
     /// A chunk was being evaluated, and others beside it.
     Evaluation,
-    /// A chunk was being evaluated, and what was asked for behind it was there: something in it took longer than all of that.
+    /// A chunk was being evaluated that took much longer than others do, and what was asked for behind it was there.
     HeadOfLine,
     /// A chunk was done, and not yet where it was waited for.
     HandOver,

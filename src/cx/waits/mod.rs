@@ -31,7 +31,7 @@ pub(crate) struct Awaited {
     pub(crate) wait: (Instant, Instant),
     /// Time at which its evaluation began and ended.
     pub(crate) evaluated: (Instant, Instant),
-    /// Whether most of what was asked for behind it had come already: others had nothing left that they might do.
+    /// Whether it took much longer than others, and most of what was asked for behind it had come: others had nothing left that they might do.
     pub(crate) is_last: bool,
     /// The border that it stands in front of, by id.
     pub(crate) border: usize,

@@ -15,6 +15,9 @@ use crate::error::Result;
 /// long in coming from one alone, and all together would hold too many.
 const GROUP_TIME: Duration = Duration::from_millis(10);
 
+/// A chunk holds up others where its indices take more than so many times as long as others do.
+const LATE: u32 = 3;
+
 /// Indices that go together: `size` from `first` on, and so forth.
 #[derive(Clone, Copy)]
 pub(super) struct Groups {
@@ -41,6 +44,8 @@ pub(super) struct Ahead<T, W> {
     chunk: u64,
     /// Time that an index took last.
     each: Option<Duration>,
+    /// Time that an index takes of late, in the mean; `None` before the first.
+    usual: Option<Duration>,
 }
 
 /// The slots that come next.
@@ -103,6 +108,7 @@ impl<T, W> Ahead<T, W> {
             dispatched: 0,
             chunk: 1,
             each: None,
+            usual: None,
         }
     }
 
@@ -154,7 +160,7 @@ impl<T, W> Ahead<T, W> {
         let indices = chunk.parts.iter().map(Part::len).sum();
         head.left = head.left.saturating_sub(indices);
         if let Some(wait) = wait {
-            let is_last = self.behind_is_there();
+            let is_last = self.is_late(chunk.took, indices) && self.behind_is_there();
             cx.waited(stage, wait, |border| chunk.awaited(wait, is_last, border));
         }
         if self.pending.front().is_some_and(|head| head.left == 0) {
@@ -164,6 +170,12 @@ impl<T, W> Ahead<T, W> {
         self.parts = chunk.parts.into_iter();
         self.dispatch(groups, len, hand_out);
         Ok(())
+    }
+
+    /// Whether a chunk of so many indices that took so long took much longer than others do.
+    fn is_late(&self, took: Duration, indices: u64) -> bool {
+        let many = u32::try_from(indices.max(1)).unwrap_or(u32::MAX);
+        self.usual.is_some_and(|usual| took > usual.saturating_mul(many).saturating_mul(LATE))
     }
 
     /// Whether most of what was asked for behind the first range has come.
@@ -225,7 +237,9 @@ impl<T, W> Ahead<T, W> {
     fn learn(&mut self, len: u64, took: Duration, bytes: usize) {
         let each = took.as_nanos() as u64 / len.max(1);
         self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes as u64 / len.max(1));
-        self.each = Some(Duration::from_nanos(each));
+        let each = Duration::from_nanos(each);
+        self.each = Some(each);
+        self.usual = Some(self.usual.map_or(each, |usual| (7 * usual + each) / 8));
     }
 }
 
