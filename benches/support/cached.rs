@@ -1,4 +1,4 @@
-//! What the system has of a file in memory, by the tools of util-linux and coreutils.
+//! Pages of a file that the system holds in memory, by the tools of util-linux and coreutils.
 
 use std::path::Path;
 use std::process::Command;

@@ -190,13 +190,10 @@ impl How {
             (None, true) => Some(Executor::Inline),
             (None, false) => settings.executor.filter(|_| !in_workers),
         };
-        let builder = dataset.loader();
-        let builder = match here {
-            Some(executor) => builder.executor(executor),
-            None => match &self.on {
-                Some(cluster) => self.elsewhere(builder, pipeline, cluster.clone())?,
-                None => self.in_workers(builder, pipeline)?,
-            },
+        let builder = match (here, &self.on) {
+            (Some(executor), _) => dataset.loader().executor(executor),
+            (None, Some(cluster)) => self.elsewhere(dataset, pipeline, cluster.clone())?,
+            (None, None) => self.in_workers(dataset.loader(), pipeline)?,
         };
         let builder = match self.buffer.or(settings.buffer) {
             Some(batches) => builder.buffer(batches),
@@ -299,7 +296,7 @@ impl How {
     #[cfg(all(feature = "workers", target_os = "linux"))]
     fn elsewhere(
         &self,
-        builder: LoaderBuilder<BoxIter<Element>>,
+        dataset: BoxIter<Element>,
         pipeline: &Pipeline,
         cluster: Cluster,
     ) -> Result<LoaderBuilder<BoxIter<Element>>> {
@@ -313,7 +310,7 @@ impl How {
             (Some(workers), _) => (workers, workers),
             (None, most) => (1, most.unwrap_or(8)),
         };
-        let stages = (&pipeline.build()? as &dyn Stage).lines();
+        let stages = (&dataset as &dyn Stage).lines();
         let backend = prepare(Request {
             cluster,
             workers,
@@ -322,16 +319,11 @@ impl How {
             pipeline: pipeline.clone(),
             stages,
         })?;
-        Ok(builder.backend(backend))
+        Ok(dataset.loader().backend(backend))
     }
 
     #[cfg(not(all(feature = "workers", target_os = "linux")))]
-    fn elsewhere(
-        &self,
-        _: LoaderBuilder<BoxIter<Element>>,
-        _: &Pipeline,
-        _: Cluster,
-    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+    fn elsewhere(&self, _: BoxIter<Element>, _: &Pipeline, _: Cluster) -> Result<LoaderBuilder<BoxIter<Element>>> {
         Err(crate::cli::elsewhere::no_engine())
     }
 

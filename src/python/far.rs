@@ -143,10 +143,6 @@ impl PyOffice {
         self.0.started(number, who, node);
     }
 
-    fn not_started(&self, number: u64, why: String) {
-        self.0.not_started(number, why);
-    }
-
     fn cannot_start(&self, number: u64, why: String) {
         self.0.cannot_start(number, why);
     }

@@ -97,12 +97,6 @@ pub(crate) struct Plan {
     pub(crate) solo_heap_bytes: u64,
     /// Bytes of the largest element, and of the part of the slab that is kept for the head of the line.
     pub(crate) max_element_bytes: u64,
-    /// Bytes that one task should bring at most.
-    most_part_bytes: u64,
-    /// Threads that there is room for from the beginning, if there are fewer.
-    least_threads: usize,
-    /// Time that a range should take.
-    pub(crate) range_time: Duration,
     /// The way of workers that are on other machines, if they are.
     pub(crate) elsewhere: Option<Elsewhere>,
 }
@@ -144,9 +138,6 @@ impl Plan {
             heap_bytes,
             solo_heap_bytes,
             max_element_bytes: max_element(options, slab_bytes)?,
-            most_part_bytes: PART,
-            least_threads: FAR_THREADS,
-            range_time: Duration::from_millis(5),
             elsewhere: None,
         })
     }
@@ -202,9 +193,18 @@ impl Plan {
 
     /// Bytes of an extent, unless one element takes more: small enough that each of so many threads can have two.
     pub(crate) fn part_bytes(&self, threads: usize) -> usize {
-        self.most_part_bytes
-            .min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads.max(self.least_threads) as u64)))
-            as usize
+        let (most, threads) = match self.elsewhere {
+            Some(elsewhere) => (elsewhere.block_bytes, threads.max(1)),
+            // There is room for as many from the beginning.
+            None => (PART, threads.max(FAR_THREADS)),
+        };
+        most.min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads as u64))) as usize
+    }
+
+    /// Time that a range should take.
+    pub(crate) fn range_time(&self) -> Duration {
+        // A message to another machine, and its block, go through several processes of an engine, which takes a millisecond or two.
+        Duration::from_millis(if self.elsewhere.is_some() { 50 } else { 5 })
     }
 
     /// Bytes of the slab that a worker may keep, for arrays that functions in it keep: all workers together no more than half of

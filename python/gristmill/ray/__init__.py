@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from gristmill._errors import ConfigError
 from gristmill._gristmill import IterDataset, MapDataset
 from gristmill._options import size
 from gristmill.ray._cluster import prepared as _prepared
@@ -82,8 +81,6 @@ def loader(
         UnsupportedError: Ray is not installed.
         WorkerError: No actor can be started, or the cluster is lost; and what functions raise arrives as from worker processes.
     """
-    if compress not in ("auto", "never", "always"):
-        raise ConfigError(f'compress is {compress!r}, and must be "auto", "never" or "always"')
     if isinstance(dataset, MapDataset):
         dataset = dataset.to_iter_dataset()
     engine = _prepared(
@@ -94,11 +91,11 @@ def loader(
         ram_budget=size("ram_budget", ram_budget) or 0,
         block=size("block", block) or 0,
         hedge=hedge,
+        compress=compress,
         idle=idle,
         resources=resources,
         runtime_env=runtime_env,
         pool=pool,
     )
-    engine.compress = compress
     batches: DatasetIterator[_T] = dataset.loader(workers=cast("bool", engine), **kwargs)
     return batches

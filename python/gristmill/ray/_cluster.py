@@ -27,6 +27,7 @@ def prepared(
     ram_budget: int,
     block: int = 8 << 20,
     hedge: float | None = 3.0,
+    compress: str = "auto",
     idle: float = 60.0,
     resources: dict[str, float] | None = None,
     runtime_env: dict[str, Any] | None = None,
@@ -39,6 +40,8 @@ def prepared(
         raise ConfigError(f"actors is {actors!r}, and must be a number, or (at first, at most), of 1 or more")
     if hedge is not None and not hedge >= 1:
         raise ConfigError(f"hedge is {hedge!r}, and must be 1 or more, or None")
+    if compress not in ("auto", "never", "always"):
+        raise ConfigError(f'compress is {compress!r}, and must be "auto", "never" or "always"')
     if not idle > 0:
         raise ConfigError(f"idle is {idle!r}, and must be more than 0 seconds")
     for name, number in (("cpus_per_actor", cpus), ("threads", threads)):
@@ -57,7 +60,7 @@ def prepared(
         facts: dict[str, Any] = {"cpus_per_actor": cpus, "threads": each, "resources": resources or {}}
         facts |= {"runtime_env": runtime_env or {}, "folder": current_folder(), "gristmill": __version__}
         shared = Pool(ray, pool, options, facts, 2 * block * each)
-    return Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, options, idle, shared)
+    return Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, compress, options, idle, shared)
 
 
 def _ray(address: str | None) -> Any:

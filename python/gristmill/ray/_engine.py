@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 class Engine:
     """The way in which actors are started for each pass over a pipeline."""
 
-    #: When blocks are packed: "auto", "never" or "always".
-    compress = "auto"
-
     def __init__(
         self,
         ray: Any,
@@ -29,12 +26,15 @@ class Engine:
         ram_budget: int,
         block: int,
         hedge: float | None,
+        compress: str,
         options: dict[str, Any],
-        idle: float = 60.0,
-        pool: Pool | None = None,
+        idle: float,
+        pool: Pool | None,
     ) -> None:
         self.workers, self.ram_budget, self.block, self.hedge = workers, ram_budget, block, hedge
         self.buffer, self.idle, self.shared = workers[1], idle, pool is not None
+        #: When blocks are packed: "auto", "never" or "always".
+        self.compress = compress
         self._ray, self._asked, self._options, self._pool = ray, threads, options, pool
         self.threads = threads or cpus
         self._payload: Any = None

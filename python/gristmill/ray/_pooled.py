@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from gristmill import _gristmill
-from gristmill.ray._actor import go_to
+from gristmill.ray._actor import settle, who
 
 #: Seconds in which something has to be heard of a trainer: one that is killed leaves nothing behind for longer.
 PATIENCE = 10.0
@@ -22,12 +22,8 @@ class Pooled:
     """An actor of a pool: evaluates for each trainer that leases it, and ends by itself where nobody does."""
 
     def __init__(self, facts: dict[str, Any], place: int, kept_bytes: int) -> None:
-        go_to(facts["folder"])
-        # What tells of exceptions of functions.
-        import gristmill._remote as _
-
         self._ray: Any = import_module("ray")
-        self._host: str = self._ray.util.get_node_ip_address()
+        self._host = settle(facts["folder"])
         self._facts = facts
         #: Seconds for which it stays without a lease: where the one that started it died at once, nobody ever comes.
         self._stays = PATIENCE
@@ -45,7 +41,7 @@ class Pooled:
             return different
         self._worker.join(lease, key, payload)
         self._stays = LINGER
-        return f"pid {os.getpid()} on {self._host}", self._host
+        return who(self._host)
 
     def beat(self, lease: str) -> bool:
         """Says that the trainer is still there. Returns whether its lease is known."""

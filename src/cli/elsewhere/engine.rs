@@ -1,4 +1,4 @@
-//! What a command asks of an engine.
+//! Requests of commands for an engine.
 
 use std::sync::OnceLock;
 
@@ -36,7 +36,7 @@ pub(crate) fn set_engine(prepare: Prepare) {
 /// Prepares what is asked for.
 ///
 /// # Errors
-/// Where there is no engine here, and what that says.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is no engine here; and errors of the engine.
 pub(crate) fn prepare(request: Request) -> Result<Box<dyn Backend>> {
     PREPARE.get().ok_or_else(no_engine)?(request)
 }

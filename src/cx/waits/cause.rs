@@ -76,7 +76,7 @@ impl Caused {
         let (begun, done) = awaited.evaluated;
         let (begun, done) = (begun.clamp(begin, end), done.clamp(begin, end));
         self.shares.count(Cause::Queue, begun - begin);
-        let cause = if awaited.is_last { Cause::HeadOfLine } else { Cause::Evaluation };
+        let cause = if awaited.holds_up { Cause::HeadOfLine } else { Cause::Evaluation };
         self.shares.count(cause, done.saturating_duration_since(begun));
         self.shares.count(Cause::HandOver, end - done.max(begun));
         let time = end - begin;

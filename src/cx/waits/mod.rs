@@ -1,6 +1,6 @@
 //! Waits of the consumer, each split exactly among what caused it.
 //!
-//! Whoever reads the stream notes every wait for a chunk of root elements: from when to when, and when that was asked for, begun and
+//! The thread that reads the stream notes every wait for a chunk of root elements: from when to when, and when that was begun and
 //! done. Chunks come in order, so while the consumer waits, either the reader works, or it waits for *one* chunk, and that for whoever evaluates it.
 //! A wait of the consumer is laid over those, and every part of it has one cause: the parts add up to the wait.
 
@@ -32,10 +32,10 @@ pub(crate) struct Awaited {
     /// Time at which its evaluation began and ended.
     pub(crate) evaluated: (Instant, Instant),
     /// Whether it took much longer than others, and most of what was asked for behind it had come: others had nothing left that they might do.
-    pub(crate) is_last: bool,
+    pub(crate) holds_up: bool,
     /// The border that it stands in front of, by id.
     pub(crate) border: usize,
-    /// What took longest of it.
+    /// The piece of it that took longest.
     pub(crate) slowest: Option<Piece>,
 }
 
@@ -124,11 +124,11 @@ fn split(reader: &VecDeque<Awaited>, from: Instant, to: Instant) -> Caused {
 mod tests {
     use super::*;
 
-    fn awaited(start: Instant, wait: (u64, u64), evaluated: (u64, u64), is_last: bool) -> Awaited {
+    fn awaited(start: Instant, wait: (u64, u64), evaluated: (u64, u64), holds_up: bool) -> Awaited {
         let at = |(from, to)| (start + Duration::from_millis(from), start + Duration::from_millis(to));
         let slowest =
             Some(Piece { index: 7, count: 1, took: Duration::from_millis(evaluated.1 - evaluated.0), stage: Some(2) });
-        Awaited { wait: at(wait), evaluated: at(evaluated), is_last, border: 3, slowest }
+        Awaited { wait: at(wait), evaluated: at(evaluated), holds_up, border: 3, slowest }
     }
 
     /// Milliseconds of each cause, in the order of [`Cause`].

@@ -1,4 +1,4 @@
-//! What took longest of a chunk.
+//! Pieces of chunks, and the slowest of them.
 
 use std::time::Duration;
 

@@ -160,8 +160,8 @@ impl<T, W> Ahead<T, W> {
         let indices = chunk.parts.iter().map(Part::len).sum();
         head.left = head.left.saturating_sub(indices);
         if let Some(wait) = wait {
-            let is_last = self.is_late(chunk.took, indices) && self.behind_is_there();
-            cx.waited(stage, wait, |border| chunk.awaited(wait, is_last, border));
+            let holds_up = self.is_late(chunk.took, indices) && self.behind_is_there();
+            cx.waited(stage, wait, |border| chunk.awaited(wait, holds_up, border));
         }
         if self.pending.front().is_some_and(|head| head.left == 0) {
             self.pending.pop_front();

@@ -106,9 +106,9 @@ pub(crate) struct Chunk<T, W> {
 
 impl<T, W> Chunk<T, W> {
     /// What is known of it where it was waited for.
-    pub(super) fn awaited(&self, wait: (Instant, Instant), is_last: bool, border: usize) -> Awaited {
+    pub(super) fn awaited(&self, wait: (Instant, Instant), holds_up: bool, border: usize) -> Awaited {
         let begun = self.done.checked_sub(self.took).unwrap_or(self.done);
-        Awaited { wait, evaluated: (begun, self.done), is_last, border, slowest: self.slowest }
+        Awaited { wait, evaluated: (begun, self.done), holds_up, border, slowest: self.slowest }
     }
 }
 

@@ -241,14 +241,12 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                             members.push(bin, tag, part);
                         }
                     };
-                    match with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, placed)) {
-                        Ok(Fed::Taken) => taken += 1,
-                        Ok(Fed::Full) => return Ok(Some(Place { number, cut })),
-                        Err(error) => {
-                            taken += 1;
-                            return Err(error);
-                        }
+                    let fed = with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, placed));
+                    if let Ok(Fed::Full) = fed {
+                        return Ok(Some(Place { number, cut }));
                     }
+                    taken += 1;
+                    fed?;
                 }
                 Ok(None)
             });

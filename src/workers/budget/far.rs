@@ -1,7 +1,5 @@
 //! Memory of this machine for workers on others.
 
-use std::time::Duration;
-
 use super::{LEAST_SLAB, Needs, Plan};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
@@ -45,10 +43,6 @@ impl Plan {
             heap_bytes: 1,
             solo_heap_bytes: 1,
             max_element_bytes: slab_bytes / 4,
-            most_part_bytes: block_bytes,
-            least_threads: 1,
-            // A message and its block go through several processes of an engine, which takes a millisecond or two.
-            range_time: Duration::from_millis(50),
             elsewhere: Some(elsewhere),
         })
     }

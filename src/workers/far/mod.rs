@@ -21,6 +21,8 @@ mod pool_tests;
 mod pooled;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod threads;
 
 pub(crate) use evaluator::Evaluator;
 pub(crate) use launch::{FarLaunch, FarOptions};

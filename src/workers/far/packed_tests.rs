@@ -1,12 +1,9 @@
 //! Workers of threads in this process, whose blocks cross packed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-
-use crossbeam_channel::{Sender, unbounded};
 
 use super::*;
 use crate::dataset::map::Range;
@@ -41,35 +38,20 @@ const SMOOTH: Road = Road { block: |_, block| block, took: |_| None };
 
 /// Drives workers on a machine "there", until the pass has ended.
 fn drive(office: &Office, road: Road) {
-    let mut workers: HashMap<u64, Sender<Vec<u8>>> = HashMap::new();
     let blocks = Arc::<AtomicU64>::default();
-    while let Ok(order) = office.next_order(Duration::from_millis(50)) {
-        match order {
-            Some(Order::Start { number, .. }) => {
-                let (tell, told) = unbounded::<Vec<u8>>();
-                workers.insert(number, tell);
-                let (office, blocks) = (office.clone(), blocks.clone());
-                thread::spawn(move || {
-                    let worker = Evaluator::new("there".to_owned(), || Ok(pipeline()));
-                    office.started(number, format!("thread {number}"), "there".to_owned());
-                    for message in told {
-                        let (answer, block) = worker.hear(&message).unwrap();
-                        let block = block.map(|block| (road.block)(blocks.fetch_add(1, Ordering::Relaxed), block));
-                        let took = block.as_ref().and_then(|block| (road.took)(block.len()));
-                        office.answered(number, &answer, block, took);
-                    }
-                });
+    threads::drive(office, |number| {
+        let (office, blocks) = (office.clone(), blocks.clone());
+        Some(Box::new(move |told| {
+            let worker = Evaluator::new("there".to_owned(), || Ok(pipeline()));
+            office.started(number, format!("thread {number}"), "there".to_owned());
+            for message in told {
+                let (answer, block) = worker.hear(&message).unwrap();
+                let block = block.map(|block| (road.block)(blocks.fetch_add(1, Ordering::Relaxed), block));
+                let took = block.as_ref().and_then(|block| (road.took)(block.len()));
+                office.answered(number, &answer, block, took);
             }
-            Some(Order::Send { number, message, .. }) => {
-                let _ = workers.get(&number).map(|worker| worker.send(message));
-            }
-            Some(Order::End { number } | Order::Kill { number }) => {
-                workers.remove(&number);
-                office.gone(number, "it was ended".to_owned(), false);
-            }
-            None => {}
-        }
-    }
+        }))
+    });
 }
 
 /// Starts a pass of two workers over such a road.

@@ -14,8 +14,6 @@ use crate::report::Report;
 use crate::{IterDataset, Load, MapDataset};
 
 const BLOCK: u64 = 128 << 10;
-const IDLE: Duration = Duration::from_secs(60);
-const TICK: Duration = Duration::from_secs(1);
 
 /// Elements of nothing to 2 KiB that take a moment, and count into `made`; with `fails`, one of them fails.
 fn pipeline(made: &Arc<AtomicU64>, fails: bool) -> BoxIter<Vec<i64>> {
@@ -80,17 +78,7 @@ fn read(pool: &Arc<Pool>, payload: &'static str, name: &'static str) -> Result<(
     let driver = thread::spawn(move || drive(&office, &leased, payload, name, None));
     let stages = (&pipeline(&Arc::default(), false) as &dyn Stage).lines();
     let workers = (pool.len(), pool.len());
-    let options = FarOptions {
-        workers,
-        threads: 2,
-        ram_budget: 4 << 20,
-        block: BLOCK,
-        hedge: Some(3.0),
-        idle: IDLE,
-        tick: TICK,
-        shared: true,
-        stages,
-    };
+    let options = FarOptions { workers, threads: 2, hedge: Some(3.0), shared: true, stages, ..FarOptions::default() };
     let mut loader = pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(desk, options)).build()?;
     let all = loader.by_ref().collect::<Result<_>>();
     let report = loader.report();
@@ -147,17 +135,7 @@ fn a_lease_of_which_nothing_is_heard_runs_out_and_says_so() {
     let leased = pool.clone();
     let driver = thread::spawn(move || drive(&office, &leased, "the same", "dead", Some(20)));
     let stages = (&pipeline(&made, false) as &dyn Stage).lines();
-    let options = FarOptions {
-        workers: (2, 2),
-        threads: 2,
-        ram_budget: 4 << 20,
-        block: BLOCK,
-        hedge: None,
-        idle: IDLE,
-        tick: TICK,
-        shared: true,
-        stages,
-    };
+    let options = FarOptions { workers: (2, 2), threads: 2, shared: true, stages, ..FarOptions::default() };
     let loader = pipeline(&made, false).loader().backend(FarLaunch::new(desk, options)).build().unwrap();
     driver.join().unwrap();
     // Others go on meanwhile, and behind that.
@@ -177,17 +155,7 @@ fn driven(drive: impl FnOnce(Office) + Send + 'static) -> Result<Vec<Vec<i64>>> 
     let (office, desk) = office();
     thread::spawn(move || drive(office));
     let stages = (&pipeline(&Arc::default(), false) as &dyn Stage).lines();
-    let options = FarOptions {
-        workers: (1, 1),
-        threads: 2,
-        ram_budget: 4 << 20,
-        block: BLOCK,
-        hedge: None,
-        idle: IDLE,
-        tick: TICK,
-        shared: true,
-        stages,
-    };
+    let options = FarOptions { threads: 2, shared: true, stages, ..FarOptions::default() };
     pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(desk, options)).build()?.collect()
 }
 

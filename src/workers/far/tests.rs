@@ -1,12 +1,9 @@
 //! Workers of threads in this process, reached by a driver that loses some of them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-
-use crossbeam_channel::{Sender, unbounded};
 
 use super::*;
 use crate::dataset::map::Range;
@@ -15,8 +12,6 @@ use crate::error::Result;
 use crate::{IterDataset, Load, Loader, MapDataset};
 
 const BLOCK: u64 = 128 << 10;
-const IDLE: Duration = Duration::from_secs(60);
-const TICK: Duration = Duration::from_secs(1);
 
 /// Elements of nothing to 64 KiB, and some that are left out.
 fn pipeline() -> BoxIter<Vec<i64>> {
@@ -39,54 +34,37 @@ struct Manners {
 
 /// Drives workers that are threads, until the pass has ended.
 fn drive(office: &Office, manners: Manners) {
-    let mut workers: HashMap<u64, Sender<Vec<u8>>> = HashMap::new();
     let (answers, blocks) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    while let Ok(order) = office.next_order(Duration::from_millis(50)) {
-        match order {
-            Some(Order::Start { number, .. }) if manners.refuses && number == 2 => {
-                office.not_started(number, "no machine has room".to_owned());
-            }
-            Some(Order::Start { number, .. }) => {
-                let (tell, told) = unbounded::<Vec<u8>>();
-                workers.insert(number, tell);
-                let (office, answers, blocks) = (office.clone(), answers.clone(), blocks.clone());
-                thread::spawn(move || {
-                    let worker = Evaluator::new("here".to_owned(), || Ok(pipeline()));
-                    office.started(number, format!("thread {number}"), format!("machine {number}"));
-                    let mut own = 0;
-                    for message in told {
-                        let (answer, block) = worker.hear(&message).unwrap();
-                        let count = answers.fetch_add(1, Ordering::Relaxed) + 1;
-                        if manners.loses > 0 && count.is_multiple_of(manners.loses) {
-                            return office.gone(number, "its machine is gone".to_owned(), true);
-                        }
-                        own += 1;
-                        if manners.hangs && number == 0 && own > 10 {
-                            continue;
-                        }
-                        let block = match block {
-                            Some(block)
-                                if manners.garbles && [2, 5].contains(&blocks.fetch_add(1, Ordering::Relaxed)) =>
-                            {
-                                block.slice(0..block.len() / 2)
-                            }
-                            block => block,
-                        };
-                        office.answered(number, &answer, block, None);
-                    }
-                });
-            }
-            Some(Order::Send { number, message, .. }) => {
-                // One that is gone hears nothing.
-                let _ = workers.get(&number).map(|worker| worker.send(message));
-            }
-            Some(Order::End { number } | Order::Kill { number }) => {
-                workers.remove(&number);
-                office.gone(number, "it was ended".to_owned(), false);
-            }
-            None => {}
+    threads::drive(office, |number| {
+        if manners.refuses && number == 2 {
+            office.not_started(number, "no machine has room".to_owned());
+            return None;
         }
-    }
+        let (office, answers, blocks) = (office.clone(), answers.clone(), blocks.clone());
+        Some(Box::new(move |told| {
+            let worker = Evaluator::new("here".to_owned(), || Ok(pipeline()));
+            office.started(number, format!("thread {number}"), format!("machine {number}"));
+            let mut own = 0;
+            for message in told {
+                let (answer, block) = worker.hear(&message).unwrap();
+                let count = answers.fetch_add(1, Ordering::Relaxed) + 1;
+                if manners.loses > 0 && count.is_multiple_of(manners.loses) {
+                    return office.gone(number, "its machine is gone".to_owned(), true);
+                }
+                own += 1;
+                if manners.hangs && number == 0 && own > 10 {
+                    continue;
+                }
+                let block = match block {
+                    Some(block) if manners.garbles && [2, 5].contains(&blocks.fetch_add(1, Ordering::Relaxed)) => {
+                        block.slice(0..block.len() / 2)
+                    }
+                    block => block,
+                };
+                office.answered(number, &answer, block, None);
+            }
+        }))
+    });
 }
 
 /// Starts a pass whose workers are driven like that.
@@ -96,17 +74,8 @@ fn start(workers: (usize, usize), ram_budget: u64, manners: Manners) -> Result<L
     let stages = (&pipeline() as &dyn Stage).lines();
     // Of a few answers it cannot be told which is late.
     let block = if manners.hangs { BLOCK / 8 } else { BLOCK };
-    let options = FarOptions {
-        workers,
-        threads: 2,
-        ram_budget,
-        block,
-        hedge: Some(3.0),
-        idle: IDLE,
-        tick: TICK,
-        shared: false,
-        stages,
-    };
+    let options =
+        FarOptions { workers, threads: 2, ram_budget, block, hedge: Some(3.0), stages, ..FarOptions::default() };
     pipeline().loader().backend(FarLaunch::new(desk, options)).build()
 }
 
@@ -150,17 +119,7 @@ fn a_pass_that_is_dropped_lets_go_of_workers_that_are_being_started() {
         tell.store(true, Ordering::Relaxed);
     });
     let stages = (&pipeline() as &dyn Stage).lines();
-    let options = FarOptions {
-        workers: (2, 2),
-        threads: 1,
-        ram_budget: 4 << 20,
-        block: BLOCK,
-        hedge: Some(3.0),
-        idle: IDLE,
-        tick: TICK,
-        shared: false,
-        stages,
-    };
+    let options = FarOptions { workers: (2, 2), hedge: Some(3.0), stages, ..FarOptions::default() };
     drop(pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap());
     driver.join().unwrap();
     assert!(ended.load(Ordering::Relaxed));
@@ -169,17 +128,7 @@ fn a_pass_that_is_dropped_lets_go_of_workers_that_are_being_started() {
 #[test]
 fn another_pipeline_and_too_small_a_budget_are_refused() {
     let (_office, desk) = office();
-    let options = FarOptions {
-        workers: (1, 1),
-        threads: 1,
-        ram_budget: 1 << 18,
-        block: BLOCK,
-        hedge: Some(3.0),
-        idle: IDLE,
-        tick: TICK,
-        shared: false,
-        stages: Vec::new(),
-    };
+    let options = FarOptions { ram_budget: 1 << 18, hedge: Some(3.0), ..FarOptions::default() };
     let error = pipeline().loader().backend(FarLaunch::new(desk, options)).build().err().unwrap();
     assert!(error.to_string().contains("blocks of 128 KiB need"), "{error}");
 }
@@ -190,17 +139,7 @@ fn a_worker_with_another_pipeline_ends_the_pass_with_the_stage_that_differs() {
     thread::spawn(move || drive(&office, Manners::default()));
     let mut stages = (&pipeline() as &dyn Stage).lines();
     stages[1] = "shuffle(seed=8)".to_owned();
-    let options = FarOptions {
-        workers: (1, 1),
-        threads: 1,
-        ram_budget: 4 << 20,
-        block: BLOCK,
-        hedge: Some(3.0),
-        idle: IDLE,
-        tick: TICK,
-        shared: false,
-        stages,
-    };
+    let options = FarOptions { hedge: Some(3.0), stages, ..FarOptions::default() };
     let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
     let error = loader.next().unwrap().unwrap_err();
     assert!(error.to_string().contains("stage 1 is shuffle(seed=7), and in the parent shuffle(seed=8)"), "{error}");

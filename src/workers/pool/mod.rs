@@ -155,7 +155,7 @@ impl<C: Carrier> Remote for WorkerPool<C> {
     }
 
     fn range_time(&self) -> Duration {
-        self.plan.range_time
+        self.plan.range_time()
     }
 
     fn lane_bytes(&self, lanes: usize) -> usize {

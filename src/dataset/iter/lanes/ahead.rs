@@ -118,7 +118,7 @@ impl<T, S: Clone> Ahead<T, S> {
         if let Some(wait) = wait {
             // When it was begun, nobody has said: at the latest then, if it was not interrupted.
             let evaluated = (wait.1.checked_sub(chunk.took).unwrap_or(wait.0), wait.1);
-            cx.waited(stage, wait, |border| Awaited { wait, evaluated, is_last: false, border, slowest: None });
+            cx.waited(stage, wait, |border| Awaited { wait, evaluated, holds_up: false, border, slowest: None });
         }
         let len = chunk.slots.len() as u64;
         chunk.slots.iter().for_each(|(_, mark)| lane.front.advance(mark.clone()));
