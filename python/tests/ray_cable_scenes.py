@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import gristmill as gm
 import numpy as np
+from long_link import LongLink, tap
 from ray_cluster_scenes import LONG, Digest, left, noted, until, workers
 
 if TYPE_CHECKING:
@@ -109,20 +110,21 @@ def the_cable_is_cut(folder: Path) -> Any:
 
 @scene
 def the_link_is_slow(folder: Path) -> Any:
-    return changed(folder, "slow")
+    return changed(folder, "slow", 1000)
 
 
 @scene
 def the_link_is_long_and_loses_packets(folder: Path) -> Any:
-    return changed(folder, "lossy")
+    # At 1 % of loss and 40 ms, TCP brings about a megabyte a second.
+    return changed(folder, "lossy", 300)
 
 
-def changed(folder: Path, how: str) -> Any:
-    """Reads over a link that was changed."""
+def changed(folder: Path, how: str, count: int) -> Any:
+    """Reads so many batches over a link that was changed."""
     (folder / how).touch()
     until((folder / f"{how} done").exists)
     told = (folder / f"{how} done").read_text()
-    return told or read(on_ray(resources={"there": 1}), lambda number: number < 1000)
+    return told or read(on_ray(resources={"there": 1}), lambda number: number < count)
 
 
 def drive(file: Path, folder: Path) -> None:
@@ -189,7 +191,24 @@ def tend(folder: Path) -> None:
             subprocess.run(["tc", "-n", "there", "qdisc", "del", "dev", "eth0", "root"], check=False, capture_output=True)
             command = ["tc", "-n", "there", "qdisc", "add", "dev", "eth0", "root", *discipline]
             done = subprocess.run(command, check=False, capture_output=True, text=True)
-            (folder / f"{how} done").write_text(done.stderr)
+            told = done.stderr
+            if how == "lossy" and told:
+                told = lengthen(told)
+            (folder / f"{how} done").write_text(told)
+
+
+def lengthen(why: str) -> str:
+    """Does by hand what the kernel cannot: puts a long link between the bridge and the cable. Returns why that cannot be either."""
+    try:
+        near, far = tap("near"), tap("far")
+    except OSError as error:
+        return f"{why.strip()}; /dev/net/tun: {error}"
+    do("ip", "link", "add", "remote", "type", "bridge")
+    do("ip", "link", "set", "remote", "up")
+    for interface, bridge in (("near", "bridge"), ("far", "remote"), ("there", "remote")):
+        do("ip", "link", "set", interface, "master", bridge, "up")
+    LongLink(near, far, delay=0.04, loss=0.01, bytes_per_s=200e6 / 8).start()
+    return ""
 
 
 def main(file: Path) -> None:

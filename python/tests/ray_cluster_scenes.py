@@ -162,12 +162,16 @@ def until(holds: Callable[[], bool]) -> bool:
 
 @scene
 def blocks_are_spread_over_nodes(nodes: Nodes) -> Any:
-    digest, tasks = Digest(), {}
+    digest, tasks = Digest(), dict[str, int]()
     with on_ray(pipeline(), actors=4) as batches:
+        # Whoever comes first has the work of all until the others are there.
+        until(lambda: len(workers(batches)) == 4)
+        before = {worker["pid"]: worker["tasks"] for worker in workers(batches)}
         digest.all(batches)
         for worker in workers(batches):
-            tasks[worker["host"]] = tasks.get(worker["host"], 0) + worker["tasks"]
-    return {"equal": digest.text == Digest().all(pipeline()), "tasks": tasks}
+            tasks[worker["host"]] = tasks.get(worker["host"], 0) + worker["tasks"] - before.get(worker["pid"], 0)
+        stages = [[host["host"] for host in stage.get("hosts", [])] for stage in batches.report().as_dict()["stages"]]
+    return {"equal": digest.text == Digest().all(pipeline()), "tasks": tasks, "stages": stages}
 
 
 @scene

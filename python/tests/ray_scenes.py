@@ -220,6 +220,17 @@ def dies(x: int) -> dict[str, Any]:
     return slow(x)
 
 
+def hangs(x: int) -> dict[str, Any]:
+    """The same, but for one that never ends."""
+    if x == 777:
+        time.sleep(10_000)
+    return slow(x)
+
+
+#: Functions of trainers, by the fault that they have.
+FAULTS: dict[str | None, Callable[[int], Any]] = {None: slow, "dies": dies, "hangs": hangs}
+
+
 def slow_pipeline(function: Callable[[int], Any] = slow) -> gm.IterDataset[Any]:
     """Elements of which each takes a while."""
     ds = gm.MapDataset.range(3000).shuffle(seed=3).map(function)
@@ -237,7 +248,7 @@ def train(address: str, file: str, options: dict[str, Any]) -> None:
 
     ray.init(address=address, log_to_driver=False)
     begun = time.monotonic()
-    function = dies if options.pop("dies", False) else slow
+    function = FAULTS[options.pop("fault", None)]
     given = {"actors": 2, "ram_budget": "16MiB", "block": "256KiB", **options}
     digest, got = hashlib.sha256(), []
     with gm.ray.loader(slow_pipeline(function), **given) as batches:
@@ -273,8 +284,15 @@ def a_trainer_that_is_killed_leaves_the_other_alone() -> Any:
 
 @scene
 def an_element_that_kills_actors_is_its_trainers_alone() -> Any:
-    alive, dead = Trainer("poison"), Trainer("poison", dies=True)
+    alive, dead = Trainer("poison"), Trainer("poison", fault="dies")
     came, said = alive.came(), dead.came()
+    return {"want": digest_of(slow_pipeline()), "came": came, "said": said, "left": leaves_nothing(14)}
+
+
+@scene
+def an_element_that_hangs_is_its_trainers_alone() -> Any:
+    alive, hung = Trainer("hang"), Trainer("hang", fault="hangs", deadline=2.0, hedge=None)
+    came, said = alive.came(), hung.came()
     return {"want": digest_of(slow_pipeline()), "came": came, "said": said, "left": leaves_nothing(14)}
 
 
@@ -315,7 +333,7 @@ def a_command_runs_a_pipeline_file() -> Any:
 @scene
 def impossible_arguments_are_named() -> Any:
     said = []
-    sizes: list[dict[str, Any]] = [{"block": "8 stones"}, {"block": "16MiB"}, {"compress": "yes"}]
+    sizes: list[dict[str, Any]] = [{"block": "8 stones"}, {"block": "16MiB"}, {"compress": "yes"}, {"deadline": 0}]
     for options in [{"actors": 0}, {"actors": (3, 2)}, {"cpus_per_actor": 0}, *sizes]:
         try:
             on_ray(**options)

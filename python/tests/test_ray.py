@@ -96,6 +96,13 @@ def test_an_element_that_kills_actors_is_its_trainers_alone(came: dict[str, Any]
     assert "workers died over this element" in found["said"], found["said"]
 
 
+def test_an_element_that_hangs_is_its_trainers_alone(came: dict[str, Any]) -> None:
+    found = came["an_element_that_hangs_is_its_trainers_alone"]
+    assert isinstance(found, dict) and isinstance(found["came"], dict), found
+    assert found["came"]["digest"] == found["want"] and found["came"]["replaced"] >= 1 and found["left"], found
+    assert "it took longer than the deadline of 2s" in found["said"], found["said"]
+
+
 def test_a_pool_that_is_another_is_refused(came: dict[str, Any]) -> None:
     found = came["a_pool_that_is_another_is_refused"]
     assert isinstance(found, dict) and found["left"], found
@@ -104,10 +111,11 @@ def test_a_pool_that_is_another_is_refused(came: dict[str, Any]) -> None:
 
 
 def test_impossible_arguments_are_named(came: dict[str, Any]) -> None:
-    actors, order, cpus, block, budget, compress = came["impossible_arguments_are_named"]
+    actors, order, cpus, block, budget, compress, deadline = came["impossible_arguments_are_named"]
     assert actors == "actors is 0, and must be a number, or (at first, at most), of 1 or more"
     assert order == "actors is (3, 2), and must be a number, or (at first, at most), of 1 or more"
     assert cpus == "cpus_per_actor is 0, and must be 1 or more"
     assert block.startswith("block is '8 stones'")
     assert budget == "ram_budget is 32 MiB, and blocks of 16 MiB need 64 MiB"
+    assert deadline.startswith("deadline is 0, and must be more than 0"), deadline
     assert compress == "compress is 'yes', and must be \"auto\", \"never\" or \"always\""

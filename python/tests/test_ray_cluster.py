@@ -26,6 +26,8 @@ def test_blocks_are_spread_over_nodes(came: dict[str, Any]) -> None:
     tasks = of_scene["tasks"].values()
     assert of_scene["equal"] and len(tasks) == 2, of_scene
     assert min(tasks) >= sum(tasks) / len(tasks) / 2, of_scene
+    # What actors evaluate is told by machine, of both.
+    assert {*map(tuple, map(sorted, of_scene["stages"]))} >= {("127.0.0.2", "127.0.0.3")}, of_scene
 
 
 def test_an_actor_that_is_stopped_is_hedged(came: dict[str, Any]) -> None:
@@ -33,8 +35,8 @@ def test_an_actor_that_is_stopped_is_hedged(came: dict[str, Any]) -> None:
     assert of_scene["equal"] and of_scene["hedged"] >= 1, of_scene
     # It was neither replaced nor woken, so others have answered what it was asked.
     assert of_scene["replaced"] == 0 and of_scene["state"] == "T" and of_scene["gone"], of_scene
-    # Ray takes 5 s to end one that does not answer.
-    assert of_scene["stall"] < 5, of_scene
+    # Half a second, on a machine that has time: Ray takes 5 s to end one that does not answer.
+    assert of_scene["stall"] < min(5, max(0.5, 10 * of_scene["before"])), of_scene
 
 
 def test_the_end_comes_while_hedges_are_under_way(came: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ use crate::workers::far::{self, Compress, Evaluator, FarLaunch, FarOptions, Hand
 ///
 /// It has the methods `prepare(dataset)`, which returns the dataset that workers evaluate, and `drive(office)`, which begins to follow
 /// the orders of a pass; and the attributes `workers`, `threads`, `ram_budget`, `block`, `buffer`, `hedge`,
-/// `idle` (seconds), `shared`, `compress` (`"auto"`, `"never"`, `"always"`) and `home`, the name of this machine.
+/// `deadline` and `idle` (seconds), `shared`, `compress` (`"auto"`, `"never"`, `"always"`) and `home`, the name of this machine.
 #[derive(Debug)]
 pub(crate) struct Engine {
     object: Py<PyAny>,
@@ -43,11 +43,13 @@ impl Engine {
         let workers = object.getattr("workers")?.extract()?;
         let hedge = object.getattr("hedge")?.extract()?;
         let threads = object.getattr("threads")?.extract::<usize>()?;
+        let deadline = object.getattr("deadline")?.extract::<Option<f64>>()?;
+        let deadline = deadline.and_then(|deadline| Duration::try_from_secs_f64(deadline).ok());
         let shared = object.getattr("shared")?.extract()?;
         let (ram_budget, block, tick) = (number("ram_budget")?, number("block")?, Duration::from_secs(1));
         let idle = object.getattr("idle")?.extract::<f64>()?;
         let idle = Duration::try_from_secs_f64(idle).unwrap_or(Duration::MAX);
-        let options = FarOptions { workers, threads, ram_budget, block, hedge, idle, tick, shared, stages };
+        let options = FarOptions { workers, threads, ram_budget, block, hedge, deadline, idle, tick, shared, stages };
         let buffer = object.getattr("buffer")?.extract()?;
         let hand = hand(object)?;
         Ok(Self { object: object.clone().unbind(), options, hand, buffer })

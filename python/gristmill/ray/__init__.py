@@ -38,6 +38,7 @@ def loader(
     ram_budget: str | int = "1GiB",
     block: str | int = "8MiB",
     hedge: float | None = 3.0,
+    deadline: float | None = 300.0,
     compress: Literal["auto", "never", "always"] = "auto",
     idle: float = 60.0,
     resources: dict[str, float] | None = None,
@@ -63,6 +64,7 @@ def loader(
         block: The size of what an actor sends at once, about.
         hedge: A chunk that takes so many times as long as 99 of 100 do is asked of an actor on another machine, too, and the first answer
             counts. With `None` whoever has it is waited for.
+        deadline: Seconds that a range of elements may take before its actor counts as hanging, and is ended; `None` for ever.
         compress: Whether blocks of actors on other machines are packed. By `"auto"` integers are narrowed, and what is left goes
             through LZ4, where the link is measured to be so slow that this takes less time than it saves; blocks of actors on this machine are viewed where they
             lie. With `"always"` all are packed, on this machine too, and with `"never"` none. The report says of each machine what crossed, and why so.
@@ -91,6 +93,7 @@ def loader(
         ram_budget=size("ram_budget", ram_budget) or 0,
         block=size("block", block) or 0,
         hedge=hedge,
+        deadline=deadline,
         compress=compress,
         idle=idle,
         resources=resources,

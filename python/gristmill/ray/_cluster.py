@@ -8,6 +8,7 @@ from typing import Any
 
 from gristmill._errors import ConfigError, UnsupportedError, WorkerError
 from gristmill._gristmill import __version__
+from gristmill._options import seconds
 from gristmill._workers import current_folder
 from gristmill.ray._engine import Engine
 from gristmill.ray._seat import Pool
@@ -27,6 +28,7 @@ def prepared(
     ram_budget: int,
     block: int = 8 << 20,
     hedge: float | None = 3.0,
+    deadline: float | None = 300.0,
     compress: str = "auto",
     idle: float = 60.0,
     resources: dict[str, float] | None = None,
@@ -42,6 +44,8 @@ def prepared(
         raise ConfigError(f"hedge is {hedge!r}, and must be 1 or more, or None")
     if compress not in ("auto", "never", "always"):
         raise ConfigError(f'compress is {compress!r}, and must be "auto", "never" or "always"')
+    if deadline is not None:
+        seconds("deadline", deadline)
     if not idle > 0:
         raise ConfigError(f"idle is {idle!r}, and must be more than 0 seconds")
     for name, number in (("cpus_per_actor", cpus), ("threads", threads)):
@@ -60,7 +64,7 @@ def prepared(
         facts: dict[str, Any] = {"cpus_per_actor": cpus, "threads": each, "resources": resources or {}}
         facts |= {"runtime_env": runtime_env or {}, "folder": current_folder(), "gristmill": __version__}
         shared = Pool(ray, pool, options, facts, 2 * block * each)
-    return Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, compress, options, idle, shared)
+    return Engine(ray, (least, most), threads, cpus, _budget(ray, ram_budget), block, hedge, deadline, compress, options, idle, shared)
 
 
 def _ray(address: str | None) -> Any:

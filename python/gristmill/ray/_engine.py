@@ -26,13 +26,14 @@ class Engine:
         ram_budget: int,
         block: int,
         hedge: float | None,
+        deadline: float | None,
         compress: str,
         options: dict[str, Any],
         idle: float,
         pool: Pool | None,
     ) -> None:
         self.workers, self.ram_budget, self.block, self.hedge = workers, ram_budget, block, hedge
-        self.buffer, self.idle, self.shared = workers[1], idle, pool is not None
+        self.buffer, self.deadline, self.idle, self.shared = workers[1], deadline, idle, pool is not None
         #: When blocks are packed: "auto", "never" or "always".
         self.compress = compress
         self._ray, self._asked, self._options, self._pool = ray, threads, options, pool

@@ -1,13 +1,14 @@
 //! A worker that hears messages from wherever, and answers.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use super::blocks::Blocks;
 use super::letter::{Answer, Facts, Letter, packed};
 use crate::cx::clock;
 use crate::cx::turn::OwnTime;
 use crate::dataset::IterDataset;
-use crate::element::{Buffer, BufferMut};
+use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result, Told};
 use crate::sync::Locked;
 use crate::workers::borders::Borders;
@@ -24,6 +25,7 @@ pub(crate) struct Evaluator {
     host: String,
     make: Mutex<Option<Make>>,
     borders: OnceLock<Borders>,
+    blocks: Arc<Blocks>,
     /// What it shares with evaluators of other passes, if there may be any.
     share: Option<Share>,
 }
@@ -35,7 +37,7 @@ impl Evaluator {
         make: impl FnOnce() -> Result<D> + Send + 'static,
     ) -> Self {
         let make: Make = Box::new(move |begin| Borders::open(make()?, begin));
-        Self { host, make: Mutex::new(Some(make)), borders: OnceLock::new(), share: None }
+        Self { host, make: Mutex::new(Some(make)), borders: OnceLock::new(), blocks: Arc::default(), share: None }
     }
 
     /// The same, beside those of other passes.
@@ -89,8 +91,8 @@ impl Evaluator {
     fn evaluate(&self, task: &Task) -> Result<(FromWorker, Option<Buffer>)> {
         let borders = self.borders()?;
         let Made { evaluated, took, block } = match &self.share {
-            Some(share) => share.answer(task, || make(borders, task))?,
-            None => make(borders, task)?,
+            Some(share) => share.answer(task, || self.make(borders, task))?,
+            None => self.make(borders, task)?,
         };
         if let Some(bytes) = evaluated.need.filter(|_| evaluated.indices == 0) {
             return Ok((FromWorker::Need(Need { id: task.id, bytes: bytes as u64, kept: false }), None));
@@ -99,17 +101,17 @@ impl Evaluator {
         Ok((FromWorker::Done(done), Some(block)))
     }
 
+    fn make(&self, borders: &Borders, task: &Task) -> Result<Made> {
+        let own = OwnTime::start();
+        let mut room = self.blocks.take(task.extent.len())?;
+        let evaluated = borders.evaluate(task, room.as_mut_bytes())?;
+        let block = self.blocks.lend(room, evaluated.used);
+        Ok(Made { evaluated, took: own.until(Instant::now()), block })
+    }
+
     fn facts(&self) -> Facts {
         let pid = std::process::id();
         let heap_bytes = usage::memory(pid).map_or(0, |memory| memory.anonymous);
         Facts { pid, host: self.host.clone(), cpu: clock::process_cpu(), heap_bytes }
     }
-}
-
-fn make(borders: &Borders, task: &Task) -> Result<Made> {
-    let own = OwnTime::start();
-    let mut room = BufferMut::try_zeroed(task.extent.len())?;
-    let evaluated = borders.evaluate(task, room.as_mut_bytes())?;
-    let block = room.freeze().slice(0..evaluated.used).unwrap_or(Buffer::EMPTY);
-    Ok(Made { evaluated, took: own.until(Instant::now()), block })
 }

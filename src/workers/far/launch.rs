@@ -28,6 +28,8 @@ pub(crate) struct FarOptions {
     pub(crate) block: u64,
     /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
     pub(crate) hedge: Option<f64>,
+    /// Time that a task may take before its worker counts as hanging.
+    pub(crate) deadline: Option<Duration>,
     /// Time of too little work behind which there is one worker fewer; and how often it is looked for what could be changed.
     pub(crate) idle: Duration,
     pub(crate) tick: Duration,
@@ -46,6 +48,7 @@ impl Default for FarOptions {
             ram_budget: 4 << 20,
             block: 1 << 17,
             hedge: None,
+            deadline: None,
             idle: Duration::from_secs(60),
             tick: Duration::from_secs(1),
             shared: false,
@@ -81,6 +84,7 @@ impl Backend for FarLaunch {
         let of_pool = MpOptions {
             tune: plan.tuned,
             hedge: options.hedge,
+            deadline: options.deadline,
             arrays_in_slab: false,
             tick: options.tick,
             ..MpOptions::auto()

@@ -4,6 +4,7 @@
 //! there what became of them. Messages are those of worker processes; what a task made comes beside its answer as one block, which lies wherever the engine
 //! keeps it, and is read there; or, where the [link](links) is slow, packed, and is unpacked here. A worker is an [`Evaluator`], which hears a message and answers.
 
+mod blocks;
 mod carrier;
 mod choice;
 mod credits;

@@ -214,7 +214,18 @@ fn workers_come_while_the_loop_waits_and_go_when_it_does_not() {
     let stages = (&pipeline(&Arc::default(), false) as &dyn Stage).lines();
     let (idle, tick) = (Duration::from_millis(300), Duration::from_millis(20));
     let (workers, ram_budget, hedge) = ((1, 3), 4 << 20, None);
-    let options = FarOptions { workers, threads: 2, ram_budget, block: BLOCK, hedge, idle, tick, shared: true, stages };
+    let options = FarOptions {
+        workers,
+        threads: 2,
+        ram_budget,
+        block: BLOCK,
+        hedge,
+        idle,
+        tick,
+        shared: true,
+        stages,
+        ..FarOptions::default()
+    };
     let loader = pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(desk, options)).buffer(4);
     let mut loader = loader.build().unwrap();
     let decisions = |loader: &mut crate::Loader<_>| loader.report().workers.map(|workers| workers.decisions).unwrap();
