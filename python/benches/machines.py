@@ -137,10 +137,10 @@ def cpu_of_threads() -> dict[str, float]:
 
 
 def block(folder: Path, actor: Any, rounds: int) -> list[Row]:
-    # Blocks of 64 KiB, so that there are many of them.
+    # Blocks of 64 KiB, so that there are many of them; as they lie, since the coordinator's thread would unpack them, too.
     told = []
     for _ in range(rounds):
-        with on_ray(rows_of(folder, SMALL), block="64KiB", ram_budget="16MiB") as passing:
+        with on_ray(rows_of(folder, SMALL), block="64KiB", ram_budget="16MiB", compress="never") as passing:
             timed(iter(passing), 4000, 1)
             begun, tasks, cpu = time.perf_counter(), passed(passing), cpu_of_threads()
             while time.perf_counter() - begun < 3:
