@@ -58,7 +58,7 @@ fn stream(k: usize, len: u64, inside: Inside, made: &Arc<Vec<AtomicU64>>) -> Box
         }
         Inside::Pack => {
             let packed = WindowPackOptions::new(RowSpec::new([("tokens", 8)])).window(40);
-            documents(k as u64, len as i64).window_pack(packed).boxed()
+            documents(k as u32, len as i64).window_pack(packed).boxed()
         }
     }
 }

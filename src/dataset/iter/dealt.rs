@@ -194,6 +194,10 @@ fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
     }
 }
 
+/// The way in which hosts read lanes of their own.
+const BY_LANES: &str =
+    "; or `gristmill index --keys` makes an index of its lanes, and with `deal: lanes` each host reads its own";
+
 /// Names the first stream that can be read in order alone, at `stage`, of this id, or before it: whose rows are whose depends on where each stream ends, and only
 /// one who reads it knows where it can be gone on with.
 fn read_in_order(stage: &dyn Stage, id: usize) -> Option<String> {
@@ -201,8 +205,9 @@ fn read_in_order(stage: &dyn Stage, id: usize) -> Option<String> {
         ("to_iter", ..) => None,
         ("lanes", ..) | (_, Role::Source, []) => Some(format!(
             "{} (stage {id}) is read in order, so that every host reads all of it; `gristmill convert` makes files of it with random access, \
-             of which each host reads its own elements",
-            stage.name()
+             of which each host reads its own elements{}",
+            stage.name(),
+            if stage.name() == "lanes" { BY_LANES } else { "" }
         )),
         (.., parents) => {
             let behind = |at: usize| parents[at..].iter().map(|parent| parent.count()).sum::<usize>();
