@@ -26,11 +26,13 @@ pub struct LaneFile {
     bytes: Bytes,
     head: LaneHead,
     seed: u64,
-    /// Elements of each lane, and the number of its first block.
-    lanes: Vec<(u64, usize)>,
+    lanes: Vec<Lane>,
     blocks: Vec<Block>,
     sums: Sums,
 }
+
+/// Elements of a lane, and the number of its first block.
+type Lane = (u64, usize);
 
 /// A block, as the directory has it.
 struct Block {
@@ -159,13 +161,7 @@ fn number(bytes: &[u8], i: usize) -> Option<u64> {
 }
 
 /// The lanes and blocks that stand at the end of a file.
-fn directory(
-    all: &[u8],
-    head: &LaneHead,
-    head_end: usize,
-    seed: u64,
-    sums: Sums,
-) -> Result<(Vec<(u64, usize)>, Vec<Block>)> {
+fn directory(all: &[u8], head: &LaneHead, head_end: usize, seed: u64, sums: Sums) -> Result<(Vec<Lane>, Vec<Block>)> {
     let damaged = |text: &str| stale(Error::data(text.to_owned()).offset(all.len() as u64));
     let cut = || damaged("the file is cut off, or was not written to its end");
     if !all.ends_with(END) {

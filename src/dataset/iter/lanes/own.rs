@@ -33,6 +33,9 @@ pub(super) struct Own<L: OpenLane> {
     quota: u64,
 }
 
+/// A segment of a lane, as it comes.
+type Chunks<L> = Incoming<LaneChunk<ItemOf<L>, StateOf<L>>>;
+
 /// A lane, as far as it was read.
 struct OwnLane<L: OpenLane> {
     lane: u64,
@@ -48,7 +51,7 @@ struct OwnLane<L: OpenLane> {
     /// The lane, where nobody reads ahead.
     iter: Option<LaneIter<L>>,
     /// The segment under way, and elements of it that are still to come.
-    coming: Option<(Incoming<LaneChunk<ItemOf<L>, StateOf<L>>>, u64)>,
+    coming: Option<(Chunks<L>, u64)>,
     after: Option<u64>,
 }
 
