@@ -995,7 +995,7 @@ class MapDataset(Generic[_T_co]):
         writable: bool = False,
         workers: bool = True,
         part: Part | tuple[int, int] | str | None = None,
-        deal: Literal["even"] | Deal = "even",
+        deal: Literal["even", "lanes"] | Deal = "even",
         guard: Guard = "auto",
         guard_timeout: float = 600.0,
         keys: str | PathLike[str] | None = None,
@@ -1018,7 +1018,7 @@ class MapDataset(Generic[_T_co]):
             part: Rows of every batch that are delivered here, where several hosts read one pipeline: `(3, 64)` are those
                 of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes on
                 from the state of any other.
-            deal: Which rows are whose: those that follow one another, or a `Deal` that balances what rows cost. Batches are
+            deal: Which rows are whose: those that follow one another, those of the same lanes, by an index, or a `Deal` that balances what rows cost. Batches are
                 the same. Where rows are planned by keys and packed, the plan says what they cost; else each host evaluates all rows.
             guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness of its own
                 is an error on all of them: before the first batch, every 128 batches and at the end. With `"auto"` by the
@@ -1909,7 +1909,7 @@ class IterDataset(Generic[_T_co]):
         writable: bool = False,
         workers: bool = True,
         part: Part | tuple[int, int] | str | None = None,
-        deal: Literal["even"] | Deal = "even",
+        deal: Literal["even", "lanes"] | Deal = "even",
         guard: Guard = "auto",
         guard_timeout: float = 600.0,
         keys: str | PathLike[str] | None = None,
@@ -1932,7 +1932,7 @@ class IterDataset(Generic[_T_co]):
             part: Rows of every batch that are delivered here, where several hosts read one pipeline: `(3, 64)` are those
                 of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes on
                 from the state of any other.
-            deal: Which rows are whose: those that follow one another, or a `Deal` that balances what rows cost. Batches are
+            deal: Which rows are whose: those that follow one another, those of the same lanes, by an index, or a `Deal` that balances what rows cost. Batches are
                 the same. Where rows are planned by keys and packed, the plan says what they cost; else each host evaluates all rows.
             guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness of its own
                 is an error on all of them: before the first batch, every 128 batches and at the end. With `"auto"` by the

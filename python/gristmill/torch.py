@@ -160,7 +160,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         buffer: int = 2,
         pin_memory: bool = False,
         part: Part | tuple[int, int] | str | None = None,
-        deal: Literal["even"] | Deal = "even",
+        deal: Literal["even", "lanes"] | Deal = "even",
         guard: _hosts.Guard = "auto",
         guard_timeout: float = 600.0,
         keys: str | os.PathLike[str] | None = None,
@@ -173,7 +173,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self._buffer = buffer
         self._pin_memory = pin_memory
         self._part = part
-        self._deal: Literal["even"] | Deal = deal
+        self._deal: Literal["even", "lanes"] | Deal = deal
         self._guard: _hosts.Guard = guard
         self._guard_timeout = guard_timeout
         self._keys = keys

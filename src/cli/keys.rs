@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::cli::format::{bytes, grouped};
 use crate::cli::progress::Counter;
 use crate::cli::{Outcome, output};
-use crate::dataset::iter::keyed_by;
+use crate::dataset::iter::{keyed_by, lanes_of};
 use crate::keys::{KeyFolder, RecordedKeys};
 use crate::spec::Pipeline;
 use crate::{Error, Result};
@@ -18,7 +18,16 @@ pub(super) fn main(file: &Path, folder: Option<&Path>, json: bool) -> Result<Out
     let folder = folder.map(Path::to_owned).or_else(|| Some(pipeline.keys()?.0));
     let folder = KeyFolder::new(folder.ok_or_else(|| Error::config("there is no folder for the keys"))?);
     let mut rows = Vec::new();
-    for keyed in keyed_by(&dataset)? {
+    let lanes = lanes_of(&dataset)?;
+    for lanes in &lanes {
+        let start = Instant::now();
+        let mut progress = Counter::new("elements of lanes");
+        let recorded = folder.record_lanes(&**lanes, |elements| progress.show(elements));
+        progress.finish();
+        rows.push((recorded?, start.elapsed().as_secs_f64()));
+    }
+    let keyed = if lanes.is_empty() { keyed_by(&dataset)? } else { Vec::new() };
+    for keyed in keyed {
         let start = Instant::now();
         let mut progress = Counter::new(&format!("of {} records", grouped(keyed.records())));
         let recorded = folder.record(&*keyed, |records| progress.show(records));

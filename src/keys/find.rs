@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Key, KeyBlock, KeyRecorder};
+use super::{Key, KeyBlock, KeyRecorder, LaneFile, MarkedLanes};
 use crate::error::Result;
 
 /// Keys of the records of one source.
@@ -70,6 +70,15 @@ pub trait KeySource: Debug + Send + Sync {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) where what it has is damaged.
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>>;
+
+    /// The index of these lanes; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find), and [`ErrorKind::State`](crate::ErrorKind::State) where it is of other lanes.
+    fn find_lanes(&self, lanes: &Arc<dyn MarkedLanes>) -> Result<Option<Arc<LaneFile>>> {
+        let _ = lanes;
+        Ok(None)
+    }
 
     /// The recorder that is told the keys of what a pass evaluates, where there are none yet; `None` where none are recorded.
     fn recorder(&self) -> Option<Arc<KeyRecorder>> {

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::find::{KeySource, Keyed, Keys};
-use super::{Key, KeyBlock, KeyFile, KeyHead, KeyRecorder, KeyWriter};
+use super::{Key, KeyBlock, KeyFile, KeyHead, KeyRecorder, KeyWriter, LaneFile, LaneHead, MarkedLanes, lanes};
 use crate::cores;
 use crate::error::{Error, Result};
 use crate::sync::Locked;
@@ -26,6 +26,7 @@ pub struct KeyFolder {
     /// Whether keys that are not there are recorded.
     records: bool,
     open: Arc<Mutex<HashMap<PathBuf, Arc<KeyFile>>>>,
+    open_lanes: Arc<Mutex<HashMap<PathBuf, Arc<LaneFile>>>>,
 }
 
 /// A key file that was written, or that was there.
@@ -48,7 +49,7 @@ pub struct RecordedKeys {
 impl KeyFolder {
     /// The key files in `folder`, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), needed: false, records: false, open: Arc::default() }
+        Self { folder: folder.into(), needed: false, records: false, open: Arc::default(), open_lanes: Arc::default() }
     }
 
     /// The same, where keys that are not there are an error: without them a host evaluates everything.
@@ -96,6 +97,28 @@ impl KeyFolder {
         let (file, bytes) = (KeyFile::open(&path)?, std::fs::metadata(&path).map_err(|e| Error::io(e, &path))?.len());
         let source = keyed.lines().first().cloned().unwrap_or_default();
         Ok(RecordedKeys { path, source, records: file.len(), elements: file.elements(), bytes, was_there })
+    }
+
+    /// The file of the index of lanes.
+    fn lane_file(&self, head: &LaneHead) -> PathBuf {
+        self.folder.join(format!("{}.gml", head.fingerprint))
+    }
+
+    /// Makes the index of `lanes` on all cores, unless it is there, and tells `progress` now and then of how many elements it knows. Records are the
+    /// lanes.
+    ///
+    /// # Errors
+    /// Errors of reading the lanes, whatever they are: an index knows no element that is not there. Errors of writing the file.
+    pub fn record_lanes(&self, lanes: &dyn MarkedLanes, mut progress: impl FnMut(u64)) -> Result<RecordedKeys> {
+        let (head, path) = (lanes.head(), self.lane_file(lanes.head()));
+        let was_there = path.exists() && LaneFile::open(&path)?.head().check(head).is_ok();
+        if !was_there {
+            std::fs::create_dir_all(&self.folder).map_err(|e| Error::io(e, &self.folder))?;
+            lanes::write(&path, lanes, &mut progress)?;
+        }
+        let (file, bytes) = (LaneFile::open(&path)?, std::fs::metadata(&path).map_err(|e| Error::io(e, &path))?.len());
+        let source = head.stages.last().cloned().unwrap_or_default();
+        Ok(RecordedKeys { path, source, records: head.lanes, elements: file.elements(), bytes, was_there })
     }
 }
 
@@ -159,6 +182,18 @@ impl KeySource for KeyFolder {
         let columns: Vec<usize> = keyed.names().iter().filter_map(|name| file.head().column(name)).collect();
         let all = columns.iter().copied().eq(0..file.head().columns.len());
         Ok(Some(Arc::new(OfFile { file, columns: (!all).then_some(columns) })))
+    }
+
+    fn find_lanes(&self, lanes: &Arc<dyn MarkedLanes>) -> Result<Option<Arc<LaneFile>>> {
+        let path = self.lane_file(lanes.head());
+        let mut open = self.open_lanes.locked();
+        let file = match open.get(&path) {
+            Some(file) => file.clone(),
+            None if !path.exists() => return Ok(None),
+            None => open.entry(path.clone()).or_insert(LaneFile::open(&path)?).clone(),
+        };
+        file.head().check(lanes.head()).map_err(|e| e.path(&path))?;
+        Ok(Some(file))
     }
 
     fn recorder(&self) -> Option<Arc<KeyRecorder>> {

@@ -58,6 +58,7 @@ mod folder;
 mod fuzzing;
 mod head;
 mod index;
+mod lanes;
 mod recent;
 mod recompute;
 mod recorder;
@@ -72,6 +73,8 @@ pub use folder::{KeyFolder, RecordedKeys};
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(crate) use fuzzing::keys as fuzz_keys;
 pub use head::{FORMAT, KeyHead};
+pub(crate) use lanes::stale as stale_lanes;
+pub use lanes::{LaneFile, LaneHead, MarkedLanes, NextMark, ReadMarks};
 pub use recompute::Recompute;
 pub use recorder::KeyRecorder;
 #[cfg(any(feature = "cli", feature = "python"))]

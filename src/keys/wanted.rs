@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::Key;
 use super::find::{KeySource, Keyed, Keys};
+use super::{Key, LaneFile, MarkedLanes, lanes};
 use crate::error::{Error, Result};
 use crate::sync::Locked;
 
 /// Notes what keys are asked for, and has none.
 #[derive(Clone, Default)]
-pub(crate) struct Wanted(Arc<Mutex<Vec<Arc<dyn Keyed>>>>);
+pub(crate) struct Wanted(Arc<Mutex<Vec<Arc<dyn Keyed>>>>, Arc<Mutex<Vec<Arc<dyn MarkedLanes>>>>);
 
 impl Wanted {
     /// What was asked for, each once.
@@ -17,6 +17,14 @@ impl Wanted {
         let mut all = std::mem::take(&mut *self.0.locked());
         let mut seen = std::collections::HashSet::new();
         all.retain(|keyed| seen.insert((keyed.lines().to_vec(), keyed.names().to_vec())));
+        all
+    }
+
+    /// The lanes whose indices were asked for, each once.
+    pub(crate) fn take_lanes(&self) -> Vec<Arc<dyn MarkedLanes>> {
+        let mut all = std::mem::take(&mut *self.1.locked());
+        let mut seen = std::collections::HashSet::new();
+        all.retain(|lanes| seen.insert(lanes.head().fingerprint.clone()));
         all
     }
 }
@@ -31,6 +39,11 @@ impl KeySource for Wanted {
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
         self.0.locked().push(keyed.clone());
         Ok(Some(Arc::new(NoKeys)))
+    }
+
+    fn find_lanes(&self, wanted: &Arc<dyn MarkedLanes>) -> Result<Option<Arc<LaneFile>>> {
+        self.1.locked().push(wanted.clone());
+        Ok(Some(lanes::nothing(&**wanted)))
     }
 }
 

@@ -11,7 +11,7 @@ use super::parted::{Parted, Pass, Wanted};
 use super::{Drive, Loader, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::Recorder;
-use crate::dataset::iter::note_keys;
+use crate::dataset::iter::{not_by_lanes, note_keys};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, Result};
 use crate::exec::{Engine, Executor, Failed, FailedElements, Runtime};
@@ -149,7 +149,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             (Some(parted), deal) => Some(parted.dealt(deal)?),
             (None, Deal::Even) => None,
             (None, _) => {
-                let text = "rows are to be dealt in balance, and no part says which rank of how many this is";
+                let text = "rows are to be dealt among ranks, and no part says which of how many this is";
                 return Err(Error::config(text).help("add `part`"));
             }
         };
@@ -172,6 +172,9 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let dataset = Arc::new(self.dataset);
         let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?;
         let by_rows = iter.is_of_part().then_some(wanted);
+        if by_rows.is_none() && *run.deal() == Deal::Lanes {
+            return Err(not_by_lanes(&*dataset, &run));
+        }
         let mut cx = run.cx();
         let mut delivered = 0;
         if let Some(checkpoint) = self.resume {

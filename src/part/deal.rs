@@ -15,6 +15,9 @@ pub enum Deal {
     Even,
     /// Rows that take all ranks equally long: see [`deal_rows`].
     Balanced(Balance),
+    /// Rows of the same lanes: those of each batch, by lane and place in the lane, cut into runs that follow one another. It needs an index of the
+    /// [lanes](crate::dataset::iter::lanes()) ([`KeyFolder::record_lanes`](crate::keys::KeyFolder::record_lanes)), by which each host reads its own alone.
+    Lanes,
     /// The rows of [`Even`](Self::Even), while the report says what a balanced deal would gain.
     Shadow(Balance),
 }
@@ -46,7 +49,7 @@ impl Deal {
     /// The balance that it computes, if it does.
     pub fn balance(&self) -> Option<&Balance> {
         match self {
-            Self::Even => None,
+            Self::Even | Self::Lanes => None,
             Self::Balanced(balance) | Self::Shadow(balance) => Some(balance),
         }
     }
@@ -56,11 +59,12 @@ impl Deal {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a balance over a listed part, which says itself which rows it has, and over no micro-steps.
     pub fn check(&self, part: &Part) -> Result<()> {
-        let Some(balance) = self.balance() else { return Ok(()) };
-        if part.as_share().is_none() {
-            let text = "a balanced deal says which rows a part has, and this part lists its rows";
+        if *self != Self::Even && part.as_share().is_none() {
+            let how = if *self == Self::Lanes { "deal by lanes" } else { "balanced deal" };
+            let text = format!("a {how} says which rows a part has, and this part lists its rows");
             return Err(Error::config(text).help("say which of how many ranks it is: `Part::of(index, count)`"));
         }
+        let Some(balance) = self.balance() else { return Ok(()) };
         if balance.micro == 0 {
             Err(Error::config("a step has no micro-steps; 1 is a step that is not cut"))
         } else {

@@ -88,8 +88,22 @@ impl Deal {
         let gain = Gain { even, balanced: dealt.load(costs), column: column.to_owned() };
         match self {
             Self::Balanced(_) => Ok((RowNumbers::listed(dealt.rank(rank), rows.batch()), Some(gain))),
-            Self::Even | Self::Shadow(_) => Ok((rows, Some(gain))),
+            Self::Even | Self::Lanes | Self::Shadow(_) => Ok((rows, Some(gain))),
         }
+    }
+}
+
+impl Part {
+    /// The rows that it has of a batch whose rows stand at these `places`, where rows are dealt in the order of those.
+    ///
+    /// # Errors
+    /// As [`rows`](Self::rows).
+    pub(crate) fn rows_by<K: Ord>(&self, places: &[K]) -> Result<RowNumbers> {
+        let rows = self.rows(places.len())?;
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by_key(|&row| &places[row]);
+        let own: Vec<usize> = rows.iter().map(|run| order[run]).collect();
+        Ok(RowNumbers::listed(&own, rows.batch()))
     }
 }
 

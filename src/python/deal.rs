@@ -132,8 +132,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenDeal {
         }
         match given.cast::<PyString>() {
             Ok(text) if text.to_str()? == "even" => Ok(Self::default()),
+            Ok(text) if text.to_str()? == "lanes" => Ok(Self(Deal::Lanes)),
             _ => Err(PyTypeError::new_err(
-                "a deal is \"even\", gristmill.Deal.balanced(cost) or gristmill.Deal.shadow(cost)",
+                "a deal is \"even\", \"lanes\", gristmill.Deal.balanced(cost) or gristmill.Deal.shadow(cost)",
             )),
         }
     }

@@ -9,7 +9,7 @@ use super::error::OrRaise;
 use super::interpreter::detached;
 use super::item::Item;
 use crate::dataset::BoxIter;
-use crate::dataset::iter::keyed_by;
+use crate::dataset::iter::{keyed_by, lanes_of};
 use crate::error::Result;
 use crate::keys::{KeyFolder, RecordedKeys};
 
@@ -25,7 +25,11 @@ pub(super) fn make<'py>(
 
 fn record(dataset: &BoxIter<Item>, folder: PathBuf) -> Result<Vec<RecordedKeys>> {
     let folder = KeyFolder::new(folder);
-    keyed_by(dataset)?.iter().map(|keyed| folder.record(&**keyed, |_| ())).collect()
+    let lanes = lanes_of(dataset)?;
+    if lanes.is_empty() {
+        return keyed_by(dataset)?.iter().map(|keyed| folder.record(&**keyed, |_| ())).collect();
+    }
+    lanes.iter().map(|lanes| folder.record_lanes(&**lanes, |_| ())).collect()
 }
 
 fn as_dict<'py>(py: Python<'py>, keys: &RecordedKeys) -> PyResult<Bound<'py, PyDict>> {

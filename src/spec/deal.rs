@@ -42,7 +42,7 @@ arguments! {
     }
 }
 
-/// Reads what stands behind `deal` in a pipeline file: `even`, or `balanced: {d_model: 4096}`.
+/// Reads what stands behind `deal` in a pipeline file: `even`, `lanes`, or `balanced: {d_model: 4096}`.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) for anything else.
@@ -57,11 +57,12 @@ pub(crate) fn parse_deal(text: &str) -> Result<Deal> {
 pub(super) struct Dealt(pub(super) Deal);
 
 impl Decode for Dealt {
-    const KIND: Kind = Kind::Either(&[Kind::Words(&["even"]), Kind::Section(&DealArgs::ABOUT)]);
+    const KIND: Kind = Kind::Either(&[Kind::Words(&["even", "lanes"]), Kind::Section(&DealArgs::ABOUT)]);
 
     fn decode(node: &Node) -> Result<Self> {
         match &node.value {
             Tree::Str(word) if word == "even" => return Ok(Self(Deal::Even)),
+            Tree::Str(word) if word == "lanes" => return Ok(Self(Deal::Lanes)),
             Tree::Str(word) => return Err(node.error(format!("`{word}` is no deal")).help(FORMS)),
             _ => {}
         }
@@ -78,7 +79,7 @@ impl Decode for Dealt {
 }
 
 /// The forms of a deal.
-const FORMS: &str = "`even`, `balanced: {d_model: 4096}` or `shadow: {d_model: 4096}`";
+const FORMS: &str = "`even`, `lanes`, `balanced: {d_model: 4096}` or `shadow: {d_model: 4096}`";
 
 /// Balance of rows in a pipeline file.
 struct Balanced(Balance);

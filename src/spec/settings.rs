@@ -137,7 +137,8 @@ arguments! {
         record_keys: bool = false,
         /// A folder that all of those hosts see, in which each says what it reads: one that reads something else stops all of them.
         guard: Option<PathBuf>,
-        /// How the rows of a batch are dealt among the parts: `even`, in runs, or by what they cost; without a part it changes nothing.
+        /// How the rows of a batch are dealt among the parts: `even`, in runs, `lanes`, by an index of these, or by what they
+        /// cost; without a part it changes nothing.
         deal: Option<Dealt>,
         /// Whether an element that fails after rows were planned of it ends the run, or becomes padding, and is counted in the report; where all
         /// elements are evaluated it changes nothing.

@@ -267,3 +267,46 @@ fn hosts_that_read_something_else_stop_each_other() {
     // One host alone has nobody to wait for.
     ok(folder, &["run", "gristmill-demo/same.yaml", "--restart"]);
 }
+
+/// Compressed files that are read as lanes, in batches that 1, 2, 3 and 4 hosts divide.
+const IN_LANES: &str = "
+source: {jsonl: {paths: 'packed/*.jsonl.zst', lanes: 4}}
+stages:
+  - filter: {column: text, min_length: 400}
+  - batch: {batch_size: 12, remainder: pad}
+executor: {deal: lanes}
+checkpoint: {folder: state}
+";
+
+#[test]
+fn hosts_that_read_their_own_lanes_are_one_that_reads_all() {
+    let (folder, _) = demo();
+    let folder = &folder.path().join("gristmill-demo");
+    write(folder, "plain.yaml", "source: {jsonl: {paths: corpus.jsonl}}\n");
+    let packed = ["--to", "jsonl", "--compression", "zstd:1", "--shard-size", "300kB", "--columns", "text"];
+    ok(folder, &[&["convert", "plain.yaml", "--out", "packed"], &packed[..]].concat());
+    write(folder, "lanes.yaml", IN_LANES);
+    let (code, told) = fails(folder, &["run", "lanes.yaml", "--part", "0/2"]);
+    assert!(code == 2 && told.contains("has no index") && told.contains("index --keys"), "{told}");
+    let made = json(folder, &["index", "--keys", "lanes.yaml", "--json"]);
+    assert!(made["keys"][0]["elements"].as_u64() > Some(12), "{made}");
+    assert_eq!(json(folder, &["index", "--keys", "lanes.yaml", "--json"])["keys"][0]["was_there"], true);
+
+    let run = |args: &[&str], file: &str| {
+        let text = ok(folder, &[&["run", "lanes.yaml", "--json"], args].concat());
+        write(folder, file, &text);
+    };
+    let mut files: Vec<String> = Vec::new();
+    let go_on = |steps| ["--resume", "--steps", steps];
+    for (count, more) in [(4, &["--steps", "5"][..]), (2, &go_on("4")), (3, &go_on("6")), (1, &["--resume"])] {
+        for index in (0..count).rev() {
+            let (part, file) = (format!("{index}/{count}"), format!("{count}-{index}.json"));
+            let executor = if index == 1 { ["--workers", "2"] } else { ["--threads", "2"] };
+            run(&[&executor[..], &["--part", &part], more].concat(), &file);
+            files.push(file);
+        }
+    }
+    run(&["--inline", "--restart", "--checkpoint", "other"], "whole.json");
+    let parts: Vec<&str> = files.iter().map(String::as_str).collect();
+    ok(folder, &[&["hash", "--same-as", "whole.json"], &parts[..]].concat());
+}

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::exec::Runtime;
 use crate::keys::{KeyRecorder, Recompute};
 #[cfg(any(feature = "cli", feature = "python"))]
-use crate::keys::{Keyed, Wanted};
+use crate::keys::{Keyed, MarkedLanes, Wanted};
 use crate::part::{Deal, Gain, Part, RowNumbers};
 
 /// A batch of a [`PartPass`].
@@ -66,6 +66,9 @@ pub(crate) fn left_out() -> Error {
 pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool, deal: &Deal) -> String {
     let pipeline: &dyn Stage = dataset;
     match (by_rows, whole(pipeline, pipeline.count() - 1, false)) {
+        (true, Some(_)) if *deal == Deal::Lanes => {
+            "plans all rows out of an index of lanes, has those of the same lanes in each batch, and evaluates them alone".to_owned()
+        }
         (true, None) => "evaluates its own rows alone: indices say which they are".to_owned(),
         (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
         (false, why) => {
@@ -119,6 +122,34 @@ pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn
     Ok(keyed)
 }
 
+/// Finds the lanes whose index hosts would deal the rows of `dataset` by, each once.
+///
+/// # Errors
+/// As [`IterDataset::iter_part`].
+#[cfg(any(feature = "cli", feature = "python"))]
+pub(crate) fn lanes_of<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn MarkedLanes>>> {
+    let wanted = Wanted::default();
+    let run = Runtime::inline().with_keys(Some(Arc::new(wanted.clone()))).with_deal(Deal::Lanes);
+    dataset.iter_part(&run, &Part::whole())?;
+    Ok(wanted.take_lanes())
+}
+
+/// The error of a pipeline whose rows are to be dealt by lanes, and cannot be.
+#[cold]
+pub(crate) fn not_by_lanes<D: IterDataset>(dataset: &D, run: &Runtime) -> Error {
+    let mut lanes = false;
+    (dataset as &dyn Stage).walk(&mut |_, stage| lanes |= stage.name() == "lanes");
+    let why = match run.unplanned() {
+        Some(why) if lanes => why,
+        _ if lanes => NO_ROWS,
+        _ => "the pipeline has no lanes",
+    };
+    Error::config(format!("rows cannot be dealt by lanes: {why}")).help(
+        "`gristmill index --keys PIPELINE.yaml`, or `make_keys`, makes an index of lanes in the folder of keys; it serves pipelines that end in \
+         `batch` behind `lanes`. Without this deal every host evaluates everything",
+    )
+}
+
 /// Has the passes of `run` note the keys of what they evaluate to `recorder`, where hosts could plan `dataset` by them.
 ///
 /// # Errors
@@ -163,6 +194,10 @@ fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
     }
 }
 
+/// The way in which hosts read lanes of their own.
+const BY_LANES: &str =
+    "; or `gristmill index --keys` makes an index of its lanes, and with `deal: lanes` each host reads its own";
+
 /// Names the first stream that can be read in order alone, at `stage`, of this id, or before it: whose rows are whose depends on where each stream ends, and only
 /// one who reads it knows where it can be gone on with.
 fn read_in_order(stage: &dyn Stage, id: usize) -> Option<String> {
@@ -170,8 +205,9 @@ fn read_in_order(stage: &dyn Stage, id: usize) -> Option<String> {
         ("to_iter", ..) => None,
         ("lanes", ..) | (_, Role::Source, []) => Some(format!(
             "{} (stage {id}) is read in order, so that every host reads all of it; `gristmill convert` makes files of it with random access, \
-             of which each host reads its own elements",
-            stage.name()
+             of which each host reads its own elements{}",
+            stage.name(),
+            if stage.name() == "lanes" { BY_LANES } else { "" }
         )),
         (.., parents) => {
             let behind = |at: usize| parents[at..].iter().map(|parent| parent.count()).sum::<usize>();

@@ -40,10 +40,10 @@ pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
 pub use self::dataset::IterDataset;
-#[cfg(any(feature = "cli", feature = "python"))]
-pub(crate) use self::dealt::keyed_by;
 pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
-pub(crate) use self::dealt::{left_out, note_keys, plan_in_words};
+#[cfg(any(feature = "cli", feature = "python"))]
+pub(crate) use self::dealt::{keyed_by, lanes_of};
+pub(crate) use self::dealt::{left_out, not_by_lanes, note_keys, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::batch::Batching;
 use super::dealt::{BatchPlan, Dealt, PartPass};
 use super::make_batch::MakeBatch;
-use super::planned_deal::PlannedDeal;
+use super::planned_deal::{PlannedDeal, rows_by_place};
 use super::{DatasetIterator, Position};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
@@ -279,7 +279,7 @@ fn all(rows: &PlannedRows) -> Vec<Recipe> {
     (0..rows.len()).map(|row| rows.recipe(row)).collect()
 }
 
-/// Deals the rows of a batch by what they cost; those of one of which the part has no rows of its `own` are dealt where it is handed over.
+/// Deals the rows of a batch by what they cost, or where they come from; those of one of which the part has no rows of its `own` are dealt where it is handed over.
 fn dealt<T>(
     deal: &PlannedDeal,
     own: Option<RowNumbers>,
@@ -288,13 +288,20 @@ fn dealt<T>(
     plan: &mut BatchPlan,
 ) -> Result<(Option<RowNumbers>, Vec<Recipe>)> {
     let mut all = all(rows);
-    let costs = deal.costs(&all, make)?;
-    if own.is_none() {
-        plan.costs = Some(costs);
-        return Ok((None, all));
-    }
-    let (own, gain) = deal.rows(&costs)?;
-    plan.gain = gain;
+    let own = match deal {
+        PlannedDeal::ByPlace(_) if own.is_none() => return Ok((None, all)),
+        PlannedDeal::ByPlace(part) => rows_by_place(part, &all)?,
+        PlannedDeal::ByCost(deal) => {
+            let costs = deal.costs(&all, make)?;
+            if own.is_none() {
+                plan.costs = Some(costs);
+                return Ok((None, all));
+            }
+            let (own, gain) = deal.rows(&costs)?;
+            plan.gain = gain;
+            own
+        }
+    };
     let recipes = own.iter().filter_map(|row| all.get_mut(row).map(std::mem::take)).collect();
     Ok((Some(own), recipes))
 }

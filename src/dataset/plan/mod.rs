@@ -33,6 +33,7 @@ pub(in crate::dataset) use records::Visit;
 #[cfg(feature = "python")]
 pub(crate) use records::read_also;
 pub(crate) use rows::PlannedRows;
+pub(in crate::dataset) use stand_in::stand_in;
 pub(crate) use stand_in::{Member, Recipe, is_stand_in, recipe, stand_in_of, tag_of};
 
 use super::iter::DatasetIterator;
@@ -198,7 +199,7 @@ impl Planning<'_> {
     }
 
     /// Takes the number of the next border.
-    fn take_leaf(&self) -> u32 {
+    pub(in crate::dataset) fn take_leaf(&self) -> u32 {
         self.leaves.replace(self.leaves.get() + 1)
     }
 }

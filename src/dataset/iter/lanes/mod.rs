@@ -7,7 +7,10 @@ mod ahead;
 mod evaluate;
 mod evaluator;
 mod lane;
+mod marks;
+mod own;
 mod pass;
+mod planned;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod remote;
 mod state;
@@ -21,17 +24,29 @@ pub use self::pass::IterLanesIter;
 pub use self::state::LanesState;
 
 use self::ahead::Ahead;
+use self::marks::Marked;
+use self::own::Own;
+use self::pass::Rounds;
+use self::planned::StandIns;
 use super::open_lane::{Lanes, MadeLanes, OpenLane};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::StageId;
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::Memory;
+use crate::dataset::plan::{Plan, PlanOf, Planning};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
+use crate::keys::MarkedLanes;
+use crate::part::Deal;
 
 /// More lanes than any machine reads at a time; where each of them is, is part of the state.
 const MAX_LANES: usize = 1024;
+
+/// The reasons for which lanes have no plan.
+const IN_LANES: &str = "is read in order, and its rows are not dealt by lanes";
+const NO_LENGTHS: &str = "has an index that does not say how long elements are: pack inside the lanes";
+const NO_INDEX: &str = "has no index";
 
 /// One element of each of `count` lanes in turn; a lane that has ended is passed over. Lane `l` is the datasets `l`,
 /// `l + count`, `l + 2 * count` and so forth, one behind the other.
@@ -101,6 +116,13 @@ impl<L: OpenLane> IterLanes<L> {
     }
 }
 
+impl<L: OpenLane> IterLanes<L> {
+    fn shared(&self, run: &Runtime) -> Arc<Shared<L>> {
+        let count = self.count.clamp(1, MAX_LANES) as u64;
+        Arc::new(Shared { lanes: self.lanes.clone(), count, run: run.on_one_thread(), stage: self.stage })
+    }
+}
+
 impl<L: OpenLane> Stage for IterLanes<L> {
     fn name(&self) -> &'static str {
         "lanes"
@@ -137,11 +159,34 @@ impl<L: OpenLane> IterDataset for IterLanes<L> {
     type Iter = IterLanesIter<L>;
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let count = self.count.clamp(1, MAX_LANES) as u64;
-        let shared = Shared { lanes: self.lanes.clone(), count, run: run.on_one_thread(), stage: self.stage };
-        let shared = Arc::new(shared);
-        let ahead = evaluator::evaluator(&shared, run)?.map(|evaluator| Ahead::new(evaluator, count));
+        let shared = self.shared(run);
+        let ahead = evaluator::evaluator(&shared, run)?.map(|evaluator| Ahead::new(evaluator, shared.count));
         Ok(IterLanesIter::new(shared, ahead))
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        let run = &planning.run;
+        if run.is_serving() {
+            return Ok(None);
+        }
+        if *run.deal() != Deal::Lanes {
+            planning.refuse(self, IN_LANES);
+            return Ok(None);
+        }
+        if !planning.names.is_empty() {
+            planning.refuse(self, NO_LENGTHS);
+            return Ok(None);
+        }
+        let shared = self.shared(run);
+        let lanes: Arc<dyn MarkedLanes> = Arc::new(Marked::new(self, shared.clone()));
+        let Some(file) = run.keys().map(|keys| keys.find_lanes(&lanes)).transpose()?.flatten() else {
+            planning.refuse(self, NO_INDEX);
+            return Ok(None);
+        };
+        let evaluator = evaluator::evaluator(&shared, run)?;
+        let (count, stage, leaf) = (shared.count, self.stage, planning.take_leaf());
+        let pass = Box::new(Rounds::new(StandIns::new(file.clone(), leaf), count, stage));
+        Ok(Some(Plan { pass, make: Box::new(Own::new(shared, file, evaluator)), single: true }))
     }
 }
 

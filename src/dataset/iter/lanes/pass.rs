@@ -6,72 +6,135 @@ use super::ahead::Ahead;
 use super::lane::{LaneIter, LanePosition, MARK_EVERY};
 use super::state::{LanesState, Written};
 use super::{ItemOf, Shared, StateOf};
-use crate::cx::Cx;
-use crate::dataset::iter::DatasetIterator;
+use crate::cx::{Cx, StageId};
 use crate::dataset::iter::open_lane::OpenLane;
+use crate::dataset::iter::{DatasetIterator, Position};
 use crate::dataset::run::opaque::debug_name;
 use crate::error::{Error, Result};
 
 /// A pass over [`IterLanes`](super::IterLanes).
-pub struct IterLanesIter<L: OpenLane> {
-    shared: Arc<Shared<L>>,
-    reader: Reader<L>,
-    state: LanesState<StateOf<L>>,
+pub struct IterLanesIter<L: OpenLane>(Rounds<Reader<L>, StateOf<L>>);
+
+/// Somebody who reads lanes for a pass.
+pub(super) trait ReadLanes<S>: Send {
+    /// Elements of this type.
+    type Item: Send + 'static;
+    /// Whether they are those of the stage, and counted as such.
+    const IS_COUNTED: bool;
+
+    /// Positions of all lanes; `None` is one that has ended.
+    fn positions(&self) -> Vec<Option<LanePosition<S>>>;
+
+    /// The position of one.
+    fn position(&self, at: usize) -> Option<&LanePosition<S>>;
+
+    /// The next element of lane `at`; `None` if that has ended.
+    fn next(&mut self, at: usize, stage: StageId, cx: &mut Cx) -> Option<Result<Self::Item>>;
+
+    /// Whether all have ended.
+    fn is_over(&self) -> bool;
+
+    /// Goes to other positions.
+    ///
+    /// # Errors
+    /// A lane cannot be read there.
+    fn seek(&mut self, lanes: Vec<Option<LanePosition<S>>>, cx: &mut Cx) -> Result<()>;
+}
+
+/// Elements of lanes round by round, out of whatever `R` reads.
+pub(super) struct Rounds<R, S> {
+    reader: R,
+    state: LanesState<S>,
+    count: u64,
+    stage: StageId,
 }
 
 /// The reader of lanes.
 enum Reader<L: OpenLane> {
     /// The thread that asks for an element reads. `None` is a lane that has ended.
-    Inline(Vec<Option<LaneIter<L>>>),
+    Inline(Arc<Shared<L>>, Vec<Option<LaneIter<L>>>),
     /// Others, ahead of those who ask.
     Ahead(Ahead<ItemOf<L>, StateOf<L>>),
 }
 
-impl<L: OpenLane> Reader<L> {
+impl<L: OpenLane> ReadLanes<StateOf<L>> for Reader<L> {
+    type Item = ItemOf<L>;
+    const IS_COUNTED: bool = true;
+
     fn positions(&self) -> Vec<Option<LanePosition<StateOf<L>>>> {
         match self {
-            Self::Inline(lanes) => lanes.iter().map(|lane| Some(lane.as_ref()?.position().clone())).collect(),
+            Self::Inline(_, lanes) => lanes.iter().map(|lane| Some(lane.as_ref()?.position().clone())).collect(),
             Self::Ahead(ahead) => ahead.positions(),
         }
     }
 
     fn position(&self, at: usize) -> Option<&LanePosition<StateOf<L>>> {
         match self {
-            Self::Inline(lanes) => Some(lanes[at].as_ref()?.position()),
+            Self::Inline(_, lanes) => Some(lanes[at].as_ref()?.position()),
             Self::Ahead(ahead) => ahead.position(at),
         }
     }
-}
 
-impl<L: OpenLane> IterLanesIter<L> {
-    pub(super) fn new(shared: Arc<Shared<L>>, ahead: Option<Ahead<ItemOf<L>, StateOf<L>>>) -> Self {
-        let inline = || (0..shared.count).map(|lane| Some(LaneIter::new(&shared, lane))).collect();
-        let reader = ahead.map_or_else(|| Reader::Inline(inline()), Reader::Ahead);
-        let lanes = (0..shared.count).map(|lane| Some(LanePosition::start(lane))).collect();
-        Self { shared, reader, state: Written { next_lane: 0, lanes }.into() }
-    }
-
-    /// The next element of the lane whose turn it is; `None` if that has ended.
-    fn take(&mut self, cx: &mut Cx) -> Option<Result<ItemOf<L>>> {
-        let at = self.state.next_lane();
-        if self.reader.position(at).is_none() {
-            self.state.turn();
-            return None;
-        }
-        let next = match &mut self.reader {
-            Reader::Ahead(ahead) => {
+    fn next(&mut self, at: usize, stage: StageId, cx: &mut Cx) -> Option<Result<ItemOf<L>>> {
+        match self {
+            Self::Ahead(ahead) => {
                 // For the stages behind: those in front count elsewhere.
                 cx.begin_element();
-                ahead.next(at, self.shared.stage, cx)
+                ahead.next(at, stage, cx)
             }
-            Reader::Inline(lanes) => {
+            Self::Inline(_, lanes) => {
                 let next = lanes[at].as_mut().and_then(|lane| lane.next(cx).transpose());
                 if next.is_none() {
                     lanes[at] = None;
                 }
                 next
             }
-        };
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Inline(_, lanes) => lanes.iter().all(Option::is_none),
+            Self::Ahead(ahead) => ahead.is_over(),
+        }
+    }
+
+    fn seek(&mut self, lanes: Vec<Option<LanePosition<StateOf<L>>>>, cx: &mut Cx) -> Result<()> {
+        match self {
+            Self::Inline(shared, open) => {
+                for (lane, at) in open.iter_mut().zip(lanes) {
+                    *lane = at.map(|at| LaneIter::open_at(shared, at, cx)).transpose()?;
+                }
+            }
+            Self::Ahead(ahead) => ahead.seek(lanes),
+        }
+        Ok(())
+    }
+}
+
+impl<L: OpenLane> IterLanesIter<L> {
+    pub(super) fn new(shared: Arc<Shared<L>>, ahead: Option<Ahead<ItemOf<L>, StateOf<L>>>) -> Self {
+        let inline = || (0..shared.count).map(|lane| Some(LaneIter::new(&shared, lane))).collect();
+        let reader = ahead.map_or_else(|| Reader::Inline(shared.clone(), inline()), Reader::Ahead);
+        Self(Rounds::new(reader, shared.count, shared.stage))
+    }
+}
+
+impl<R: ReadLanes<S>, S: Clone> Rounds<R, S> {
+    /// The first round.
+    pub(super) fn new(reader: R, count: u64, stage: StageId) -> Self {
+        let lanes = (0..count).map(|lane| Some(LanePosition::start(lane))).collect();
+        Self { reader, state: Written { next_lane: 0, lanes }.into(), count, stage }
+    }
+
+    /// The next element of the lane whose turn it is; `None` if that has ended.
+    fn take(&mut self, cx: &mut Cx) -> Option<Result<R::Item>> {
+        let at = self.state.next_lane();
+        if self.reader.position(at).is_none() {
+            self.state.turn();
+            return None;
+        }
+        let next = self.reader.next(at, self.stage, cx);
         match (&next, self.reader.position(at)) {
             (Some(Ok(_)), Some(position)) if position.skip > 0 => self.state.turn(),
             _ => self.state.turn_to(self.reader.positions()),
@@ -79,16 +142,9 @@ impl<L: OpenLane> IterLanesIter<L> {
         next
     }
 
-    fn is_over(&self) -> bool {
-        match &self.reader {
-            Reader::Inline(lanes) => lanes.iter().all(Option::is_none),
-            Reader::Ahead(ahead) => ahead.is_over(),
-        }
-    }
-
-    fn check(&self, state: &LanesState<StateOf<L>>) -> Result<()> {
-        let count = self.shared.count;
-        let fits = |(lane, at): (u64, &LanePosition<StateOf<L>>)| {
+    fn check(&self, state: &LanesState<S>) -> Result<()> {
+        let count = self.count;
+        let fits = |(lane, at): (u64, &LanePosition<S>)| {
             at.mark.dataset % count == lane && at.skip < MARK_EVERY && at.skip <= at.given
         };
         let all = state.lanes();
@@ -111,15 +167,21 @@ impl<L: OpenLane> IterLanesIter<L> {
     }
 }
 
-impl<L: OpenLane> DatasetIterator for IterLanesIter<L> {
-    type Item = ItemOf<L>;
-    type State = LanesState<StateOf<L>>;
+impl<R, S> DatasetIterator for Rounds<R, S>
+where
+    R: ReadLanes<S>,
+    S: Position,
+{
+    type Item = R::Item;
+    type State = LanesState<S>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
         // A lane is only known to have ended once its turn has come again.
-        while !self.is_over() {
+        while !self.reader.is_over() {
             if let Some(next) = self.take(cx) {
-                cx.produced(self.shared.stage, u64::from(next.is_ok()), 0);
+                if R::IS_COUNTED {
+                    cx.produced(self.stage, u64::from(next.is_ok()), 0);
+                }
                 return next.map(Some);
             }
         }
@@ -131,18 +193,27 @@ impl<L: OpenLane> DatasetIterator for IterLanesIter<L> {
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
-        self.check(&state).map_err(|e| cx.blame(self.shared.stage, "lanes", e))?;
-        let lanes = state.lanes();
-        match &mut self.reader {
-            Reader::Inline(open) => {
-                for (lane, at) in open.iter_mut().zip(lanes) {
-                    *lane = at.map(|at| LaneIter::open_at(&self.shared, at, cx)).transpose()?;
-                }
-            }
-            Reader::Ahead(ahead) => ahead.seek(lanes),
-        }
+        self.check(&state).map_err(|e| cx.blame(self.stage, "lanes", e))?;
+        self.reader.seek(state.lanes(), cx)?;
         self.state = state;
         Ok(())
+    }
+}
+
+impl<L: OpenLane> DatasetIterator for IterLanesIter<L> {
+    type Item = ItemOf<L>;
+    type State = LanesState<StateOf<L>>;
+
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        self.0.next(cx)
+    }
+
+    fn state(&self) -> Self::State {
+        self.0.state()
+    }
+
+    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
+        self.0.restore(state, cx)
     }
 }
 

@@ -1,0 +1,140 @@
+//! A plan of lanes out of their index: the same rounds over stand-ins, which say of each element in which lane it stands and where.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::lane::{LaneMark, LanePosition, MARK_EVERY};
+use super::marks::text_of;
+use super::pass::ReadLanes;
+use crate::cx::{Cx, StageId};
+use crate::dataset::iter::Position;
+use crate::dataset::plan::stand_in;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::keys::{LaneFile, stale_lanes};
+
+/// Bits of the place of an element in its lane.
+const PLACE_BITS: u32 = 48;
+
+/// An element of a lane as one number: those of a lane follow one another, and so do lanes.
+fn slot_of(lane: u64, place: u64) -> u64 {
+    lane << PLACE_BITS | place
+}
+
+/// The lane of an element, and its place there.
+pub(super) fn place_of(slot: u64) -> (u64, u64) {
+    (slot >> PLACE_BITS, slot & ((1 << PLACE_BITS) - 1))
+}
+
+/// Position of lane `lane` at its mark `number`; mark 0 is its start.
+pub(super) fn position_at<S: DeserializeOwned>(file: &LaneFile, lane: u64, number: u64) -> Result<LanePosition<S>> {
+    match number {
+        0 => Ok(LanePosition::start(lane)),
+        _ => Ok(LanePosition { given: number * MARK_EVERY, mark: mark_at(file, lane, number)?, skip: 0 }),
+    }
+}
+
+fn mark_at<S: DeserializeOwned>(file: &LaneFile, lane: u64, number: u64) -> Result<Arc<LaneMark<S>>> {
+    let mark = serde_json::from_str(file.mark(lane, number)?).map_err(|e| {
+        let text = format!("mark {number} of lane {lane} cannot be read: {e}");
+        stale_lanes(Error::data(text).path(file.path()))
+    })?;
+    Ok(Arc::new(mark))
+}
+
+/// Checks that `mark` is the one of that number in the index.
+pub(super) fn check_mark<S: Serialize>(file: &LaneFile, lane: u64, number: u64, mark: &LaneMark<S>) -> Result<()> {
+    let expected = match number {
+        0 => text_of(&*LanePosition::<()>::start(lane).mark)?,
+        _ => file.mark(lane, number)?.to_owned(),
+    };
+    let found = text_of(mark)?;
+    if found == expected {
+        return Ok(());
+    }
+    let at = number * MARK_EVERY;
+    Err(stale(file, &format!("lane {lane} stands at {found} behind {at} elements, and the index says at {expected}")))
+}
+
+/// The error of lanes that are not as their index says.
+#[cold]
+pub(super) fn stale(file: &LaneFile, why: &str) -> Error {
+    stale_lanes(Error::data(format!("the index of lanes is stale: {why}")).path(file.path()))
+}
+
+/// Stand-ins for the elements of lanes.
+pub(super) struct StandIns<S> {
+    file: Arc<LaneFile>,
+    leaf: u32,
+    lanes: Vec<Option<LanePosition<S>>>,
+}
+
+impl<S: Position> StandIns<S> {
+    pub(super) fn new(file: Arc<LaneFile>, leaf: u32) -> Self {
+        let lanes = (0..file.head().lanes).map(|lane| Some(LanePosition::start(lane))).collect();
+        Self { file, leaf, lanes }
+    }
+
+    /// Goes on by an element in a lane that has one.
+    fn advance(&mut self, at: usize) -> Result<Element> {
+        let (lane, file) = (at as u64, &self.file);
+        let position = self.lanes[at].as_mut().ok_or_else(|| Error::state(format!("lane {lane} has ended")))?;
+        let place = position.given;
+        let is_due = LanePosition::<S>::is_due(position.skip, false);
+        let mark = is_due.then(|| mark_at(file, lane, (place + 1) / MARK_EVERY)).transpose()?;
+        position.advance(mark);
+        stand_in(self.leaf, slot_of(lane, place), 0, &[], &[])
+    }
+
+    /// Checks that a lane can stand there.
+    fn check(&self, lane: u64, position: &LanePosition<S>) -> Result<()> {
+        let (given, count) = (position.given, self.file.elements_of(lane));
+        let why = if given > count {
+            format!("lane {lane} has {count} elements, and the state is behind {given}")
+        } else if position.skip != given % MARK_EVERY {
+            format!(
+                "the state has a mark of lane {lane} behind {} elements, as behind one that failed",
+                given - position.skip
+            )
+        } else {
+            return check_mark(&self.file, lane, given / MARK_EVERY, &position.mark);
+        };
+        Err(stale(&self.file, &why))
+    }
+}
+
+impl<S: Position> ReadLanes<S> for StandIns<S> {
+    type Item = Element;
+    /// Those that are made are counted where they are.
+    const IS_COUNTED: bool = false;
+
+    fn positions(&self) -> Vec<Option<LanePosition<S>>> {
+        self.lanes.clone()
+    }
+
+    fn position(&self, at: usize) -> Option<&LanePosition<S>> {
+        self.lanes[at].as_ref()
+    }
+
+    fn next(&mut self, at: usize, _: StageId, _: &mut Cx) -> Option<Result<Element>> {
+        let given = self.lanes[at].as_ref()?.given;
+        if given >= self.file.elements_of(at as u64) {
+            self.lanes[at] = None;
+            return None;
+        }
+        Some(self.advance(at))
+    }
+
+    fn is_over(&self) -> bool {
+        self.lanes.iter().all(Option::is_none)
+    }
+
+    fn seek(&mut self, lanes: Vec<Option<LanePosition<S>>>, _: &mut Cx) -> Result<()> {
+        let open = (0..).zip(&lanes).filter_map(|(lane, at)| Some((lane, at.as_ref()?)));
+        open.into_iter().try_for_each(|(lane, at)| self.check(lane, at))?;
+        self.lanes = lanes;
+        Ok(())
+    }
+}

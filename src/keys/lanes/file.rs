@@ -1,0 +1,223 @@
+//! An index of lanes that is read.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{END, LaneHead, MARKS, MOST_ELEMENTS, stale};
+use crate::error::{Error, Result};
+use crate::keys::Sums;
+use crate::mmap::{Access, Mapping};
+
+/// Where the directory begins, its hash, and [`END`].
+const TRAILER: usize = 24;
+/// Bytes of a block in the directory.
+const ENTRY: usize = 24;
+
+/// An index of lanes, mapped into memory.
+///
+/// Head and directory are checked when it is opened, and each block when it is first read.
+pub struct LaneFile {
+    path: PathBuf,
+    bytes: Bytes,
+    head: LaneHead,
+    seed: u64,
+    lanes: Vec<Lane>,
+    blocks: Vec<Block>,
+    sums: Sums,
+}
+
+/// Elements of a lane, and the number of its first block.
+type Lane = (u64, usize);
+
+/// A block, as the directory has it.
+struct Block {
+    bytes: Range<usize>,
+    hash: u64,
+    checked: AtomicBool,
+}
+
+/// Memory that holds a file.
+enum Bytes {
+    Mapped(Mapping),
+    #[cfg(any(test, feature = "cli", feature = "python"))]
+    Held(Vec<u8>),
+}
+
+impl Bytes {
+    fn all(&self) -> &[u8] {
+        match self {
+            Self::Mapped(mapping) => mapping.bytes(),
+            #[cfg(any(test, feature = "cli", feature = "python"))]
+            Self::Held(bytes) => bytes,
+        }
+    }
+}
+
+/// Marks of a lane of so many elements.
+pub(super) fn marks_of(elements: u64, every: u64) -> u64 {
+    elements / every.max(1)
+}
+
+impl LaneFile {
+    /// Opens an index, and checks its head and its directory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is cut off or damaged,
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if it is of another version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Arc<Self>> {
+        let path = path.as_ref();
+        let mapping = Mapping::open(path, Access::Normal).map_err(stale)?;
+        Self::of(path, Bytes::Mapped(mapping), Sums::Checked).map(Arc::new).map_err(|e| e.path(path))
+    }
+
+    /// The same with bytes in memory.
+    #[cfg(test)]
+    pub(super) fn of_bytes(bytes: Vec<u8>, sums: Sums) -> Result<Self> {
+        Self::of(Path::new("memory"), Bytes::Held(bytes), sums)
+    }
+
+    /// The index of lanes without elements.
+    #[cfg(any(feature = "cli", feature = "python"))]
+    pub(super) fn empty(head: LaneHead) -> Self {
+        let lanes = vec![(0, 0); head.lanes as usize];
+        let bytes = Bytes::Held(Vec::new());
+        Self { path: PathBuf::new(), bytes, head, seed: 0, lanes, blocks: Vec::new(), sums: Sums::Checked }
+    }
+
+    fn of(path: &Path, bytes: Bytes, sums: Sums) -> Result<Self> {
+        let all = bytes.all();
+        let (head, seed, head_end) = LaneHead::decode(all, sums)?;
+        let (lanes, blocks) = directory(all, &head, head_end, seed, sums)?;
+        Ok(Self { path: path.to_owned(), bytes, head, seed, lanes, blocks, sums })
+    }
+
+    /// The lanes that it is of.
+    pub fn head(&self) -> &LaneHead {
+        &self.head
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Elements of a lane; 0 where there is none of this number.
+    pub fn elements_of(&self, lane: u64) -> u64 {
+        usize::try_from(lane).ok().and_then(|lane| self.lanes.get(lane)).map_or(0, |lane| lane.0)
+    }
+
+    /// Elements of all lanes.
+    pub fn elements(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.0).sum()
+    }
+
+    /// The text of mark `number` of a lane, which stands behind so many times [`every`](LaneHead::every) elements, and is 1 or more.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is damaged, or there is none.
+    pub fn mark(&self, lane: u64, number: u64) -> Result<&str> {
+        let (elements, first) =
+            usize::try_from(lane).ok().and_then(|lane| self.lanes.get(lane)).copied().unwrap_or_default();
+        let Some(number) = number.checked_sub(1).filter(|&number| number < marks_of(elements, self.head.every)) else {
+            return Err(self.damaged(0, format!("there is no mark {number} of lane {lane}")));
+        };
+        let at = first + (number / MARKS) as usize;
+        let text = self.block(at)?;
+        let place = (number % MARKS) as usize;
+        text.split('\n').nth(place).ok_or_else(|| self.damaged(at, format!("mark {number} of lane {lane} is missing")))
+    }
+
+    /// The text of a block, which is checked when it is first read.
+    fn block(&self, at: usize) -> Result<&str> {
+        let Some(block) = self.blocks.get(at) else { return Err(self.damaged(at, "there is no such block".into())) };
+        let bytes = self.bytes.all().get(block.bytes.clone()).unwrap_or_default();
+        if !block.checked.load(Relaxed) {
+            let hash = xxh3_64_with_seed(bytes, self.seed);
+            if self.sums.differ(block.hash, hash) {
+                let text = format!("the hash of block {at} is {:#018x}, computed {hash:#018x}", block.hash);
+                return Err(self.damaged(at, text));
+            }
+            block.checked.store(true, Relaxed);
+        }
+        std::str::from_utf8(bytes).map_err(|_| self.damaged(at, format!("block {at} is no text")))
+    }
+
+    #[cold]
+    fn damaged(&self, block: usize, text: String) -> Error {
+        let offset = self.blocks.get(block).map_or(0, |block| block.bytes.start as u64);
+        stale(Error::data(text).path(&self.path).offset(offset))
+    }
+}
+
+/// Number `i` of those that stand there.
+fn number(bytes: &[u8], i: usize) -> Option<u64> {
+    let at = i.checked_mul(8)?;
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The lanes and blocks that stand at the end of a file.
+fn directory(all: &[u8], head: &LaneHead, head_end: usize, seed: u64, sums: Sums) -> Result<(Vec<Lane>, Vec<Block>)> {
+    let damaged = |text: &str| stale(Error::data(text.to_owned()).offset(all.len() as u64));
+    let cut = || damaged("the file is cut off, or was not written to its end");
+    if !all.ends_with(END) {
+        return Err(cut());
+    }
+    let trailer = all.len().checked_sub(TRAILER).filter(|&at| at >= head_end).ok_or_else(cut)?;
+    let begin = number(&all[trailer..], 0).and_then(|at| usize::try_from(at).ok()).ok_or_else(cut)?;
+    if begin < head_end || begin > trailer {
+        return Err(damaged("the directory begins outside the file"));
+    }
+    let hash = xxh3_64_with_seed(&all[begin..trailer + 8], seed);
+    if sums.differ(number(&all[trailer..], 1).unwrap_or_default(), hash) {
+        return Err(damaged("the hash of the directory is another than computed"));
+    }
+    let other = || damaged("the directory is not one of as many lanes");
+    let bytes = &all[begin..trailer];
+    let counts = usize::try_from(head.lanes).ok().and_then(|lanes| bytes.get(..lanes.checked_mul(8)?));
+    let counts = counts.ok_or_else(other)?;
+    let entries = &bytes[counts.len()..];
+    let (mut lanes, mut blocks) = (Vec::new(), 0u64);
+    for count in counts.chunks_exact(8) {
+        let count = number(count, 0).filter(|&count| count <= MOST_ELEMENTS).ok_or_else(other)?;
+        lanes.push((count, usize::try_from(blocks).map_err(|_| other())?));
+        blocks = blocks.saturating_add(marks_of(count, head.every).div_ceil(MARKS));
+    }
+    if blocks.checked_mul(ENTRY as u64) != Some(entries.len() as u64) {
+        return Err(other());
+    }
+    let block = |entry: &[u8]| {
+        let [at, len, hash] = [0, 1, 2].map(|i| number(entry, i));
+        let (at, len) = (usize::try_from(at?).ok()?, usize::try_from(len?).ok()?);
+        let end = at.checked_add(len).filter(|&end| at >= head_end && end <= begin)?;
+        Some(Block { bytes: at..end, hash: hash?, checked: AtomicBool::new(false) })
+    };
+    let blocks: Option<Vec<_>> = entries.chunks_exact(ENTRY).map(block).collect();
+    Ok((lanes, blocks.ok_or_else(|| damaged("a block lies outside the file"))?))
+}
+
+impl fmt::Debug for LaneFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LaneFile({}: {} lanes, {} elements)", self.path.display(), self.lanes.len(), self.elements())
+    }
+}
+
+/// Reads any bytes as an index of lanes, whose hashes are not checked, or damage would never get behind them.
+#[cfg(test)]
+pub(super) fn fuzz_lanes(data: &[u8]) {
+    /// Marks that are read of a lane.
+    const READ: u64 = 1000;
+    let Ok(file) = LaneFile::of_bytes(data.to_vec(), Sums::Ignored) else { return };
+    for lane in 0..file.head().lanes.min(READ) {
+        let marks = marks_of(file.elements_of(lane), file.head().every);
+        for mark in (0..=marks.min(READ)).chain([marks, marks.saturating_add(1)]) {
+            if let Ok(text) = file.mark(lane, mark) {
+                assert!(!text.contains('\n') && mark > 0 && mark <= marks);
+            }
+        }
+    }
+}
