@@ -42,6 +42,10 @@ if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
     fi
 fi
 
+# What metrics are handed to: the page shows how, and a tool that is not installed has its test skipped.
+pip install --quiet --disable-pip-version-check opentelemetry-sdk ||
+    echo "python/test.sh: OpenTelemetry's tests skipped: its wheel cannot be had" >&2
+
 # Ray, for actors on this machine.
 pip install --quiet --disable-pip-version-check ray==2.60.0 ||
     echo "python/test.sh: Ray's tests skipped: its wheel cannot be had" >&2

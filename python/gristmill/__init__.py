@@ -42,11 +42,13 @@ if TYPE_CHECKING:
     from gristmill import arrow as arrow
     from gristmill import jax as jax
     from gristmill import orbax as orbax
+    from gristmill import otel as otel
     from gristmill import ray as ray
     from gristmill import torch as torch
     from gristmill._gristmill import sink as sink
     from gristmill._measure import Measured as Measured
     from gristmill._measure import measure as measure
+    from gristmill._metrics import metrics as metrics
     from gristmill._options import MpOptions as MpOptions
     from gristmill._progress import progress as progress
     from gristmill._spec import ArraySpec as ArraySpec
@@ -62,10 +64,11 @@ else:
         "Measured": "gristmill._measure",
         "MpOptions": "gristmill._options",
         "measure": "gristmill._measure",
+        "metrics": "gristmill._metrics",
         "progress": "gristmill._progress",
         "store_options": "gristmill._store",
     }
-    _MODULES = ("arrow", "jax", "orbax", "ray", "torch")
+    _MODULES = ("arrow", "jax", "orbax", "otel", "ray", "torch")
 
     def __getattr__(name: str) -> object:
         """Imports it when it is first used."""

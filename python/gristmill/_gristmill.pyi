@@ -2244,6 +2244,9 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Gives every number of the report."""
 
+    def metrics(self) -> dict[str, float]:
+        """Gives figures under flat names that stay, for dashboards: see `gristmill.metrics`."""
+
 @final
 class Explanation:
     """A pipeline, explained: `str` gives the text for people, `as_dict` the same as values."""

@@ -138,7 +138,7 @@ def unnamed(function: Callable[..., Any]) -> list[str]:
     return sorted(name for name in known if not re.search(rf"^ +{name}( \(.+\))?:|`{name}`", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("module", ["gristmill", "gristmill.jax", "gristmill.torch", "gristmill.orbax", "gristmill.ray"])
+@pytest.mark.parametrize("module", ["gristmill", "gristmill.jax", "gristmill.torch", "gristmill.orbax", "gristmill.otel", "gristmill.ray"])
 def test_help_names_every_parameter_of_everything_public(module: str) -> None:
     try:
         found = dict(members(importlib.import_module(module)))
@@ -159,7 +159,8 @@ def test_help_that_lacks_a_parameter_is_found() -> None:
 
 def test_names_that_are_imported_later_are_listed() -> None:
     listed = dir(gm)
-    later = {"progress", "measure", "MpOptions", "store_options", "ArraySpec", "jax", "torch", "arrow", "orbax", "ray"}
+    later = {"progress", "measure", "metrics", "MpOptions", "store_options", "ArraySpec"}
+    later |= {"jax", "torch", "arrow", "orbax", "otel", "ray"}
     assert later <= set(listed) and listed == sorted(listed)
     assert not {"threading", "TYPE_CHECKING"} & set(listed)
     code = "import sys, gristmill as gm; dir(gm); print({'jax', 'torch', 'numpy'} & set(sys.modules))"

@@ -2090,6 +2090,12 @@ Raises:
     (signature Report.as_dict) => {
         concat!(r#"as_dict($self)"#, "\n--\n\n", docs!(Report.as_dict))
     };
+    (Report.metrics) => {
+        r#"Gives figures under flat names that stay, for dashboards: see `gristmill.metrics`."#
+    };
+    (signature Report.metrics) => {
+        concat!(r#"metrics($self)"#, "\n--\n\n", docs!(Report.metrics))
+    };
     (Explanation.as_dict) => {
         r#"Gives stages, memory in bytes, fingerprint and the spec of the first element."#
     };

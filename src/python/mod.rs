@@ -147,5 +147,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sink::PySink>()?;
     module.add_class::<sink::PySinkReport>()?;
     module.add_function(wrap_pyfunction!(sink::sink, module)?)?;
+    module.add_function(wrap_pyfunction!(report::_metric_families, module)?)?;
+    module.add_function(wrap_pyfunction!(report::_metric_values, module)?)?;
     module.add_class::<report::PyReport>()
 }

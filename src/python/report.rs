@@ -1,9 +1,11 @@
 //! The wait report.
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde::Serialize;
 
 use crate::Report;
+use crate::report::{Family, Kind, Unit};
 
 #[doc = docs!(Report)]
 #[pyclass(name = "Report", module = "gristmill", frozen)]
@@ -29,6 +31,31 @@ impl PyReport {
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, &self.0)
     }
+
+    #[doc = docs!(Report.metrics)]
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let metrics = PyDict::new(py);
+        self.0.metrics().iter().try_for_each(|metric| metrics.set_item(metric.path(), metric.value))?;
+        Ok(metrics)
+    }
+}
+
+/// Lists what there are metrics of: name, unit, whether it only grows, the label, and what it is.
+#[pyfunction]
+pub(super) fn _metric_families() -> Vec<(&'static str, &'static str, bool, Option<&'static str>, &'static str)> {
+    let unit = |unit| match unit {
+        Unit::Seconds => "s",
+        Unit::Bytes => "By",
+        _ => "1",
+    };
+    let families = Family::ALL.iter();
+    families.map(|f| (f.name, unit(f.unit), f.kind == Kind::Counter, f.label, f.help)).collect()
+}
+
+/// Lists the metrics of a report: name, the value of the label, and the value.
+#[pyfunction]
+pub(super) fn _metric_values(report: &PyReport) -> Vec<(&'static str, Option<String>, f64)> {
+    report.0.metrics().into_iter().map(|metric| (metric.family.name, metric.label, metric.value)).collect()
 }
 
 /// A dict of what JSON shows of `figures`.

@@ -10,6 +10,7 @@ pub(crate) mod format;
 mod hosts;
 pub(crate) mod html;
 mod meter;
+mod metrics;
 mod model;
 #[cfg(all(test, feature = "spec"))]
 mod places;
@@ -26,6 +27,7 @@ use serde::Serialize;
 #[cfg(feature = "cli")]
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
+pub use metrics::{Family, Kind, Metric, Unit};
 pub use verdict::{Advice, Change, Verdict};
 pub use why::Why;
 

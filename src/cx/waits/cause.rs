@@ -29,6 +29,18 @@ impl Cause {
     /// All of them.
     pub(crate) const ALL: [Self; 6] =
         [Self::Start, Self::Reader, Self::Queue, Self::Evaluation, Self::HeadOfLine, Self::HandOver];
+
+    /// The name, as programs read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Reader => "reader",
+            Self::Queue => "queue",
+            Self::Evaluation => "evaluation",
+            Self::HeadOfLine => "head_of_line",
+            Self::HandOver => "hand_over",
+        }
+    }
 }
 
 /// Time waited by cause.
