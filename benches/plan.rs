@@ -4,7 +4,8 @@
 //! and a host makes one of them. `rate` plans an epoch of 1 Mi sequences, in turns with the `WindowPacker` over a list of their lengths, and with
 //! a pass that makes all of them; CPU time of the thread, the best of five rounds each. `reads` counts the bytes of the elements that some of 64 hosts
 //! evaluate, with keys from a file and with the lengths that a mapped source knows, of which planning reads no cells. `pages` asks the system for the
-//! pages that those of a Megatron data set bring into memory, of sequences with mean 16,384 in rows of 65,536, 64 to a batch. `write` has the keys of a
+//! pages that those of a Megatron data set bring into memory, of sequences with mean 16,384 in rows of 65,536, 64 to a batch, opened as it is at first
+//! and with `Access::Random`. `write` has the keys of a
 //! prefix recorded that makes the tokens of each sequence, in turns with a pass over that prefix: the best of five rounds each, wall time on all cores.
 //! `alone` leaves out passes that make all.
 
@@ -317,16 +318,17 @@ fn pages(folder: &Path) -> Result<()> {
     let base = folder.join("pages");
     let data = write_megatron(&base, &lens)?;
     let total = 4.0 * lens.iter().sum::<usize>() as f64;
-    for index in [5, 40, 63] {
+    let cases = [5, 40, 63].map(|index| [(index, Access::Normal), (index, Access::Random)]);
+    for (index, access) in cases.into_iter().flatten() {
         cached::forget(&data)?;
-        let source = Source::new(Megatron::options().access(Access::Random).open(&base)?);
+        let source = Source::new(Megatron::options().access(access).open(&base)?);
         let rows = WindowPackOptions::new(RowSpec::new([("tokens", ROW)]));
         let ds = source.shuffle(7).to_iter().window_pack(rows).batch_with(HOSTS, Remainder::Drop);
         let before = cached::cached_bytes(&data)?;
         ds.loader().part(Part::of(index, HOSTS)).build()?.try_for_each(|batch| batch.map(drop))?;
         let read = (cached::cached_bytes(&data)? - before) as f64;
         println!(
-            "Megatron, window, lengths of the index: host {index} of {HOSTS} brings {:.3} / {HOSTS} of the bytes into memory, in pages",
+            "Megatron, window, lengths of the index, {access:?}: host {index} of {HOSTS} brings {:.3} / {HOSTS} of the bytes into memory, in pages",
             HOSTS as f64 * read / total
         );
     }

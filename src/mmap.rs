@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use memmap2::Mmap;
@@ -11,6 +12,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::units::Bytes;
 
 /// Way in which a mapped file will be read: a hint to the system, without effect on the data.
+///
+/// With `Normal`, a pass over a [part](crate::part) that evaluates no more than half of all rows asks for the pages of its own elements before it touches
+/// them, and the system reads none around them. Other passes over the same files are read as ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
@@ -29,7 +33,10 @@ pub enum Access {
 /// **Do not change a file while it is read.** Nothing in an operating system stops another process from writing to or
 /// truncating a mapped file. Overwritten bytes may then be seen torn, which no check here can rule out, and reading behind a truncated end stops the
 /// process (`SIGBUS`). Replace a file by renaming a new one over it: a mapping keeps the old one.
-pub struct Mapping(Option<Mmap>);
+pub struct Mapping {
+    map: Option<Mmap>,
+    access: Access,
+}
 
 impl Mapping {
     /// Maps the whole file. A file of 0 bytes is an empty mapping.
@@ -55,19 +62,34 @@ impl Mapping {
         }
         // The system refuses to map nothing.
         if metadata.len() == 0 {
-            return Ok((Self(None), file));
+            return Ok((Self { map: None, access }, file));
         }
         // SAFETY: the mapping is private to reading and lives in `self`. That no one changes the file meanwhile is the
         // user's part, stated above; every value read from it is checked before use, and used as it was read. A change meanwhile
         // is undefined for a slice all the same: bad data most likely, and no promise.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(e, path))?;
         advise(&map, access);
-        Ok((Self(Some(map)), file))
+        Ok((Self { map: Some(map), access }, file))
     }
 
     /// The bytes of the file.
     pub fn bytes(&self) -> &[u8] {
-        self.0.as_deref().unwrap_or_default()
+        self.map.as_deref().unwrap_or_default()
+    }
+
+    /// Has the system bring the pages of these bytes into memory. When they are touched then, it reads nothing around them, as it would otherwise.
+    /// A file that the user has opened with another [`Access`] than `Normal` is left as it is.
+    pub(crate) fn bring(&self, range: Range<usize>) {
+        #[cfg(unix)]
+        if let (Some(map), Access::Normal) = (&self.map, self.access)
+            && range.start < range.end
+            && range.end <= map.len()
+        {
+            // A hint that the system does not take changes nothing.
+            let _ = map.advise_range(memmap2::Advice::WillNeed, range.start, range.end - range.start);
+        }
+        #[cfg(not(unix))]
+        let _ = (range, self.access);
     }
 }
 
@@ -127,7 +149,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, b"hello").unwrap();
-        assert_eq!(Mapping::open(&path, Access::Random).unwrap().bytes(), b"hello");
+        for access in [Access::Normal, Access::Sequential, Access::Random] {
+            let mapping = Mapping::open(&path, access).unwrap();
+            for range in [0..5, 1..2, 3..3, 4..6, 9..12, 0..usize::MAX] {
+                mapping.bring(range);
+            }
+            assert_eq!(mapping.bytes(), b"hello");
+        }
         std::fs::write(&path, b"").unwrap();
         assert_eq!(Mapping::open(&path, Access::Normal).unwrap().bytes(), b"");
         assert_eq!(Mapping::open(dir.path(), Access::Normal).unwrap_err().kind(), ErrorKind::Unsupported);

@@ -14,7 +14,7 @@ use crate::cx::{Cx, Recorder, StageId};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::keys::KeySource;
-use crate::part::Deal;
+use crate::part::{Deal, Part};
 use crate::sync::Locked;
 use crate::tune::Decision;
 
@@ -76,6 +76,8 @@ pub struct Runtime {
         expect(dead_code, reason = "only workers have to be told of it")
     )]
     share: Option<(u32, u32)>,
+    /// Whether no more than half of the rows of each batch are evaluated here.
+    apart: bool,
 }
 
 /// Notes of borders: what is behind `Any`, those know who note.
@@ -208,6 +210,16 @@ impl Runtime {
     #[must_use]
     pub fn offset(&self, stages: usize) -> Self {
         Self { base: self.base + stages, ..self.clone() }
+    }
+
+    /// The same for a pass over the rows of `part` alone.
+    pub(crate) fn over(&self, part: &Part) -> Self {
+        Self { apart: part.is_half_at_most(), ..self.clone() }
+    }
+
+    /// Whether a pass over the rows of a part leaves out half of all elements or more.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.apart
     }
 
     /// The same for the elements of one part of every batch: a share, its index and how many there are, or another; `None` for one that those who

@@ -97,7 +97,7 @@ impl<D: IterDataset> Inner<D> {
     /// Starts the pass that evaluates least.
     fn start(dataset: &D, run: &Runtime, part: Option<Part>) -> Result<Self> {
         if let Some(part) = part
-            && let Some(pass) = dataset.iter_part(run, &part)?
+            && let Some(pass) = dataset.iter_part(&run.over(&part), &part)?
         {
             return Ok(Self::Part(pass, part));
         }

@@ -120,6 +120,14 @@ impl Part {
         }
     }
 
+    /// Whether it has half of the rows of a batch, or less.
+    pub(crate) fn is_half_at_most(&self) -> bool {
+        match &self.0 {
+            Kind::Share { count, .. } => *count >= 2,
+            Kind::Listed { rows, batch } => rows.len() <= batch / 2,
+        }
+    }
+
     /// Its index and the number of equal shares, if it is one of those.
     pub(crate) fn as_share(&self) -> Option<(usize, usize)> {
         match self.0 {

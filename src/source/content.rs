@@ -28,8 +28,10 @@ pub(crate) struct Content(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// In memory, or mapped; and the hash of a sample of it, where that was taken already.
-    Here(Buffer, Option<u64>),
+    /// In memory.
+    Here(Buffer),
+    /// Mapped, with the hash of a sample of it, where that was taken already.
+    Mapped(Buffer, Arc<Mapping>, Option<u64>),
     #[cfg(feature = "store")]
     Far(Arc<Object>),
 }
@@ -52,7 +54,9 @@ impl Content {
         let (mapping, file) = Mapping::open_file(path, access)?;
         check_begun(path, mapping.bytes().len() as u64)?;
         let hash = files::sample_file(&file, mapping.bytes().len());
-        Ok(Self(Kind::Here(Buffer::from_owner(Arc::new(mapping)), hash)))
+        let mapping = Arc::new(mapping);
+        let bytes = Buffer::from_owner(mapping.clone());
+        Ok(Self(Kind::Mapped(bytes, mapping, hash)))
     }
 
     /// Objects of stores, many at a time.
@@ -74,7 +78,7 @@ impl Content {
     /// Bytes in it.
     pub(crate) fn len(&self) -> u64 {
         match &self.0 {
-            Kind::Here(bytes, _) => bytes.len() as u64,
+            Kind::Here(bytes) | Kind::Mapped(bytes, ..) => bytes.len() as u64,
             #[cfg(feature = "store")]
             Kind::Far(object) => object.len(),
         }
@@ -87,7 +91,7 @@ impl Content {
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Buffer> {
         let (start, end) = self.check(&range)?;
         match &self.0 {
-            Kind::Here(bytes, _) => Ok(bytes.slice(start..end).unwrap_or(Buffer::EMPTY)),
+            Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Ok(bytes.slice(start..end).unwrap_or(Buffer::EMPTY)),
             #[cfg(feature = "store")]
             Kind::Far(object) => object.read(range),
         }
@@ -116,7 +120,7 @@ impl Content {
     #[cfg_attr(not(feature = "store"), expect(unused_variables, reason = "what is here is here whole"))]
     pub(crate) fn pieces(&self, range: Range<u64>) -> Result<Pieces<'_>> {
         match &self.0 {
-            Kind::Here(bytes, _) => Ok(Pieces::All(bytes.as_bytes())),
+            Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Ok(Pieces::All(bytes.as_bytes())),
             #[cfg(feature = "store")]
             Kind::Far(object) => {
                 self.check(&range)?;
@@ -132,7 +136,7 @@ impl Content {
     /// Its bytes where they are in memory or mapped: what is read of them costs nothing.
     pub(crate) fn here(&self) -> Option<&[u8]> {
         match &self.0 {
-            Kind::Here(bytes, _) => Some(bytes.as_bytes()),
+            Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Some(bytes.as_bytes()),
             #[cfg(feature = "store")]
             Kind::Far(_) => None,
         }
@@ -141,9 +145,18 @@ impl Content {
     /// Says that these ranges will be read soon: what lies far away begins to come, all of it at once.
     pub(crate) fn fetch(&self, ranges: &[Range<u64>]) {
         match (&self.0, ranges) {
-            (Kind::Here(..), _) => {}
+            (Kind::Here(..) | Kind::Mapped(..), _) => {}
             #[cfg(feature = "store")]
             (Kind::Far(object), ranges) => object.fetch(ranges),
+        }
+    }
+
+    /// Brings the pages of these bytes into memory, where they are mapped, and no others: see [`Mapping::bring`].
+    pub(crate) fn bring(&self, range: Range<u64>) {
+        if let (Kind::Mapped(_, mapping, _), Ok(start), Ok(end)) =
+            (&self.0, usize::try_from(range.start), usize::try_from(range.end))
+        {
+            mapping.bring(start..end);
         }
     }
 
@@ -170,7 +183,10 @@ impl Content {
     /// Its part in the identity of a source.
     pub(crate) fn id(&self, path: impl AsRef<Path>) -> FileId {
         let (size, hash) = match &self.0 {
-            Kind::Here(bytes, hash) => (bytes.len() as u64, hash.unwrap_or_else(|| files::sample(bytes.as_bytes()))),
+            Kind::Here(bytes) => (bytes.len() as u64, files::sample(bytes.as_bytes())),
+            Kind::Mapped(bytes, _, hash) => {
+                (bytes.len() as u64, hash.unwrap_or_else(|| files::sample(bytes.as_bytes())))
+            }
             #[cfg(feature = "store")]
             Kind::Far(object) => (object.len(), object.hash()),
         };
@@ -180,7 +196,7 @@ impl Content {
     /// The key of an object of a store: its URL and its version, where the server tells one. Files are known otherwise.
     pub(crate) fn known_as(&self) -> Option<u64> {
         match &self.0 {
-            Kind::Here(..) => None,
+            Kind::Here(..) | Kind::Mapped(..) => None,
             #[cfg(feature = "store")]
             Kind::Far(object) => object.known_as(),
         }
@@ -189,7 +205,7 @@ impl Content {
     /// Reads what comes from `at` on, at least a byte of it unless that is the end: a piece of what is read front to back.
     fn piece(&self, at: u64) -> Result<Buffer> {
         match &self.0 {
-            Kind::Here(..) => self.read(at..self.len().min(at + PIECE)),
+            Kind::Here(..) | Kind::Mapped(..) => self.read(at..self.len().min(at + PIECE)),
             #[cfg(feature = "store")]
             Kind::Far(object) => object.read_on(at),
         }
@@ -288,7 +304,7 @@ impl BufRead for Stream {
 /// Bytes that are in memory already.
 impl From<Buffer> for Content {
     fn from(bytes: Buffer) -> Self {
-        Self(Kind::Here(bytes, None))
+        Self(Kind::Here(bytes))
     }
 }
 

@@ -241,6 +241,13 @@ impl TokenFile {
         prefetch(self.here(from, count).unwrap_or_default());
     }
 
+    /// Brings the pages of ids into memory, where they are mapped, and no others.
+    pub(super) fn bring(&self, from: u64, count: usize) {
+        if let Ok(place) = self.place(from, count) {
+            self.content.bring(place);
+        }
+    }
+
     pub(super) fn content(&self) -> &Content {
         &self.content
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Weak;
 
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
@@ -86,6 +87,13 @@ pub trait Order: Send + Sync {
         None
     }
 
+    /// Whether the elements that it lists are few of the parent's, so that most of what lies around them is not read: see
+    /// [`RandomAccess::bring`](super::RandomAccess::bring).
+    #[doc(hidden)]
+    fn is_apart(&self) -> bool {
+        false
+    }
+
     /// The memory that it holds: see [`Stage::memory`].
     fn memory(&self) -> Option<Memory> {
         None
@@ -149,6 +157,14 @@ impl<D: Stage, O: Order> Ordered<D, O> {
         cx.blame(self.stage, self.order.name(), error)
     }
 
+    /// Has sources bring what is read now, where little else is.
+    #[inline]
+    fn bring(&self, places: &[u64]) {
+        if self.order.is_apart() {
+            self.parent.will_read(Upcoming::apart(places, &Weak::new()));
+        }
+    }
+
     /// Finds the places of many, if all have one, as work of the stage.
     fn places<'a>(&self, indices: &'a [u64], cx: &mut Cx) -> Option<Cow<'a, [u64]>> {
         let find = || self.order.places(indices);
@@ -208,6 +224,7 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
         let Some(place) = self.place(index, cx)? else { return Ok(None) };
+        self.bring(&[place]);
         let element = self.parent.get(place, cx)?;
         if element.is_some() {
             cx.produced(self.stage, 1, 0);
@@ -219,6 +236,7 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
         let Some(places) = self.places(indices, cx) else {
             return Many::one_by_one(indices, |index| self.get(index, cx));
         };
+        self.bring(&places);
         let many = self.parent.get_many(&places, cx);
         cx.produced(self.stage, many.items().len() as u64, 0);
         many
@@ -228,7 +246,9 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
     where
         D::Item: Stack,
     {
-        let batch = self.parent.get_stacked(&self.places(indices, cx)?, cx)?;
+        let places = self.places(indices, cx)?;
+        self.bring(&places);
+        let batch = self.parent.get_stacked(&places, cx)?;
         cx.produced(self.stage, batch.len as u64, 0);
         Some(batch)
     }

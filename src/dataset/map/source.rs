@@ -80,6 +80,12 @@ pub trait RandomAccess: Send + Sync {
         let _ = next;
     }
 
+    /// Brings what these records lie in into memory, and as little as can be of what lies around them: they are read now, by a pass that reads few others,
+    /// as that of a [part](crate::part) does. For sources whose files are mapped, around whose records the system reads ahead.
+    fn bring(&self, indices: &[u64]) {
+        let _ = indices;
+    }
+
     /// Counts of what was decoded since this was last asked, for sources that decode many records at once; `None` where nothing was.
     fn take_decoded(&self) -> Option<Decoded> {
         None
@@ -196,7 +202,12 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn will_read(&self, next: Upcoming<'_>) {
         let told = !next.reaches(self, self.source.len());
-        if told && !self.source.is_empty() && self.looks_ahead().is_some() {
+        if !told || self.source.is_empty() {
+            return;
+        }
+        if next.is_apart() {
+            self.source.bring(&self.places(next.indices()));
+        } else if self.looks_ahead().is_some() {
             self.source.will_read(next.at(&self.places(next.indices())));
         }
     }

@@ -21,7 +21,11 @@ use crate::sync::Locked;
 
 /// Indices in the order in which their elements will be asked for: a list that grows at its end.
 #[derive(Clone, Debug, Default)]
-struct Listed(Arc<Mutex<List>>);
+struct Listed {
+    list: Arc<Mutex<List>>,
+    /// Whether they are few of all indices.
+    apart: bool,
+}
 
 #[derive(Debug, Default)]
 struct List {
@@ -33,14 +37,14 @@ struct List {
 impl Listed {
     /// Adds one, and gives the number of places.
     fn push(&self, index: u64) -> u64 {
-        let mut list = self.0.locked();
+        let mut list = self.list.locked();
         list.indices.push_back(index);
         list.first + list.indices.len() as u64
     }
 
     /// Keeps none in front of this place.
     fn forget(&self, place: u64) {
-        let mut list = self.0.locked();
+        let mut list = self.list.locked();
         let gone = place.saturating_sub(list.first).min(list.indices.len() as u64);
         list.indices.drain(..gone as usize);
         list.first += gone;
@@ -48,7 +52,7 @@ impl Listed {
 
     /// Forgets all, and gives the place of the next.
     fn clear(&self) -> u64 {
-        let mut list = self.0.locked();
+        let mut list = self.list.locked();
         list.first += list.indices.len() as u64;
         list.indices.clear();
         list.first
@@ -69,10 +73,14 @@ impl Order for Listed {
     }
 
     fn place(&self, place: u64) -> Result<Option<u64>> {
-        let list = self.0.locked();
+        let list = self.list.locked();
         let at = place.checked_sub(list.first).and_then(|at| usize::try_from(at).ok());
         // What is behind the list was called off.
         Ok(at.and_then(|at| list.indices.get(at).copied()))
+    }
+
+    fn is_apart(&self) -> bool {
+        self.apart
     }
 
     fn inverse(&self, _: u64) -> Result<Option<u64>> {
@@ -80,7 +88,7 @@ impl Order for Listed {
     }
 
     fn listed(&self, places: Range<u64>) -> Option<Vec<u64>> {
-        let list = self.0.locked();
+        let list = self.list.locked();
         let at = |place: u64| usize::try_from(place.saturating_sub(list.first)).unwrap_or(usize::MAX);
         let start = at(places.start).min(list.indices.len());
         let end = at(places.end).clamp(start, list.indices.len());
@@ -107,7 +115,7 @@ where
     D::Item: Send + 'static,
 {
     pub(super) fn new(dataset: Arc<D>, keys: Arc<PrefixKeys>, stage: StageId, planning: &Planning<'_>) -> Result<Self> {
-        let listed = Listed::default();
+        let listed = Listed { apart: planning.run.is_apart(), ..Listed::default() };
         let ordered = Arc::new(Ordered::new(dataset.clone(), |_| listed.clone()));
         let mut roots = Roots::new(ordered, None, &planning.run, stage)?;
         roots.end_at(0);

@@ -121,6 +121,9 @@ impl Order for Listed {
     fn place(&self, index: u64) -> Result<Option<u64>> {
         Ok(usize::try_from(index).ok().and_then(|index| self.0.get(index).copied()))
     }
+    fn is_apart(&self) -> bool {
+        true
+    }
     fn inverse(&self, _: u64) -> Result<Option<u64>> {
         Ok(None)
     }

@@ -17,6 +17,8 @@ pub struct Upcoming<'a> {
     wanted: &'a Weak<()>,
     /// Whether whole blocks of the source are asked for, a few at a time.
     in_blocks: bool,
+    /// Whether they are read now, and few of those around them are.
+    apart: bool,
     traced: Option<&'a Traced>,
     /// Which of the indices of the first question these are; `None` for all of them, in order.
     places: Option<&'a [u32]>,
@@ -63,7 +65,7 @@ impl Record {
 impl<'a> Upcoming<'a> {
     /// Indices that are asked for until `wanted` is dead.
     pub(crate) fn new(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {
-        Self { indices, wanted, in_blocks: false, traced: None, places: None }
+        Self { indices, wanted, in_blocks: false, apart: false, traced: None, places: None }
     }
 
     /// The records that `ask` comes to from `index` on; nothing is read.
@@ -75,7 +77,14 @@ impl<'a> Upcoming<'a> {
     /// The same from each of `indices` on, in any order.
     pub(in crate::dataset) fn follow(indices: &[u64], ask: impl FnOnce(Upcoming<'_>)) -> Vec<Found> {
         let traced = Traced::default();
-        ask(Upcoming { indices, wanted: &Weak::new(), in_blocks: false, traced: Some(&traced), places: None });
+        ask(Upcoming {
+            indices,
+            wanted: &Weak::new(),
+            in_blocks: false,
+            apart: false,
+            traced: Some(&traced),
+            places: None,
+        });
         traced.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,6 +128,7 @@ impl<'a> Upcoming<'a> {
             indices,
             wanted: self.wanted,
             in_blocks: self.in_blocks,
+            apart: self.apart,
             traced: self.traced,
             places: Some(places),
         })
@@ -134,6 +144,16 @@ impl<'a> Upcoming<'a> {
     #[must_use]
     pub fn in_blocks(&self) -> Self {
         Upcoming { in_blocks: true, ..*self }
+    }
+
+    /// Indices that are read now by a pass that reads few of those around them.
+    pub(in crate::dataset) fn apart(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {
+        Self { apart: true, ..Self::new(indices, wanted) }
+    }
+
+    /// Whether they are [read apart](Self::apart).
+    pub(crate) fn is_apart(&self) -> bool {
+        self.apart
     }
 
     /// Whether [all elements of a few blocks](Self::in_blocks) are asked for before those of others.

@@ -157,6 +157,10 @@ impl<F: Grouped> RandomAccess for GroupedFiles<F> {
         self.files.will_read(next);
     }
 
+    fn bring(&self, indices: &[u64]) {
+        self.files.bring(indices);
+    }
+
     #[inline]
     fn take_decoded(&self) -> Option<Decoded> {
         self.units.take_decoded()

@@ -267,6 +267,15 @@ impl<F: Numbered> RandomAccess for Files<F> {
         content::will_read(ranges, next, |at| &self.files[at].content);
     }
 
+    fn bring(&self, indices: &[u64]) {
+        for &index in indices {
+            if let Ok((at, record)) = self.find(index) {
+                let file = &self.files[at];
+                self.format.ranges(file, record).into_iter().for_each(|range| file.content.bring(range));
+            }
+        }
+    }
+
     #[inline]
     fn take_note(&self) -> Option<(&'static str, u64)> {
         self.format.take_note()

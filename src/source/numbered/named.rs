@@ -15,6 +15,9 @@ macro_rules! same_source {
         fn will_read(&self, next: $crate::dataset::Upcoming<'_>) {
             self.$inner.will_read(next);
         }
+        fn bring(&self, indices: &[u64]) {
+            self.$inner.bring(indices);
+        }
         #[inline]
         fn take_decoded(&self) -> Option<$crate::dataset::map::Decoded> {
             self.$inner.take_decoded()

@@ -115,6 +115,11 @@ impl Shape {
 
     /// Says that the crops that start at `places` will be read.
     pub(super) fn will_read(&self, places: impl Iterator<Item = (usize, u64)>, next: Upcoming<'_>) {
+        if next.is_apart() {
+            return places.for_each(|(at, from)| {
+                self.tokens.files().get(at).iter().for_each(|file| file.bring(from, self.width()));
+            });
+        }
         content::will_read(self.far(places), next, |at| self.tokens.files()[at].content());
     }
 }

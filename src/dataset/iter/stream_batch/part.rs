@@ -45,6 +45,10 @@ impl Order for OwnRows {
         Ok(Some(batch * self.batch + self.own.start + row))
     }
 
+    fn is_apart(&self) -> bool {
+        2 * self.each() <= self.batch
+    }
+
     fn inverse(&self, place: u64) -> Result<Option<u64>> {
         let (batch, row) = (place / self.batch, place % self.batch);
         Ok(self.own.contains(&row).then(|| batch * self.each() + row - self.own.start))
