@@ -154,7 +154,8 @@ fn what_cannot_be_dealt_by_lanes_is_refused() {
     let ds = |len| lanes((0..3).map(|k| stream(k, len, Inside::Plain, &made)).collect::<Vec<_>>(), 3).batch(6).boxed();
     let refused = |ds: &BoxIter<Element>, part: Part, folder: &Path| {
         let builder = ds.clone().loader().deal(Deal::Lanes).part(part).keys(KeyFolder::new(folder));
-        builder.build().err().expect("it is refused")
+        let Err(error) = builder.build() else { panic!("it is not refused") };
+        error
     };
     let error = refused(&ds(500), Part::of(0, 2), folder.path());
     assert!(error.message().contains("has no index") && error.help_text().unwrap().contains("index --keys"), "{error}");
@@ -173,4 +174,31 @@ fn what_cannot_be_dealt_by_lanes_is_refused() {
     let error = host.loader.by_ref().find_map(Result::err).expect("the damage is found");
     assert_eq!(error.kind(), ErrorKind::Data);
     assert!(error.to_string().contains("hash"), "{error}");
+}
+
+/// Lanes that give fewer or more elements than when their index was made: the host that reads to their ends says so.
+#[test]
+fn lanes_that_are_not_as_their_index_says_are_stale() {
+    for (then, now, said) in
+        [(300, 250, "ends behind 250 elements, and it says 300"), (250, 300, "has more elements than the 250")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let most = Arc::new(AtomicU64::new(then));
+        let stream = |k: i64| {
+            let most = most.clone();
+            let kept = move |x: &i64| (x % 1000) < most.load(Ordering::Relaxed) as i64;
+            let ds = Range::new(1000 * k, 1000 * k + 300).to_iter().boxed().filter(kept);
+            ds.map(|x| Element::new().with("x", Array::scalar(x))).boxed()
+        };
+        let ds = lanes((0..4).map(stream).collect::<Vec<_>>(), 4).batch(8).boxed();
+        drop(start(&ds, Part::of(0, 2), folder.path(), Executor::Inline, None).unwrap());
+        most.store(now, Ordering::Relaxed);
+        for part in 0..2 {
+            let mut host = start(&ds, Part::of(part, 2), folder.path(), Executor::Inline, None).unwrap();
+            let error = host.loader.by_ref().find_map(Result::err).expect("it is found");
+            assert!(error.to_string().contains("the index of lanes is stale"), "{error}");
+            assert!(error.to_string().contains(said), "{error}");
+            assert!(error.help_text().is_some());
+        }
+    }
 }
