@@ -11,6 +11,7 @@ mod hosts;
 pub(crate) mod html;
 mod meter;
 mod model;
+mod picture;
 #[cfg(all(test, feature = "spec"))]
 mod places;
 mod startup;
@@ -19,6 +20,7 @@ mod verdict;
 mod why;
 mod workers;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -26,6 +28,7 @@ use serde::Serialize;
 #[cfg(feature = "cli")]
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
+use picture::Picture;
 pub use verdict::{Advice, Change, Verdict};
 pub use why::Why;
 
@@ -101,6 +104,9 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// The bottleneck, and what to do.
     pub verdict: Verdict,
+    /// What a picture of the run shows.
+    #[serde(skip)]
+    picture: Arc<Picture>,
 }
 
 /// View that the consumer had of a run.
@@ -235,6 +241,7 @@ impl Report {
             remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
             verdict: Verdict::default(),
+            picture: Arc::new(Picture::of(recorder, pipeline, whole, wall)),
         };
         report.verdict = verdict::judge(&report);
         report

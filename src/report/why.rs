@@ -25,12 +25,14 @@ pub struct Why {
 
 /// Parts that are shorter than this share of the wall time are not worth a word.
 const LEAST: f64 = 0.0005;
+/// Waits of a report: the longest.
+const LONGEST: usize = 16;
 /// A single wait is told of where it took at least so many seconds.
 const LONG: f64 = 0.005;
 
 /// Finds the causes of what `recorder` has seen the consumer wait for, in a run of `wall` seconds whose stages did this.
 pub(super) fn causes(recorder: &Recorder, stages: &[StageReport], wall: f64) -> (Vec<Why>, Vec<LongWait>) {
-    let (shares, longest) = recorder.waits().causes();
+    let (shares, longest) = (recorder.waits().causes(), recorder.waits().longest(LONGEST));
     let mut why = Vec::new();
     for (cause, waited) in shares.iter().filter(|(_, waited)| !waited.is_zero()) {
         match cause {

@@ -158,11 +158,10 @@ impl<T, W> Ahead<T, W> {
         let (chunk, wait) = head.incoming.receive(cx);
         let chunk = chunk?;
         let indices = chunk.parts.iter().map(Part::len).sum();
+        let first = head.end.saturating_sub(head.left);
         head.left = head.left.saturating_sub(indices);
-        if let Some(wait) = wait {
-            let holds_up = self.is_late(chunk.took, indices) && self.behind_is_there();
-            cx.waited(stage, wait, |border| chunk.awaited(wait, holds_up, border));
-        }
+        let holds_up = wait.is_some() && self.is_late(chunk.took, indices) && self.behind_is_there();
+        cx.taken(stage, &chunk.taken(first, indices, wait, holds_up));
         if self.pending.front().is_some_and(|head| head.left == 0) {
             self.pending.pop_front();
         }

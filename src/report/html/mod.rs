@@ -1,6 +1,14 @@
-//! Texts in a notebook: the report, and others laid out in columns.
+//! The report as HTML: a page of its own, and a piece of a notebook.
+
+mod columns;
+mod heat;
+mod histogram;
+mod page;
+mod svg;
+mod tracks;
 
 use super::Report;
+use svg::escaped;
 
 // Columns need a font of one width, which not every notebook's style sheet gives.
 const STYLE: &str = "font-family: monospace; line-height: 1.3; overflow-x: auto; white-space: pre";
@@ -10,6 +18,16 @@ impl Report {
     pub fn html(&self) -> String {
         notebook(&self.to_string())
     }
+
+    /// A page of HTML that needs nothing else, with what happened when: less than 1 MB, however long the run was.
+    pub fn to_html(&self) -> String {
+        self.page(&[])
+    }
+
+    /// The same with `facts` that others know of the run: a name and a value each.
+    pub(crate) fn page(&self, facts: &[(&str, String)]) -> String {
+        page::page(self, facts)
+    }
 }
 
 /// A text laid out in columns as a piece of HTML, its verdict set off, if it has one.
@@ -17,10 +35,6 @@ pub(crate) fn notebook(text: &str) -> String {
     let verdict = text.find("VERDICT").unwrap_or(text.len());
     let (figures, verdict) = (escaped(&text[..verdict]), escaped(text[verdict..].trim_end()));
     format!("<pre style=\"{STYLE}\">{figures}<b>{verdict}</b></pre>")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -39,7 +53,14 @@ mod tests {
         assert!(html.contains("note: a &lt; b &amp; c\n<b>VERDICT"), "{html}");
         let (_, inner) = html.split_once('>').unwrap();
         let words = inner.replace("<b>", "").replace("</b></pre>", "\n");
-        let plain = words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        let plain = words
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&#39;", "'")
+            .replace("&quot;", "\"")
+            .replace("&amp;", "&");
         assert_eq!(plain, report.to_string());
+        let page = report.to_html();
+        assert!(page.contains("<li>a &lt; b &amp; c</li>") && page.len() < 1 << 20, "{page}");
     }
 }
