@@ -19,13 +19,32 @@ pub fn record_of(dataset: &dyn Stage, index: u64) -> Option<Record> {
 /// [`record_of`] the dataset that a stream reads and that stage number `stage` is part of: the index of an error of that stage is one
 /// of that dataset. `None` for a stage behind the border, which counts for itself.
 pub fn record_in(stream: &dyn Stage, stage: StageId, index: u64) -> Option<Record> {
+    record_of(read_by(stream, stage)?, index)
+}
+
+/// The place of [`record_in`] for people: its file and what it is there, where the source knows, else its number in the source.
+pub(crate) fn record_in_words(stream: &dyn Stage, stage: StageId, index: u64) -> Option<String> {
+    let dataset = read_by(stream, stage)?;
+    let found = Upcoming::follow(&[index], |next| dataset.will_read(next));
+    let [found] = found.as_slice() else { return None };
+    let mut told = None;
+    dataset.walk(&mut |_, node| {
+        if node.address() == found.source && node.records().is_some() {
+            told = node.record_in_words(found.record);
+        }
+    });
+    told.or_else(|| Some(format!("record {} of {}", found.record, found.name)))
+}
+
+/// The dataset that a stream reads and that stage number `stage` is part of.
+fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
     let (stage, mut read) = (stage.0 as usize, None);
     stream.walk(&mut |id, node| {
         if node.is_border() && read.is_none() && stage < id && id < stage + node.count() {
             read = node.parents().pop();
         }
     });
-    record_of(read?, index)
+    read
 }
 
 /// The index at which `record` comes in a dataset of random access, the `epoch`th time that its source is read, counted from 0: the inverse

@@ -150,6 +150,13 @@ pub trait Stage {
         None
     }
 
+    /// The place of its record of this number for people, if it is a source and knows.
+    #[doc(hidden)]
+    fn record_in_words(&self, record: u64) -> Option<String> {
+        let _ = record;
+        None
+    }
+
     /// Whether those are views of mapped memory: see `SourceFacts::is_mapped`.
     #[doc(hidden)]
     fn is_mapped(&self) -> bool {

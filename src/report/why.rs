@@ -8,7 +8,7 @@ use super::format::{percent, time};
 use super::model::MOST_GAIN;
 use super::{Advice, Change, Place, Report, StageReport, Verdict};
 use crate::cx::{Cause, LongWait, Recorder, StageId};
-use crate::dataset::{Stage, record_in};
+use crate::dataset::{Stage, record_in_words};
 
 /// A part of the consumer's waits with one cause. All parts add up to what it waited.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -70,8 +70,7 @@ pub(super) fn name_records(waits: &mut [LongWait], pipeline: &dyn Stage) {
         let Some((element, border)) = wait.element.zip(wait.border.and_then(|border| border.checked_sub(1))) else {
             continue;
         };
-        let record = record_in(pipeline, StageId(u32::try_from(border).unwrap_or(u32::MAX)), element);
-        wait.record = record.map(|record| format!("record {} of {}", record.index, record.source));
+        wait.record = record_in_words(pipeline, StageId(u32::try_from(border).unwrap_or(u32::MAX)), element);
     }
 }
 

@@ -13,8 +13,8 @@ pub(super) struct Column {
     /// Share of it for which threads evaluated elements, and for which the one thread of the reader worked.
     pub(super) threads: f64,
     pub(super) reader: f64,
-    /// Places of the buffer that were filled, in the mean; `None` where nobody looked.
-    pub(super) ready: Option<f64>,
+    /// Places of the buffer that were filled, in the mean.
+    pub(super) ready: f64,
     /// Bytes of this process in memory; 0 where nothing is known.
     pub(super) memory: f64,
     /// Share of it that each stage worked, by id: more than 1 where several threads do.
@@ -73,16 +73,15 @@ impl Columns {
                 self.spread((batch.asked, batch.given), time.as_secs_f64(), |column| &mut column.waits[cause as usize]);
             }
         }
-        let mut looks = vec![(0.0, 0.0); self.all.len()];
-        for stretch in records.stretches.iter().filter(|stretch| stretch.looks > 0) {
+        for stretch in records.stretches.iter().filter(|stretch| stretch.to <= kept && stretch.looks > 0) {
             let mean = stretch.ready as f64 / f64::from(stretch.looks);
-            self.over((stretch.from, stretch.to), |at, share, _| {
-                looks[at].0 += mean * share;
-                looks[at].1 += share;
-            });
+            self.over((stretch.from, stretch.to), |share, column| column.ready += mean * share);
         }
-        for (column, (sum, share)) in self.all.iter_mut().zip(looks) {
-            column.ready = (share > 0.0).then(|| sum / share);
+        // From one look to the next.
+        let looks: Vec<_> =
+            records.batches.iter().filter_map(|batch| Some((batch.asked, f64::from(batch.ready?)))).collect();
+        for look in looks.windows(2) {
+            self.over((look[0].0, look[1].0), |share, column| column.ready += look[0].1 * share);
         }
     }
 
@@ -92,7 +91,7 @@ impl Columns {
                 self.spread((stretch.from, stretch.to), f64::from(*seconds), |column| &mut column.work[stage]);
             }
             let memory = stretch.memory as f64;
-            self.over((stretch.from, stretch.to), |_, _, column| column.memory = column.memory.max(memory));
+            self.over((stretch.from, stretch.to), |_, column| column.memory = column.memory.max(memory));
         }
         let threads = report.threads.max(1) as f64;
         let kept = records.chunks.first().map_or(Duration::MAX, |first| first.begun);
@@ -130,10 +129,10 @@ impl Columns {
     }
 
     /// Calls `see` with each column that these times touch, and the share of the column that lies between them.
-    fn over(&mut self, between: (Duration, Duration), mut see: impl FnMut(usize, f64, &mut Column)) {
+    fn over(&mut self, between: (Duration, Duration), see: impl Fn(f64, &mut Column)) {
         let (start, width, count) = (self.start, self.width, self.all.len());
         let time = between.1.saturating_sub(between.0).as_secs_f64();
-        spread(between, start, width, count, |at, part| see(at, part * time / width, &mut self.all[at]));
+        spread(between, start, width, count, |at, part| see(part * time / width, &mut self.all[at]));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::super::format::{bytes, count, percent, time};
-use super::super::{LongWait, Report, StageReport, text};
+use super::super::{LongWait, Place, Report, StageReport, text};
 use super::columns::Columns;
 use super::svg::{self, escaped};
 use super::tracks::{axis, cause, legend, tracks};
@@ -14,7 +14,7 @@ use crate::cx::Cause;
 const COLUMNS: usize = 480;
 /// Waits that have a number in the ribbon, and that are in the table.
 const MARKED: usize = 5;
-const LISTED: usize = 20;
+const LISTED: usize = 12;
 
 /// The page, with `facts` that others than the report know: a name and a value each.
 pub(super) fn page(report: &Report, facts: &[(&str, String)]) -> String {
@@ -140,13 +140,17 @@ pub(super) fn chain(wait: &LongWait, stages: &[StageReport]) -> String {
         Cause::HeadOfLine => ": one chunk took long, and what comes behind was there",
         Cause::HandOver => ": a chunk was done and not yet here",
     };
+    if wait.cause == Cause::Reader {
+        let there = stages.iter().filter(|stage| stage.place == Place::Suffix);
+        let most = there.max_by(|a, b| a.self_s.total_cmp(&b.self_s)).filter(|stage| stage.self_s > 0.0);
+        text += &most.map_or_else(String::new, |stage| format!(", {} most of all", stage.name));
+    }
     if let Some((element, count)) = wait.element.zip(wait.elements) {
-        let what = if count == 1 {
-            format!("element {element}")
-        } else {
-            format!("elements {element} to {}", element + count - 1)
+        let (what, is) = match count {
+            1 => (format!("element {element}"), ""),
+            _ => (format!("elements {element} to {}", element + count - 1), "from "),
         };
-        let record = wait.record.as_ref().map_or_else(String::new, |record| format!(", {record}"));
+        let record = wait.record.as_ref().map_or_else(String::new, |record| format!(" ({is}{record})"));
         let took = wait.took_s.map_or_else(String::new, |took| format!(", took {}", ms(took)));
         let stage = name(wait.stage).map_or_else(String::new, |stage| format!(" in {stage}"));
         let _ = write!(text, "; the slowest of it: {what}{record}{took}{stage}");

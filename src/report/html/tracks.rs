@@ -40,7 +40,7 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     }];
     if let Some(fill) = report.buffer_fill {
         let most = report.picture.capacity.max(1) as f64;
-        let ready: Vec<f64> = all.iter().map(|column| column.ready.unwrap_or(0.0) / most).collect();
+        let ready: Vec<f64> = all.iter().map(|column| column.ready / most).collect();
         tracks.push(line("batches ready", format!("{} full", whole(fill)), svg::area("ready", &ready)));
     }
     let mean = |of: fn(&Column) -> f64| all.iter().map(of).sum::<f64>() / all.len().max(1) as f64;
@@ -60,7 +60,7 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     let most = all.iter().map(|column| column.memory).fold(0.0, f64::max);
     if most > 0.0 {
         let memory: Vec<f64> = all.iter().map(|column| column.memory / most * 0.9).collect();
-        tracks.push(line("memory, this process", format!("{} at most", bytes(most)), svg::area("memory", &memory)));
+        tracks.push(line("memory", format!("{} at most", bytes(most)), svg::area("memory", &memory)));
     }
     tracks
 }
@@ -113,7 +113,7 @@ pub(super) fn axis(span: f64) -> Vec<(f64, String)> {
     .find(|step| span / step <= 6.0)
     .unwrap_or(span.max(1.0));
     let ticks = (0..=(span / step) as u32).map(|tick| f64::from(tick) * step);
-    ticks.filter(|at| *at < 0.97 * span || *at == 0.0).map(|at| (at / span.max(1e-9), clock(at, step))).collect()
+    ticks.filter(|at| *at < 0.9 * span).map(|at| (at / span.max(1e-9), clock(at, step))).collect()
 }
 
 /// A time after the start, as exact as the step between two.
@@ -140,7 +140,7 @@ mod tests {
         {
             let ticks = axis(span);
             assert!((3..8).contains(&ticks.len()), "{ticks:?}");
-            assert!(ticks.last().is_some_and(|(at, text)| *at < 0.97 && text == last), "{span}: {ticks:?}");
+            assert!(ticks.last().is_some_and(|(at, text)| *at < 0.9 && text == last), "{span}: {ticks:?}");
         }
     }
 }
