@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::{Range, Source};
 use gristmill::source::Jsonl;
-use gristmill::{Element, Executor, IterDataset, Load, MapDataset, Report};
+use gristmill::{Element, Executor, Load, MapDataset, Report};
 
-const LINES: u64 = 3000;
+const LINES: u64 = 30_000;
 /// The line of the one large document, counted from 1, and its bytes.
 const LARGE: (u64, usize) = (1183, 9 << 20);
 
@@ -53,10 +53,10 @@ fn the_large_document_among_small_ones_is_named_by_file_and_line() {
     // Where other programs take the cores for longer, that is the longest wait.
     let report = (0..5).map(|_| run(&file)).find(is_found).expect("one of five runs has no longer wait");
     let text = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(&format!("({line}), which took")), "{text}");
+    assert!(text.contains(&format!("({line}, 9 MiB), which took")), "{text}");
     let page = report.to_html();
     let written = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    assert!(page.contains(&format!("({written}), took")), "{page}");
+    assert!(page.contains(&format!("({written}, 9\u{a0}MiB), took")), "{page}");
     assert!(page.contains("one element that all others waited for"), "{page}");
     check_page(&page, &folder.path().join("report.html"), &[&line, "The longest gaps", "What to do"]);
 }

@@ -220,7 +220,7 @@ impl Summary {
         self.batches == 0
     }
 
-    /// Writes the report as a page, with what is known of the run beside it, and says where.
+    /// Writes the report as a page, with what is known of the run beside it, and says where; in a file that ends so, the ribbon alone.
     pub(crate) fn write_html(&self, file: &Path, pipeline: &Path) -> Result<()> {
         let mut facts = vec![("pipeline", pipeline.display().to_string())];
         if let Some(share) = self.real_token_share {
@@ -228,7 +228,9 @@ impl Summary {
         }
         facts.push(("order hash", self.order_hash.to_string()));
         facts.push(("row digest", self.rows.digest.to_string()));
-        std::fs::write(file, self.report.page(&facts)).map_err(|e| Error::io(e, file))?;
+        let is_picture = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+        let page = if is_picture { self.report.to_svg() } else { self.report.page(&facts) };
+        std::fs::write(file, page).map_err(|e| Error::io(e, file))?;
         output::say(&format!("the report is in {}", file.display()));
         Ok(())
     }

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     print_pipeline: bool,
     #[command(flatten)]
     how: How,
-    /// Write a page of HTML that shows what happened when, and why the consumer waited [default: report.html in --folder]
+    /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone [default: report.html in --folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     html: Option<Option<PathBuf>>,
     /// Print one JSON object instead of text

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Folder of the saved state, instead of the one in the pipeline file
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// Write a page of HTML that shows what happened when, and why the consumer waited
+    /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print one JSON object instead of text

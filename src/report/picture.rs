@@ -6,7 +6,7 @@ use crate::dataset::Stage;
 use crate::report::ConsumerMeter;
 
 /// Waits that a picture tells of: the longest.
-const WAITS: usize = 200;
+const WAITS: usize = 64;
 
 /// Records of a run, and what else a picture of it shows.
 #[derive(Clone, Debug, Default)]

@@ -176,6 +176,10 @@ impl Numbered for RecordParser {
         file.line_range(record)
     }
 
+    fn stored_bytes(&self, file: &File<LineIndex>, record: u64) -> Option<u64> {
+        file.line_range(record).map(|range| range.end - range.start)
+    }
+
     fn place_in_words(&self, file: &File<LineIndex>, record: u64) -> String {
         file.line_in_words(record)
     }

@@ -118,7 +118,9 @@ impl Caused {
             element: piece.map(|piece| piece.index),
             elements: piece.map(|piece| piece.count),
             took_s: piece.map(|piece| piece.took.as_secs_f64()),
+            largest: None,
             record: None,
+            record_bytes: None,
         }
     }
 }
@@ -144,6 +146,10 @@ pub struct LongWait {
     pub elements: Option<u64>,
     /// Seconds that those took.
     pub took_s: Option<f64>,
-    /// The record of the source that the element is made of, in words, where that is known.
+    /// Of elements that were evaluated together, that whose record is larger than those of all others, if there is one.
+    pub largest: Option<u64>,
+    /// The record of the source that the element is made of, or the largest, in words, where that is known; else that of the first.
     pub record: Option<String>,
+    /// Bytes that it takes up where it is stored, where that is known.
+    pub record_bytes: Option<u64>,
 }

@@ -70,7 +70,9 @@ mod tests {
             element: None,
             elements: None,
             took_s: None,
+            largest: None,
             record: None,
+            record_bytes: None,
         };
         (0..20_011).for_each(|number| longest.keep(wait(number)));
         let kept: Vec<_> = longest.first(usize::MAX).iter().map(|wait| wait.wait_s as usize).collect();

@@ -177,11 +177,11 @@ impl<T, W> Ahead<T, W> {
         self.usual.is_some_and(|usual| took > usual.saturating_mul(many).saturating_mul(LATE))
     }
 
-    /// Whether most of what was asked for behind the first range has come.
+    /// Whether most of what was asked for behind the first range has come, or nothing is left to be asked for.
     fn behind_is_there(&self) -> bool {
         let behind = self.pending.iter().skip(1);
         let there = behind.clone().filter(|pending| pending.incoming.is_there()).count();
-        there > 0 && 2 * there >= behind.count()
+        2 * there >= behind.count()
     }
 
     /// Keeps as many ranges under way as the evaluator wants.

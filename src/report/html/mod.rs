@@ -4,6 +4,7 @@ mod columns;
 mod heat;
 mod histogram;
 mod page;
+mod ribbon;
 mod svg;
 mod tracks;
 
@@ -14,9 +15,14 @@ use svg::escaped;
 const STYLE: &str = "font-family: monospace; line-height: 1.3; overflow-x: auto; white-space: pre";
 
 impl Report {
-    /// The text of `Display` as a piece of HTML, its verdict set off.
+    /// A piece of HTML for a notebook: what happened when, above the text of `Display`, its verdict set off.
     pub fn html(&self) -> String {
-        notebook(&self.to_string())
+        self.to_svg() + &notebook(&self.to_string())
+    }
+
+    /// A picture of what happened when, the ribbon of [`to_html`](Self::to_html) by itself; empty where nothing was delivered.
+    pub fn to_svg(&self) -> String {
+        ribbon::picture(self)
     }
 
     /// A page of HTML that needs nothing else, with what happened when: less than 1 MB, however long the run was.
@@ -28,6 +34,11 @@ impl Report {
     pub(crate) fn page(&self, facts: &[(&str, String)]) -> String {
         page::page(self, facts)
     }
+}
+
+/// Colours below the elements that `scope` selects, of day and night.
+fn colours(scope: &str) -> String {
+    include_str!("colours.css").replace("SCOPE", scope)
 }
 
 /// A text laid out in columns as a piece of HTML, its verdict set off, if it has one.
@@ -49,6 +60,7 @@ mod tests {
         let mut report = loader.report();
         report.remarks.push("a < b & c".into());
         let html = report.html();
+        let html = html.strip_prefix(&report.to_svg()).unwrap();
         assert!(html.starts_with("<pre style=\"font-family: monospace;"), "{html}");
         assert!(html.contains("note: a &lt; b &amp; c\n<b>VERDICT"), "{html}");
         let (_, inner) = html.split_once('>').unwrap();

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use super::super::format::{bytes, count, percent, time};
-use super::super::{LongWait, Place, Report, StageReport, text};
+use super::super::{LongWait, Place, Report, StageReport, text, why};
 use super::columns::Columns;
 use super::svg::{self, escaped};
 use super::tracks::{axis, cause, legend, tracks};
-use super::{heat, histogram};
+use super::{colours, heat, histogram};
 use crate::cx::Cause;
 
 /// Columns of the ribbon.
@@ -32,8 +32,9 @@ pub(super) fn page(report: &Report, facts: &[(&str, String)]) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
-         <title>{title}</title><link rel=\"icon\" href=\"data:,\"><style>{}</style></head>\n<body>{body}\
+         <title>{title}</title><link rel=\"icon\" href=\"data:,\"><style>{}{}</style></head>\n<body>{body}\
          <div id=\"tip\" role=\"status\"></div>\n<script type=\"application/json\" id=\"data\">{}</script>\n<script>{}</script></body></html>\n",
+        colours(":root"),
         include_str!("page.css"),
         data(report, &columns),
         include_str!("page.js"),
@@ -145,15 +146,10 @@ pub(super) fn chain(wait: &LongWait, stages: &[StageReport]) -> String {
         let most = there.max_by(|a, b| a.self_s.total_cmp(&b.self_s)).filter(|stage| stage.self_s > 0.0);
         text += &most.map_or_else(String::new, |stage| format!(", {} most of all", stage.name));
     }
-    if let Some((element, count)) = wait.element.zip(wait.elements) {
-        let (what, is) = match count {
-            1 => (format!("element {element}"), ""),
-            _ => (format!("elements {element} to {}", element + count - 1), "from "),
-        };
-        let record = wait.record.as_ref().map_or_else(String::new, |record| format!(" ({is}{record})"));
+    if let Some(who) = why::who(wait) {
         let took = wait.took_s.map_or_else(String::new, |took| format!(", took {}", ms(took)));
         let stage = name(wait.stage).map_or_else(String::new, |stage| format!(" in {stage}"));
-        let _ = write!(text, "; the slowest of it: {what}{record}{took}{stage}");
+        let _ = write!(text, "; the slowest of it: {who}{took}{stage}");
     }
     text
 }
