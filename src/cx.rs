@@ -10,6 +10,7 @@
 pub(crate) mod clock;
 mod local;
 mod recorder;
+mod records;
 mod sample;
 pub(crate) mod turn;
 mod waits;
@@ -22,8 +23,8 @@ pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
+pub(crate) use self::records::{Given, Snapshot, Taken};
 use self::sample::{Sample, clock_ns};
-pub(crate) use self::waits::Awaited;
 use self::waits::Pieces;
 pub use self::waits::{Cause, LongWait, Piece};
 use crate::error::Error;
@@ -228,19 +229,14 @@ impl Cx {
         }
     }
 
-    /// Adds time for which a stage was blocked, waiting for a chunk.
-    pub(crate) fn waited(
-        &mut self,
-        stage: StageId,
-        (from, to): (Instant, Instant),
-        chunk: impl FnOnce(usize) -> Awaited,
-    ) {
+    /// Notes that a stage took a chunk, and for how long it was blocked until that was there.
+    pub(crate) fn taken(&mut self, stage: StageId, chunk: &Taken) {
         let at = self.base + stage.index();
-        if let Some(tally) = self.tally.get_mut(at) {
+        if let (Some((from, to)), Some(tally)) = (chunk.wait, self.tally.get_mut(at)) {
             tally.counts.wait_ns += (to - from).as_nanos() as u64;
         }
         if let Some(recorder) = &self.recorder {
-            recorder.waits().note(chunk(at));
+            recorder.taken(chunk, at);
         }
     }
 

@@ -18,7 +18,7 @@ pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;
 use self::parted::{Parted, Pass, Wanted};
 use crate::checkpoint::{Checkpoint, Identity};
-use crate::cx::{Cx, Recorder};
+use crate::cx::{Cx, Given, Recorder};
 use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
@@ -354,7 +354,7 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     fn advance(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {
         let next = match &mut self.drive {
-            Drive::Inline { iter, cx } => Poll::Ready(next_inline(iter, cx, &mut self.meter)?),
+            Drive::Inline { iter, cx } => Poll::Ready(next_inline(iter, cx, &mut self.meter, &self.recorder)?),
             Drive::Ahead(ahead) => {
                 let origin = ahead.origin();
                 let ahead = ahead.get_mut().ok_or_else(|| origin.elsewhere(NAME))?;
@@ -385,12 +385,20 @@ fn next_inline<I: DatasetIterator>(
     iter: &mut I,
     cx: &mut Cx,
     meter: &mut ConsumerMeter,
+    recorder: &Recorder,
 ) -> Result<Option<(I::Item, I::State)>> {
-    let start = meter.begin();
+    let asked = meter.begin();
     let next = iter.next(cx);
-    if let Some(start) = start {
-        meter.end(start);
+    if let Some(asked) = asked {
+        let is_first = meter.first().is_none();
+        let given = meter.end(asked);
         cx.flush_if_due();
+        // Those that were not timed were as good as there.
+        let count = meter.unseen(next.as_ref().is_ok_and(Option::is_some));
+        recorder.made(
+            &Given { first: meter.delivered + 1 - count.max(1), count: count as usize, ready: None, asked, given },
+            is_first,
+        );
     }
     Ok(next?.map(|element| (element, iter.state())))
 }

@@ -2241,6 +2241,12 @@ class Report:
     """Where the time of a run went: `str` gives the text for people, `as_dict` the numbers."""
 
     def _repr_html_(self) -> str: ...
+    def to_html(self, path: _Path | None = None) -> str:
+        """Gives a page of HTML that needs nothing else: what happened when, and why the consumer waited.
+
+        Args:
+            path: A file to write it to as well.
+        """
     def as_dict(self) -> dict[str, Any]:
         """Gives every number of the report."""
 

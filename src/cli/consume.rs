@@ -1,6 +1,6 @@
 //! The loop over a loader that `run` and `demo` share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -218,6 +218,21 @@ impl Summary {
     /// Whether nothing was delivered, before a resume neither.
     pub(crate) fn is_empty(&self) -> bool {
         self.batches == 0
+    }
+
+    /// Writes the report as a page, with what is known of the run beside it, and says where; in a file that ends so, the ribbon alone.
+    pub(crate) fn write_html(&self, file: &Path, pipeline: &Path) -> Result<()> {
+        let mut facts = vec![("pipeline", pipeline.display().to_string())];
+        if let Some(share) = self.real_token_share {
+            facts.push(("tokens", format!("{}, {} of all cells are real", grouped(self.tokens), percent(share))));
+        }
+        facts.push(("order hash", self.order_hash.to_string()));
+        facts.push(("row digest", self.rows.digest.to_string()));
+        let is_picture = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+        let page = if is_picture { self.report.to_svg() } else { self.report.page(&facts) };
+        std::fs::write(file, page).map_err(|e| Error::io(e, file))?;
+        output::say(&format!("the report is in {}", file.display()));
+        Ok(())
     }
 
     /// The report for people, on stdout.

@@ -35,6 +35,9 @@ pub(crate) struct Args {
     print_pipeline: bool,
     #[command(flatten)]
     how: How,
+    /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone [default: report.html in --folder]
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    html: Option<Option<PathBuf>>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -67,7 +70,7 @@ checkpoint: {{folder: checkpoints}}
 #[derive(Serialize)]
 struct DemoSummary<'a> {
     folder: &'a Path,
-    pipeline: PathBuf,
+    pipeline: &'a Path,
     documents: u64,
     corpus_bytes: u64,
     #[serde(flatten)]
@@ -96,10 +99,19 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
     if args.json {
         let (documents, corpus_bytes) = (written.documents, written.bytes);
-        output::json(&DemoSummary { folder: &args.folder, pipeline: file, documents, corpus_bytes, summary: &summary });
+        output::json(&DemoSummary {
+            folder: &args.folder,
+            pipeline: &file,
+            documents,
+            corpus_bytes,
+            summary: &summary,
+        });
     } else {
         summary.print();
         output::data(&next_steps(args));
+    }
+    if let Some(asked) = &args.html {
+        summary.write_html(&asked.clone().unwrap_or_else(|| args.folder.join("report.html")), &file)?;
     }
     Ok(if summary.stopped == Stopped::Interrupted { Outcome::Interrupted } else { Outcome::Done })
 }

@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// Folder of the saved state, instead of the one in the pipeline file
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
+    /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -76,6 +79,8 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         None if !saves => {}
         None => states.check_free()?,
     }
+    // It would be for nothing, too.
+    args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
     let (dataset, indices) = pipeline.build_counted()?;
     let plan = Plan {
         indices,
@@ -97,6 +102,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let mut summary = consume(loader, plan)?;
     let unsaved = summary.unsaved.take();
     print(args, &summary);
+    args.html.iter().try_for_each(|file| summary.write_html(file, &args.pipeline))?;
     match unsaved {
         Some(error) => Err(error),
         None if summary.stopped == Stopped::Interrupted => Ok(Outcome::Interrupted),

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::waits::Waits;
+use super::Cause;
+use super::records::{Given, Records, Snapshot, Taken};
+use super::waits::{Shares, Waits};
 use crate::sync::Locked;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -78,11 +80,12 @@ impl Default for StageTally {
 }
 
 /// Totals of every stage, shared by all threads of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Recorder {
     stages: Mutex<Vec<StageTally>>,
     notes: Mutex<Vec<(String, u64)>>,
     waits: Waits,
+    records: Records,
     /// Of other machines, what their part of each stage was, by stage id.
     hosts: Mutex<Vec<(String, Vec<HostCounts>)>>,
 }
@@ -94,6 +97,14 @@ pub(crate) struct HostCounts {
     pub(crate) elements: u64,
     /// Nanoseconds of its own work.
     pub(crate) self_ns: u64,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        let waits = Waits::default();
+        let records = Records::new(waits.start());
+        Self { stages: Mutex::default(), notes: Mutex::default(), waits, records, hosts: Mutex::default() }
+    }
 }
 
 impl Recorder {
@@ -119,6 +130,37 @@ impl Recorder {
     /// The log of what was waited for.
     pub(crate) fn waits(&self) -> &Waits {
         &self.waits
+    }
+
+    /// Notes that the reader took a chunk in front of the border of this id.
+    pub(super) fn taken(&self, taken: &Taken, border: usize) {
+        if let Some(wait) = taken.wait {
+            self.waits.note(taken.awaited(wait, border));
+        }
+        self.records.chunk(taken, border);
+    }
+
+    /// Notes what the consumer was given, and finds why it waited for it; the first of a pass is start-up, and nothing else.
+    pub(crate) fn given(&self, given: &Given, is_first: bool) {
+        let shares = self.waits.explain(given, is_first);
+        self.records.batch(given, shares, || self.work());
+    }
+
+    /// Notes what the consumer was given that had to make it itself.
+    pub(crate) fn made(&self, given: &Given, is_first: bool) {
+        let cause = if is_first { Cause::Start } else { Cause::Reader };
+        let shares = Shares::of(cause, given.given.saturating_duration_since(given.asked));
+        self.records.batch(given, shares, || self.work());
+    }
+
+    /// Nanoseconds of own work of every stage so far, by id.
+    fn work(&self) -> Vec<u64> {
+        self.stages().iter().map(|stage| stage.counts.self_ns).collect()
+    }
+
+    /// Copies what is kept of the run.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.records.snapshot(&self.work())
     }
 
     pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {

@@ -25,6 +25,7 @@ pub use facts::Facts;
 pub use iter::{DatasetIterator, IterDataset};
 pub use map::MapDataset;
 pub use memory::{Held, Memory, Sample};
+pub(crate) use records::suspect_in;
 pub use records::{index_of, record_in, record_of};
 pub use remainder::Remainder;
 pub use run::upcoming::{Record, Upcoming};

@@ -1,6 +1,6 @@
 //! Records of a source that elements are made of, and places where records come.
 
-use super::run::upcoming::{Record, Upcoming};
+use super::run::upcoming::{Found, Record, Upcoming};
 use super::stage::Stage;
 use crate::cx::StageId;
 
@@ -19,13 +19,60 @@ pub fn record_of(dataset: &dyn Stage, index: u64) -> Option<Record> {
 /// [`record_of`] the dataset that a stream reads and that stage number `stage` is part of: the index of an error of that stage is one
 /// of that dataset. `None` for a stage behind the border, which counts for itself.
 pub fn record_in(stream: &dyn Stage, stage: StageId, index: u64) -> Option<Record> {
+    record_of(read_by(stream, stage)?, index)
+}
+
+/// A record that may be why elements took long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Suspect {
+    /// The index of the element that is made of it; `None` where elements were evaluated together, and none of them is to blame
+    /// more than others: then the record is that of the first.
+    pub(crate) element: Option<u64>,
+    /// Its file and what it is there, where the source knows, else its number in the source.
+    pub(crate) place: String,
+    /// Bytes that it takes up where it is stored, where that is known.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// Of the elements at `indices` of the dataset that a stream reads and that stage number `stage` is part of, the record of that which is larger
+/// than all others together; nothing is read for it.
+pub(crate) fn suspect_in(stream: &dyn Stage, stage: StageId, indices: &[u64]) -> Option<Suspect> {
+    let dataset = read_by(stream, stage)?;
+    let found = Upcoming::follow(indices, |next| dataset.will_read(next));
+    let mut sources = Vec::new();
+    dataset.walk(&mut |_, node| sources.extend(node.records().map(|_| (node.address(), node))));
+    let source =
+        |found: &Found| sources.iter().find(|(address, _)| *address == found.source).map(|(_, source)| *source);
+    let bytes = |found: &Found| source(found)?.record_bytes(found.record);
+    let (largest, is_alone) = match (found.as_slice(), indices.len()) {
+        ([], _) => return None,
+        ([one], 1) => (one, true),
+        // Of several records, nobody knows which took long.
+        (_, 1) => return None,
+        (all, _) => {
+            let sizes = || all.iter().map(|found| bytes(found).unwrap_or(0));
+            let (at, most) = sizes().enumerate().max_by_key(|(_, bytes)| *bytes)?;
+            let is_most = 2 * most > sizes().sum();
+            (if is_most { &all[at] } else { &all[0] }, is_most)
+        }
+    };
+    let place = source(largest).and_then(|source| source.record_in_words(largest.record));
+    Some(Suspect {
+        element: indices.get(largest.place as usize).copied().filter(|_| is_alone),
+        place: place.unwrap_or_else(|| format!("record {} of {}", largest.record, largest.name)),
+        bytes: bytes(largest).filter(|_| is_alone),
+    })
+}
+
+/// The dataset that a stream reads and that stage number `stage` is part of.
+fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
     let (stage, mut read) = (stage.0 as usize, None);
     stream.walk(&mut |id, node| {
         if node.is_border() && read.is_none() && stage < id && id < stage + node.count() {
             read = node.parents().pop();
         }
     });
-    record_of(read?, index)
+    read
 }
 
 /// The index at which `record` comes in a dataset of random access, the `epoch`th time that its source is read, counted from 0: the inverse

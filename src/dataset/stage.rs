@@ -150,6 +150,20 @@ pub trait Stage {
         None
     }
 
+    /// Bytes that its record of this number takes up where it is stored, if it is a source and knows.
+    #[doc(hidden)]
+    fn record_bytes(&self, record: u64) -> Option<u64> {
+        let _ = record;
+        None
+    }
+
+    /// The place of its record of this number for people, if it is a source and knows.
+    #[doc(hidden)]
+    fn record_in_words(&self, record: u64) -> Option<String> {
+        let _ = record;
+        None
+    }
+
     /// Whether those are views of mapped memory: see `SourceFacts::is_mapped`.
     #[doc(hidden)]
     fn is_mapped(&self) -> bool {

@@ -1,7 +1,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::demand::Demand;
 use super::failed::Failed;
@@ -10,7 +10,7 @@ use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::remote::{Border, Remote, Served};
 use super::tuning::Tuning;
-use crate::cx::{Cx, Recorder, StageId};
+use crate::cx::{Cx, Given, Recorder, StageId};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::keys::KeySource;
@@ -230,10 +230,10 @@ impl Runtime {
         (share.is_some() || self.reads_here()).then(|| Self { share, ..self.clone() })
     }
 
-    /// Finds what caused the wait of the consumer between these times.
-    pub(crate) fn explain(&self, from: Instant, to: Instant, is_first: bool) {
+    /// Notes what the consumer was given, and what caused its wait for it.
+    pub(crate) fn given(&self, given: &Given, is_first: bool) {
         if let Some(recorder) = &self.recorder {
-            recorder.waits().explain(from, to, is_first);
+            recorder.given(given, is_first);
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 
-use crate::cx::Cx;
+use crate::cx::{Cx, Given};
 use crate::dataset::DatasetIterator;
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -30,8 +30,16 @@ pub(super) struct Ahead<T, S> {
     orders: Option<Sender<Order<T, S>>>,
     buffer: usize,
     run: Runtime,
-    /// Since when the consumer waits, if it gave up waiting in between.
-    waiting: Option<Instant>,
+    /// What the consumer waits for, if it gave up waiting in between.
+    waiting: Option<Asked>,
+}
+
+/// A request of the consumer.
+#[derive(Clone, Copy)]
+struct Asked {
+    at: Instant,
+    /// Places of the buffer that were filled then.
+    ready: Option<usize>,
 }
 
 /// Request that sends the thread elsewhere.
@@ -112,15 +120,17 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
             return next.map(|next| Poll::Ready(Some(next)));
         }
         // One wait, however often the consumer looked up from it.
-        let start = self.waiting.take().unwrap_or_else(|| self.begin(meter));
+        let asked = self.waiting.take().unwrap_or_else(|| self.begin(meter));
         let Poll::Ready(next) = self.receive(patience) else {
-            self.waiting = Some(start);
+            self.waiting = Some(asked);
             return Ok(Poll::Pending);
         };
         let is_first = meter.first().is_none();
-        let end = meter.end(start);
-        self.run.demand().end(end);
-        self.run.explain(start, end, is_first);
+        let Asked { at, ready } = asked;
+        let given = meter.end(at);
+        self.run.demand().end(given);
+        let count = next.iter().count() + self.current.len();
+        self.run.given(&Given { first: meter.delivered, count, ready, asked: at, given }, is_first);
         next.transpose().map(Poll::Ready)
     }
 
@@ -143,13 +153,12 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         self.current.len() > 0 || self.packets.as_ref().is_none_or(|packets| !packets.is_empty())
     }
 
-    fn begin(&self, meter: &mut ConsumerMeter) -> Instant {
-        let start = Instant::now();
-        self.run.demand().begin(start);
-        if let Some(packets) = &self.packets {
-            meter.look(packets.len());
-        }
-        start
+    fn begin(&self, meter: &mut ConsumerMeter) -> Asked {
+        let at = Instant::now();
+        self.run.demand().begin(at);
+        let ready = self.packets.as_ref().map(Receiver::len);
+        ready.iter().for_each(|ready| meter.look(*ready));
+        Asked { at, ready }
     }
 
     /// The first element of the next packet.

@@ -2084,6 +2084,15 @@ Raises:
     (signature DatasetIterator.close) => {
         concat!(r#"close($self)"#, "\n--\n\n", docs!(DatasetIterator.close))
     };
+    (Report.to_html) => {
+        r#"Gives a page of HTML that needs nothing else: what happened when, and why the consumer waited.
+
+Args:
+    path (str | PathLike | None): A file to write it to as well."#
+    };
+    (signature Report.to_html) => {
+        concat!(r#"to_html($self, path=None)"#, "\n--\n\n", docs!(Report.to_html))
+    };
     (Report.as_dict) => {
         r#"Gives every number of the report."#
     };

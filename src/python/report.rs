@@ -1,11 +1,14 @@
 //! The wait report.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
 
-use crate::Report;
+use super::error::raised;
 use crate::report::{Family, Kind, Unit};
+use crate::{Error, Report};
 
 #[doc = docs!(Report)]
 #[pyclass(name = "Report", module = "gristmill", frozen)]
@@ -22,9 +25,19 @@ impl PyReport {
         format!("<gristmill.Report: {}>", self.0.verdict.text)
     }
 
-    /// The same text in a notebook.
+    /// What happened when, and the same text, in a notebook.
     fn _repr_html_(&self) -> String {
         self.0.html()
+    }
+
+    #[doc = docs!(Report.to_html)]
+    #[pyo3(signature = (path=None))]
+    fn to_html(&self, py: Python<'_>, path: Option<PathBuf>) -> PyResult<String> {
+        let page = self.0.to_html();
+        if let Some(path) = path {
+            std::fs::write(&path, &page).map_err(|e| raised(py, &Error::io(e, path)))?;
+        }
+        Ok(page)
     }
 
     #[doc = docs!(Report.as_dict)]

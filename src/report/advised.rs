@@ -64,6 +64,7 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
         notes: Vec::new(),
         remarks: Vec::new(),
         verdict: Verdict::default(),
+        picture: Default::default(),
     };
     report.verdict = verdict::judge(&report);
     report

@@ -29,6 +29,8 @@ pub(crate) struct ConsumerMeter {
     skip: u64,
     cheap: u32,
     dither: u64,
+    /// Elements of the calls that were timed, and of those before each.
+    seen: u64,
 }
 
 impl Default for ConsumerMeter {
@@ -50,6 +52,7 @@ impl Default for ConsumerMeter {
             skip: 0,
             cheap: 0,
             dither: 0x9e37_79b9_7f4a_7c15,
+            seen: 0,
         }
     }
 }
@@ -93,6 +96,12 @@ impl ConsumerMeter {
         self.cheap = if dear { 0 } else { self.cheap.saturating_add(1) };
         self.skip = if self.cheap < IN_A_ROW { 0 } else { (self.dither >> 33) % (2 * SAMPLE_EVERY) };
         now
+    }
+
+    /// Counts the elements since the last call that was timed, with that of the present one, if it gave any.
+    pub(crate) fn unseen(&mut self, gave_one: bool) -> u64 {
+        let all = self.delivered + u64::from(gave_one);
+        all - std::mem::replace(&mut self.seen, all)
     }
 
     /// Returns when the consumer asked for the first element, and when it had it.

@@ -12,6 +12,7 @@ pub(crate) mod html;
 mod meter;
 mod metrics;
 mod model;
+mod picture;
 #[cfg(all(test, feature = "spec"))]
 mod places;
 mod startup;
@@ -20,6 +21,7 @@ mod verdict;
 mod why;
 mod workers;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -28,6 +30,7 @@ use serde::Serialize;
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use metrics::{Family, Kind, Metric, Unit};
+use picture::Picture;
 pub use verdict::{Advice, Change, Verdict};
 pub use why::Why;
 
@@ -103,6 +106,9 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// The bottleneck, and what to do.
     pub verdict: Verdict,
+    /// What a picture of the run shows.
+    #[serde(skip)]
+    picture: Arc<Picture>,
 }
 
 /// View that the consumer had of a run.
@@ -237,6 +243,7 @@ impl Report {
             remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
             verdict: Verdict::default(),
+            picture: Arc::new(Picture::of(recorder, pipeline, whole, wall)),
         };
         report.verdict = verdict::judge(&report);
         report

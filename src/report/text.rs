@@ -71,14 +71,7 @@ impl fmt::Display for Report {
         }
         wrapped(f, "VERDICT  ", &self.verdict.text)?;
         for (i, advice) in self.verdict.advice.iter().enumerate() {
-            let gain = (advice.expected_speedup - 1.0) * 100.0;
-            let gain = if advice.expected_speedup >= MOST_GAIN {
-                format!("{MOST_GAIN:.0}×{NO_BREAK}or more")
-            } else if gain > 400.0 {
-                format!("{:.0}×", advice.expected_speedup)
-            } else {
-                format!("+{gain:.0}{NO_BREAK}%")
-            };
+            let gain = gain(advice.expected_speedup);
             wrapped(f, &format!("  {}. ", i + 1), &format!("{}: up to {gain}", advice.text))?;
         }
         Ok(())
@@ -126,6 +119,18 @@ fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
         if stage.elements > 0 { count(stage.elements_per_s) } else { "–".into() },
         if stage.bytes_per_s > 0.0 { bytes(stage.bytes_per_s) } else { "–".into() }
     )
+}
+
+/// What running so many times as fast is called.
+pub(super) fn gain(speedup: f64) -> String {
+    let gain = (speedup - 1.0) * 100.0;
+    if speedup >= MOST_GAIN {
+        format!("{MOST_GAIN:.0}×{NO_BREAK}or more")
+    } else if gain > 400.0 {
+        format!("{speedup:.0}×")
+    } else {
+        format!("+{gain:.0}{NO_BREAK}%")
+    }
 }
 
 /// Stands for a space at which [`wrapped`] breaks no line.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::format::{percent, time};
+use super::format::{bytes, percent, time};
 use super::model::MOST_GAIN;
 use super::{Advice, Change, Place, Report, StageReport, Verdict};
 use crate::cx::{Cause, LongWait, Recorder, StageId};
-use crate::dataset::{Stage, record_in};
+use crate::dataset::{Stage, suspect_in};
 
 /// A part of the consumer's waits with one cause. All parts add up to what it waited.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,12 +25,14 @@ pub struct Why {
 
 /// Parts that are shorter than this share of the wall time are not worth a word.
 const LEAST: f64 = 0.0005;
+/// Waits of a report: the longest.
+const LONGEST: usize = 16;
 /// A single wait is told of where it took at least so many seconds.
 const LONG: f64 = 0.005;
 
 /// Finds the causes of what `recorder` has seen the consumer wait for, in a run of `wall` seconds whose stages did this.
 pub(super) fn causes(recorder: &Recorder, stages: &[StageReport], wall: f64) -> (Vec<Why>, Vec<LongWait>) {
-    let (shares, longest) = recorder.waits().causes();
+    let (shares, longest) = (recorder.waits().causes(), recorder.waits().longest(LONGEST));
     let mut why = Vec::new();
     for (cause, waited) in shares.iter().filter(|(_, waited)| !waited.is_zero()) {
         match cause {
@@ -62,15 +64,37 @@ fn divide(
     }
 }
 
+/// Elements that were evaluated together, at most, of which one is looked for that is larger than all others.
+const TOGETHER: u64 = 4096;
+
 /// Names the records that the elements in `waits` are made of.
 pub(super) fn name_records(waits: &mut [LongWait], pipeline: &dyn Stage) {
     for wait in waits {
-        let Some((element, border)) = wait.element.zip(wait.border.and_then(|border| border.checked_sub(1))) else {
-            continue;
-        };
-        let record = record_in(pipeline, StageId(u32::try_from(border).unwrap_or(u32::MAX)), element);
-        wait.record = record.map(|record| format!("record {} of {}", record.index, record.source));
+        let border = wait.border.and_then(|border| u32::try_from(border.checked_sub(1)?).ok());
+        let (Some(first), Some(count), Some(border)) = (wait.element, wait.elements, border) else { continue };
+        let indices: Vec<u64> = (first..first.saturating_add(count.min(TOGETHER))).collect();
+        let Some(suspect) = suspect_in(pipeline, StageId(border), &indices) else { continue };
+        wait.largest = suspect.element.filter(|_| count > 1);
+        wait.record_bytes = suspect.bytes;
+        wait.record = Some(suspect.place);
     }
+}
+
+/// The elements that a wait was for, and the record that they are made of.
+pub(super) fn who(wait: &LongWait) -> Option<String> {
+    let (element, elements) = (wait.element?, wait.elements?);
+    let size =
+        wait.record_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size as f64).replace(' ', "\u{a0}")));
+    let record = wait.record.as_ref().map(|record| format!("{record}{size}"));
+    let record = |from: &str| record.as_ref().map_or_else(String::new, |record| format!(" ({from}{record})"));
+    Some(match (elements, wait.largest) {
+        (1, _) => format!("element {element}{}", record("")),
+        (_, Some(largest)) => {
+            let last = element + elements - 1;
+            format!("elements {element} to {last}, the largest of which is {largest}{}", record(""))
+        }
+        (_, None) => format!("elements {element} to {}{}", element + elements - 1, record("from ")),
+    })
 }
 
 /// The causes in words, the largest first; nothing where there was no wait worth a word.
@@ -122,17 +146,12 @@ pub(super) fn held_up(report: &Report) -> Option<Verdict> {
 /// The longest wait in words, where something in it took longer than all that was asked for behind it.
 pub(super) fn longest_in_words(waits: &[LongWait], stages: &[StageReport]) -> Option<String> {
     let wait = waits.iter().find(|wait| wait.cause == Cause::HeadOfLine && wait.wait_s >= LONG)?;
-    let (element, elements, took) = (wait.element?, wait.elements?, wait.took_s?);
-    let who = match elements {
-        1 => format!("element {element}"),
-        _ => format!("elements {element} to {}", element + elements - 1),
-    };
-    let record = wait.record.as_ref().map_or_else(String::new, |record| format!(" ({record})"));
+    let (who, took) = (who(wait)?, wait.took_s?);
     let stage = wait.stage.and_then(|id| stages.get(id));
     let stage = stage.map_or_else(String::new, |stage| format!(" in {} (stage {})", stage.name, stage.id));
     let time = |seconds: f64| time(seconds * 1e6).replace(' ', "\u{a0}");
     Some(format!(
-        "{} at {:.1}\u{a0}s for {who}{record}, which took {}{stage}, while what comes behind was there",
+        "{} at {:.1}\u{a0}s for {who}, which took {}{stage}, while what comes behind was there",
         time(wait.wait_s),
         wait.at_s,
         time(took)

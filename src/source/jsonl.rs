@@ -176,6 +176,14 @@ impl Numbered for RecordParser {
         file.line_range(record)
     }
 
+    fn stored_bytes(&self, file: &File<LineIndex>, record: u64) -> Option<u64> {
+        file.line_range(record).map(|range| range.end - range.start)
+    }
+
+    fn place_in_words(&self, file: &File<LineIndex>, record: u64) -> String {
+        file.line_in_words(record)
+    }
+
     /// Lines say themselves where they are.
     fn locate(&self, _: &File<LineIndex>, _: u64, error: Error) -> Error {
         error

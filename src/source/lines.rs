@@ -66,6 +66,14 @@ impl File<LineIndex> {
         Ok(Line { file: self, record, start, bytes: Bytes::Read(bytes) })
     }
 
+    /// Says where a line is: by its number, where that is known without reading all before it.
+    pub(super) fn line_in_words(&self, record: u64) -> String {
+        match self.index.has_gaps() {
+            true => format!("record {record} of {}", self.path.as_ref().display()),
+            false => format!("{}:{}", self.path.as_ref().display(), record + 1),
+        }
+    }
+
     /// Finds the bytes of a line, with its end and blank lines that may follow.
     pub(crate) fn line_range(&self, record: u64) -> Option<Range<u64>> {
         self.index.place(record, self.content.len())
@@ -211,6 +219,14 @@ impl Numbered for Plain {
 
     fn ranges(&self, file: &File<LineIndex>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
         file.line_range(record)
+    }
+
+    fn stored_bytes(&self, file: &File<LineIndex>, record: u64) -> Option<u64> {
+        file.line_range(record).map(|range| range.end - range.start)
+    }
+
+    fn place_in_words(&self, file: &File<LineIndex>, record: u64) -> String {
+        file.line_in_words(record)
     }
 
     /// Lines say themselves where they are.

@@ -48,8 +48,21 @@ impl Cause {
 pub(crate) struct Shares([Duration; Cause::ALL.len()]);
 
 impl Shares {
-    pub(super) fn add(&mut self, caused: &Caused) {
-        self.0.iter_mut().zip(caused.shares.0).for_each(|(sum, part)| *sum += part);
+    /// All of it because of one cause.
+    pub(crate) fn of(cause: Cause, time: Duration) -> Self {
+        let mut shares = Self::default();
+        shares.count(cause, time);
+        shares
+    }
+
+    /// The sum.
+    #[cfg(test)]
+    pub(crate) fn total(self) -> Duration {
+        self.0.iter().sum()
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, part)| *sum += part);
     }
 
     fn count(&mut self, cause: Cause, time: Duration) {
@@ -71,6 +84,11 @@ pub(crate) struct Caused {
 }
 
 impl Caused {
+    /// The time by cause.
+    pub(super) fn shares(&self) -> Shares {
+        self.shares
+    }
+
     /// A wait for the first element.
     pub(super) fn start(time: Duration) -> Self {
         let mut caused = Self::default();
@@ -98,11 +116,12 @@ impl Caused {
     }
 
     /// The wait as it is kept: `at` after the start of the run.
-    pub(super) fn into_long(self, at: Duration, wait: Duration) -> LongWait {
+    pub(super) fn into_long(self, batch: u64, at: Duration, wait: Duration) -> LongWait {
         let cause = self.shares.iter().max_by_key(|(_, time)| *time).map_or(Cause::Reader, |(cause, _)| cause);
         let chunk = self.most.filter(|_| !matches!(cause, Cause::Reader | Cause::Start)).map(|(_, awaited)| awaited);
         let piece: Option<Piece> = chunk.and_then(|chunk| chunk.slowest);
         LongWait {
+            batch,
             at_s: at.as_secs_f64(),
             wait_s: wait.as_secs_f64(),
             cause,
@@ -111,7 +130,9 @@ impl Caused {
             element: piece.map(|piece| piece.index),
             elements: piece.map(|piece| piece.count),
             took_s: piece.map(|piece| piece.took.as_secs_f64()),
+            largest: None,
             record: None,
+            record_bytes: None,
         }
     }
 }
@@ -119,6 +140,8 @@ impl Caused {
 /// One of the longest waits of the consumer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LongWait {
+    /// The number of the batch that was waited for, counted from 0 in this run.
+    pub batch: u64,
     /// Seconds after the start of the run.
     pub at_s: f64,
     /// Seconds that it took.
@@ -135,6 +158,10 @@ pub struct LongWait {
     pub elements: Option<u64>,
     /// Seconds that those took.
     pub took_s: Option<f64>,
-    /// The record of the source that the element is made of, in words, where that is known.
+    /// Of elements that were evaluated together, that whose record is larger than those of all others, if there is one.
+    pub largest: Option<u64>,
+    /// The record of the source that the element is made of, or the largest, in words, where that is known; else that of the first.
     pub record: Option<String>,
+    /// Bytes that it takes up where it is stored, where that is known.
+    pub record_bytes: Option<u64>,
 }

@@ -5,6 +5,7 @@
 //! A wait of the consumer is laid over those, and every part of it has one cause: the parts add up to the wait.
 
 mod cause;
+mod longest;
 mod piece;
 
 use std::collections::VecDeque;
@@ -13,14 +14,14 @@ use std::time::{Duration, Instant};
 
 pub use self::cause::{Cause, LongWait};
 pub(crate) use self::cause::{Caused, Shares};
+use self::longest::Longest;
 pub use self::piece::Piece;
 pub(crate) use self::piece::Pieces;
+use super::records::Given;
 use crate::sync::Locked;
 
 /// Waits of the reader that are kept until a wait of the consumer is laid over them: more than there are chunks in a batch.
 const KEPT: usize = 4096;
-/// Waits of the consumer that are kept whole: the longest.
-const LONGEST: usize = 16;
 /// A wait that is shorter is none that anybody would look into.
 const LONG: Duration = Duration::from_millis(1);
 
@@ -51,8 +52,7 @@ struct Log {
     /// Waits of the reader, in order.
     reader: VecDeque<Awaited>,
     shares: Shares,
-    /// The longest waits, the longest first.
-    longest: Vec<LongWait>,
+    longest: Longest,
 }
 
 impl Default for Waits {
@@ -71,35 +71,37 @@ impl Waits {
         log.reader.push_back(awaited);
     }
 
-    /// Splits the wait of the consumer between these times; the first of a pass is start-up, and nothing else.
-    pub(crate) fn explain(&self, from: Instant, to: Instant, is_first: bool) {
+    /// Time from which waits are counted.
+    pub(crate) fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// Splits the wait of the consumer for what it was given; the first of a pass is start-up, and nothing else.
+    pub(crate) fn explain(&self, given: &Given, is_first: bool) -> Shares {
+        let (from, to) = (given.asked, given.given);
         let mut log = self.log.locked();
         // The consumer asks for one after the other: what was over before is asked about no more.
         while log.reader.front().is_some_and(|awaited| awaited.wait.1 <= from) {
             log.reader.pop_front();
         }
         let caused = if is_first { Caused::start(to - from) } else { split(&log.reader, from, to) };
-        log.shares.add(&caused);
+        let shares = caused.shares();
+        log.shares.add(shares);
         if to - from >= LONG && !is_first {
-            let wait = caused.into_long(from.saturating_duration_since(self.start), to - from);
-            log.keep(wait);
+            let wait = caused.into_long(given.first, from.saturating_duration_since(self.start), to - from);
+            log.longest.keep(wait);
         }
+        shares
     }
 
-    /// The causes of all waits so far, and the longest, the longest first.
-    pub(crate) fn causes(&self) -> (Shares, Vec<LongWait>) {
-        let log = self.log.locked();
-        (log.shares, log.longest.clone())
+    /// The causes of all waits so far.
+    pub(crate) fn causes(&self) -> Shares {
+        self.log.locked().shares
     }
-}
 
-impl Log {
-    fn keep(&mut self, wait: LongWait) {
-        let at = self.longest.partition_point(|other| other.wait_s >= wait.wait_s);
-        if at < LONGEST {
-            self.longest.truncate(LONGEST - 1);
-            self.longest.insert(at, wait);
-        }
+    /// The longest waits so far, the longest first; so many at most.
+    pub(crate) fn longest(&self, most: usize) -> Vec<LongWait> {
+        self.log.locked().longest.first(most)
     }
 }
 
@@ -131,9 +133,15 @@ mod tests {
         Awaited { wait: at(wait), evaluated: at(evaluated), holds_up, border: 3, slowest }
     }
 
+    fn explain(waits: &Waits, asked: Instant, given: Instant, is_first: bool) {
+        let given = Given { first: 0, count: 1, ready: None, asked, given };
+        let shares = waits.explain(&given, is_first);
+        assert_eq!(shares.total(), given.given - asked);
+    }
+
     /// Milliseconds of each cause, in the order of [`Cause`].
     fn shares(waits: &Waits) -> Vec<(Cause, u64)> {
-        let shares = waits.causes().0;
+        let shares = waits.causes();
         shares
             .iter()
             .filter(|(_, time)| !time.is_zero())
@@ -148,9 +156,9 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         waits.note(awaited(start, (10, 30), (15, 28), false));
         waits.note(awaited(start, (40, 90), (5, 85), true));
-        waits.explain(at(0), at(8), true);
+        explain(&waits, at(0), at(8), true);
         // 2 ms of the reader, 5 until the chunk was begun, 13 evaluated, 2 handed over; 10 of the reader; 45 evaluated, 5 handed over; 5 of the reader.
-        waits.explain(at(8), at(95), false);
+        explain(&waits, at(8), at(95), false);
         let told = shares(&waits);
         assert_eq!(
             told,
@@ -164,7 +172,7 @@ mod tests {
             ]
         );
         assert_eq!(told.iter().map(|(_, ms)| ms).sum::<u64>(), 95);
-        let longest = waits.causes().1;
+        let longest = waits.longest(16);
         assert_eq!((longest.len(), longest[0].cause, longest[0].element), (1, Cause::HeadOfLine, Some(7)));
         assert_eq!((longest[0].stage, longest[0].border), (Some(2), Some(3)));
     }
@@ -175,9 +183,9 @@ mod tests {
         let start = waits.start;
         let at = |ms| start + Duration::from_millis(ms);
         waits.note(awaited(start, (0, 20), (0, 20), false));
-        waits.explain(at(10), at(15), false);
-        waits.explain(at(18), at(30), false);
-        waits.explain(at(40), at(50), false);
+        explain(&waits, at(10), at(15), false);
+        explain(&waits, at(18), at(30), false);
+        explain(&waits, at(40), at(50), false);
         assert_eq!(shares(&waits), [(Cause::Reader, 20), (Cause::Evaluation, 7)]);
     }
 
@@ -190,9 +198,9 @@ mod tests {
         }
         assert_eq!(waits.log.locked().reader.len(), KEPT);
         for n in 1..100 {
-            waits.explain(at(1000 * n), at(1000 * n + n), false);
+            explain(&waits, at(1000 * n), at(1000 * n + n), false);
         }
-        let longest: Vec<_> = waits.causes().1.iter().map(|wait| (wait.wait_s * 1000.0).round() as u64).collect();
+        let longest: Vec<_> = waits.longest(16).iter().map(|wait| (wait.wait_s * 1000.0).round() as u64).collect();
         assert_eq!(longest, (84..100).rev().collect::<Vec<_>>());
     }
 }

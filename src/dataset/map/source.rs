@@ -57,6 +57,17 @@ pub trait RandomAccess: Send + Sync {
         self.len() == 0
     }
 
+    /// Bytes that record `index` takes up where it is stored, where that is known without reading.
+    fn stored_bytes(&self, index: u64) -> Option<u64> {
+        let _ = index;
+        None
+    }
+
+    /// The place of record `index` for people, such as `news.jsonl:1183`, where it is known without reading.
+    fn place_in_words(&self, index: u64) -> Option<String> {
+        self.place(index).map(|(file, record)| format!("record {record} of {}", file.display()))
+    }
+
     /// The file that record `index` is in, and its number there: for errors of those who find something wrong in it.
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
         let _ = index;
@@ -219,6 +230,12 @@ impl<S: RandomAccess> Stage for Source<S> {
     }
     fn records(&self) -> Option<u64> {
         Some(self.source.len())
+    }
+    fn record_bytes(&self, record: u64) -> Option<u64> {
+        self.source.stored_bytes(record)
+    }
+    fn record_in_words(&self, record: u64) -> Option<String> {
+        self.source.place_in_words(record)
     }
     fn blocks(&self) -> Option<Blocks> {
         self.source.blocks()

@@ -158,11 +158,10 @@ impl<T, W> Ahead<T, W> {
         let (chunk, wait) = head.incoming.receive(cx);
         let chunk = chunk?;
         let indices = chunk.parts.iter().map(Part::len).sum();
+        let first = head.end.saturating_sub(head.left);
         head.left = head.left.saturating_sub(indices);
-        if let Some(wait) = wait {
-            let holds_up = self.is_late(chunk.took, indices) && self.behind_is_there();
-            cx.waited(stage, wait, |border| chunk.awaited(wait, holds_up, border));
-        }
+        let holds_up = wait.is_some() && self.is_late(chunk.took, indices) && self.behind_is_there();
+        cx.taken(stage, &chunk.taken(first, indices, wait, holds_up));
         if self.pending.front().is_some_and(|head| head.left == 0) {
             self.pending.pop_front();
         }
@@ -178,11 +177,11 @@ impl<T, W> Ahead<T, W> {
         self.usual.is_some_and(|usual| took > usual.saturating_mul(many).saturating_mul(LATE))
     }
 
-    /// Whether most of what was asked for behind the first range has come.
+    /// Whether most of what was asked for behind the first range has come, or nothing is left to be asked for.
     fn behind_is_there(&self) -> bool {
         let behind = self.pending.iter().skip(1);
         let there = behind.clone().filter(|pending| pending.incoming.is_there()).count();
-        there > 0 && 2 * there >= behind.count()
+        2 * there >= behind.count()
     }
 
     /// Keeps as many ranges under way as the evaluator wants.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::cx::{Awaited, Cx, Piece};
+use crate::cx::{Cx, Piece, Taken};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::run::pace::Pace;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -105,10 +105,10 @@ pub(crate) struct Chunk<T, W> {
 }
 
 impl<T, W> Chunk<T, W> {
-    /// What is known of it where it was waited for.
-    pub(super) fn awaited(&self, wait: (Instant, Instant), holds_up: bool, border: usize) -> Awaited {
+    /// What is known of it where it is taken: `count` indices from `first` on.
+    pub(super) fn taken(&self, first: u64, count: u64, wait: Option<(Instant, Instant)>, holds_up: bool) -> Taken {
         let begun = self.done.checked_sub(self.took).unwrap_or(self.done);
-        Awaited { wait, evaluated: (begun, self.done), holds_up, border, slowest: self.slowest }
+        Taken { first, count, evaluated: (begun, self.done), slowest: self.slowest, wait, holds_up }
     }
 }
 

@@ -68,6 +68,17 @@ pub(crate) trait Numbered: Sized + Send + Sync {
         error.path(&file.path).record(record)
     }
 
+    /// Bytes that a record takes up in its file, where that is known without reading.
+    fn stored_bytes(&self, file: &File<Self::Index>, record: u64) -> Option<u64> {
+        let _ = (file, record);
+        None
+    }
+
+    /// Says where a record is, without reading.
+    fn place_in_words(&self, file: &File<Self::Index>, record: u64) -> String {
+        format!("record {record} of {}", file.path.as_ref().display())
+    }
+
     /// Names the options that shape the data, to follow the identity of the files.
     fn params(&self) -> String {
         String::new()
@@ -240,6 +251,16 @@ impl<F: Numbered> RandomAccess for Files<F> {
     fn read_many(&self, indices: &[u64]) -> Many<F::Record> {
         self.fetch(indices);
         Many::one_by_one(indices, |index| self.read(index).map(Some))
+    }
+
+    fn stored_bytes(&self, index: u64) -> Option<u64> {
+        let (at, record) = self.find(index).ok()?;
+        self.format.stored_bytes(&self.files[at], record)
+    }
+
+    fn place_in_words(&self, index: u64) -> Option<String> {
+        let (at, record) = self.find(index).ok()?;
+        Some(self.format.place_in_words(&self.files[at], record))
     }
 
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {

@@ -6,6 +6,12 @@ macro_rules! same_source {
         fn len(&self) -> u64 {
             self.$inner.len()
         }
+        fn stored_bytes(&self, index: u64) -> Option<u64> {
+            self.$inner.stored_bytes(index)
+        }
+        fn place_in_words(&self, index: u64) -> Option<String> {
+            self.$inner.place_in_words(index)
+        }
         fn place(&self, index: u64) -> Option<(std::path::PathBuf, u64)> {
             self.$inner.place(index)
         }

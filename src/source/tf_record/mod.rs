@@ -162,6 +162,10 @@ impl Numbered for Frames {
         file.content.read(range.start as u64..range.end as u64)
     }
 
+    fn stored_bytes(&self, file: &File<Starts>, record: u64) -> Option<u64> {
+        file.range(record).map(|range| range.end - range.start)
+    }
+
     fn ranges(&self, file: &File<Starts>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
         file.range(record)
     }

@@ -182,6 +182,10 @@ impl Numbered for Wanted {
         self.element(sample.ok_or_else(|| Error::data("no sample").offset(start))?, file.path.as_ref())
     }
 
+    fn stored_bytes(&self, file: &File<Starts>, record: u64) -> Option<u64> {
+        file.range(record).map(|range| range.end - range.start)
+    }
+
     fn ranges(&self, file: &File<Starts>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
         file.range(record)
     }

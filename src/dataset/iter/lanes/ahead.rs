@@ -5,7 +5,9 @@
 
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, Wanted};
 use super::lane::{LanePosition, Marked};
-use crate::cx::{Awaited, Cx, StageId};
+use std::time::Instant;
+
+use crate::cx::{Cx, StageId, Taken};
 use crate::dataset::run::evaluate::Incoming;
 use crate::error::Result;
 
@@ -115,12 +117,13 @@ impl<T, S: Clone> Ahead<T, S> {
         let Some((incoming, left)) = lane.coming.take() else { return Ok(()) };
         let (chunk, wait) = incoming.receive(cx);
         let chunk = chunk?;
-        if let Some(wait) = wait {
-            // When it was begun, nobody has said: at the latest then, if it was not interrupted.
-            let evaluated = (wait.1.checked_sub(chunk.took).unwrap_or(wait.0), wait.1);
-            cx.waited(stage, wait, |border| Awaited { wait, evaluated, holds_up: false, border, slowest: None });
-        }
         let len = chunk.slots.len() as u64;
+        // When it was begun, nobody has said: at the latest then, if it was not interrupted.
+        let done = wait.map_or_else(Instant::now, |(_, done)| done);
+        let evaluated = (done.checked_sub(chunk.took).unwrap_or(done), done);
+        // Of a lane no index is known in what all of them make.
+        let first = self.asked - 1;
+        cx.taken(stage, &Taken { first, count: len, evaluated, slowest: None, wait, holds_up: false });
         chunk.slots.iter().for_each(|(_, mark)| lane.front.advance(mark.clone()));
         lane.slots = chunk.slots.into_iter();
         (lane.ending, lane.after) = (chunk.ending, Some(chunk.after));

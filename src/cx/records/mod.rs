@@ -1,0 +1,211 @@
+//! Records of a run, always on: every batch, every chunk that its reader took, the whole run in stretches of time.
+//!
+//! Both are rare, some thousand a second at most: small elements travel in packets, which have one record for all. Rings keep the last of
+//! them, stretches get longer with age, so a run of any length is seen in a few megabytes.
+
+mod ring;
+mod stretches;
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use self::ring::Ring;
+pub(crate) use self::stretches::Stretch;
+use self::stretches::Stretches;
+use super::waits::{Awaited, Piece, Shares};
+use crate::sync::Locked;
+
+/// Batches that are kept, and chunks.
+const BATCHES: usize = 4096;
+const CHUNKS: usize = 16384;
+
+/// Elements that the consumer was given at once: a batch, or a packet of small elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// The number of the first in this run; and how many they are, none at the end of the stream.
+    pub(crate) first: u64,
+    pub(crate) count: u32,
+    /// Places of the buffer that were filled when it was asked for, where there is a buffer.
+    pub(crate) ready: Option<u32>,
+    /// Time at which it was asked for, and given, after the start of the run.
+    pub(crate) asked: Duration,
+    pub(crate) given: Duration,
+    /// The wait in between by cause.
+    pub(crate) shares: Shares,
+}
+
+/// Consecutive root elements that one evaluated, and the reader of the stream took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// The border that it stands in front of, by id.
+    pub(crate) border: u32,
+    /// The first index, and how many there are.
+    pub(crate) first: u64,
+    pub(crate) count: u32,
+    /// Time at which its evaluation began and ended, and at which it was taken.
+    pub(crate) begun: Duration,
+    pub(crate) done: Duration,
+    pub(crate) taken: Duration,
+    /// Time for which the reader had waited for it then.
+    pub(crate) waited: Duration,
+    /// The piece of it that took longest.
+    pub(crate) slowest: Option<Piece>,
+}
+
+/// A chunk as its reader takes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// The first index, and how many there are.
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+    /// Time at which its evaluation began and ended.
+    pub(crate) evaluated: (Instant, Instant),
+    /// The piece of it that took longest.
+    pub(crate) slowest: Option<Piece>,
+    /// The wait for it, if it was not there.
+    pub(crate) wait: Option<(Instant, Instant)>,
+    /// Whether it kept back what comes behind it: see [`Awaited::holds_up`].
+    pub(crate) holds_up: bool,
+}
+
+impl Taken {
+    /// What is known of it where it was waited for, in front of the border of this id.
+    pub(super) fn awaited(&self, wait: (Instant, Instant), border: usize) -> Awaited {
+        Awaited { wait, evaluated: self.evaluated, holds_up: self.holds_up, border, slowest: self.slowest }
+    }
+}
+
+/// An answer to the consumer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    /// The number of the first element in this run; and how many came with it.
+    pub(crate) first: u64,
+    pub(crate) count: usize,
+    /// Places of the buffer that were filled when it was asked for, where there is a buffer.
+    pub(crate) ready: Option<usize>,
+    /// Time at which it was asked for, and given.
+    pub(crate) asked: Instant,
+    pub(crate) given: Instant,
+}
+
+/// Everything that is kept of a run.
+#[derive(Debug)]
+pub(crate) struct Records {
+    start: Instant,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug)]
+struct Book {
+    batches: Ring<Batch, BATCHES>,
+    chunks: Ring<Chunk, CHUNKS>,
+    stretches: Stretches,
+}
+
+/// Copy of what is kept of a run at a time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    /// The last batches and chunks, in the order in which they were taken.
+    pub(crate) batches: Vec<Batch>,
+    pub(crate) chunks: Vec<Chunk>,
+    /// The whole run; the present stretch, which is not over, is the last.
+    pub(crate) stretches: Vec<Stretch>,
+}
+
+impl Records {
+    /// Records of a run that began at `start`.
+    pub(super) fn new(start: Instant) -> Self {
+        let book = Book { batches: Ring::default(), chunks: Ring::default(), stretches: Stretches::default() };
+        Self { start, book: Mutex::new(book) }
+    }
+
+    /// Keeps a batch that was waited for because of `shares`. Where a stretch is over, it is asked for the `work` of the stages so far.
+    pub(super) fn batch(&self, given: &Given, shares: Shares, work: impl FnOnce() -> Vec<u64>) {
+        let batch = Batch {
+            first: given.first,
+            count: narrow(given.count as u64),
+            ready: given.ready.map(|ready| narrow(ready as u64)),
+            asked: self.after(given.asked),
+            given: self.after(given.given),
+            shares,
+        };
+        let mut book = self.book.locked();
+        book.batches.push(batch);
+        if book.stretches.add(&batch) {
+            // No one who has the lock of the tallies waits for that of the book.
+            book.stretches.close(batch.given, work());
+        }
+    }
+
+    /// Keeps a chunk that was taken in front of the border of this id.
+    pub(super) fn chunk(&self, taken: &Taken, border: usize) {
+        let (begun, done) = taken.evaluated;
+        let (from, to) = taken.wait.unwrap_or_else(|| {
+            let now = Instant::now();
+            (now, now)
+        });
+        let chunk = Chunk {
+            border: narrow(border as u64),
+            first: taken.first,
+            count: narrow(taken.count),
+            begun: self.after(begun),
+            done: self.after(done),
+            taken: self.after(to),
+            waited: to - from,
+            slowest: taken.slowest,
+        };
+        self.book.locked().chunks.push(chunk);
+    }
+
+    /// Copies what is kept, in a run whose stages have done so much `work`.
+    pub(super) fn snapshot(&self, work: &[u64]) -> Snapshot {
+        let book = self.book.locked();
+        let stretches = book.stretches.with_present(self.after(Instant::now()), work);
+        Snapshot {
+            batches: book.batches.iter().copied().collect(),
+            chunks: book.chunks.iter().copied().collect(),
+            stretches,
+        }
+    }
+
+    fn after(&self, time: Instant) -> Duration {
+        time.saturating_duration_since(self.start)
+    }
+}
+
+/// A number in fewer bytes: what does not fit is as large as can be.
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cx::Cause;
+
+    /// What a run of any length takes up at most: full rings, every level of stretches full, of a pipeline of so many stages.
+    const MOST_BYTES: usize = 16 << 20;
+
+    #[test]
+    fn records_of_a_run_of_any_length_are_bounded() {
+        let rings = BATCHES * size_of::<Batch>() + CHUNKS * size_of::<Chunk>();
+        assert!(rings + stretches::most_bytes(50) < MOST_BYTES, "{rings} + {}", stretches::most_bytes(50));
+    }
+
+    #[test]
+    fn the_last_batches_are_kept_in_order() {
+        let start = Instant::now();
+        let records = Records::new(start);
+        let at = |ms| start + Duration::from_millis(ms);
+        for number in 0..BATCHES as u64 + 100 {
+            let given = Given { first: number, count: 1, ready: Some(2), asked: at(number), given: at(number + 1) };
+            records.batch(&given, Shares::of(Cause::Reader, Duration::from_millis(1)), Vec::new);
+        }
+        let snapshot = records.snapshot(&[]);
+        assert_eq!(snapshot.batches.len(), BATCHES);
+        assert!(snapshot.batches.iter().map(|batch| batch.first).eq(100..BATCHES as u64 + 100));
+        let waited: Duration = snapshot.stretches.iter().map(|stretch| stretch.shares.total()).sum();
+        assert_eq!(waited, Duration::from_millis(BATCHES as u64 + 100), "stretches have those that are gone, too");
+        assert_eq!(snapshot.stretches.iter().map(|stretch| stretch.elements).sum::<u64>(), BATCHES as u64 + 100);
+    }
+}

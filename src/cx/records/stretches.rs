@@ -1,0 +1,160 @@
+//! Summaries of stretches of a run: tenths of a second, and longer the longer they are ago.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::Batch;
+use crate::cx::waits::Shares;
+
+/// Time that a stretch takes at first.
+const TIME: Duration = Duration::from_millis(100);
+/// Stretches of each length that are kept: a minute of tenths of a second, an hour of seconds, ten hours of tens, and so forth, up to a
+/// month and a half. The oldest of each go together by [`TOGETHER`] into one of the next; beyond the last they are forgotten.
+const KEPT: [usize; 5] = [600, 3600, 3600, 3600, 3600];
+const TOGETHER: usize = 10;
+
+/// A stretch of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stretch {
+    /// Time after the start of the run at which it begins and ends: it ends with a batch.
+    pub(crate) from: Duration,
+    pub(crate) to: Duration,
+    /// Waits that ended in it, by cause.
+    pub(crate) shares: Shares,
+    /// Elements that the consumer was given.
+    pub(crate) elements: u64,
+    /// Stretches of each stage's own work, by id.
+    pub(crate) work: Vec<f32>,
+    /// Places of the buffer that were filled, added up over the times that the consumer asked, and how often those were.
+    pub(crate) ready: u64,
+    pub(crate) looks: u32,
+    /// Bytes of this process in memory at the end of it, the most of those that go together; 0 where the system does not say.
+    pub(crate) memory: u64,
+}
+
+/// Summaries of a run.
+#[derive(Debug, Default)]
+pub(super) struct Stretches {
+    levels: [VecDeque<Stretch>; KEPT.len()],
+    present: Stretch,
+    /// Nanoseconds of own work of every stage when it began.
+    work: Vec<u64>,
+}
+
+impl Stretches {
+    /// Adds a batch to the present stretch; whether that is over.
+    pub(super) fn add(&mut self, batch: &Batch) -> bool {
+        let present = &mut self.present;
+        present.shares.add(batch.shares);
+        present.elements += u64::from(batch.count);
+        if let Some(ready) = batch.ready {
+            present.ready += u64::from(ready);
+            present.looks = present.looks.saturating_add(1);
+        }
+        batch.given.saturating_sub(present.from) >= TIME
+    }
+
+    /// Ends the present stretch at this time, at which stages have done so much work.
+    pub(super) fn close(&mut self, at: Duration, work: Vec<u64>) {
+        let row = self.finished(at, &work);
+        self.work = work;
+        self.present = Stretch { from: at, ..Stretch::default() };
+        self.levels[0].push_back(row);
+        self.thin();
+    }
+
+    /// All of them, the oldest first, as if the present one were over.
+    pub(super) fn with_present(&self, at: Duration, work: &[u64]) -> Vec<Stretch> {
+        let before = self.levels.iter().rev().flatten().cloned();
+        let has_any = self.present.elements > 0 || self.present.shares != Shares::default();
+        before.chain(has_any.then(|| self.finished(at, work))).collect()
+    }
+
+    fn finished(&self, at: Duration, work: &[u64]) -> Stretch {
+        let before = self.work.iter().copied().chain(std::iter::repeat(0));
+        let seconds = |(now, before): (&u64, u64)| (now.saturating_sub(before) as f64 / 1e9) as f32;
+        let work = work.iter().zip(before).map(seconds).collect();
+        Stretch { to: at, work, memory: memory(), ..self.present.clone() }
+    }
+
+    /// Has the oldest of full levels go together.
+    fn thin(&mut self) {
+        for (level, kept) in KEPT.into_iter().enumerate() {
+            if self.levels[level].len() <= kept {
+                return;
+            }
+            let oldest = self.levels[level].drain(..TOGETHER).reduce(Stretch::with);
+            match self.levels.get_mut(level + 1) {
+                Some(next) => next.extend(oldest),
+                None => return,
+            }
+        }
+    }
+}
+
+impl Stretch {
+    /// This one and the next together.
+    fn with(mut self, next: Self) -> Self {
+        self.to = next.to;
+        self.shares.add(next.shares);
+        self.elements += next.elements;
+        self.work.iter_mut().zip(&next.work).for_each(|(work, next)| *work += next);
+        self.ready += next.ready;
+        self.looks = self.looks.saturating_add(next.looks);
+        self.memory = self.memory.max(next.memory);
+        self
+    }
+}
+
+/// Bytes of this process in memory.
+fn memory() -> u64 {
+    #[cfg(target_os = "linux")]
+    {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"));
+        kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) << 10
+    }
+    #[cfg(not(target_os = "linux"))]
+    0
+}
+
+/// Bytes that stretches take up at most, in a pipeline of so many stages.
+#[cfg(test)]
+pub(super) fn most_bytes(stages: usize) -> usize {
+    let stretches = KEPT.iter().map(|kept| kept + TOGETHER).sum::<usize>();
+    stretches * (size_of::<Stretch>() + stages * size_of::<f32>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cx::Cause;
+
+    #[test]
+    fn stretches_that_are_long_ago_go_together_and_nothing_is_lost() {
+        let mut stretches = Stretches::default();
+        let runs = 20_000_u64;
+        for number in 1..=runs {
+            let at = TIME * number as u32;
+            let batch = Batch {
+                first: 10 * number,
+                count: 10,
+                ready: Some(3),
+                asked: at - TIME / 4,
+                given: at,
+                shares: Shares::of(Cause::Queue, TIME / 4),
+            };
+            assert!(stretches.add(&batch));
+            stretches.close(at, vec![number * 50_000_000, 0]);
+        }
+        let rows = stretches.with_present(TIME * runs as u32, &[]);
+        // A minute of tenths of a second, and what is before in seconds.
+        assert!((600 + 1940..=610 + 1940).contains(&rows.len()), "{}", rows.len());
+        assert!(rows.windows(2).all(|rows| rows[0].to == rows[1].from), "no gap, and in order");
+        assert_eq!(rows.iter().map(|row| row.elements).sum::<u64>(), 10 * runs);
+        assert_eq!(rows.iter().map(|row| row.ready).sum::<u64>(), 3 * runs);
+        assert_eq!(rows.iter().map(|row| row.shares.total()).sum::<Duration>(), TIME / 4 * runs as u32);
+        let work: f32 = rows.iter().map(|row| row.work[0]).sum();
+        assert!((work - runs as f32 / 20.0).abs() < 1.0, "{work}");
+    }
+}

@@ -1,0 +1,81 @@
+//! The longest waits of a run.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::LongWait;
+
+/// Waits that are kept whole: the longest.
+const KEPT: usize = 10_000;
+
+/// The longest waits; the shortest of them goes first.
+#[derive(Debug, Default)]
+pub(super) struct Longest(BinaryHeap<Reverse<ByWait>>);
+
+/// A wait that is compared by how long it was.
+#[derive(Debug)]
+struct ByWait(LongWait);
+
+impl Ord for ByWait {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.wait_s.total_cmp(&other.0.wait_s)
+    }
+}
+
+impl PartialOrd for ByWait {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByWait {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByWait {}
+
+impl Longest {
+    pub(super) fn keep(&mut self, wait: LongWait) {
+        self.0.push(Reverse(ByWait(wait)));
+        if self.0.len() > KEPT {
+            self.0.pop();
+        }
+    }
+
+    /// The longest first, so many at most.
+    pub(super) fn first(&self, most: usize) -> Vec<LongWait> {
+        let mut waits: Vec<&ByWait> = self.0.iter().map(|Reverse(wait)| wait).collect();
+        waits.sort_unstable_by(|a, b| b.cmp(a));
+        waits.into_iter().take(most).map(|wait| wait.0.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cx::Cause;
+
+    #[test]
+    fn the_shortest_go_where_there_are_too_many() {
+        let mut longest = Longest::default();
+        let wait = |number: usize| LongWait {
+            batch: 0,
+            at_s: 0.0,
+            wait_s: ((number * 7919) % 20_011) as f64,
+            cause: Cause::Queue,
+            border: None,
+            stage: None,
+            element: None,
+            elements: None,
+            took_s: None,
+            largest: None,
+            record: None,
+            record_bytes: None,
+        };
+        (0..20_011).for_each(|number| longest.keep(wait(number)));
+        let kept: Vec<_> = longest.first(usize::MAX).iter().map(|wait| wait.wait_s as usize).collect();
+        assert_eq!(kept, (20_011 - KEPT..20_011).rev().collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,173 @@
+//! A run in columns of equal time: what a picture of it is drawn from, however long it was.
+
+use std::time::Duration;
+
+use super::super::{Place, Report};
+use crate::cx::{Cause, Snapshot};
+
+/// One column.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Column {
+    /// Share of it for which the consumer waited, by cause.
+    pub(super) waits: [f64; Cause::ALL.len()],
+    /// Share of it for which threads evaluated elements, and for which the one thread of the reader worked.
+    pub(super) threads: f64,
+    pub(super) reader: f64,
+    /// Places of the buffer that were filled, in the mean.
+    pub(super) ready: f64,
+    /// Bytes of this process in memory; 0 where nothing is known.
+    pub(super) memory: f64,
+    /// Share of it that each stage worked, by id: more than 1 where several threads do.
+    pub(super) work: Vec<f64>,
+}
+
+/// Columns of a run.
+#[derive(Debug)]
+pub(super) struct Columns {
+    /// Seconds after the start of the recorder at which the first begins, and that one takes.
+    pub(super) start: f64,
+    pub(super) width: f64,
+    pub(super) all: Vec<Column>,
+}
+
+impl Columns {
+    /// So many columns of the run that `report` is of; none of one in which nothing was delivered.
+    pub(super) fn of(report: &Report, count: usize) -> Self {
+        let records = &report.picture.records;
+        let end = records.stretches.last().map_or(0.0, |last| last.to.as_secs_f64());
+        let end = records.batches.last().map_or(end, |last| last.given.as_secs_f64());
+        // All that is kept may be less than there was.
+        let start = (end - report.wall_s).max(0.0);
+        let width = (end - start) / count as f64;
+        if width <= 0.0 {
+            return Self { start, width: 0.0, all: Vec::new() };
+        }
+        let stages = report.stages.len();
+        let mut columns =
+            Self { start, width, all: vec![Column { work: vec![0.0; stages], ..Column::default() }; count] };
+        columns.add_waits(records);
+        columns.add_work(records, report);
+        columns
+    }
+
+    /// Seconds that the last ends after the first begins.
+    pub(super) fn span(&self) -> f64 {
+        self.width * self.all.len() as f64
+    }
+
+    /// The place of a time after the start of the recorder, 0 to 1.
+    pub(super) fn place(&self, at_s: f64) -> f64 {
+        ((at_s - self.start) / self.span().max(1e-9)).clamp(0.0, 1.0)
+    }
+
+    /// Batches as far back as they are kept; before that, stretches.
+    fn add_waits(&mut self, records: &Snapshot) {
+        let kept = records.batches.first().map_or(Duration::MAX, |first| first.asked);
+        for stretch in records.stretches.iter().filter(|stretch| stretch.to <= kept) {
+            for (cause, time) in stretch.shares.iter() {
+                self.spread((stretch.from, stretch.to), time.as_secs_f64(), |column| &mut column.waits[cause as usize]);
+            }
+        }
+        for batch in &records.batches {
+            for (cause, time) in batch.shares.iter() {
+                self.spread((batch.asked, batch.given), time.as_secs_f64(), |column| &mut column.waits[cause as usize]);
+            }
+        }
+        for stretch in records.stretches.iter().filter(|stretch| stretch.to <= kept && stretch.looks > 0) {
+            let mean = stretch.ready as f64 / f64::from(stretch.looks);
+            self.over((stretch.from, stretch.to), |share, column| column.ready += mean * share);
+        }
+        // From one look to the next.
+        let looks: Vec<_> =
+            records.batches.iter().filter_map(|batch| Some((batch.asked, f64::from(batch.ready?)))).collect();
+        for look in looks.windows(2) {
+            self.over((look[0].0, look[1].0), |share, column| column.ready += look[0].1 * share);
+        }
+    }
+
+    fn add_work(&mut self, records: &Snapshot, report: &Report) {
+        for stretch in &records.stretches {
+            for (stage, seconds) in stretch.work.iter().enumerate() {
+                self.spread((stretch.from, stretch.to), f64::from(*seconds), |column| &mut column.work[stage]);
+            }
+            let memory = stretch.memory as f64;
+            self.over((stretch.from, stretch.to), |_, column| column.memory = column.memory.max(memory));
+        }
+        let threads = report.threads.max(1) as f64;
+        let kept = records.chunks.first().map_or(Duration::MAX, |first| first.begun);
+        for column in &mut self.all {
+            for (stage, work) in report.stages.iter().zip(&column.work) {
+                match stage.place {
+                    Place::Threads => column.threads += work / threads,
+                    _ => column.reader += work,
+                }
+            }
+        }
+        // Where chunks are known, they say better when threads were at work.
+        let mut by_chunk = vec![0.0; self.all.len()];
+        for chunk in &records.chunks {
+            let time = (chunk.done.saturating_sub(chunk.begun)).as_secs_f64() / threads;
+            let (start, width) = (self.start, self.width);
+            spread((chunk.begun, chunk.done), start, width, by_chunk.len(), |at, part| {
+                by_chunk[at] += time * part / width
+            });
+        }
+        let first = (self.place(kept.as_secs_f64()) * self.all.len() as f64).ceil() as usize;
+        for (column, busy) in self.all.iter_mut().zip(by_chunk).skip(first) {
+            column.threads = busy;
+        }
+        for column in &mut self.all {
+            column.threads = column.threads.min(1.0);
+            column.reader = column.reader.min(1.0);
+        }
+    }
+
+    /// Adds seconds that fell between these times to what `of` a column they are a share of.
+    fn spread(&mut self, between: (Duration, Duration), seconds: f64, of: impl Fn(&mut Column) -> &mut f64) {
+        let (start, width, count) = (self.start, self.width, self.all.len());
+        spread(between, start, width, count, |at, part| *of(&mut self.all[at]) += seconds * part / width);
+    }
+
+    /// Calls `see` with each column that these times touch, and the share of the column that lies between them.
+    fn over(&mut self, between: (Duration, Duration), see: impl Fn(f64, &mut Column)) {
+        let (start, width, count) = (self.start, self.width, self.all.len());
+        let time = between.1.saturating_sub(between.0).as_secs_f64();
+        spread(between, start, width, count, |at, part| see(part * time / width, &mut self.all[at]));
+    }
+}
+
+/// Calls `see` with each column that lies between these times, and the part of the time that falls into it.
+fn spread((from, to): (Duration, Duration), start: f64, width: f64, count: usize, mut see: impl FnMut(usize, f64)) {
+    let (from, to) = (from.as_secs_f64() - start, to.as_secs_f64() - start);
+    let time = to - from;
+    if count == 0 || to < 0.0 || time <= 0.0 {
+        return;
+    }
+    let last = ((to / width) as usize).min(count - 1);
+    for at in (from.max(0.0) / width) as usize..=last {
+        let (begin, end) = ((at as f64 * width).max(from), ((at + 1) as f64 * width).min(to));
+        if end > begin {
+            see(at, (end - begin) / time);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_spread_over_columns_and_none_is_lost() {
+        let seconds = Duration::from_secs_f64;
+        for (from, to, told) in
+            [(0.5, 3.5, 1.0), (2.0, 2.2, 1.0), (9.5, 11.0, 1.0 / 3.0), (0.0, 10.0, 1.0), (12.0, 13.0, 0.0)]
+        {
+            let mut sum = 0.0;
+            spread((seconds(from), seconds(to)), 0.0, 1.0, 10, |at, part| {
+                assert!(at < 10);
+                sum += part;
+            });
+            assert!((sum - told).abs() < 1e-9, "{from} to {to}: {sum}");
+        }
+    }
+}

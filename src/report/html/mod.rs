@@ -1,0 +1,78 @@
+//! The report as HTML: a page of its own, and a piece of a notebook.
+
+mod columns;
+mod heat;
+mod histogram;
+mod page;
+mod ribbon;
+mod svg;
+mod tracks;
+
+use super::Report;
+use svg::escaped;
+
+// Columns need a font of one width, which not every notebook's style sheet gives.
+const STYLE: &str = "font-family: monospace; line-height: 1.3; overflow-x: auto; white-space: pre";
+
+impl Report {
+    /// A piece of HTML for a notebook: what happened when, above the text of `Display`, its verdict set off.
+    pub fn html(&self) -> String {
+        self.to_svg() + &notebook(&self.to_string())
+    }
+
+    /// A picture of what happened when, the ribbon of [`to_html`](Self::to_html) by itself; empty where nothing was delivered.
+    pub fn to_svg(&self) -> String {
+        ribbon::picture(self)
+    }
+
+    /// A page of HTML that needs nothing else, with what happened when: less than 1 MB, however long the run was.
+    pub fn to_html(&self) -> String {
+        self.page(&[])
+    }
+
+    /// The same with `facts` that others know of the run: a name and a value each.
+    pub(crate) fn page(&self, facts: &[(&str, String)]) -> String {
+        page::page(self, facts)
+    }
+}
+
+/// Colours below the elements that `scope` selects, of day and night.
+fn colours(scope: &str) -> String {
+    include_str!("colours.css").replace("SCOPE", scope)
+}
+
+/// A text laid out in columns as a piece of HTML, its verdict set off, if it has one.
+pub(crate) fn notebook(text: &str) -> String {
+    let verdict = text.find("VERDICT").unwrap_or(text.len());
+    let (figures, verdict) = (escaped(&text[..verdict]), escaped(text[verdict..].trim_end()));
+    format!("<pre style=\"{STYLE}\">{figures}<b>{verdict}</b></pre>")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dataset::map::Range;
+    use crate::{Load, MapDataset};
+
+    #[test]
+    fn its_words_are_those_of_the_text() {
+        let mut loader = Range::new(0, 9).map(|x| x + 1).to_iter().batch(2).loader().build().unwrap();
+        assert_eq!(loader.by_ref().count(), 5);
+        let mut report = loader.report();
+        report.remarks.push("a < b & c".into());
+        let html = report.html();
+        let html = html.strip_prefix(&report.to_svg()).unwrap();
+        assert!(html.starts_with("<pre style=\"font-family: monospace;"), "{html}");
+        assert!(html.contains("note: a &lt; b &amp; c\n<b>VERDICT"), "{html}");
+        let (_, inner) = html.split_once('>').unwrap();
+        let words = inner.replace("<b>", "").replace("</b></pre>", "\n");
+        let plain = words
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&#39;", "'")
+            .replace("&quot;", "\"")
+            .replace("&amp;", "&");
+        assert_eq!(plain, report.to_string());
+        let page = report.to_html();
+        assert!(page.contains("<li>a &lt; b &amp; c</li>") && page.len() < 1 << 20, "{page}");
+    }
+}

@@ -1,0 +1,288 @@
+//! The report as one page, which needs nothing else.
+
+use std::fmt::Write;
+
+use super::super::format::{bytes, count, percent, time};
+use super::super::{LongWait, Place, Report, StageReport, text, why};
+use super::columns::Columns;
+use super::svg::{self, escaped};
+use super::tracks::{axis, cause, legend, tracks};
+use super::{colours, heat, histogram};
+use crate::cx::Cause;
+
+/// Columns of the ribbon.
+const COLUMNS: usize = 480;
+/// Waits that have a number in the ribbon, and that are in the table.
+const MARKED: usize = 5;
+const LISTED: usize = 12;
+
+/// The page, with `facts` that others than the report know: a name and a value each.
+pub(super) fn page(report: &Report, facts: &[(&str, String)]) -> String {
+    let columns = Columns::of(report, COLUMNS);
+    let mut body = head(report);
+    body += &ribbon(report, &columns);
+    body += &advice(report);
+    body += &gaps(report);
+    body += &stages(report);
+    body += &heat::section(report, &columns);
+    body += &histogram::section(report);
+    body += &decisions(report);
+    body += &remarks(report);
+    body += &about(report, facts);
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
+         <title>{title}</title><link rel=\"icon\" href=\"data:,\"><style>{}{}</style></head>\n<body>{body}\
+         <div id=\"tip\" role=\"status\"></div>\n<script type=\"application/json\" id=\"data\">{}</script>\n<script>{}</script></body></html>\n",
+        colours(":root"),
+        include_str!("page.css"),
+        data(report, &columns),
+        include_str!("page.js"),
+        title = escaped(&headline(report)),
+    )
+}
+
+/// What there is to say in one line.
+pub(super) fn headline(report: &Report) -> String {
+    if report.delivered == 0 {
+        return "Nothing was delivered yet".to_owned();
+    }
+    format!("The consumer waited {} of the time", percent(report.consumer_wait_share))
+}
+
+fn head(report: &Report) -> String {
+    let busy =
+        if report.threads > 0 { format!(", {:.0} % busy", report.threads_busy_share * 100.0) } else { String::new() };
+    let run = format!(
+        "{} · {} batches · {}/s · {}{busy}",
+        time(report.wall_s * 1e6),
+        count(report.delivered as f64),
+        count(report.delivered_per_s()),
+        report.executor
+    );
+    let part =
+        report.part.as_ref().map_or_else(String::new, |part| format!("<p class=\"soft\">Part {}</p>", escaped(part)));
+    format!(
+        "<header><h1>{}</h1><p class=\"lead\">{}.</p><p class=\"soft\">{}</p>{part}</header>\n",
+        escaped(&headline(report)),
+        escaped(&sentence(&report.verdict.text)),
+        escaped(&run)
+    )
+}
+
+/// A text that begins as a sentence does; names of stages stay as they are.
+fn sentence(text: &str) -> String {
+    let first = text.split(' ').next().unwrap_or_default();
+    let is_word = ["not", "single", "nothing", "too", "the", "handing"].contains(&first);
+    match text.chars().next() {
+        Some(c) if is_word => c.to_uppercase().chain(text.chars().skip(1)).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+fn ribbon(report: &Report, columns: &Columns) -> String {
+    if columns.all.is_empty() {
+        return String::new();
+    }
+    let mut out = "<section class=\"ribbon\" aria-label=\"What happened when\">".to_owned();
+    let mut marks = String::new();
+    for (number, wait) in marked(report) {
+        let place = 100.0 * columns.place(wait.at_s + wait.wait_s / 2.0);
+        let _ = write!(
+            marks,
+            "<b style=\"left:{place:.2}%\" title=\"{}\">{number}</b>",
+            escaped(&chain(wait, &report.stages))
+        );
+    }
+    let _ = write!(out, "<div class=\"track bare\"><span></span><div class=\"marks\">{marks}</div></div>");
+    for track in tracks(report, columns) {
+        let _ = write!(
+            out,
+            "<div class=\"track\" style=\"--h:{}px\"><div class=\"name\">{}</div><div class=\"plot\">{}</div><div class=\"detail\">{}</div></div>",
+            track.height,
+            escaped(track.name),
+            svg::stretched(&format!("{}: {}", track.name, track.detail), &track.shapes),
+            escaped(&track.detail)
+        );
+    }
+    let ticks: String = axis(columns.span())
+        .iter()
+        .map(|(place, text)| format!("<span style=\"left:{:.2}%\">{}</span>", place * 100.0, escaped(text)))
+        .collect();
+    let end = escaped(&time(columns.span() * 1e6));
+    let _ = write!(
+        out,
+        "<div class=\"track bare\"><span></span><div class=\"axis\">{ticks}<span class=\"end\">{end}</span></div></div><div id=\"line\"></div>"
+    );
+    out += "<ul class=\"legend\"><li><i class=\"busy-key\"></i>at work</li>";
+    for (class, name, share) in legend(report, columns) {
+        let _ = write!(out, "<li><i class=\"{class}\"></i>{name} <em>{}</em></li>", percent(share));
+    }
+    out + "</ul></section>\n"
+}
+
+/// The longest waits, each with its number in the ribbon.
+fn marked(report: &Report) -> impl Iterator<Item = (usize, &LongWait)> {
+    report.picture.waits.iter().take(MARKED).enumerate().map(|(at, wait)| (at + 1, wait))
+}
+
+/// The chain from a wait to its cause, in words.
+pub(super) fn chain(wait: &LongWait, stages: &[StageReport]) -> String {
+    let name = |id: Option<usize>| {
+        id.and_then(|id| stages.get(id)).map(|stage| format!("{} (stage {})", stage.name, stage.id))
+    };
+    let ms = |seconds: f64| time(seconds * 1e6);
+    let mut text = format!("batch {} was waited for {}", wait.batch, ms(wait.wait_s));
+    text += match wait.cause {
+        Cause::Start => ": it was the first",
+        Cause::Reader => ": the stages on one thread were at work",
+        Cause::Queue => ": a chunk waited for somebody free to evaluate it",
+        Cause::Evaluation => ": a chunk was being evaluated",
+        Cause::HeadOfLine => ": one chunk took long, and what comes behind was there",
+        Cause::HandOver => ": a chunk was done and not yet here",
+    };
+    if wait.cause == Cause::Reader {
+        let there = stages.iter().filter(|stage| stage.place == Place::Suffix);
+        let most = there.max_by(|a, b| a.self_s.total_cmp(&b.self_s)).filter(|stage| stage.self_s > 0.0);
+        text += &most.map_or_else(String::new, |stage| format!(", {} most of all", stage.name));
+    }
+    if let Some(who) = why::who(wait) {
+        let took = wait.took_s.map_or_else(String::new, |took| format!(", took {}", ms(took)));
+        let stage = name(wait.stage).map_or_else(String::new, |stage| format!(" in {stage}"));
+        let _ = write!(text, "; the slowest of it: {who}{took}{stage}");
+    }
+    text
+}
+
+fn advice(report: &Report) -> String {
+    let mut out = String::new();
+    if report.verdict.advice.is_empty() {
+        return out;
+    }
+    out += "<section><h2>What to do</h2><ol class=\"do\">";
+    for advice in &report.verdict.advice {
+        let _ = write!(
+            out,
+            "<li>{} — <b>up to {}</b></li>",
+            escaped(&advice.text),
+            escaped(&text::gain(advice.expected_speedup))
+        );
+    }
+    out + "</ol></section>\n"
+}
+
+fn gaps(report: &Report) -> String {
+    let waits = &report.picture.waits;
+    if waits.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        "<section><h2>The longest gaps</h2><div class=\"scroll\"><table><thead><tr><th></th><th>waited</th><th>at</th>\
+                   <th>batch</th><th class=\"l\">because of</th></tr></thead><tbody>"
+            .to_owned();
+    for (at, wait) in waits.iter().take(LISTED).enumerate() {
+        let number = if at < MARKED { format!("<b>{}</b>", at + 1) } else { String::new() };
+        let because = chain(wait, &report.stages);
+        let because = because.split_once(": ").map_or(because.as_str(), |(_, because)| because);
+        let _ = write!(
+            out,
+            "<tr data-wait=\"{at}\"><td class=\"l\">{number}</td><td>{}</td><td>{:.2} s</td><td>{}</td><td class=\"w\">\
+             <i class=\"bar {}\" style=\"width:9px;background:currentColor\"></i> {}</td></tr>",
+            escaped(&time(wait.wait_s * 1e6)),
+            wait.at_s - report.picture.start_s,
+            wait.batch,
+            cause(wait.cause).0,
+            escaped(because)
+        );
+    }
+    out + "</tbody></table></div></section>\n"
+}
+
+fn stages(report: &Report) -> String {
+    let most = report.stages.iter().map(|stage| stage.wait_share).fold(0.0, f64::max);
+    let mut out = "<section><h2>Stages</h2><div class=\"scroll\"><table><thead><tr><th class=\"l\">stage</th><th class=\"l\">waited for it</th>\
+                   <th>own work per element</th><th>p99</th><th>on a core</th><th>elements</th><th>elements/s</th><th>bytes/s</th></tr></thead><tbody>"
+        .to_owned();
+    for stage in report.stages.iter().rev() {
+        let dash = |shown: bool, text: String| if shown { escaped(&text) } else { "–".to_owned() };
+        let worked = stage.self_s > 0.0;
+        let known = stage.cpu_s + stage.blocked_s + stage.lock_s > 0.0;
+        let width = if most > 0.0 { 60.0 * stage.wait_share / most } else { 0.0 };
+        let _ = write!(
+            out,
+            "<tr><td class=\"l\">{} <small>stage {}</small></td><td class=\"l\"><i class=\"bar\" style=\"width:{width:.0}px\"></i> {}</td>\
+             <td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            escaped(&stage.name),
+            stage.id,
+            dash(worked, percent(stage.wait_share)),
+            dash(worked, time(stage.self_us_per_element)),
+            dash(worked, time(stage.p99_us)),
+            dash(worked && known, format!("{:.0} %", 100.0 * stage.cpu_s / stage.self_s)),
+            dash(stage.elements > 0, count(stage.elements as f64)),
+            dash(stage.elements > 0, count(stage.elements_per_s)),
+            dash(stage.bytes_per_s > 0.0, bytes(stage.bytes_per_s)),
+        );
+    }
+    out + "</tbody></table></div></section>\n"
+}
+
+fn decisions(report: &Report) -> String {
+    let workers = report.workers.iter().flat_map(|workers| &workers.decisions);
+    let lines: String = report
+        .decisions
+        .iter()
+        .chain(workers)
+        .map(|decision| format!("<li>at {}</li>", escaped(&decision.to_string())))
+        .collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("<section><h2>What the tuner changed</h2><ul>{lines}</ul></section>\n")
+    }
+}
+
+fn remarks(report: &Report) -> String {
+    let notes = report.notes.iter().map(|(what, n)| format!("{what}: {}", count(*n as f64)));
+    let startup = report.startup.iter().map(|cause| format!("start-up: {cause}"));
+    let all: String = startup
+        .chain(notes)
+        .chain(report.remarks.iter().cloned())
+        .map(|line| format!("<li>{}</li>", escaped(&line)))
+        .collect();
+    if all.is_empty() { all } else { format!("<section><h2>Notes</h2><ul>{all}</ul></section>\n") }
+}
+
+fn about(report: &Report, facts: &[(&str, String)]) -> String {
+    let mut parts = vec![
+        format!("gristmill {}", env!("CARGO_PKG_VERSION")),
+        format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        format!("{} cores", report.cores),
+    ];
+    if let Some(workers) = &report.workers {
+        parts.push(format!(
+            "budget of workers {}, of it shared {}, {} used at most",
+            bytes(workers.ram_budget as f64),
+            bytes(workers.slab_bytes as f64),
+            bytes(workers.slab_high_water_bytes as f64)
+        ));
+    }
+    parts.extend(facts.iter().map(|(name, value)| format!("{name} {value}")));
+    let parts: Vec<String> = parts.iter().map(|part| escaped(part)).collect();
+    format!("<footer class=\"foot\">{}</footer>\n", parts.join(" · "))
+}
+
+/// What the script shows where somebody points: of every column the waits by cause in thousandths, and the longest waits.
+fn data(report: &Report, columns: &Columns) -> String {
+    let thousandths = |share: &f64| (share * 1000.0).round() as u32;
+    let shares: Vec<Vec<u32>> =
+        columns.all.iter().map(|column| column.waits.iter().map(thousandths).collect()).collect();
+    let waits = report.picture.waits.iter().map(|wait| {
+        let at = wait.at_s - columns.start;
+        serde_json::json!({"at": at, "wait": wait.wait_s, "place": columns.place(wait.at_s), "text": chain(wait, &report.stages)})
+    });
+    let waits = waits.collect::<Vec<_>>();
+    let names = Cause::ALL.map(|kind| cause(kind).1);
+    let data = serde_json::json!({"columns": shares, "width": columns.width, "causes": names, "waits": waits});
+    // Nothing in it ends the element that it stands in.
+    data.to_string().replace('<', "\\u003c")
+}

@@ -1,0 +1,82 @@
+//! Shapes of pictures, as short as they can be written.
+
+use std::fmt::Write;
+
+/// Width and height of a picture that is stretched to where it is shown.
+pub(super) const WIDTH: f64 = 1000.0;
+pub(super) const HEIGHT: f64 = 100.0;
+
+/// `text` where markup stands.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A number of a shape: tenths are enough.
+pub(super) fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
+/// Bars of one colour, `(start, end)` of each in the order of places: from one height to another, both from the bottom and shares of
+/// all. Bars that go on alike are one.
+pub(super) fn bars(class: &str, spans: &[(f64, f64)]) -> String {
+    let step = WIDTH / spans.len().max(1) as f64;
+    let mut path = String::new();
+    let mut at = 0;
+    while at < spans.len() {
+        let span = spans[at];
+        let alike = spans[at..].iter().take_while(|other| close(**other, span)).count();
+        if span.1 - span.0 > 0.002 {
+            let (x, y, w, h) =
+                (at as f64 * step, (1.0 - span.1) * HEIGHT, alike as f64 * step, (span.1 - span.0) * HEIGHT);
+            let _ = write!(path, "M{} {}h{}v{}h-{}z", number(x), number(y), number(w), number(h), number(w));
+        }
+        at += alike;
+    }
+    if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
+}
+
+fn close(a: (f64, f64), b: (f64, f64)) -> bool {
+    (a.0 - b.0).abs() < 0.002 && (a.1 - b.1).abs() < 0.002
+}
+
+/// The area below a curve of shares.
+pub(super) fn area(class: &str, shares: &[f64]) -> String {
+    bars(class, &shares.iter().map(|share| (0.0, share.clamp(0.0, 1.0))).collect::<Vec<_>>())
+}
+
+/// A picture of that content, stretched to where it is shown.
+pub(super) fn stretched(label: &str, content: &str) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{content}</svg>",
+        escaped(label)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_that_go_on_alike_are_one() {
+        let path = bars("a", &[(0.0, 0.5), (0.0, 0.5), (0.0, 0.0), (0.5, 1.0)]);
+        assert_eq!(path, "<path class=\"a\" d=\"M0 50h500v50h-500zM750 0h250v50h-250z\"/>");
+        assert_eq!(bars("a", &[(0.3, 0.3)]), "");
+    }
+
+    #[test]
+    fn names_are_no_markup() {
+        assert_eq!(escaped("<b a='1'>&\""), "&lt;b a=&#39;1&#39;&gt;&amp;&quot;");
+    }
+}

@@ -1,0 +1,146 @@
+//! The step ribbon: what the consumer and those who work for it did, one line above the other over the time of the run.
+
+use super::super::format::{bytes, percent};
+use super::super::{Place, Report};
+use super::columns::{Column, Columns};
+use super::svg;
+use crate::cx::Cause;
+
+/// One line of the ribbon.
+pub(super) struct Track {
+    /// What it shows, and the figure beside it, in words.
+    pub(super) name: &'static str,
+    pub(super) detail: String,
+    /// Shapes in a box of [`svg::WIDTH`] by [`svg::HEIGHT`].
+    pub(super) shapes: String,
+    /// Height in pixels.
+    pub(super) height: u32,
+}
+
+/// The colour and the name of a cause.
+pub(super) fn cause(cause: Cause) -> (&'static str, &'static str) {
+    match cause {
+        Cause::Start => ("start", "start-up"),
+        Cause::Reader => ("reader", "work on one thread"),
+        Cause::Queue => ("queue", "nobody free to evaluate"),
+        Cause::Evaluation => ("evaluation", "elements being evaluated"),
+        Cause::HeadOfLine => ("head", "one element that all others waited for"),
+        Cause::HandOver => ("handover", "hand-over"),
+    }
+}
+
+/// All lines, from the consumer downwards.
+pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
+    let all = &columns.all;
+    let mut tracks = vec![Track {
+        name: "your step",
+        detail: format!("waited {}", percent(report.consumer_wait_share)),
+        shapes: consumer(all),
+        height: 64,
+    }];
+    if let Some(fill) = report.buffer_fill {
+        let most = report.picture.capacity.max(1) as f64;
+        let ready: Vec<f64> = all.iter().map(|column| column.ready / most).collect();
+        tracks.push(line("batches ready", format!("{} full", whole(fill)), svg::area("ready", &ready)));
+    }
+    let mean = |of: fn(&Column) -> f64| all.iter().map(of).sum::<f64>() / all.len().max(1) as f64;
+    let share = |of: fn(&Column) -> f64| all.iter().map(of).collect::<Vec<_>>();
+    if report.stages.iter().any(|stage| stage.place == Place::Suffix && stage.self_s > 0.0) {
+        let busy = format!("{} busy", whole(mean(|column| column.reader)));
+        tracks.push(line("one thread, in order", busy, svg::area("work", &share(|column| column.reader))));
+    }
+    if report.threads > 0 {
+        let (what, count) = match &report.workers {
+            Some(workers) => ("workers", format!("{} with {} threads", workers.workers.len(), report.threads)),
+            None => ("threads", report.threads.to_string()),
+        };
+        let busy = format!("{count}, {} busy", whole(mean(|column| column.threads)));
+        tracks.push(line(what, busy, svg::area("work", &share(|column| column.threads))));
+    }
+    let most = all.iter().map(|column| column.memory).fold(0.0, f64::max);
+    if most > 0.0 {
+        let memory: Vec<f64> = all.iter().map(|column| column.memory / most * 0.9).collect();
+        tracks.push(line("memory", format!("{} at most", bytes(most)), svg::area("memory", &memory)));
+    }
+    tracks
+}
+
+fn whole(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+fn line(name: &'static str, detail: String, shapes: String) -> Track {
+    Track { name, detail, shapes, height: 26 }
+}
+
+/// Waits by cause, one above the other, on the ground of a consumer that is at work.
+fn consumer(columns: &[Column]) -> String {
+    let mut shapes = format!("<path class=\"busy\" d=\"M0 0h{}v{}H0z\"/>", svg::WIDTH, svg::HEIGHT);
+    let mut base = vec![0.0; columns.len()];
+    for kind in Cause::ALL {
+        let spans = columns.iter().zip(&mut base).map(|(column, base)| {
+            let from = *base;
+            *base = (from + column.waits[kind as usize]).min(1.0);
+            (from, *base)
+        });
+        shapes += &svg::bars(cause(kind).0, &spans.collect::<Vec<_>>());
+    }
+    shapes
+}
+
+/// Names of the causes that have a part in the run, with their colours and shares of it: the largest first.
+pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<(&'static str, &'static str, f64)> {
+    let count = columns.all.len().max(1) as f64;
+    let share = |cause: Cause| columns.all.iter().map(|column| column.waits[cause as usize]).sum::<f64>() / count;
+    let mut parts: Vec<_> = Cause::ALL.map(|kind| (cause(kind).0, cause(kind).1, share(kind))).to_vec();
+    if report.threads == 0 {
+        // Whoever makes elements itself waits for its own work.
+        parts.iter_mut().filter(|part| part.0 == "reader").for_each(|part| part.1 = "making the batch itself");
+    }
+    parts.retain(|(.., share)| *share >= 0.0005);
+    parts.sort_by(|a, b| b.2.total_cmp(&a.2));
+    parts
+}
+
+/// The time axis: places from 0 to 1, and what stands there.
+pub(super) fn axis(span: f64) -> Vec<(f64, String)> {
+    let step = [
+        0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0,
+        600.0,
+    ]
+    .into_iter()
+    .chain([1800.0, 3600.0, 7200.0, 21_600.0, 86_400.0, 604_800.0])
+    .find(|step| span / step <= 6.0)
+    .unwrap_or(span.max(1.0));
+    let ticks = (0..=(span / step) as u32).map(|tick| f64::from(tick) * step);
+    ticks.filter(|at| *at < 0.9 * span).map(|at| (at / span.max(1e-9), clock(at, step))).collect()
+}
+
+/// A time after the start, as exact as the step between two.
+fn clock(at: f64, step: f64) -> String {
+    match step {
+        _ if at == 0.0 => "0".to_owned(),
+        step if step < 1.0 && at < 1.0 => format!("{:.0} ms", at * 1e3),
+        step if step < 1.0 => format!("{at:.1} s"),
+        step if step < 60.0 => format!("{at:.0} s"),
+        step if step < 3600.0 => format!("{:.0} min", at / 60.0),
+        step if step < 86_400.0 => format!("{:.0} h", at / 3600.0),
+        _ => format!("{:.0} d", at / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_has_a_few_round_times() {
+        for (span, last) in
+            [(0.004, "3 ms"), (2.3, "2.0 s"), (47.0, "40 s"), (900.0, "12 min"), (7.0 * 86_400.0, "6 d")]
+        {
+            let ticks = axis(span);
+            assert!((3..8).contains(&ticks.len()), "{ticks:?}");
+            assert!(ticks.last().is_some_and(|(at, text)| *at < 0.9 && text == last), "{span}: {ticks:?}");
+        }
+    }
+}
