@@ -110,7 +110,7 @@ pub(super) fn axis(span: f64) -> Vec<(f64, String)> {
     ]
     .into_iter()
     .chain([1800.0, 3600.0, 7200.0, 21_600.0, 86_400.0, 604_800.0])
-    .find(|step| span / step <= 6.0)
+    .find(|step| span / step <= 7.5)
     .unwrap_or(span.max(1.0));
     let ticks = (0..=(span / step) as u32).map(|tick| f64::from(tick) * step);
     ticks.filter(|at| *at < 0.9 * span).map(|at| (at / span.max(1e-9), clock(at, step))).collect()
