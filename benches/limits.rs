@@ -15,7 +15,7 @@ use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::rng::IndexShuffle;
 use gristmill::source::{IndexCache, Jsonl, Lines, RandomCrops, TokenLayout, TokenType, Tokens};
 use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions, Tokenizer};
-use gristmill::{DatasetIterator, Error, Executor, IterDataset, Load, MapDataset, Result, Runtime};
+use gristmill::{DatasetIterator, Error, IterDataset, Load, MapDataset, Result, Runtime};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
@@ -168,17 +168,13 @@ fn report_cost(_: &Path) -> Result<()> {
 fn recording(_: &Path) -> Result<()> {
     let records = Records(Arc::new((0..8192u32).map(|i| [i as u8; RECORD]).collect()));
     let work = records.0.len() as f64 / 1e6;
-    let run = |keep: bool, executor: Executor| {
+    let run = |keep: bool| {
         let summed = Source::new(records.clone()).map(|(all, at)| (sum(&all[at]), all, at)).map(|x| x);
-        let loader = summed.to_iter().batch_with_fn(BATCH, Remainder::Drop, stack).loader();
-        let loader = loader.executor(executor).keep_records(keep).build().unwrap();
-        loader.for_each(|batch| drop(black_box(batch.unwrap())));
+        let loader = summed.to_iter().batch_with_fn(BATCH, Remainder::Drop, stack).loader().keep_records(keep);
+        loader.build().unwrap().for_each(|batch| drop(black_box(batch.unwrap())));
     };
-    for executor in [Executor::Inline, Executor::Threads(2)] {
-        let side = |keep| move || Ok(clock(|| run(keep, executor)));
-        let pairs = pairs(401, side(false), side(true))?;
-        paired_line(&format!("recording: {executor}"), "M rec/s", work, &pairs, "the same without");
-    }
+    let pairs = pairs(401, || Ok(clock(|| run(false))), || Ok(clock(|| run(true))))?;
+    paired_line("recording: with records", "M rec/s", work, &pairs, "the same without");
     Ok(())
 }
 
