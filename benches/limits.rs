@@ -70,9 +70,10 @@ type Bench = fn(&Path) -> Result<()>;
 fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("gristmill-limits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| Error::io(e, &folder))?;
-    let benches: [(&str, Bench); 6] = [
+    let benches: [(&str, Bench); 7] = [
         ("records", records),
         ("report", report_cost),
+        ("recording", recording),
         ("text", text),
         ("crops", crops),
         ("open", open_lines),
@@ -159,6 +160,21 @@ fn report_cost(_: &Path) -> Result<()> {
     // Many short turns, compared two by two: what is sought is less than what a machine's speed changes by.
     let pairs = pairs(401, || Ok(clock(without)), || Ok(clock(with)))?;
     paired_line("report: with its measurements", "M rec/s", work, &pairs, "the same without");
+    Ok(())
+}
+
+/// The same pipeline with and without records of every batch and chunk: in batches of a few kilobytes, of which there are more than any
+/// training step takes.
+fn recording(_: &Path) -> Result<()> {
+    let records = Records(Arc::new((0..8192u32).map(|i| [i as u8; RECORD]).collect()));
+    let work = records.0.len() as f64 / 1e6;
+    let run = |keep: bool| {
+        let summed = Source::new(records.clone()).map(|(all, at)| (sum(&all[at]), all, at)).map(|x| x);
+        let loader = summed.to_iter().batch_with_fn(BATCH, Remainder::Drop, stack).loader().keep_records(keep);
+        loader.build().unwrap().for_each(|batch| drop(black_box(batch.unwrap())));
+    };
+    let pairs = pairs(401, || Ok(clock(|| run(false))), || Ok(clock(|| run(true))))?;
+    paired_line("recording: with records", "M rec/s", work, &pairs, "the same without");
     Ok(())
 }
 

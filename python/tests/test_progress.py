@@ -20,7 +20,8 @@ def test_a_notebook_shows_the_words_of_the_text() -> None:
     it = gm.MapDataset.range(50).map(lambda x: x + 1).to_iter_dataset().batch(7).loader()
     assert len(list(it)) == 8
     report = it.report()
-    shown = report._repr_html_()
+    ribbon, shown = report._repr_html_().split("</svg>\n")
+    assert ribbon.startswith("<svg ") and "The consumer waited" in ribbon
     assert html.unescape(re.sub("<[^>]*>", "", shown)).strip() == str(report).strip()
     assert "<b>VERDICT" in shown and "font-family: monospace" in shown
 

@@ -85,7 +85,8 @@ pub struct Recorder {
     stages: Mutex<Vec<StageTally>>,
     notes: Mutex<Vec<(String, u64)>>,
     waits: Waits,
-    records: Records,
+    /// `None` where none are kept.
+    records: Option<Records>,
     /// Of other machines, what their part of each stage was, by stage id.
     hosts: Mutex<Vec<(String, Vec<HostCounts>)>>,
 }
@@ -102,7 +103,7 @@ pub(crate) struct HostCounts {
 impl Default for Recorder {
     fn default() -> Self {
         let waits = Waits::default();
-        let records = Records::new(waits.start());
+        let records = Some(Records::new(waits.start()));
         Self { stages: Mutex::default(), notes: Mutex::default(), waits, records, hosts: Mutex::default() }
     }
 }
@@ -111,6 +112,11 @@ impl Recorder {
     /// A recorder for a pipeline of `stages` stages.
     pub fn new(stages: usize) -> Arc<Self> {
         Arc::new(Self { stages: Mutex::new(vec![StageTally::default(); stages]), ..Self::default() })
+    }
+
+    /// The same without records of single batches and chunks: totals and waits alone.
+    pub(crate) fn without_records(stages: usize) -> Arc<Self> {
+        Arc::new(Self { stages: Mutex::new(vec![StageTally::default(); stages]), records: None, ..Self::default() })
     }
 
     /// The totals so far, by stage id.
@@ -137,20 +143,26 @@ impl Recorder {
         if let Some(wait) = taken.wait {
             self.waits.note(taken.awaited(wait, border));
         }
-        self.records.chunk(taken, border);
+        if let Some(records) = &self.records {
+            records.chunk(taken, border);
+        }
     }
 
     /// Notes what the consumer was given, and finds why it waited for it; the first of a pass is start-up, and nothing else.
     pub(crate) fn given(&self, given: &Given, is_first: bool) {
         let shares = self.waits.explain(given, is_first);
-        self.records.batch(given, shares, || self.work());
+        if let Some(records) = &self.records {
+            records.batch(given, shares, || self.work());
+        }
     }
 
     /// Notes what the consumer was given that had to make it itself.
     pub(crate) fn made(&self, given: &Given, is_first: bool) {
         let cause = if is_first { Cause::Start } else { Cause::Reader };
         let shares = Shares::of(cause, given.given.saturating_duration_since(given.asked));
-        self.records.batch(given, shares, || self.work());
+        if let Some(records) = &self.records {
+            records.batch(given, shares, || self.work());
+        }
     }
 
     /// Nanoseconds of own work of every stage so far, by id.
@@ -160,7 +172,7 @@ impl Recorder {
 
     /// Copies what is kept of the run.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.records.snapshot(&self.work())
+        self.records.as_ref().map(|records| records.snapshot(&self.work())).unwrap_or_default()
     }
 
     pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {

@@ -423,6 +423,8 @@ macro_rules! same_stage {
             keeps_places() -> bool;
             is_by_element() -> bool;
             records() -> Option<u64>;
+            record_bytes(record: u64) -> Option<u64>;
+            record_in_words(record: u64) -> Option<String>;
             is_mapped() -> bool;
             address() -> usize;
             memory() -> Option<$crate::dataset::Memory>;

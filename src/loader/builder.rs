@@ -44,6 +44,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     dataset: D,
     executor: Executor,
     buffer: usize,
+    keeps_records: bool,
     resume: Option<Checkpoint>,
     backend: Option<Box<dyn Backend>>,
     parted: Option<Parted<D::Item>>,
@@ -61,6 +62,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             dataset,
             executor,
             buffer: 2,
+            keeps_records: true,
             resume: None,
             backend: None,
             parted: None,
@@ -93,6 +95,13 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// Batches kept ready ahead of the consumer by [`Executor::Threads`]; 2 at first, and 1,048,576 at most.
     pub fn buffer(mut self, batches: usize) -> Self {
         self.buffer = batches.max(1);
+        self
+    }
+
+    /// Whether single batches and chunks are recorded, as they always are: what that costs is measured by doing without.
+    #[doc(hidden)]
+    pub fn keep_records(mut self, keep: bool) -> Self {
+        self.keeps_records = keep;
         self
     }
 
@@ -154,7 +163,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             }
         };
         let guarded = self.guarded(parted.is_some())?;
-        let recorder = Recorder::new((&self.dataset as &dyn Stage).count());
+        let stages = (&self.dataset as &dyn Stage).count();
+        let recorder = if self.keeps_records { Recorder::new(stages) } else { Recorder::without_records(stages) };
         let (run, executor) = self.runtime(&recorder)?;
         let keys = self.keys.take();
         // One host of all writes the files.

@@ -78,7 +78,7 @@ pub(super) fn picture(report: &Report) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"gristmill\" viewBox=\"0 0 {ACROSS} {height}\" width=\"100%\" \
          style=\"max-width:{ACROSS}px\" role=\"img\"><title>{}</title><style>{}{STYLE}</style>\
-         <rect class=\"paper\" width=\"{ACROSS}\" height=\"{height}\" rx=\"6\"/>{body}</svg>",
+         <rect class=\"paper\" width=\"{ACROSS}\" height=\"{height}\" rx=\"6\"/>{body}</svg>\n",
         escaped(&page::headline(report)),
         colours("svg.gristmill")
     )
