@@ -260,7 +260,7 @@ impl How {
     fn check_deal(&self, pipeline: &Pipeline) -> Result<()> {
         let balances = self.deal.as_ref().is_some_and(|deal| *deal != Deal::Even);
         if balances && self.part.is_none() && pipeline.settings().part.is_none() {
-            let text = "rows are to be dealt among ranks, and no part says which of how many this is";
+            let text = "rows are to be dealt among ranks, and no part says which rank of how many this is";
             return Err(Error::config(text).help("add --part, such as --part 0/64"));
         }
         Ok(())

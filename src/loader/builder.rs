@@ -158,7 +158,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             (Some(parted), deal) => Some(parted.dealt(deal)?),
             (None, Deal::Even) => None,
             (None, _) => {
-                let text = "rows are to be dealt among ranks, and no part says which of how many this is";
+                let text = "rows are to be dealt among ranks, and no part says which rank of how many this is";
                 return Err(Error::config(text).help("add `part`"));
             }
         };

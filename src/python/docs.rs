@@ -987,9 +987,10 @@ Args:
         several hosts read one pipeline: `(3, 64)` are those of the fourth of 64. `batch` makes
         global batches; states know nothing of parts, and any part goes on from the state of any
         other.
-    deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
-        that balances what rows cost. Batches are the same. Where rows are planned by keys and
-        packed, the plan says what they cost; else each host evaluates all rows.
+    deal (Literal['even', 'lanes'] | Deal): Which rows are whose: those that follow one another,
+        those of the same lanes, by an index, or a `Deal` that balances what rows cost. Batches are
+        the same. Where rows are planned by keys and packed, the plan says what they cost; else each
+        host evaluates all rows.
     guard (Guard): How hosts are compared, so that one with other files, another pipeline or a
         function with randomness of its own is an error on all of them: before the first batch,
         every 128 batches and at the end. With `"auto"` by the store of JAX or PyTorch, if the part
@@ -1829,9 +1830,10 @@ Args:
         several hosts read one pipeline: `(3, 64)` are those of the fourth of 64. `batch` makes
         global batches; states know nothing of parts, and any part goes on from the state of any
         other.
-    deal (Literal['even'] | Deal): Which rows are whose: those that follow one another, or a `Deal`
-        that balances what rows cost. Batches are the same. Where rows are planned by keys and
-        packed, the plan says what they cost; else each host evaluates all rows.
+    deal (Literal['even', 'lanes'] | Deal): Which rows are whose: those that follow one another,
+        those of the same lanes, by an index, or a `Deal` that balances what rows cost. Batches are
+        the same. Where rows are planned by keys and packed, the plan says what they cost; else each
+        host evaluates all rows.
     guard (Guard): How hosts are compared, so that one with other files, another pipeline or a
         function with randomness of its own is an error on all of them: before the first batch,
         every 128 batches and at the end. With `"auto"` by the store of JAX or PyTorch, if the part
