@@ -4,6 +4,8 @@
 mod convert;
 #[path = "cli/hosts.rs"]
 mod hosts;
+#[path = "cli/pictures.rs"]
+mod pictures;
 #[path = "cli/snapshots.rs"]
 mod snapshots;
 #[path = "cli/states.rs"]

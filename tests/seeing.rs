@@ -86,7 +86,10 @@ fn check_page(page: &str, file: &Path, words: &[&str]) {
         assert!(!page[..script].contains(address) || address == "//", "the page has {address}");
         assert!(!page[script..].contains("http"), "the script has an address");
     }
-    std::fs::write(file, page).unwrap();
+    // Somebody points at the middle of the ribbon: the script has what stands there.
+    let points = "<script>{const plot = document.querySelector('.plot').getBoundingClientRect(); document.querySelector('.ribbon').dispatchEvent(\
+                  new PointerEvent('pointermove', {clientX: plot.left + plot.width / 2, clientY: plot.top + 5}))}</script></body>";
+    std::fs::write(file, page.replace("</body>", points)).unwrap();
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| is_there(name))
     else {
         eprintln!("skipped: there is no chromium to open the page with");
@@ -105,6 +108,9 @@ fn check_page(page: &str, file: &Path, words: &[&str]) {
     let (shown, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     assert!(words.iter().all(|word| shown.contains(word)), "{shown}");
+    let tip =
+        shown.split_once("id=\"tip\"").map_or("", |(_, rest)| rest.split_once("</div>").map_or("", |(tip, _)| tip));
+    assert!(tip.contains(">at ") && (tip.contains(" % ") || tip.contains("no wait")), "{tip}");
     assert!(!said.contains("CONSOLE"), "{said}");
 }
 

@@ -83,6 +83,9 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let written = write(args)?;
+    let html = args.html.clone().map(|asked| asked.unwrap_or_else(|| args.folder.join("report.html")));
+    // Before anything runs: it would be for nothing.
+    html.iter().try_for_each(|file| crate::store::check_writable(file))?;
     let file = args.folder.join(PIPELINE);
     let pipeline = Pipeline::from_file(&file)?;
     let (dataset, indices) = pipeline.build_counted()?;
@@ -110,9 +113,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         summary.print();
         output::data(&next_steps(args));
     }
-    if let Some(asked) = &args.html {
-        summary.write_html(&asked.clone().unwrap_or_else(|| args.folder.join("report.html")), &file)?;
-    }
+    html.iter().try_for_each(|html| summary.write_html(html, &file))?;
     Ok(if summary.stopped == Stopped::Interrupted { Outcome::Interrupted } else { Outcome::Done })
 }
 
