@@ -99,7 +99,8 @@ def test_an_element_that_kills_actors_is_its_trainers_alone(came: dict[str, Any]
 def test_an_element_that_hangs_is_its_trainers_alone(came: dict[str, Any]) -> None:
     found = came["an_element_that_hangs_is_its_trainers_alone"]
     assert isinstance(found, dict) and isinstance(found["came"], dict), found
-    assert found["came"]["digest"] == found["want"] and found["came"]["replaced"] >= 1 and found["left"], found
+    # Whether its actor is replaced before the other trainer is through depends on how fast that is.
+    assert found["came"]["digest"] == found["want"] and found["left"], found
     assert "it took longer than the deadline of 2s" in found["said"], found["said"]
 
 
