@@ -151,15 +151,16 @@ impl Recorder {
     /// Notes what the consumer was given, and finds why it waited for it; the first of a pass is start-up, and nothing else.
     pub(crate) fn given(&self, given: &Given, is_first: bool) {
         let shares = self.waits.explain(given, is_first);
-        if let Some(records) = &self.records {
-            records.batch(given, shares, || self.work());
-        }
+        self.record(given, shares);
     }
 
     /// Notes what the consumer was given that had to make it itself.
     pub(crate) fn made(&self, given: &Given, is_first: bool) {
         let cause = if is_first { Cause::Start } else { Cause::Reader };
-        let shares = Shares::of(cause, given.given.saturating_duration_since(given.asked));
+        self.record(given, Shares::of(cause, given.given.saturating_duration_since(given.asked)));
+    }
+
+    fn record(&self, given: &Given, shares: Shares) {
         if let Some(records) = &self.records {
             records.batch(given, shares, || self.work());
         }

@@ -10,6 +10,7 @@ use super::encoded::{BlockHead, Encoded, GROUP, hash_of};
 use super::head::{KeyHead, stale};
 use super::index::Index;
 use super::recent::Recent;
+use super::sealed::Bytes;
 use super::{BLOCK, Sums};
 use crate::error::{Error, Result};
 use crate::mmap::{Access, Mapping, prefetch};
@@ -38,24 +39,6 @@ pub struct KeyFile {
     checked: Vec<AtomicU64>,
     sums: Sums,
     recent: Recent,
-}
-
-/// Memory that holds a file.
-enum Bytes {
-    Mapped(Mapping),
-    #[cfg(any(test, fuzzing))]
-    Held(Vec<u8>),
-}
-
-impl Bytes {
-    #[inline]
-    fn all(&self) -> &[u8] {
-        match self {
-            Self::Mapped(mapping) => mapping.bytes(),
-            #[cfg(any(test, fuzzing))]
-            Self::Held(bytes) => bytes,
-        }
-    }
 }
 
 impl KeyFile {

@@ -1,17 +1,15 @@
 //! The head of a key file: whose keys it holds.
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::Sums;
+use super::sealed::{first_that_differs, seal, unseal};
 use crate::error::{Error, Result};
 
 /// The version of the format that this crate writes.
 pub const FORMAT: u32 = 1;
 /// The text that every key file begins with.
 const BEGINNING: &[u8] = b"{\"gristmill_keys\":";
-/// Bytes of the hash behind the line.
-const HASH: usize = 8;
 /// The most columns that keys have lengths of.
 const MOST_COLUMNS: usize = 16;
 /// The most slots of a file.
@@ -118,12 +116,7 @@ impl KeyHead {
 
     /// The line with the hash behind it, and that hash.
     pub(super) fn encode(&self) -> (Vec<u8>, u64) {
-        let written = Written { gristmill_keys: FORMAT, head: self };
-        let mut line = serde_json::to_vec(&written).expect("strings and numbers serialise");
-        line.push(b'\n');
-        let hash = xxh3_64(&line);
-        line.extend(hash.to_le_bytes());
-        (line, hash)
+        seal(&Written { gristmill_keys: FORMAT, head: self })
     }
 
     /// The head at the beginning of these bytes, its hash, and where it ends.
@@ -132,20 +125,11 @@ impl KeyHead {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is none or damaged, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if
     /// it is of another version.
     pub(super) fn decode(bytes: &[u8], sums: Sums) -> Result<(Self, u64, usize)> {
-        let damaged = |text: String| stale(Error::data(text).offset(0));
-        if !bytes.starts_with(BEGINNING) {
-            return Err(damaged("is no key file: its first bytes are others".into()));
-        }
-        let cut = || damaged("the head is cut off".into());
-        let end = memchr::memchr(b'\n', bytes).ok_or_else(cut)? + 1;
-        let (line, rest) = bytes.split_at(end);
-        let (written, hash) = (u64::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?), xxh3_64(line));
-        if sums.differ(written, hash) {
-            return Err(damaged(format!("the hash of the head is {written:#018x}, computed {hash:#018x}")));
-        }
-        let head = Self::parse(line).map_err(|e| e.offset(0))?;
-        head.check_writable().map_err(|e| damaged(format!("the head cannot be: {}", e.message())))?;
-        Ok((head, hash, end + HASH))
+        let line = unseal(bytes, BEGINNING, "key file", sums, stale)?;
+        let head = Self::parse(line.text).map_err(|e| e.offset(0))?;
+        let cannot_be = |e: Error| stale(Error::data(format!("the head cannot be: {}", e.message())).offset(0));
+        head.check_writable().map_err(cannot_be)?;
+        Ok((head, line.hash, line.end))
     }
 
     fn parse(line: &[u8]) -> Result<Self> {
@@ -164,14 +148,6 @@ impl KeyHead {
     }
 }
 
-/// The first place where two lists differ, and what stands there.
-fn first_that_differs<'a>(theirs: &'a [String], ours: &'a [String]) -> Option<(usize, &'a str, &'a str)> {
-    let at = theirs.iter().zip(ours).position(|(a, b)| a != b);
-    let at = at.or_else(|| (theirs.len() != ours.len()).then_some(theirs.len().min(ours.len())))?;
-    let line = |lines: &'a [String]| lines.get(at).map_or("nothing", String::as_str);
-    Some((at, line(theirs), line(ours)))
-}
-
 /// Adds what is to be done with a file of other keys, or of none.
 #[cold]
 pub(super) fn stale(error: Error) -> Error {
@@ -180,6 +156,9 @@ pub(super) fn stale(error: Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::super::sealed::HASH;
     use super::*;
 
     fn head() -> KeyHead {

@@ -62,6 +62,7 @@ mod lanes;
 mod recent;
 mod recompute;
 mod recorder;
+mod sealed;
 #[cfg(any(feature = "cli", feature = "python"))]
 mod wanted;
 mod writer;

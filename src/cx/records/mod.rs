@@ -69,7 +69,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// What is known of it where it was waited for, in front of the border of this id.
+    /// The wait for it, in front of the border of this id, as causes are found of it.
     pub(super) fn awaited(&self, wait: (Instant, Instant), border: usize) -> Awaited {
         Awaited { wait, evaluated: self.evaluated, holds_up: self.holds_up, border, slowest: self.slowest }
     }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::cx::Cause;
 
-    /// What a run of any length takes up at most: full rings, every level of stretches full, of a pipeline of so many stages.
+    /// Bytes that records of a run of any length take up at most: full rings, every level of stretches full, of a pipeline of 50 stages.
     const MOST_BYTES: usize = 16 << 20;
 
     #[test]

@@ -4,7 +4,7 @@ use crate::dataset::plan::{Make, Member, Recipe, Segments};
 use crate::error::Result;
 use crate::part::{Deal, Gain, Part, RowNumbers};
 
-/// How rows are dealt that are planned, where it is not by their numbers.
+/// Deal of planned rows that does not go by their numbers.
 pub(crate) enum PlannedDeal {
     /// By what they cost.
     ByCost(CostDeal),

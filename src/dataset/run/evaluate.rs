@@ -105,7 +105,7 @@ pub(crate) struct Chunk<T, W> {
 }
 
 impl<T, W> Chunk<T, W> {
-    /// What is known of it where it is taken: `count` indices from `first` on.
+    /// The chunk as its reader takes it: `count` indices from `first` on.
     pub(super) fn taken(&self, first: u64, count: u64, wait: Option<(Instant, Instant)>, holds_up: bool) -> Taken {
         let begun = self.done.checked_sub(self.took).unwrap_or(self.done);
         Taken { first, count, evaluated: (begun, self.done), slowest: self.slowest, wait, holds_up }

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::{END, LaneHead, MARKS, MOST_ELEMENTS, stale};
 use crate::error::{Error, Result};
 use crate::keys::Sums;
+use crate::keys::sealed::Bytes;
 use crate::mmap::{Access, Mapping};
 
 /// Where the directory begins, its hash, and [`END`].
@@ -39,23 +40,6 @@ struct Block {
     bytes: Range<usize>,
     hash: u64,
     checked: AtomicBool,
-}
-
-/// Memory that holds a file.
-enum Bytes {
-    Mapped(Mapping),
-    #[cfg(any(test, feature = "cli", feature = "python"))]
-    Held(Vec<u8>),
-}
-
-impl Bytes {
-    fn all(&self) -> &[u8] {
-        match self {
-            Self::Mapped(mapping) => mapping.bytes(),
-            #[cfg(any(test, feature = "cli", feature = "python"))]
-            Self::Held(bytes) => bytes,
-        }
-    }
 }
 
 /// Marks of a lane of so many elements.

@@ -39,6 +39,7 @@ use file::fuzz_lanes;
 pub(super) use writer::write;
 
 use super::Sums;
+use super::sealed::{first_that_differs, seal, unseal};
 use crate::error::{Error, Result};
 
 /// The version of the format that this crate writes.
@@ -121,10 +122,9 @@ impl LaneHead {
         if self == wanted {
             return Ok(());
         }
-        let differs = |what: &str, theirs: &[String], ours: &[String]| {
-            let at = (0..theirs.len().max(ours.len())).find(|&at| theirs.get(at) != ours.get(at))?;
-            let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_else(|| "nothing".to_owned());
-            Some(format!("{what} {at} was {} and is {}", line(theirs), line(ours)))
+        let differs = |what: &str, theirs, ours| {
+            let (at, theirs, ours) = first_that_differs(theirs, ours)?;
+            Some(format!("{what} {at} was {theirs} and is {ours}"))
         };
         let what = differs("stage", &self.stages, &wanted.stages)
             .or_else(|| differs("file", &self.files, &wanted.files))
@@ -135,14 +135,8 @@ impl LaneHead {
     }
 
     /// The line with the hash behind it, and that hash.
-    fn encode(&self) -> Result<(Vec<u8>, u64)> {
-        let written = Written { gristmill_lanes: FORMAT, head: self };
-        let mut line =
-            serde_json::to_vec(&written).map_err(|e| Error::state(format!("a head cannot be written: {e}")))?;
-        line.push(b'\n');
-        let hash = xxh3_64(&line);
-        line.extend(hash.to_le_bytes());
-        Ok((line, hash))
+    fn encode(&self) -> (Vec<u8>, u64) {
+        seal(&Written { gristmill_lanes: FORMAT, head: self })
     }
 
     /// The head at the beginning of these bytes, its hash, and where it ends.
@@ -151,31 +145,22 @@ impl LaneHead {
         struct Version {
             gristmill_lanes: u32,
         }
+        let line = unseal(bytes, BEGINNING, "index of lanes", sums, stale)?;
         let damaged = |text: String| stale(Error::data(text).offset(0));
-        if !bytes.starts_with(BEGINNING) {
-            return Err(damaged("is no index of lanes: its first bytes are others".into()));
-        }
-        let cut = || damaged("the head is cut off".into());
-        let end = memchr::memchr(b'\n', bytes).ok_or_else(cut)? + 1;
-        let (line, rest) = bytes.split_at(end);
-        let (written, hash) = (u64::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?), xxh3_64(line));
-        if sums.differ(written, hash) {
-            return Err(damaged(format!("the hash of the head is {written:#018x}, computed {hash:#018x}")));
-        }
         let none = |e: serde_json::Error| damaged(format!("the head is none: {e}"));
-        let Version { gristmill_lanes: version } = serde_json::from_slice(line).map_err(none)?;
+        let Version { gristmill_lanes: version } = serde_json::from_slice(line.text).map_err(none)?;
         if version != FORMAT {
             let text = format!("an index of lanes of format {version}, and this gristmill reads format {FORMAT}");
             return Err(stale(Error::unsupported(text)));
         }
-        let head: Self = serde_json::from_slice(line).map_err(none)?;
+        let head: Self = serde_json::from_slice(line.text).map_err(none)?;
         if head.every == 0 || head.lanes > MOST_LANES {
             return Err(damaged(format!(
                 "the head cannot be: {} lanes with marks at every {}",
                 head.lanes, head.every
             )));
         }
-        Ok((head, hash, end + size_of::<u64>()))
+        Ok((head, line.hash, line.end))
     }
 }
 

@@ -49,7 +49,7 @@ pub(in crate::keys) fn write(path: &Path, lanes: &dyn MarkedLanes, progress: &mu
     let io = |e: io::Error| Error::io(e, path);
     let (file, temporary) = Temporary::create(path, Readers::AsUsual).map_err(io)?;
     let mut file = BufWriter::new(file);
-    let (line, seed) = head.encode()?;
+    let (line, seed) = head.encode();
     file.write_all(&line).map_err(io)?;
     let mut end = line.len() as u64;
     let open = |lane| Ok(Lane { reader: Some(lanes.open(lane)?), marks: Vec::new(), elements: 0, blocks: Vec::new() });

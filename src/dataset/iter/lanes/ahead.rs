@@ -3,10 +3,10 @@
 //! A lane is read in segments, one at a time: the next is asked for as soon as it is known where the present one ends. Their
 //! sizes follow the clock; they shape nothing.
 
-use super::evaluate::{Ending, LaneChunk, LaneEvaluator, Wanted};
-use super::lane::{LanePosition, Marked};
 use std::time::Instant;
 
+use super::evaluate::{Ending, LaneChunk, LaneEvaluator, Wanted};
+use super::lane::{LanePosition, Marked};
 use crate::cx::{Cx, StageId, Taken};
 use crate::dataset::run::evaluate::Incoming;
 use crate::error::Result;

@@ -10,7 +10,7 @@ use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
 use crate::keys::{LaneHead, MarkedLanes, NextMark, ReadMarks};
 
-/// What to do about an element that fails.
+/// Help for an element that fails.
 const HELP: &str = "an index of lanes knows every element of them: repair the record, or let it be left out inside the lane, by \
      `skip_bad_records` there";
 

@@ -114,9 +114,7 @@ impl<L: OpenLane> IterLanes<L> {
         let stage = stage_after(&lanes.nodes());
         Self { lanes: Arc::new(lanes), count, stage }
     }
-}
 
-impl<L: OpenLane> IterLanes<L> {
     fn shared(&self, run: &Runtime) -> Arc<Shared<L>> {
         let count = self.count.clamp(1, MAX_LANES) as u64;
         Arc::new(Shared { lanes: self.lanes.clone(), count, run: run.on_one_thread(), stage: self.stage })

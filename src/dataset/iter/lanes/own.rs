@@ -42,7 +42,7 @@ struct OwnLane<L: OpenLane> {
     file: Arc<LaneFile>,
     /// Places of elements that are wanted, and how often.
     wanted: BTreeMap<u64, u64>,
-    /// Those of them that were read.
+    /// Wanted elements that were read.
     kept: BTreeMap<u64, Result<ItemOf<L>>>,
     /// Position behind what was read, if it is open.
     front: Option<LanePosition<StateOf<L>>>,

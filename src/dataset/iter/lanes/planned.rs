@@ -107,7 +107,7 @@ impl<S: Position> StandIns<S> {
 
 impl<S: Position> ReadLanes<S> for StandIns<S> {
     type Item = Element;
-    /// Those that are made are counted where they are.
+    /// Counts belong to the elements that are made, not to their stand-ins.
     const IS_COUNTED: bool = false;
 
     fn positions(&self) -> Vec<Option<LanePosition<S>>> {
