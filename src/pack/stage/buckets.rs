@@ -174,7 +174,12 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
         if !parent.single {
             return Ok(None);
         }
-        let plan = Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: parent.make, single: false };
+        let plan = Plan {
+            pass: Box::new(Flow::start(self, parent.pass, stage)?),
+            make: parent.make,
+            single: false,
+            leaves: Vec::new(),
+        };
         if run.deal().balance().is_some() {
             return Ok(None);
         }
