@@ -6,15 +6,21 @@
 //! in each micro-step of one row. Costs are those of causal attention, width 4096. It is the same on every machine. `time` is CPU time of one deal
 //! of 64 × 8 rows, and of the costs of rows that are read from segment ids: medians of nine rounds. `going on` is wall time at batch 100,000 to the
 //! first batch of another part: from a state (`build` and `next`), and in a pass that runs (`repart` and `next`), medians of nine
-//! as well. Batches have 512 rows by index, and 64 packed rows of 256 cells in windows of 1024 documents.
+//! as well. Batches have 512 rows by index, 64 packed rows of 256 cells in windows of 1024 documents, and 64 elements out of 8 lanes, dealt by lanes.
 
 use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use gristmill::dataset::iter::lanes;
 use gristmill::dataset::map::Range;
+use gristmill::keys::{KeyFolder, KeySource, Keyed, Keys, LaneFile, MarkedLanes};
 use gristmill::pack::{BinPackOptions, Packing, RowSpec, WindowPackOptions};
-use gristmill::part::{Cost, Part, RankLoad, RankRows, deal_rows};
-use gristmill::{Array, BoxIter, Checkpoint, Element, Executor, IterDataset, Load, MapDataset, Result};
+use gristmill::part::{Cost, Deal, Part, RankLoad, RankRows, deal_rows};
+use gristmill::{
+    Array, BoxIter, Checkpoint, Element, Error, Executor, IterDataset, Load, LoaderBuilder, MapDataset, Result,
+};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
@@ -153,13 +159,52 @@ fn milliseconds(mut work: impl FnMut(usize) -> Result<()>) -> Result<f64> {
     Ok(times[times.len() / 2])
 }
 
+/// Batches of 64 elements, out of 8 lanes.
+fn by_lanes() -> BoxIter<Element> {
+    let row = |at: i64| Element::new().with("t", Array::scalar(at));
+    let lane = |lane: i64| Range::new(lane << 20, (lane + 1) << 20).to_iter().boxed().map(row);
+    lanes((0..8).map(lane).collect::<Vec<_>>(), 8).batch(64).boxed()
+}
+
+/// Writes the index of the lanes of a pipeline when it is asked for.
+#[derive(Debug)]
+struct Indexed(KeyFolder);
+
+impl KeySource for Indexed {
+    fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
+        self.0.find(keyed)
+    }
+
+    fn find_lanes(&self, lanes: &Arc<dyn MarkedLanes>) -> Result<Option<Arc<LaneFile>>> {
+        self.0.record_lanes(&**lanes, |_| ())?;
+        self.0.find_lanes(lanes)
+    }
+}
+
+/// The state behind [`FAR`] batches of lanes, all of which are read.
+fn far_by_lanes(folder: &Path) -> Result<Checkpoint> {
+    let mut loader = dealt_by_lanes(folder).part(Part::of(0, 1)).build()?;
+    for _ in 0..FAR {
+        loader.next().transpose()?;
+    }
+    loader.state()
+}
+
+fn dealt_by_lanes(folder: &Path) -> LoaderBuilder<BoxIter<Element>> {
+    by_lanes().loader().keys(Indexed(KeyFolder::new(folder))).deal(Deal::Lanes)
+}
+
 fn going_on() -> Result<()> {
-    type Pipeline = fn() -> BoxIter<Element>;
-    let pipelines: [(&str, Pipeline, Checkpoint); 2] =
-        [("index plan", by_index, far_by_index()?), ("window_pack", packed, far_packed()?)];
+    type Start<'a> = Box<dyn Fn() -> LoaderBuilder<BoxIter<Element>> + 'a>;
+    let temp = tempfile::tempdir().map_err(|error| Error::io(error, "the folder of an index of lanes"))?;
+    let pipelines: [(&str, Start<'_>, Checkpoint); 3] = [
+        ("index plan", Box::new(|| by_index().loader()), far_by_index()?),
+        ("window_pack", Box::new(|| packed().loader()), far_packed()?),
+        ("lanes", Box::new(|| dealt_by_lanes(temp.path())), far_by_lanes(temp.path())?),
+    ];
     for (name, pipeline, far) in pipelines {
         for (how, executor) in [("inline", Executor::Inline), ("1 thread", Executor::Threads(1))] {
-            let host = || pipeline().loader().executor(executor).part(Part::of(3, 64)).resume(far.clone()).build();
+            let host = || pipeline().executor(executor).part(Part::of(3, 64)).resume(far.clone()).build();
             let restore = milliseconds(|_| host()?.next().transpose().map(drop))?;
             let mut loader = host()?;
             let repart = milliseconds(|round| {

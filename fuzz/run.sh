@@ -11,7 +11,7 @@ mkdir -p "found/$target" "artifacts/$target"
 for seed in "$@"; do cp "$seed" "found/$target/"; done
 host=$(rustc -vV | sed -n 's/^host: //p')
 case $target in
-    jsonl | line_index | npy | npz | tokens | example | stream | megatron | keys | checkpoint | manifest) features=libfuzzer ;;
+    jsonl | line_index | npy | npz | tokens | example | stream | megatron | keys | lanes | checkpoint | manifest) features=libfuzzer ;;
     pipeline) features=libfuzzer,spec ;;
     wire | parcel) features=libfuzzer,workers ;;
     *) features=libfuzzer,formats ;;

@@ -11,6 +11,7 @@ pub type Target = fn(&[u8]);
 /// Targets besides the parsers of files.
 const OTHERS: &[(&str, Target)] = &[
     ("keys", crate::keys::fuzz_keys),
+    ("lanes", crate::keys::fuzz_lanes),
     ("checkpoint", checkpoint),
     ("manifest", manifest),
     #[cfg(feature = "spec")]

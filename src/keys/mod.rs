@@ -74,6 +74,8 @@ pub use folder::{KeyFolder, RecordedKeys};
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(crate) use fuzzing::keys as fuzz_keys;
 pub use head::{FORMAT, KeyHead};
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(crate) use lanes::fuzz_lanes;
 pub(crate) use lanes::stale as stale_lanes;
 pub use lanes::{LaneFile, LaneHead, MarkedLanes, NextMark, ReadMarks};
 pub use recompute::Recompute;

@@ -60,7 +60,7 @@ impl LaneFile {
     }
 
     /// The same with bytes in memory.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn of_bytes(bytes: Vec<u8>, sums: Sums) -> Result<Self> {
         Self::of(Path::new("memory"), Bytes::Held(bytes), sums)
     }
@@ -191,8 +191,8 @@ impl fmt::Debug for LaneFile {
 }
 
 /// Reads any bytes as an index of lanes, whose hashes are not checked, or damage would never get behind them.
-#[cfg(test)]
-pub(super) fn fuzz_lanes(data: &[u8]) {
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz_lanes(data: &[u8]) {
     /// Marks that are read of a lane.
     const READ: u64 = 1000;
     let Ok(file) = LaneFile::of_bytes(data.to_vec(), Sums::Ignored) else { return };

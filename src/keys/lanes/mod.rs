@@ -34,8 +34,8 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use file::LaneFile;
-#[cfg(test)]
-use file::fuzz_lanes;
+#[cfg(any(test, fuzzing))]
+pub(crate) use file::fuzz_lanes;
 pub(super) use writer::write;
 
 use super::Sums;
