@@ -18,7 +18,7 @@ pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;
 use self::parted::{Parted, Pass, Wanted};
 use crate::checkpoint::{Checkpoint, Identity};
-use crate::cx::{Cx, Given, Recorder};
+use crate::cx::{Cause, Cx, Given, Off, Recorder};
 use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
@@ -80,7 +80,12 @@ pub struct Loader<D: IterDataset> {
 }
 
 enum Drive<D: IterDataset> {
-    Inline { iter: Pass<D>, cx: Cx },
+    /// With the cause of the next wait, if that is for the first element behind a beginning.
+    Inline {
+        iter: Pass<D>,
+        cx: Cx,
+        begins: Option<Cause>,
+    },
     Ahead(Ours<Ahead<Dealt<D::Item>, StateOf<D>>>),
 }
 
@@ -182,7 +187,10 @@ impl<D: IterDataset + 'static> Loader<D> {
             return Ok(false);
         }
         let restored = match &mut self.drive {
-            Drive::Inline { iter, cx } => iter.restore(state, cx).map(|()| iter.state()),
+            Drive::Inline { iter, cx, begins } => {
+                *begins = Some(Cause::Restore);
+                iter.restore(state, cx).map(|()| iter.state())
+            }
             Drive::Ahead(ahead) => match ahead.get_mut().and_then(|ahead| ahead.restore(state)) {
                 Some(restored) => restored,
                 None => return Ok(false),
@@ -354,7 +362,9 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     fn advance(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {
         let next = match &mut self.drive {
-            Drive::Inline { iter, cx } => Poll::Ready(next_inline(iter, cx, &mut self.meter, &self.recorder)?),
+            Drive::Inline { iter, cx, begins } => {
+                Poll::Ready(next_inline(iter, cx, begins, &mut self.meter, &self.recorder)?)
+            }
             Drive::Ahead(ahead) => {
                 let origin = ahead.origin();
                 let ahead = ahead.get_mut().ok_or_else(|| origin.elsewhere(NAME))?;
@@ -384,21 +394,21 @@ impl<D: IterDataset + 'static> Loader<D> {
 fn next_inline<I: DatasetIterator>(
     iter: &mut I,
     cx: &mut Cx,
+    begins: &mut Option<Cause>,
     meter: &mut ConsumerMeter,
     recorder: &Recorder,
 ) -> Result<Option<(I::Item, I::State)>> {
     let asked = meter.begin();
+    let before = Off::here();
     let next = iter.next(cx);
     if let Some(asked) = asked {
-        let is_first = meter.first().is_none();
         let given = meter.end(asked);
         cx.flush_if_due();
         // Those that were not timed were as good as there.
         let count = meter.unseen(next.as_ref().is_ok_and(Option::is_some));
-        recorder.made(
-            &Given { first: meter.delivered + 1 - count.max(1), count: count as usize, ready: None, asked, given },
-            is_first,
-        );
+        let first = meter.delivered + 1 - count.max(1);
+        let given = Given { first, count: count as usize, ready: None, asked, given, there: None };
+        recorder.made(&given, begins.take(), Off::here().since(before), meter.stands_for);
     }
     Ok(next?.map(|element| (element, iter.state())))
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
@@ -18,6 +19,7 @@ use super::retry::{Attempts, Failure, Fault, changed, given_up, patiently};
 use super::runtime;
 use super::service::listening;
 use super::shared::{self, Shared};
+use crate::cx::waited_for_store;
 use crate::element::Buffer;
 use crate::element::spare::Room;
 use crate::error::{Error, ErrorKind, Result};
@@ -36,6 +38,8 @@ pub(crate) struct Object {
     last: AtomicU64,
     /// Blocks that were read one not far from the other.
     streak: AtomicU64,
+    /// Requests for it that were repeated.
+    pub(super) repeated: AtomicU64,
 }
 
 /// Blocks that are fetched by one request where neighbours are missing.
@@ -44,6 +48,8 @@ pub(super) const PIECE: u64 = 32;
 const AHEAD: u64 = 512;
 /// Threads that take turns read blocks so far from each other.
 const NEAR: u64 = 64;
+/// A block that comes sooner was not waited for.
+const MOMENT: Duration = Duration::from_micros(10);
 /// Reads near each other that show a way through the object.
 const STREAK: u64 = 4;
 
@@ -88,8 +94,8 @@ impl Object {
         let (meta, place) = head(&at, &shared).await.map_err(Failure::error)?;
         let is_versioned = meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_millis() != 0;
         let key = key(place, &meta, is_versioned);
-        let (last, streak) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Arc::new(Self { at, meta, key, is_versioned, shared, last, streak }))
+        let [last, streak, repeated] = [const { AtomicU64::new(0) }; 3];
+        Ok(Arc::new(Self { at, meta, key, is_versioned, shared, last, streak, repeated }))
     }
 
     /// The cache of its blocks for other runs and processes: none, if nothing tells its versions apart.
@@ -234,7 +240,13 @@ impl Object {
         let end = (block + ahead).next_multiple_of(PIECE).min(follow.end);
         loop {
             self.begin(block..end);
+            let (start, repeated) = (Instant::now(), self.repeated.load(Relaxed));
             let found = self.shared.blocks.wait(self.key_of(block));
+            let time = start.elapsed();
+            if time > MOMENT {
+                let bytes = found.as_ref().ok().and_then(Option::as_ref).map_or(0, Buffer::len);
+                waited_for_store(time, self.repeated.load(Relaxed) - repeated, bytes as u64);
+            }
             if let Some(bytes) = found.map_err(|failure| failure.error().path(self.at.path()))? {
                 return Ok(bytes);
             }

@@ -7,16 +7,19 @@
 mod cause;
 mod longest;
 mod piece;
+mod spans;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-pub use self::cause::{Cause, LongWait};
+pub use self::cause::{Cause, LongWait, StoreUse};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
 pub use self::piece::Piece;
 pub(crate) use self::piece::Pieces;
+use self::spans::Spans;
+use super::made::Made;
 use super::records::Given;
 use crate::sync::Locked;
 
@@ -30,14 +33,11 @@ const LONG: Duration = Duration::from_millis(1);
 pub(crate) struct Awaited {
     /// Time at which the reader began to wait, and at which it had it.
     pub(crate) wait: (Instant, Instant),
-    /// Time at which its evaluation began and ended.
-    pub(crate) evaluated: (Instant, Instant),
+    pub(crate) made: Made,
     /// Whether it took much longer than others, and most of what was asked for behind it had come: others had nothing left that they might do.
     pub(crate) holds_up: bool,
     /// The border that it stands in front of, by id.
     pub(crate) border: usize,
-    /// The piece of it that took longest.
-    pub(crate) slowest: Option<Piece>,
 }
 
 /// Log of a run's waits.
@@ -51,7 +51,12 @@ pub(crate) struct Waits {
 struct Log {
     /// Waits of the reader, in order.
     reader: VecDeque<Awaited>,
+    /// Spans in which nothing could be handed out, although somebody might have been free; and in which the consumer was kept from
+    /// taking what was there.
+    holds: Spans,
+    consumer: Spans,
     shares: Shares,
+    store: StoreUse,
     longest: Longest,
 }
 
@@ -76,27 +81,55 @@ impl Waits {
         self.start
     }
 
-    /// Splits the wait of the consumer for what it was given; the first of a pass is start-up, and nothing else.
-    pub(crate) fn explain(&self, given: &Given, is_first: bool) -> Shares {
+    /// From `now` on nothing can be handed out because of that, or there is nothing in the way.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn hold(&self, cause: Option<Cause>, now: Instant) {
+        self.log.locked().holds.turn(cause, now);
+    }
+
+    /// Notes that the consumer was kept from taking what may have been there.
+    #[cfg(feature = "python")]
+    pub(crate) fn kept(&self, cause: Cause, from: Instant, to: Instant) {
+        self.log.locked().consumer.note(cause, from, to);
+    }
+
+    /// Splits the wait of the consumer for what it was given; the first behind a beginning is that, and nothing else.
+    pub(crate) fn explain(&self, given: &Given, begins: Option<Cause>) -> Shares {
         let (from, to) = (given.asked, given.given);
         let mut log = self.log.locked();
+        let log = &mut *log;
         // The consumer asks for one after the other: what was over before is asked about no more.
         while log.reader.front().is_some_and(|awaited| awaited.wait.1 <= from) {
             log.reader.pop_front();
         }
-        let caused = if is_first { Caused::start(to - from) } else { split(&log.reader, from, to) };
+        let caused = begins.map_or_else(|| log.split(given), |cause| Caused::whole(cause, to - from));
         let shares = caused.shares();
         log.shares.add(shares);
-        if to - from >= LONG && !is_first {
+        log.store.add(caused.store);
+        log.holds.forget(from);
+        log.consumer.forget(to);
+        if to - from >= LONG && begins.is_none() {
             let wait = caused.into_long(given.first, from.saturating_duration_since(self.start), to - from);
             log.longest.keep(wait);
         }
         shares
     }
 
+    /// Counts the wait of a consumer that has made its element itself, `shares` of which were not its own work.
+    pub(crate) fn made(&self, shares: Shares, store: StoreUse) {
+        let mut log = self.log.locked();
+        log.shares.add(shares);
+        log.store.add(store);
+    }
+
     /// The causes of all waits so far.
     pub(crate) fn causes(&self) -> Shares {
         self.log.locked().shares
+    }
+
+    /// What was got of stores in chunks that were waited for.
+    pub(crate) fn store(&self) -> StoreUse {
+        self.log.locked().store
     }
 
     /// The longest waits so far, the longest first; so many at most.
@@ -105,21 +138,26 @@ impl Waits {
     }
 }
 
-/// Lays the wait between these times over those of the reader.
-fn split(reader: &VecDeque<Awaited>, from: Instant, to: Instant) -> Caused {
-    let mut caused = Caused::default();
-    let mut at = from;
-    for awaited in reader {
-        let (begin, end) = (awaited.wait.0.max(at), awaited.wait.1.min(to));
-        if begin >= end {
-            continue;
+impl Log {
+    /// Lays a wait over those of the reader.
+    fn split(&self, given: &Given) -> Caused {
+        let (mut caused, mut at) = (Caused::default(), given.asked);
+        // Once it was there, nobody worked for it any more.
+        let there = given.there.map_or(given.given, |there| there.clamp(given.asked, given.given));
+        for awaited in &self.reader {
+            let (begin, end) = (awaited.wait.0.max(at), awaited.wait.1.min(there));
+            if begin >= end {
+                continue;
+            }
+            caused.count(Cause::Reader, begin - at);
+            caused.chunk(awaited, begin, end, &self.holds);
+            at = end;
         }
-        caused.reader(begin - at);
-        caused.chunk(awaited, begin, end);
-        at = end;
+        caused.count(Cause::Reader, there.saturating_duration_since(at));
+        let handed = self.consumer.between(there, given.given, |cause, time| caused.count(cause, time));
+        caused.count(Cause::HandOver, handed);
+        caused
     }
-    caused.reader(to.saturating_duration_since(at));
-    caused
 }
 
 #[cfg(test)]
@@ -130,12 +168,14 @@ mod tests {
         let at = |(from, to)| (start + Duration::from_millis(from), start + Duration::from_millis(to));
         let slowest =
             Some(Piece { index: 7, count: 1, took: Duration::from_millis(evaluated.1 - evaluated.0), stage: Some(2) });
-        Awaited { wait: at(wait), evaluated: at(evaluated), holds_up, border: 3, slowest }
+        let (begun, done) = at(evaluated);
+        let made = Made { begun, done, slowest, ..Made::now(Duration::ZERO) };
+        Awaited { wait: at(wait), made, holds_up, border: 3 }
     }
 
     fn explain(waits: &Waits, asked: Instant, given: Instant, is_first: bool) {
-        let given = Given { first: 0, count: 1, ready: None, asked, given };
-        let shares = waits.explain(&given, is_first);
+        let given = Given { first: 0, count: 1, ready: None, asked, there: None, given };
+        let shares = waits.explain(&given, is_first.then_some(Cause::Start));
         assert_eq!(shares.total(), given.given - asked);
     }
 
