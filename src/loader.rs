@@ -10,6 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+#[cfg(feature = "python")]
+use std::time::Instant;
 
 use self::ahead::Ahead;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -308,6 +310,16 @@ impl<D: IterDataset + 'static> Loader<D> {
         report.remarks.extend(self.key_recorder.iter().flat_map(|recorder| recorder.remarks()));
         report.remarks.extend(self.run.failed().remark());
         report
+    }
+
+    /// Notes that the consumer waited for the interpreter's lock: before it could see whether an element was there, or behind the
+    /// last that it was `given`.
+    #[cfg(feature = "python")]
+    pub(crate) fn note_lock(&self, from: Instant, to: Instant, given: bool) {
+        match given {
+            true => self.recorder.waits().late(self.meter.delivered.saturating_sub(1), Cause::Lock, from, to),
+            false => self.recorder.waits().kept(Cause::Lock, from, to),
+        }
     }
 
     /// The next element, as [`next`](Iterator::next) gives it; pending where others make it and have not done so within

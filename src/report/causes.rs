@@ -7,8 +7,16 @@ use crate::cx::Cause;
 use crate::units::Bytes;
 
 /// Causes that are no work of stages, each of which may be the limit of a run.
-const BESIDE: [Cause; 7] =
-    [Cause::HeadOfLine, Cause::Memory, Cause::Leases, Cause::Store, Cause::Death, Cause::Transfer, Cause::Restore];
+const BESIDE: [Cause; 8] = [
+    Cause::HeadOfLine,
+    Cause::Memory,
+    Cause::Leases,
+    Cause::Store,
+    Cause::Death,
+    Cause::Lock,
+    Cause::Transfer,
+    Cause::Restore,
+];
 
 impl Cause {
     /// Whether it is neither the work of a stage, nor something that one waited for, nor how elements come to the consumer.
@@ -26,8 +34,13 @@ pub(super) fn share(why: &[Why], cause: Cause) -> f64 {
 pub(super) fn verdict(report: &Report) -> Option<Verdict> {
     let of = |cause: Cause| share(&report.why, cause);
     let work: f64 = [Cause::Reader, Cause::Queue, Cause::Evaluation].into_iter().map(of).sum();
-    let (cause, most) = BESIDE.map(|cause| (cause, of(cause))).into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let least = work.max(of(Cause::Lock)).max(report.handover_share).max(f64::MIN_POSITIVE);
+    // Where stages have the lock for as long as it is waited for, they wait for each other.
+    let has_lock: f64 = report.stages.iter().filter(|stage| stage.interpreted).map(|stage| stage.cpu_s).sum();
+    let is_own = of(Cause::Lock) * report.wall_s <= has_lock;
+    let candidates = BESIDE.into_iter().filter(|cause| *cause != Cause::Lock || !is_own);
+    let (cause, most) = candidates.map(|cause| (cause, of(cause))).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let handed = if is_own { report.handover_share.max(of(Cause::Lock)) } else { of(Cause::HandOver) };
+    let least = work.max(handed).max(f64::MIN_POSITIVE);
     (most >= least).then(|| found(report, cause, most))
 }
 
@@ -67,6 +80,18 @@ fn found(report: &Report, cause: Cause, share: f64) -> Verdict {
             let text = format!("workers that die limit the run: {told} went into what {replaced} of them had at hand");
             ("workers", None, text, Some(("see why they die: the counts above say it".to_owned(), Change::Mend)))
         }
+        Cause::Lock => (
+            "lock",
+            None,
+            format!(
+                "another thread of this program limits the run: {told} went into waiting for the interpreter's lock, which no stage held"
+            ),
+            Some((
+                "have that thread let go of the lock, or evaluate functions in worker processes (mp_prefetch)"
+                    .to_owned(),
+                Change::Unlock,
+            )),
+        ),
         Cause::Transfer => (
             "device",
             None,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::cx::Shares;
+use crate::cx::{Cause, Shares};
 
 /// Below this, calls of `next` are timed on a sample: two clock reads would otherwise show in the figures.
 const DEAR: Duration = Duration::from_micros(20);
@@ -105,6 +105,16 @@ impl ConsumerMeter {
         self.cheap = if dear { 0 } else { self.cheap.saturating_add(1) };
         self.skip = if self.cheap < IN_A_ROW { 0 } else { (self.dither >> 33) % (2 * SAMPLE_EVERY) };
         now
+    }
+
+    /// Counts a wait that has just ended, outside of calls.
+    #[cfg(feature = "python")]
+    pub(crate) fn wait_beside(&mut self, cause: Cause, time: Duration) {
+        self.beside.count(cause, time);
+        self.waited += time;
+        if self.started.is_some() {
+            self.ended = Some(Instant::now());
+        }
     }
 
     /// Counts the elements since the last call that was timed, with that of the present one, if it gave any.

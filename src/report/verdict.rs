@@ -68,6 +68,8 @@ pub enum Change {
     LetGo,
     /// Objects that come sooner from where they are stored.
     Store,
+    /// A thread of the program that does not keep the interpreter's lock.
+    Unlock,
     /// Workers that do not die.
     Mend,
     /// Batches that are sent further ahead, or are smaller.

@@ -38,8 +38,6 @@ pub(crate) struct Object {
     last: AtomicU64,
     /// Blocks that were read one not far from the other.
     streak: AtomicU64,
-    /// Requests for it that were repeated.
-    pub(super) repeated: AtomicU64,
 }
 
 /// Blocks that are fetched by one request where neighbours are missing.
@@ -94,8 +92,8 @@ impl Object {
         let (meta, place) = head(&at, &shared).await.map_err(Failure::error)?;
         let is_versioned = meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_millis() != 0;
         let key = key(place, &meta, is_versioned);
-        let [last, streak, repeated] = [const { AtomicU64::new(0) }; 3];
-        Ok(Arc::new(Self { at, meta, key, is_versioned, shared, last, streak, repeated }))
+        let (last, streak) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Arc::new(Self { at, meta, key, is_versioned, shared, last, streak }))
     }
 
     /// The cache of its blocks for other runs and processes: none, if nothing tells its versions apart.
@@ -240,12 +238,12 @@ impl Object {
         let end = (block + ahead).next_multiple_of(PIECE).min(follow.end);
         loop {
             self.begin(block..end);
-            let (start, repeated) = (Instant::now(), self.repeated.load(Relaxed));
-            let found = self.shared.blocks.wait(self.key_of(block));
+            let (key, start) = (self.key_of(block), Instant::now());
+            let found = self.shared.blocks.wait(key);
             let time = start.elapsed();
             if time > MOMENT {
                 let bytes = found.as_ref().ok().and_then(Option::as_ref).map_or(0, Buffer::len);
-                waited_for_store(time, self.repeated.load(Relaxed) - repeated, bytes as u64);
+                waited_for_store(time, self.shared.blocks.repeats(key), bytes as u64);
             }
             if let Some(bytes) = found.map_err(|failure| failure.error().path(self.at.path()))? {
                 return Ok(bytes);

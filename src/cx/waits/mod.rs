@@ -93,6 +93,15 @@ impl Waits {
         self.log.locked().consumer.note(cause, from, to);
     }
 
+    /// Keeps a wait of the consumer for something that it had been given by then; its share is counted by who notes it.
+    #[cfg(feature = "python")]
+    pub(crate) fn late(&self, batch: u64, cause: Cause, from: Instant, to: Instant) {
+        if to - from >= LONG {
+            let at = from.saturating_duration_since(self.start);
+            self.log.locked().longest.keep(Caused::whole(cause, to - from).into_long(batch, at, to - from));
+        }
+    }
+
     /// Splits the wait of the consumer for what it was given; the first behind a beginning is that, and nothing else.
     pub(crate) fn explain(&self, given: &Given, begins: Option<Cause>) -> Shares {
         let (from, to) = (given.asked, given.given);
