@@ -179,10 +179,8 @@ fn options(processes: usize) -> MpOptions {
 
 /// Has every batch taken by `step`, and says where the time went.
 fn taken<D: IterDataset + 'static>(mut loader: Loader<D>, mut step: impl FnMut(usize, D::Item)) -> Report {
-    let mut number = 0;
-    while let Some(batch) = loader.next() {
+    for (number, batch) in loader.by_ref().enumerate() {
         step(number, batch.unwrap());
-        number += 1;
     }
     loader.report()
 }

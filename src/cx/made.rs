@@ -103,6 +103,7 @@ pub(crate) struct Made {
 
 impl Made {
     /// One that is there now and took so long.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(crate) fn now(took: Duration) -> Self {
         let done = Instant::now();
         let begun = done.checked_sub(took).unwrap_or(done);

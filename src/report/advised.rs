@@ -65,6 +65,7 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
         notes: Vec::new(),
         remarks: Vec::new(),
         verdict: Verdict::default(),
+        locked_s: locked_s * steady_s,
         picture: Default::default(),
     };
     report.verdict = verdict::judge(&report);

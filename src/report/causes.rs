@@ -2,7 +2,7 @@
 
 use super::format::{bytes, percent};
 use super::model::MOST_GAIN;
-use super::{Advice, Change, Report, Verdict, Why};
+use super::{Advice, Change, Report, StageReport, Verdict, Why};
 use crate::cx::Cause;
 use crate::units::Bytes;
 
@@ -35,13 +35,20 @@ pub(super) fn verdict(report: &Report) -> Option<Verdict> {
     let of = |cause: Cause| share(&report.why, cause);
     let work: f64 = [Cause::Reader, Cause::Queue, Cause::Evaluation].into_iter().map(of).sum();
     // Where stages have the lock for as long as it is waited for, they wait for each other.
-    let has_lock: f64 = report.stages.iter().filter(|stage| stage.interpreted).map(|stage| stage.cpu_s).sum();
-    let is_own = of(Cause::Lock) * report.wall_s <= has_lock;
+    let is_own = of(Cause::Lock) * report.wall_s <= held(report);
     let candidates = BESIDE.into_iter().filter(|cause| *cause != Cause::Lock || !is_own);
     let (cause, most) = candidates.map(|cause| (cause, of(cause))).max_by(|a, b| a.1.total_cmp(&b.1))?;
     let handed = if is_own { report.handover_share.max(of(Cause::Lock)) } else { of(Cause::HandOver) };
     let least = work.max(handed).max(f64::MIN_POSITIVE);
     (most >= least).then(|| found(report, cause, most))
+}
+
+/// Seconds for which functions of stages had the interpreter's lock: on a core, without what they waited for it.
+fn held(report: &Report) -> f64 {
+    let interpreted = || report.stages.iter().filter(|stage| stage.interpreted);
+    let sum = |of: fn(&StageReport) -> f64| interpreted().map(of).sum::<f64>();
+    let (own, cpu) = (sum(|stage| stage.self_s) - report.locked_s, sum(|stage| stage.cpu_s));
+    own.max(0.0) * cpu / (cpu + sum(|stage| stage.blocked_s)).max(1e-9)
 }
 
 /// The verdict on a cause that was waited for in such a share of the wall time.

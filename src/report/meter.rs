@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::cx::{Cause, Shares};
+#[cfg(feature = "python")]
+use crate::cx::Cause;
+use crate::cx::Shares;
 
 /// Below this, calls of `next` are timed on a sample: two clock reads would otherwise show in the figures.
 const DEAR: Duration = Duration::from_micros(20);

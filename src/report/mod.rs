@@ -108,6 +108,9 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// The bottleneck, and what to do.
     pub verdict: Verdict,
+    /// Seconds for which those who evaluate waited for the interpreter's lock, all of them together.
+    #[serde(skip)]
+    locked_s: f64,
     /// What a picture of the run shows.
     #[serde(skip)]
     picture: Arc<Picture>,
@@ -255,6 +258,7 @@ impl Report {
             remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
             verdict: Verdict::default(),
+            locked_s: recorder.waits().locked().as_secs_f64(),
             picture: Arc::new(Picture::of(recorder, pipeline, whole, wall)),
         };
         report.verdict = verdict::judge(&report);

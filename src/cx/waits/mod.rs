@@ -11,6 +11,7 @@ mod spans;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 pub use self::cause::{Cause, LongWait, StoreUse};
@@ -44,6 +45,8 @@ pub(crate) struct Awaited {
 #[derive(Debug)]
 pub(crate) struct Waits {
     start: Instant,
+    /// Nanoseconds for which those who evaluate waited for the interpreter's lock, whether anybody waited for them or not.
+    lock_ns: AtomicU64,
     log: Mutex<Log>,
 }
 
@@ -62,11 +65,21 @@ struct Log {
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { start: Instant::now(), log: Mutex::default() }
+        Self { start: Instant::now(), lock_ns: AtomicU64::new(0), log: Mutex::default() }
     }
 }
 
 impl Waits {
+    /// Notes that a chunk was taken, waited for or not.
+    pub(crate) fn taken(&self, made: &Made) {
+        self.lock_ns.fetch_add(made.off.lock_ns, Relaxed);
+    }
+
+    /// Time for which those who evaluate waited for the interpreter's lock, all of them together.
+    pub(crate) fn locked(&self) -> Duration {
+        Duration::from_nanos(self.lock_ns.load(Relaxed))
+    }
+
     /// Notes that the reader waited for a chunk.
     pub(crate) fn note(&self, awaited: Awaited) {
         let mut log = self.log.locked();
@@ -172,6 +185,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cx::Off;
 
     fn awaited(start: Instant, wait: (u64, u64), evaluated: (u64, u64), holds_up: bool) -> Awaited {
         let at = |(from, to)| (start + Duration::from_millis(from), start + Duration::from_millis(to));
@@ -224,6 +238,56 @@ mod tests {
         let longest = waits.longest(16);
         assert_eq!((longest.len(), longest[0].cause, longest[0].element), (1, Cause::HeadOfLine, Some(7)));
         assert_eq!((longest[0].stage, longest[0].border), (Some(2), Some(3)));
+    }
+
+    #[test]
+    fn what_a_chunk_waited_for_is_no_evaluation() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let off = |store_ms: u64, lock_ms: u64| Off {
+            store_ns: store_ms * 1_000_000,
+            lock_ns: lock_ms * 1_000_000,
+            requests: 3,
+            retries: 1,
+            store_bytes: 70,
+        };
+        // A quarter of its 40 ms for a store, half of them for a lock: alike in the 20 ms that are waited for.
+        let mut chunk = awaited(waits.start, (10, 30), (0, 40), true);
+        chunk.made.off = off(10, 20);
+        waits.note(chunk);
+        // Waited for more than it took, as where several threads did: no more than it took counts.
+        let mut chunk = awaited(waits.start, (40, 60), (40, 60), false);
+        chunk.made.off = off(15, 90);
+        waits.note(chunk);
+        // A worker was given it at 65 and died at 70; another made it from 90 to 95.
+        let mut chunk = awaited(waits.start, (60, 100), (90, 95), false);
+        chunk.made.lost = Some((at(65), at(70)));
+        waits.note(chunk);
+        explain(&waits, at(10), at(110), false);
+        assert_eq!(
+            shares(&waits),
+            [
+                (Cause::Reader, 20),
+                (Cause::Queue, 5),
+                (Cause::Evaluation, 5),
+                (Cause::HeadOfLine, 5),
+                (Cause::Store, 20),
+                (Cause::Death, 25),
+                (Cause::Lock, 15),
+                (Cause::HandOver, 5)
+            ]
+        );
+        assert_eq!(waits.store(), StoreUse { requests: 6, retries: 2, bytes: 140 });
+    }
+
+    #[test]
+    fn nothing_is_waited_for_that_is_there() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let given = Given { first: 0, count: 1, ready: None, asked: at(10), there: Some(at(40)), given: at(90) };
+        waits.log.locked().consumer.note(Cause::Lock, at(30), at(70));
+        waits.explain(&given, None);
+        assert_eq!(shares(&waits), [(Cause::Reader, 30), (Cause::Lock, 30), (Cause::HandOver, 20)]);
     }
 
     #[test]

@@ -1,5 +1,10 @@
 //! Spans of time with a cause: while nothing could be handed out, or the consumer could not take what was there.
 
+#![cfg_attr(
+    not(any(test, feature = "python", all(feature = "workers", target_os = "linux"))),
+    expect(dead_code, reason = "there are none without worker processes or Python")
+)]
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -17,6 +22,7 @@ pub(super) struct Spans {
 
 impl Spans {
     /// From `now` on there is this cause, or none.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(super) fn turn(&mut self, cause: Option<Cause>, now: Instant) {
         if self.present.map(|(_, present)| present) == cause {
             return;
