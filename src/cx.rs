@@ -9,6 +9,7 @@
 
 pub(crate) mod clock;
 mod local;
+mod made;
 mod recorder;
 mod records;
 mod sample;
@@ -19,6 +20,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::local::{Local, UNITS, Unit};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use self::made::Who;
+#[cfg(feature = "store")]
+pub(crate) use self::made::waited_for_store;
+pub(crate) use self::made::{Made, Off, Watch, number_thread};
 pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
@@ -26,7 +32,8 @@ pub use self::recorder::{Counts, Recorder, StageTally};
 pub(crate) use self::records::{Given, Snapshot, Taken};
 use self::sample::{Sample, clock_ns};
 use self::waits::Pieces;
-pub use self::waits::{Cause, LongWait, Piece};
+pub(crate) use self::waits::Shares;
+pub use self::waits::{Cause, LongWait, Piece, StoreUse};
 use crate::error::Error;
 
 /// A stage's place in the pipeline: its position in post-order among the nodes below the adaptor that made it.

@@ -10,6 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+#[cfg(feature = "python")]
+use std::time::Instant;
 
 use self::ahead::Ahead;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -18,7 +20,7 @@ pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;
 use self::parted::{Parted, Pass, Wanted};
 use crate::checkpoint::{Checkpoint, Identity};
-use crate::cx::{Cx, Given, Recorder};
+use crate::cx::{Cause, Cx, Given, Off, Recorder};
 use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, ErrorKind, Result};
@@ -80,7 +82,12 @@ pub struct Loader<D: IterDataset> {
 }
 
 enum Drive<D: IterDataset> {
-    Inline { iter: Pass<D>, cx: Cx },
+    /// With the cause of the next wait, if that is for the first element behind a beginning.
+    Inline {
+        iter: Pass<D>,
+        cx: Cx,
+        begins: Option<Cause>,
+    },
     Ahead(Ours<Ahead<Dealt<D::Item>, StateOf<D>>>),
 }
 
@@ -182,7 +189,10 @@ impl<D: IterDataset + 'static> Loader<D> {
             return Ok(false);
         }
         let restored = match &mut self.drive {
-            Drive::Inline { iter, cx } => iter.restore(state, cx).map(|()| iter.state()),
+            Drive::Inline { iter, cx, begins } => {
+                *begins = Some(Cause::Restore);
+                iter.restore(state, cx).map(|()| iter.state())
+            }
             Drive::Ahead(ahead) => match ahead.get_mut().and_then(|ahead| ahead.restore(state)) {
                 Some(restored) => restored,
                 None => return Ok(false),
@@ -302,6 +312,16 @@ impl<D: IterDataset + 'static> Loader<D> {
         report
     }
 
+    /// Notes that the consumer waited for the interpreter's lock: before it could see whether an element was there, or behind the
+    /// last that it was `given`.
+    #[cfg(feature = "python")]
+    pub(crate) fn note_lock(&self, from: Instant, to: Instant, given: bool) {
+        match given {
+            true => self.recorder.waits().late(self.meter.delivered.saturating_sub(1), Cause::Lock, from, to),
+            false => self.recorder.waits().kept(Cause::Lock, from, to),
+        }
+    }
+
     /// The next element, as [`next`](Iterator::next) gives it; pending where others make it and have not done so within
     /// `patience`. Asked again, it goes on waiting.
     pub fn next_within(&mut self, patience: Duration) -> Poll<Option<Result<D::Item>>> {
@@ -354,7 +374,9 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     fn advance(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {
         let next = match &mut self.drive {
-            Drive::Inline { iter, cx } => Poll::Ready(next_inline(iter, cx, &mut self.meter, &self.recorder)?),
+            Drive::Inline { iter, cx, begins } => {
+                Poll::Ready(next_inline(iter, cx, begins, &mut self.meter, &self.recorder)?)
+            }
             Drive::Ahead(ahead) => {
                 let origin = ahead.origin();
                 let ahead = ahead.get_mut().ok_or_else(|| origin.elsewhere(NAME))?;
@@ -384,21 +406,21 @@ impl<D: IterDataset + 'static> Loader<D> {
 fn next_inline<I: DatasetIterator>(
     iter: &mut I,
     cx: &mut Cx,
+    begins: &mut Option<Cause>,
     meter: &mut ConsumerMeter,
     recorder: &Recorder,
 ) -> Result<Option<(I::Item, I::State)>> {
     let asked = meter.begin();
+    let before = Off::here();
     let next = iter.next(cx);
     if let Some(asked) = asked {
-        let is_first = meter.first().is_none();
         let given = meter.end(asked);
         cx.flush_if_due();
         // Those that were not timed were as good as there.
         let count = meter.unseen(next.as_ref().is_ok_and(Option::is_some));
-        recorder.made(
-            &Given { first: meter.delivered + 1 - count.max(1), count: count as usize, ready: None, asked, given },
-            is_first,
-        );
+        let first = meter.delivered + 1 - count.max(1);
+        let given = Given { first, count: count as usize, ready: None, asked, given, there: None };
+        recorder.made(&given, begins.take(), Off::here().since(before), meter.stands_for);
     }
     Ok(next?.map(|element| (element, iter.state())))
 }

@@ -26,6 +26,7 @@ fn what_pip_installed_is_found_where_it_is_active() {
 mod from_workers {
     use gristmill::dataset::Remainder;
     use gristmill::dataset::map::Range;
+    use gristmill::report::Cause;
     use gristmill::workers::{MpOptions, mp_prefetch};
     use gristmill::{Array, Element, IterDataset, MapDataset, Result};
 
@@ -58,7 +59,12 @@ mod from_workers {
                 (stats.bytes_copied, stats.bytes_in_place + copied),
                 (copied, 50 * 8 * ROWS as u64 + (400 << 14))
             );
-            assert_eq!(put.report().workers.unwrap().copies, 0);
+            let report = put.report();
+            // What it took to send them was waited for, too.
+            let (told, waited) = (report.why.iter().map(|why| why.share).sum::<f64>(), report.consumer_wait_share);
+            assert!((told - waited).abs() <= 0.01 * waited.max(0.05), "{told} of {waited}: {report}");
+            assert!(report.why.iter().any(|why| why.cause == Cause::Transfer && why.seconds > 0.0), "{report}");
+            assert_eq!(report.workers.unwrap().copies, 0);
             drop(put);
             for batch in &sent {
                 let mut row = batch.index() * ROWS as u64;

@@ -17,6 +17,7 @@ from gristmill._closing import Closing
 from gristmill._fork import Origin
 from gristmill._gristmill import DatasetIterator, Deal, MapDataset, Part, Report
 from gristmill._gristmill import IterDataset as _IterDataset
+from gristmill._transfer import transferring
 from gristmill._tree import walk
 
 try:
@@ -255,7 +256,10 @@ class TensorIterator(Closing):
             self._skip -= 1
         batch = next(self._source)
         self._skip = self._count - 1
-        return to_tensors(batch, pin_memory=self._pin_memory)
+        if not self._pin_memory:
+            return to_tensors(batch)
+        with transferring(self._source):
+            return to_tensors(batch, pin_memory=True)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the consumer is, whatever was read ahead."""

@@ -40,7 +40,7 @@ def test_figures_are_those_of_the_report() -> None:
         assert metrics["input/wait_share"] == pytest.approx(report["consumer_wait_share"])
         assert metrics["input/stage_elements/1_map"] == 40
         causes = [value for name, value in metrics.items() if name.startswith("input/wait_s/")]
-        assert len(causes) == 6 and sum(causes) == pytest.approx(sum(why["seconds"] for why in report["why"]))
+        assert len(causes) == 13 and sum(causes) == pytest.approx(sum(why["seconds"] for why in report["why"]))
         assert metrics == loader.report().metrics()
         assert all(type(name) is str and type(value) is float for name, value in metrics.items())
     assert gm.metrics(loader) == {}

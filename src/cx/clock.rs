@@ -6,6 +6,8 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "python")]
+use super::made::waited_for_lock;
 use super::sample::SHARE;
 use super::turn;
 
@@ -76,18 +78,18 @@ impl Spent {
     }
 }
 
-/// Takes the interpreter's lock by `take`, which does its work once it has it and calls what it is given first: if this is part
-/// of a piece of work that is looked at, the wait for the lock is counted apart.
+/// Takes the interpreter's lock by `take`, which does its work once it has it and calls what it is given first: the wait for the
+/// lock is counted apart.
 #[cfg(feature = "python")]
 pub(crate) fn taking_lock<R>(take: impl FnOnce(&dyn Fn()) -> R) -> R {
-    if !LOCK.get().looking {
-        return take(&|| {});
-    }
     let start = Instant::now();
     take(&|| {
+        let time = start.elapsed();
+        waited_for_lock(time);
         let lock = LOCK.get();
-        let waited_ns = lock.waited_ns + start.elapsed().as_nanos() as u64;
-        LOCK.set(Lock { taken: true, waited_ns, ..lock });
+        if lock.looking {
+            LOCK.set(Lock { taken: true, waited_ns: lock.waited_ns + time.as_nanos() as u64, ..lock });
+        }
     })
 }
 

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::Cause;
+use super::made::Off;
 use super::records::{Given, Records, Snapshot, Taken};
-use super::waits::{Shares, Waits};
+use super::waits::{LongWait, Shares, StoreUse, Waits};
 use crate::sync::Locked;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -140,6 +141,7 @@ impl Recorder {
 
     /// Notes that the reader took a chunk in front of the border of this id.
     pub(super) fn taken(&self, taken: &Taken, border: usize) {
+        self.waits.taken(&taken.made);
         if let Some(wait) = taken.wait {
             self.waits.note(taken.awaited(wait, border));
         }
@@ -148,16 +150,23 @@ impl Recorder {
         }
     }
 
-    /// Notes what the consumer was given, and finds why it waited for it; the first of a pass is start-up, and nothing else.
-    pub(crate) fn given(&self, given: &Given, is_first: bool) {
-        let shares = self.waits.explain(given, is_first);
+    /// Notes what the consumer was given, and finds why it waited for it; the first behind a beginning is that, and nothing else.
+    pub(crate) fn given(&self, given: &Given, begins: Option<Cause>) {
+        let shares = self.waits.explain(given, begins);
         self.record(given, shares);
     }
 
-    /// Notes what the consumer was given that had to make it itself.
-    pub(crate) fn made(&self, given: &Given, is_first: bool) {
-        let cause = if is_first { Cause::Start } else { Cause::Reader };
-        self.record(given, Shares::of(cause, given.given.saturating_duration_since(given.asked)));
+    /// Notes what the consumer was given that had to make it itself, and waited so long meanwhile for what is no work; it stands for
+    /// `stands_for` calls.
+    pub(crate) fn made(&self, given: &Given, begins: Option<Cause>, off: Off, stands_for: u64) {
+        let time = given.given.saturating_duration_since(given.asked);
+        let (store, lock) = if begins.is_some() { Default::default() } else { off.within(time) };
+        let mut shares = Shares::of(begins.unwrap_or(Cause::Reader), time - store - lock);
+        shares.count(Cause::Store, store);
+        shares.count(Cause::Lock, lock);
+        self.record(given, shares);
+        let used = if store.is_zero() { StoreUse::default() } else { StoreUse::of(&off) };
+        self.waits.made(shares.times(stands_for), used);
     }
 
     fn record(&self, given: &Given, shares: Shares) {
@@ -217,16 +226,31 @@ impl Recorder {
     fn add_of_host(&self, tally: &Tally, host: &str) {
         let count = self.stages().len();
         let mut hosts = self.hosts.locked();
-        let at = hosts.iter().position(|(name, _)| name == host).unwrap_or_else(|| {
-            hosts.push((host.to_owned(), vec![HostCounts::default(); count]));
-            hosts.len() - 1
-        });
+        let at = place_of(&mut hosts, host);
+        hosts[at].1.resize(count, HostCounts::default());
         for own in &tally.stages {
-            if let Some(total) = hosts.get_mut(at).and_then(|(_, stages)| stages.get_mut(own.stage as usize)) {
+            if let Some(total) = hosts[at].1.get_mut(own.stage as usize) {
                 total.elements += own.counts.elements;
                 total.self_ns += own.counts.self_ns;
             }
         }
+    }
+
+    /// The number of another machine, by which records name it.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn number_of_host(&self, host: &str) -> Option<u16> {
+        if host.is_empty() { None } else { u16::try_from(place_of(&mut self.hosts.locked(), host)).ok() }
+    }
+
+    /// The longest waits so far, the longest first; so many at most.
+    pub(crate) fn longest_waits(&self, most: usize) -> Vec<LongWait> {
+        let mut waits = self.waits.longest(most);
+        let hosts = self.hosts.locked();
+        for wait in &mut waits {
+            let host = wait.host_number.and_then(|number| hosts.get(usize::from(number)));
+            wait.host = host.map(|(name, _)| name.clone());
+        }
+        waits
     }
 
     /// Parts of each stage's work that other machines did so far.
@@ -241,6 +265,15 @@ impl Recorder {
             None => notes.push((what.to_owned(), count)),
         }
     }
+}
+
+/// The place of a machine among those that are known, of which it is one from now on.
+#[cfg(all(feature = "workers", target_os = "linux"))]
+fn place_of(hosts: &mut Vec<(String, Vec<HostCounts>)>, host: &str) -> usize {
+    hosts.iter().position(|(name, _)| name == host).unwrap_or_else(|| {
+        hosts.push((host.to_owned(), Vec::new()));
+        hosts.len() - 1
+    })
 }
 
 /// Adds what was recorded in another process.

@@ -15,12 +15,13 @@ use super::placement::Placement;
 use super::slots::SlotPool;
 use super::staging::{Leaf, Staging, leaves, stage};
 use crate::checkpoint::Checkpoint;
+use crate::cx::Cause;
 use crate::dataset::IterDataset;
 use crate::element::{Batch, Name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Ours;
 use crate::loader::{Loader, StateOf};
-use crate::report::Report;
+use crate::report::{ConsumerMeter, Report};
 
 /// A loader whose batches are sent to devices ahead of the step that needs them: an iterator of [`DeviceBatch`]es, in order.
 ///
@@ -68,6 +69,8 @@ pub struct DevicePut<D: IterDataset> {
     state: StateOf<D>,
     delivered: u64,
     stats: PutStats,
+    /// Times of its calls, with what it takes to send batches.
+    meter: ConsumerMeter,
     /// Whether nothing more is to be asked of the loader.
     is_drained: bool,
     has_ended: bool,
@@ -126,6 +129,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
             state,
             delivered,
             stats: PutStats::default(),
+            meter: ConsumerMeter::default(),
             is_drained: false,
             has_ended: false,
         })
@@ -151,9 +155,9 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         self.stats
     }
 
-    /// Reports where the loader's time went so far.
+    /// Reports where the time went so far: that of the loader, and that of handing batches to the devices.
     pub fn report(&mut self) -> Report {
-        self.loader.report()
+        self.loader.report_around(Some(&self.meter))
     }
 
     fn advance(&mut self) -> Result<Option<DeviceBatch>> {
@@ -179,7 +183,13 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
             if waits && !self.ahead.is_empty() {
                 return;
             }
-            let sent = self.loader.next().map(|batch| batch.and_then(|batch| self.send(&batch)));
+            let sent = self.loader.next().map(|batch| {
+                let batch = batch?;
+                let start = Instant::now();
+                let sent = self.send(&batch);
+                self.meter.beside.count(Cause::Transfer, start.elapsed());
+                sent
+            });
             self.is_drained = !matches!(sent, Some(Ok(_)));
             self.ahead.extend(sent);
         }
@@ -294,7 +304,9 @@ impl<D: IterDataset<Item = Batch> + 'static> Iterator for DevicePut<D> {
         if self.has_ended {
             return None;
         }
+        let start = Instant::now();
         let next = self.advance().transpose();
+        self.meter.end(start);
         self.has_ended = !matches!(next, Some(Ok(_)));
         next
     }

@@ -233,6 +233,7 @@ impl Shared {
 
 fn spawn(index: usize, tasks: Receiver<Task>, shared: Arc<Shared>) -> Result<JoinHandle<()>> {
     let run = move || {
+        crate::cx::number_thread(index);
         let mut clock = (Instant::now(), thread_cpu());
         while shared.is_wanted(index) {
             let Ok(task) = tasks.recv() else { return };

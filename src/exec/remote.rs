@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::figures::WorkersReport;
-use crate::cx::{Piece, StageId};
+use crate::cx::{Made, Off, Piece, StageId};
 use crate::element::Owner;
 use crate::error::Result;
 use crate::sync::Locked;
@@ -127,8 +127,8 @@ pub(crate) trait Deliver: Send {
 pub(crate) struct Delivery {
     pub(crate) bytes: Arc<dyn Owner>,
     pub(crate) evaluated: Evaluated,
-    /// The time that it took, without that to open a lane.
-    pub(crate) took: Duration,
+    /// Without the time to open a lane.
+    pub(crate) made: Made,
     /// The task that it came of.
     pub(crate) task: u64,
 }
@@ -174,6 +174,8 @@ pub(crate) struct Evaluated {
     pub(crate) opened: Duration,
     /// What took longest.
     pub(crate) slowest: Option<Piece>,
+    /// What was waited for meanwhile.
+    pub(crate) off: Off,
     /// Whether it had been made for another pass.
     pub(crate) kept: bool,
 }

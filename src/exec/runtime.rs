@@ -10,7 +10,7 @@ use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::remote::{Border, Remote, Served};
 use super::tuning::Tuning;
-use crate::cx::{Cx, Given, Recorder, StageId};
+use crate::cx::{Cause, Cx, Given, Recorder, StageId};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::keys::KeySource;
@@ -231,9 +231,9 @@ impl Runtime {
     }
 
     /// Notes what the consumer was given, and what caused its wait for it.
-    pub(crate) fn given(&self, given: &Given, is_first: bool) {
+    pub(crate) fn given(&self, given: &Given, begins: Option<Cause>) {
         if let Some(recorder) = &self.recorder {
-            recorder.given(given, is_first);
+            recorder.given(given, begins);
         }
     }
 

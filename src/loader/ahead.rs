@@ -7,15 +7,22 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 
-use crate::cx::{Cx, Given};
+use crate::cx::{Cause, Cx, Given};
 use crate::dataset::DatasetIterator;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::report::ConsumerMeter;
 use crate::sync::Locked;
 
-/// Packet from the thread of the stateful part: elements, each with the state behind it.
-type Packet<T, S> = Vec<Result<(T, S)>>;
+/// Packet from the thread of the stateful part.
+struct Packet<T, S> {
+    /// Elements, each with the state behind it.
+    elements: Elements<T, S>,
+    /// Time at which all of them were there.
+    there: Instant,
+}
+
+type Elements<T, S> = Vec<Result<(T, S)>>;
 
 /// Packets are sent off when they have been filled for this long: a large batch travels alone, small elements together.
 const PACKET_TIME: Duration = Duration::from_micros(200);
@@ -32,6 +39,8 @@ pub(super) struct Ahead<T, S> {
     run: Runtime,
     /// What the consumer waits for, if it gave up waiting in between.
     waiting: Option<Asked>,
+    /// The cause of the next wait, if that is for the first element behind a beginning.
+    begins: Option<Cause>,
 }
 
 /// A request of the consumer.
@@ -53,7 +62,8 @@ struct Order<T, S> {
 const ORDER_TIME: Duration = Duration::from_secs(1);
 
 impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
-    pub(super) fn start<I>(iter: I, cx: Cx, buffer: usize, run: &Runtime) -> Result<Self>
+    /// Starts the thread; the first wait `begins` a pass.
+    pub(super) fn start<I>(iter: I, cx: Cx, buffer: usize, run: &Runtime, begins: Cause) -> Result<Self>
     where
         I: DatasetIterator<Item = T, State = S> + 'static,
     {
@@ -66,6 +76,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
             buffer,
             run: run.clone(),
             waiting: None,
+            begins: Some(begins),
         })
     }
 
@@ -106,6 +117,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let (packets, orders, thread) = Self::spawn(iter, cx, self.buffer, &self.run)?;
         (self.packets, self.orders, self.thread) = (Some(packets), Some(orders), Some(thread));
         self.current = Vec::new().into_iter();
+        self.begins = Some(Cause::Restore);
         Ok(())
     }
 
@@ -121,16 +133,15 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         }
         // One wait, however often the consumer looked up from it.
         let asked = self.waiting.take().unwrap_or_else(|| self.begin(meter));
-        let Poll::Ready(next) = self.receive(patience) else {
+        let Poll::Ready((next, there)) = self.receive(patience) else {
             self.waiting = Some(asked);
             return Ok(Poll::Pending);
         };
-        let is_first = meter.first().is_none();
         let Asked { at, ready } = asked;
         let given = meter.end(at);
         self.run.demand().end(given);
         let count = next.iter().count() + self.current.len();
-        self.run.given(&Given { first: meter.delivered, count, ready, asked: at, given }, is_first);
+        self.run.given(&Given { first: meter.delivered, count, ready, asked: at, given, there }, self.begins.take());
         next.transpose().map(Poll::Ready)
     }
 
@@ -140,6 +151,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let ((sender, packets), (answer, answered)) = (bounded(self.buffer), bounded(1));
         self.packets = Some(packets);
         self.current = Vec::new().into_iter();
+        self.begins = Some(Cause::Restore);
         if self.waiting.take().is_some() {
             self.run.demand().end(Instant::now());
         }
@@ -161,22 +173,24 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Asked { at, ready }
     }
 
-    /// The first element of the next packet.
-    fn receive(&mut self, patience: Option<Duration>) -> Poll<Option<Result<(T, S)>>> {
-        let Some(packets) = &self.packets else { return Poll::Ready(None) };
+    /// The first element of the next packet, and when that was there.
+    #[expect(clippy::type_complexity, reason = "an element with its state, as everywhere here")]
+    fn receive(&mut self, patience: Option<Duration>) -> Poll<(Option<Result<(T, S)>>, Option<Instant>)> {
+        let Some(packets) = &self.packets else { return Poll::Ready((None, None)) };
+        let mut there = None;
         let received = match patience {
             Some(patience) => packets.recv_timeout(patience),
             None => packets.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match received {
-            Ok(packet) => self.current = packet.into_iter(),
+            Ok(packet) => (self.current, there) = (packet.elements.into_iter(), Some(packet.there)),
             Err(RecvTimeoutError::Timeout) => return Poll::Pending,
             Err(RecvTimeoutError::Disconnected) => {
                 self.packets = None;
                 self.join();
             }
         }
-        Poll::Ready(self.current.next())
+        Poll::Ready((self.current.next(), there))
     }
 
     /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.
@@ -262,7 +276,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
 
 /// Elements that are ready to travel.
 struct Outbox<T, S> {
-    packet: Packet<T, S>,
+    packet: Elements<T, S>,
     clock: PacketClock,
     sender: Sender<Packet<T, S>>,
 }
@@ -274,9 +288,16 @@ impl<T, S> Outbox<T, S> {
 
     /// Sends it off; `false` if nobody is there any more.
     fn send(&mut self) -> bool {
-        let sent = self.packet.is_empty() || self.sender.send(std::mem::take(&mut self.packet)).is_ok();
+        let sent = self.packet.is_empty() || {
+            let packet = self.take();
+            self.sender.send(packet).is_ok()
+        };
         self.clock.start();
         sent
+    }
+
+    fn take(&mut self) -> Packet<T, S> {
+        Packet { elements: std::mem::take(&mut self.packet), there: Instant::now() }
     }
 
     /// The next element is not there yet: what is ready need not wait for it.
@@ -284,8 +305,9 @@ impl<T, S> Outbox<T, S> {
         if self.packet.is_empty() {
             return;
         }
-        match self.sender.try_send(std::mem::take(&mut self.packet)) {
-            Err(TrySendError::Full(packet)) => self.packet = packet,
+        let packet = self.take();
+        match self.sender.try_send(packet) {
+            Err(TrySendError::Full(packet)) => self.packet = packet.elements,
             _ => self.clock.start(),
         }
     }

@@ -10,7 +10,7 @@ use super::guarded::Guarded;
 use super::parted::{Parted, Pass, Wanted};
 use super::{Drive, Loader, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
-use crate::cx::Recorder;
+use crate::cx::{Cause, Recorder};
 use crate::dataset::iter::{not_by_lanes, note_keys};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, Result};
@@ -186,19 +186,19 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             return Err(not_by_lanes(&*dataset, &run));
         }
         let mut cx = run.cx();
-        let mut delivered = 0;
+        let (mut delivered, mut begins) = (0, Cause::Start);
         if let Some(checkpoint) = self.resume {
             checkpoint.check(&identity)?;
             iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
-            delivered = checkpoint.delivered;
+            (delivered, begins) = (checkpoint.delivered, Cause::Restore);
         }
         let state = iter.state();
         let mut meter = ConsumerMeter::default();
         let drive = match run.engine() {
-            Engine::Inline => Drive::Inline { iter, cx },
+            Engine::Inline => Drive::Inline { iter, cx, begins: Some(begins) },
             _ => {
                 meter.capacity = self.buffer;
-                Drive::Ahead(Ours::new(Ahead::start(iter, cx, self.buffer, &run)?))
+                Drive::Ahead(Ours::new(Ahead::start(iter, cx, self.buffer, &run, begins)?))
             }
         };
         let first = First::default();

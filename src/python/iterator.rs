@@ -23,6 +23,7 @@ use super::report::PyReport;
 use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
+use crate::cx::Cause;
 use crate::dataset::BoxIter;
 use crate::fork::{Origin, ThreadOf};
 use crate::report::ConsumerMeter;
@@ -58,6 +59,8 @@ pub(crate) struct PyDatasetIterator {
     plan: Plan,
     /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
     meter: Mutex<ConsumerMeter>,
+    /// The time in which it waited for the interpreter last, and whether it had something to give, until the loader is told.
+    kept: Mutex<Option<(Instant, Instant, bool)>>,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
     object: Py<PyAny>,
 }
@@ -119,6 +122,7 @@ impl PyDatasetIterator {
                 follows,
                 plan,
                 meter,
+                kept: Mutex::default(),
                 object: object.clone().unbind(),
             },
         )?;
@@ -149,21 +153,33 @@ impl PyDatasetIterator {
 
     /// The next element, or that it is not there yet; and what is known of the pass then.
     fn advance(&self, py: Python<'_>, patience: Duration) -> PyResult<(Poll<Option<Result<Item>>>, Seen)> {
-        let writable = self.how.writable;
+        let (writable, kept) = (self.how.writable, self.kept.locked().take());
         let advance = |loader: &mut Loader<BoxIter<Item>>| {
+            if let Some((from, to, given)) = kept {
+                loader.note_lock(from, to, given);
+            }
             let next = loader.next_within(patience);
             let next = if writable { next.map(|next| next.map(|item| item.map(Item::into_exclusive))) } else { next };
-            (next, Seen { delivered: loader.delivered(), short: loader.is_short_of_memory() })
+            let (delivered, short) = (loader.delivered(), loader.is_short_of_memory());
+            (next, Seen { delivered, short, done: Instant::now() })
         };
-        if !self.holds {
-            return self.running(py, advance);
+        let (next, seen) = if self.holds {
+            self.running(py, |loader| {
+                if loader.waits_for_others(patience) {
+                    let seen = Seen { delivered: loader.delivered(), short: false, done: Instant::now() };
+                    return (Poll::Pending, seen);
+                }
+                held(|| advance(loader))
+            })?
+        } else {
+            self.running(py, advance)?
+        };
+        let now = Instant::now();
+        *self.kept.locked() = Some((seen.done, now, next.is_ready()));
+        if next.is_ready() {
+            self.meter.locked().beside.count(Cause::Lock, now - seen.done);
         }
-        self.running(py, |loader| {
-            if loader.waits_for_others(patience) {
-                return (Poll::Pending, Seen { delivered: loader.delivered(), short: false });
-            }
-            held(|| advance(loader))
-        })
+        Ok((next, seen))
     }
 
     /// The next element, however long it takes, and how many were delivered. The interpreter is let go of while it waits.
@@ -288,6 +304,8 @@ impl PyDatasetIterator {
 struct Seen {
     delivered: u64,
     short: bool,
+    /// Time at which that was known: the interpreter had to be taken again then.
+    done: Instant,
 }
 
 /// Has arrays let go of that are garbage already: by JAX, which queues memory that it is done with until it is called next or
@@ -419,8 +437,12 @@ impl PyDatasetIterator {
     #[doc = docs!(DatasetIterator.report)]
     fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
         self.check_process(py)?;
-        let around = self.meter.locked().clone();
-        self.running(py, |loader| loader.report_around(Some(&around))).map(PyReport)
+        let (around, kept) = (self.meter.locked().clone(), self.kept.locked().take());
+        let report = |loader: &mut Loader<BoxIter<Item>>| {
+            kept.into_iter().for_each(|(from, to, given)| loader.note_lock(from, to, given));
+            loader.report_around(Some(&around))
+        };
+        self.running(py, report).map(PyReport)
     }
 
     #[doc = docs!(DatasetIterator.close)]
@@ -452,6 +474,13 @@ impl PyDatasetIterator {
     fn __repr__(&self) -> String {
         format!("<gristmill.DatasetIterator of {}>", crate::dataset::chain(&self.dataset))
     }
+}
+
+/// Counts seconds that a batch of `iterator` took to get to a device as a wait of its consumer.
+#[pyfunction]
+pub(super) fn _waited_for_device(iterator: &PyDatasetIterator, seconds: f64) {
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    iterator.meter.locked().wait_beside(Cause::Transfer, time);
 }
 
 impl Drop for PyDatasetIterator {

@@ -150,5 +150,6 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sink::sink, module)?)?;
     module.add_function(wrap_pyfunction!(report::_metric_families, module)?)?;
     module.add_function(wrap_pyfunction!(report::_metric_values, module)?)?;
+    module.add_function(wrap_pyfunction!(iterator::_waited_for_device, module)?)?;
     module.add_class::<report::PyReport>()
 }

@@ -52,6 +52,7 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
         startup_share: STARTUP_S / wall_s,
         startup: Vec::new(),
         handover_share: 0.0,
+        aside_share: 0.0,
         why: Vec::new(),
         longest_waits: Vec::new(),
         next_p50_us: 1.0,
@@ -64,6 +65,7 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
         notes: Vec::new(),
         remarks: Vec::new(),
         verdict: Verdict::default(),
+        locked_s: locked_s * steady_s,
         picture: Default::default(),
     };
     report.verdict = verdict::judge(&report);
@@ -89,6 +91,7 @@ fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64) -> StageR
         bytes_per_s: 0.0,
         hosts: Vec::new(),
         role,
+        reads_far: false,
         is_behind: false,
     }
 }
@@ -100,7 +103,7 @@ fn followed(world: &World, Crew(threads, processes): Crew, change: Change) -> f6
         Change::Workers { workers, threads_per_worker } => world.rate(workers * threads_per_worker, workers),
         Change::Cheaper(0) => World { cpu_s: 1e-9, blocked_s: 0.0, server: 1e9, ..*world }.rate(threads, processes),
         Change::Cheaper(_) => World { suffix_s: 1e-9, ..*world }.rate(threads, processes),
-        Change::Split(_) => panic!("in these worlds all elements take equally long"),
+        other => panic!("in these worlds nothing is in the way but work: {other:?}"),
     }
 }
 

@@ -4,6 +4,10 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+#[cfg(feature = "python")]
+use crate::cx::Cause;
+use crate::cx::Shares;
+
 /// Below this, calls of `next` are timed on a sample: two clock reads would otherwise show in the figures.
 const DEAR: Duration = Duration::from_micros(20);
 const SAMPLE_EVERY: u64 = 16;
@@ -22,6 +26,10 @@ pub(crate) struct ConsumerMeter {
     pub(crate) delivered: u64,
     pub(crate) latency: Histogram<u64>,
     pub(crate) capacity: usize,
+    /// Calls that the one which was timed last stands for.
+    pub(crate) stands_for: u64,
+    /// Waits in calls whose element was there, by cause.
+    pub(crate) beside: Shares,
     looks: u64,
     buffered: u64,
     untimed: u64,
@@ -45,6 +53,8 @@ impl Default for ConsumerMeter {
             delivered: 0,
             latency,
             capacity: 0,
+            stands_for: 1,
+            beside: Shares::default(),
             looks: 0,
             buffered: 0,
             untimed: 0,
@@ -87,6 +97,7 @@ impl ConsumerMeter {
         let untimed = std::mem::take(&mut self.untimed);
         // A stall is no sign that the calls before it stalled too.
         let stands_for = if wait > STALL { 1 } else { 1 + untimed };
+        self.stands_for = stands_for;
         let dear = wait > DEAR;
         self.waited += wait * u32::try_from(stands_for).unwrap_or(u32::MAX);
         let _ = self.latency.record_n((wait.as_nanos() as u64).max(1), stands_for);
@@ -96,6 +107,16 @@ impl ConsumerMeter {
         self.cheap = if dear { 0 } else { self.cheap.saturating_add(1) };
         self.skip = if self.cheap < IN_A_ROW { 0 } else { (self.dither >> 33) % (2 * SAMPLE_EVERY) };
         now
+    }
+
+    /// Counts a wait that has just ended, outside of calls.
+    #[cfg(feature = "python")]
+    pub(crate) fn wait_beside(&mut self, cause: Cause, time: Duration) {
+        self.beside.count(cause, time);
+        self.waited += time;
+        if self.started.is_some() {
+            self.ended = Some(Instant::now());
+        }
     }
 
     /// Counts the elements since the last call that was timed, with that of the present one, if it gave any.

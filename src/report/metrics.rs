@@ -115,8 +115,8 @@ families! {
     STEADY_WAIT = gauge("steady_wait_share", Unit::Ratio, "The same without the wait for the first element.");
     FIRST_WAIT = gauge("first_wait_s", Unit::Seconds, "Wait for the first element.");
     HANDOVER = gauge("handover_share", Unit::Ratio, "Share of the run that the consumer waited for an element that was there.");
-    WAIT = by("cause", gauge("wait", Unit::Ratio, "Share of the run that the consumer waited, by cause, where others make elements ahead of it."));
-    WAIT_S = by("cause", counter("wait_s", Unit::Seconds, "Time that the consumer waited, by cause, where others make elements ahead of it."));
+    WAIT = by("cause", gauge("wait", Unit::Ratio, "Share of the run that the consumer waited, by cause."));
+    WAIT_S = by("cause", counter("wait_s", Unit::Seconds, "Time that the consumer waited, by cause."));
     LONGEST = gauge("longest_wait_s", Unit::Seconds, "The longest wait behind the first, if it took a millisecond or more.");
     NEXT_P50 = gauge("next_p50_s", Unit::Seconds, "Median time of a call of next.");
     NEXT_P99 = gauge("next_p99_s", Unit::Seconds, "99th percentile of the time of a call of next.");

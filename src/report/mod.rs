@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod advised;
+mod causes;
 mod decoding;
 pub(crate) mod format;
 mod hosts;
@@ -34,8 +35,8 @@ use picture::Picture;
 pub use verdict::{Advice, Change, Verdict};
 pub use why::Why;
 
-pub use crate::cx::{Cause, LongWait};
-use crate::cx::{Recorder, StageTally};
+pub use crate::cx::{Cause, LongWait, StoreUse};
+use crate::cx::{Recorder, Shares, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
 pub use crate::exec::{LinkReport, PoolReport, WorkerReport, WorkersReport};
@@ -47,8 +48,8 @@ pub use hosts::HostReport;
 /// Account of where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
 ///
 /// Shares are of the consumer's wall time, from 0 to 1, from its first call of `next` to the end of its last. The
-/// [`wait_share`](StageReport::wait_share)s of the stages, [`startup_share`](Self::startup_share) and
-/// [`handover_share`](Self::handover_share) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1: a pipeline
+/// [`wait_share`](StageReport::wait_share)s of the stages, [`startup_share`](Self::startup_share),
+/// [`handover_share`](Self::handover_share) and [`aside_share`](Self::aside_share) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1: a pipeline
 /// that keeps up says so.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -81,8 +82,9 @@ pub struct Report {
     /// Share of waiting for an element that was there: until a loop in Python had the interpreter's lock again, and the element was
     /// an object of Python's.
     pub handover_share: f64,
-    /// The waits by cause, the largest first, where others made elements ahead of the consumer; its start-up among them. They add up to what it waited for
-    /// the pipeline.
+    /// Share of waiting for what is no stage's work: memory, what a worker had that died, a device, the first element behind a checkpoint.
+    pub aside_share: f64,
+    /// The waits by cause, the largest first, its start-up among them: they add up to what it waited.
     pub why: Vec<Why>,
     /// The longest waits behind the first, of a millisecond and more; the longest first, 16 at most.
     pub longest_waits: Vec<LongWait>,
@@ -106,6 +108,9 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// The bottleneck, and what to do.
     pub verdict: Verdict,
+    /// Seconds for which those who evaluate waited for the interpreter's lock, all of them together.
+    #[serde(skip)]
+    locked_s: f64,
     /// What a picture of the run shows.
     #[serde(skip)]
     picture: Arc<Picture>,
@@ -182,6 +187,9 @@ pub struct StageReport {
     pub hosts: Vec<HostReport>,
     #[serde(skip)]
     role: Role,
+    /// Whether its elements come from stores.
+    #[serde(skip)]
+    reads_far: bool,
     /// Whether it is an elementwise stage behind those that an executor evaluates.
     #[serde(skip)]
     is_behind: bool,
@@ -208,13 +216,19 @@ impl Report {
         let blocked = totals.iter().map(|t| t.counts.wait_ns).sum::<u64>() as f64 / 1e9;
         let hosts = recorder.hosts();
         stages.iter_mut().for_each(|stage| stage.hosts = hosts::of_stage(&hosts, stage.id));
-        let unassigned = verdict::share_out(&mut stages, share(for_elements), blocked);
+        let why = why::causes(recorder, beside(meter, around), &stages, wall);
+        let aside = |cause: &Cause| cause.is_aside() && *cause != Cause::Transfer;
+        let aside_s: f64 =
+            why.iter().filter(|why| aside(&why.cause)).map(|why| why.seconds).sum::<f64>().min(for_elements);
+        let transfer_s = causes::share(&why, Cause::Transfer) * wall;
+        let unassigned = verdict::share_out(&mut stages, share(for_elements - aside_s), blocked);
         let notes = recorder.notes();
         let workers = run.workers();
         let us = |q: f64| whole.latency.value_at_quantile(q) as f64 / 1e3;
         let startup_share = share(whole.first_wait.as_secs_f64());
-        let handover_share = share(steady_wait_s - for_elements) + unassigned;
-        let (why, mut longest_waits) = why::causes(recorder, &stages, wall);
+        let handover_share = share(steady_wait_s - for_elements - transfer_s) + unassigned;
+        let aside_share = share(aside_s + transfer_s);
+        let mut longest_waits = recorder.longest_waits(why::LONGEST);
         why::name_records(&mut longest_waits, pipeline);
         let stages_share: f64 = stages.iter().map(|stage| stage.wait_share).sum();
         let mut report = Self {
@@ -225,12 +239,13 @@ impl Report {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             wall_s: wall,
             delivered: meter.delivered,
-            consumer_wait_share: startup_share + handover_share + stages_share,
+            consumer_wait_share: startup_share + handover_share + aside_share + stages_share,
             steady_wait_share: if steady_s > 0.0 { (steady_wait_s / steady_s).min(1.0) } else { 0.0 },
             first_wait_s: whole.first_wait.as_secs_f64(),
             startup_share,
             startup: startup::causes(whole.first_wait, workers.as_ref(), first, &stages),
             handover_share,
+            aside_share,
             why,
             longest_waits,
             next_p50_us: us(0.5),
@@ -243,6 +258,7 @@ impl Report {
             remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
             verdict: Verdict::default(),
+            locked_s: recorder.waits().locked().as_secs_f64(),
             picture: Arc::new(Picture::of(recorder, pipeline, whole, wall)),
         };
         report.verdict = verdict::judge(&report);
@@ -253,6 +269,15 @@ impl Report {
     pub fn delivered_per_s(&self) -> f64 {
         if self.wall_s > 0.0 { self.delivered as f64 / self.wall_s } else { 0.0 }
     }
+}
+
+/// What a loop `around` the loader waited in its calls beside what the loader made it wait.
+fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> Shares {
+    let Some(around) = around else { return Shares::default() };
+    let all = around.waited.saturating_sub(meter.waited);
+    let mut shares = around.beside.within(all);
+    shares.count(Cause::HandOver, all - shares.total());
+    shares
 }
 
 /// Memory that this process holds for stores, if a pipeline has read from any.
@@ -339,6 +364,7 @@ impl StageReport {
             bytes_per_s: per_s(counts.bytes),
             hosts: Vec::new(),
             role: stage.role(),
+            reads_far: stage.reads_far(),
             is_behind: false,
         }
     }

@@ -25,7 +25,7 @@ pub(super) struct Picture {
 impl Picture {
     pub(super) fn of(recorder: &Recorder, pipeline: &dyn Stage, meter: &ConsumerMeter, wall_s: f64) -> Self {
         let records = recorder.snapshot();
-        let mut waits = recorder.waits().longest(WAITS);
+        let mut waits = recorder.longest_waits(WAITS);
         why::name_records(&mut waits, pipeline);
         let end = records.batches.last().map_or(0.0, |last| last.given.as_secs_f64());
         let next = meter.latency.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value()));

@@ -82,7 +82,12 @@ impl Report {
     /// Causes that the consumer waited for, in shares that add up.
     fn parts(&self) -> String {
         let stages: f64 = self.stages.iter().map(|stage| stage.wait_share).sum();
-        let parts = [("start-up", self.startup_share), ("for stages", stages), ("hand-over", self.handover_share)];
+        let parts = [
+            ("start-up", self.startup_share),
+            ("for stages", stages),
+            ("hand-over", self.handover_share),
+            ("for what is no stage's", self.aside_share),
+        ];
         // Nothing is added up where there is one.
         let shown: Vec<_> = parts.into_iter().filter(|(_, share)| *share >= 0.000_5).collect();
         let part = |(what, share): &(&str, f64)| unbroken(&format!("{} {what}", percent(*share)));

@@ -62,6 +62,18 @@ pub enum Change {
     Cheaper(usize),
     /// Elements that take much longer than others split into several, in front of the stage of this id, where it is known.
     Split(Option<usize>),
+    /// So many bytes of memory for worker processes.
+    Budget(u64),
+    /// Elements that the consumer lets go of sooner.
+    LetGo,
+    /// Objects that come sooner from where they are stored.
+    Store,
+    /// A thread of the program that does not keep the interpreter's lock.
+    Unlock,
+    /// Workers that do not die.
+    Mend,
+    /// Batches that are sent further ahead, or are smaller.
+    Transfer,
 }
 
 /// Splits the consumer's wait for elements over the stages; returns what no stage has worked for.
@@ -109,7 +121,7 @@ pub(super) fn judge(report: &Report) -> Verdict {
             format!("not the input pipeline: the consumer waited {percent:.1} % of the time after the start"),
         );
     }
-    if let Some(verdict) = super::why::held_up(report) {
+    if let Some(verdict) = super::causes::verdict(report) {
         return verdict;
     }
     // Shares are of all of the time.

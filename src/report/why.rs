@@ -1,13 +1,10 @@
 //! Why the consumer waited: its waits by cause, and the longest of them.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
-use super::format::{bytes, percent, time};
-use super::model::MOST_GAIN;
-use super::{Advice, Change, Place, Report, StageReport, Verdict};
-use crate::cx::{Cause, LongWait, Recorder, StageId};
+use super::format::{bytes, time};
+use super::{Place, StageReport, causes};
+use crate::cx::{Cause, LongWait, Recorder, Shares, StageId, StoreUse};
 use crate::dataset::{Stage, suspect_in};
 
 /// A part of the consumer's waits with one cause. All parts add up to what it waited.
@@ -21,46 +18,89 @@ pub struct Why {
     pub share: f64,
     /// Seconds.
     pub seconds: f64,
+    /// What was got of stores meanwhile, if those were the cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreUse>,
 }
 
 /// Parts that are shorter than this share of the wall time are not worth a word.
 const LEAST: f64 = 0.0005;
 /// Waits of a report: the longest.
-const LONGEST: usize = 16;
+pub(super) const LONGEST: usize = 16;
 /// A single wait is told of where it took at least so many seconds.
 const LONG: f64 = 0.005;
 
-/// Finds the causes of what `recorder` has seen the consumer wait for, in a run of `wall` seconds whose stages did this.
-pub(super) fn causes(recorder: &Recorder, stages: &[StageReport], wall: f64) -> (Vec<Why>, Vec<LongWait>) {
-    let (shares, longest) = (recorder.waits().causes(), recorder.waits().longest(LONGEST));
+/// Finds the causes of what `recorder` has seen the consumer wait for, and of what it waited `beside`, in a run of `wall` seconds whose stages
+/// did this.
+pub(super) fn causes(recorder: &Recorder, beside: Shares, stages: &[StageReport], wall: f64) -> Vec<Why> {
+    let mut shares = recorder.waits().causes();
+    shares.add(beside);
+    let used = recorder.waits().store();
     let mut why = Vec::new();
     for (cause, waited) in shares.iter().filter(|(_, waited)| !waited.is_zero()) {
+        let seconds = waited.as_secs_f64();
+        let work = |stage: &StageReport| (stage.self_s - stage.lock_s).max(0.0);
         match cause {
-            Cause::Reader => divide(&mut why, cause, waited, stages, Place::Suffix),
-            Cause::Queue | Cause::Evaluation => divide(&mut why, cause, waited, stages, Place::Threads),
-            _ => why.push((cause, None, waited.as_secs_f64())),
+            Cause::Reader => {
+                divide(
+                    &mut why,
+                    cause,
+                    seconds,
+                    stages,
+                    |stage| {
+                        if stage.place == Place::Threads { 0.0 } else { work(stage) }
+                    },
+                )
+            }
+            Cause::Queue | Cause::Evaluation => {
+                divide(
+                    &mut why,
+                    cause,
+                    seconds,
+                    stages,
+                    |stage| {
+                        if stage.place == Place::Threads { work(stage) } else { 0.0 }
+                    },
+                )
+            }
+            Cause::Store => {
+                divide(
+                    &mut why,
+                    cause,
+                    seconds,
+                    stages,
+                    |stage| {
+                        if stage.reads_far { stage.self_s.max(1e-9) } else { 0.0 }
+                    },
+                )
+            }
+            Cause::Lock => divide(&mut why, cause, seconds, stages, |stage| stage.lock_s),
+            _ => why.push((cause, None, seconds)),
         }
     }
     why.sort_by(|a, b| b.2.total_cmp(&a.2));
     let share = |seconds: f64| if wall > 0.0 { seconds / wall } else { 0.0 };
-    let why = why.into_iter().map(|(cause, stage, seconds)| Why { cause, stage, share: share(seconds), seconds });
-    (why.collect(), longest)
+    let why = why.into_iter().map(|(cause, stage, seconds)| {
+        let store = Some(used).filter(|_| cause == Cause::Store);
+        Why { cause, stage, share: share(seconds), seconds, store }
+    });
+    why.collect()
 }
 
-/// Divides a wait among the stages that run in a place, by the work that each has done.
+/// Divides a wait among stages, by the part that each had in it.
 fn divide(
     why: &mut Vec<(Cause, Option<usize>, f64)>,
     cause: Cause,
-    waited: Duration,
+    seconds: f64,
     stages: &[StageReport],
-    place: Place,
+    part: impl Fn(&StageReport) -> f64,
 ) {
-    let there = || stages.iter().filter(|stage| stage.place == place && stage.self_s > 0.0);
-    let all: f64 = there().map(|stage| stage.self_s).sum();
+    let all: f64 = stages.iter().map(&part).sum();
     if all > 0.0 {
-        why.extend(there().map(|stage| (cause, Some(stage.id), waited.as_secs_f64() * stage.self_s / all)));
+        let parts = stages.iter().map(|stage| (stage.id, part(stage))).filter(|(_, part)| *part > 0.0);
+        why.extend(parts.map(|(id, part)| (cause, Some(id), seconds * part / all)));
     } else {
-        why.push((cause, None, waited.as_secs_f64()));
+        why.push((cause, None, seconds));
     }
 }
 
@@ -99,48 +139,14 @@ pub(super) fn who(wait: &LongWait) -> Option<String> {
 
 /// The causes in words, the largest first; nothing where there was no wait worth a word.
 pub(super) fn in_words(why: &[Why], stages: &[StageReport]) -> Option<String> {
-    let said: Vec<String> = why.iter().filter(|why| why.share >= LEAST).map(|why| part(why, stages)).collect();
+    let said: Vec<String> =
+        why.iter().filter(|why| why.share >= LEAST).map(|why| causes::part(why, name(why, stages))).collect();
     // Of one cause alone the line above has said how much.
     (said.len() > 1).then(|| said.join(" · "))
 }
 
-fn part(why: &Why, stages: &[StageReport]) -> String {
-    let stage = why.stage.and_then(|id| stages.get(id)).map(|stage| stage.name.as_str());
-    let what = match (why.cause, stage) {
-        (Cause::Start, _) => "start-up".to_owned(),
-        (Cause::Reader, Some(stage)) => format!("{stage}, on its one thread"),
-        (Cause::Reader, None) => "stages on one thread".to_owned(),
-        (Cause::Evaluation, Some(stage)) => format!("{stage}, being evaluated"),
-        (Cause::Evaluation, None) => "elements that were being evaluated".to_owned(),
-        (Cause::Queue, Some(stage)) => format!("{stage}, waiting for somebody free"),
-        (Cause::Queue, None) => "elements that waited for somebody free".to_owned(),
-        (Cause::HeadOfLine, _) => "single elements that all others waited for".to_owned(),
-        (Cause::HandOver, _) => "hand-over".to_owned(),
-    };
-    format!("{} {what}", percent(why.share).replace(' ', "\u{a0}"))
-}
-
-/// The verdict where single elements are what the consumer waited for most.
-pub(super) fn held_up(report: &Report) -> Option<Verdict> {
-    let share: f64 = report.why.iter().filter(|why| why.cause == Cause::HeadOfLine).map(|why| why.share).sum();
-    let of_steady = (share * report.wall_s / (report.wall_s - report.first_wait_s)).min(0.99);
-    if 2.0 * of_steady < report.steady_wait_share {
-        return None;
-    }
-    let slow = report.longest_waits.iter().find(|wait| wait.cause == Cause::HeadOfLine);
-    let stage = slow.and_then(|wait| wait.stage).and_then(|id| report.stages.get(id));
-    let percent = of_steady * 100.0;
-    let text = format!(
-        "single elements limit the run: {percent:.0} % of the consumer's time went into waiting for one, when those behind it were there"
-    );
-    let at = stage.map_or_else(String::new, |stage| format!(" in front of {} (stage {})", stage.name, stage.id));
-    let advice = Advice {
-        text: format!("split what takes so long{at}, or drop it; a larger `buffer` bridges what is rare"),
-        change: Change::Split(stage.map(|stage| stage.id)),
-        expected_speedup: (1.0 / (1.0 - of_steady)).min(MOST_GAIN),
-    };
-    let bottleneck = stage.map_or("single elements", |stage| &stage.name).to_owned();
-    Some(Verdict { bottleneck, stage: stage.map(|stage| stage.id), text, advice: vec![advice] })
+fn name<'a>(why: &Why, stages: &'a [StageReport]) -> Option<&'a str> {
+    why.stage.and_then(|id| stages.get(id)).map(|stage| stage.name.as_str())
 }
 
 /// The longest wait in words, where something in it took longer than all that was asked for behind it.

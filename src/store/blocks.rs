@@ -24,6 +24,8 @@ pub(super) struct Blocks {
     most: u64,
     /// Blocks that are on their way, or here and not yet read.
     unread: AtomicU64,
+    /// How often requests for blocks were repeated, of late.
+    repeats: Mutex<HashMap<Key, u64>>,
 }
 
 #[derive(Debug, Default)]
@@ -57,12 +59,15 @@ enum Entry {
 }
 
 const SHARDS: usize = 16;
+/// Blocks whose repeats are remembered.
+const MOST_REPEATS: usize = 4096;
 /// Blocks of a shard that stay whatever the budget, so that what was fetched ahead is still there when it is read.
 const LEAST: usize = 2;
 
 impl Blocks {
     pub(super) fn new(budget: u64) -> Self {
-        Self { shards: (0..SHARDS).map(|_| Shard::default()).collect(), most: budget, unread: AtomicU64::new(0) }
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        Self { shards, most: budget, unread: AtomicU64::new(0), repeats: Mutex::default() }
     }
 
     /// Returns how many more blocks may be fetched before they are asked for: half of the memory is for those. More would be gone before
@@ -121,6 +126,21 @@ impl Blocks {
             Some(Entry::Failed(failure)) => Err(failure.clone()),
             _ => Ok(state.get(key, &self.unread)),
         }
+    }
+
+    /// A request for blocks is repeated.
+    pub(super) fn repeat(&self, keys: impl Iterator<Item = Key>) {
+        let mut repeats = self.repeats.locked();
+        // Those that are forgotten were read long ago, but for a few.
+        if repeats.len() > MOST_REPEATS {
+            repeats.clear();
+        }
+        keys.for_each(|key| *repeats.entry(key).or_default() += 1);
+    }
+
+    /// How often requests for a block were repeated, as far as that is remembered.
+    pub(super) fn repeats(&self, key: Key) -> u64 {
+        self.repeats.locked().get(&key).copied().unwrap_or(0)
     }
 
     /// A block has come.

@@ -71,6 +71,7 @@ impl Run {
         while let Err(fault) = self.attempt(&mut attempts).await {
             let missing = self.missing();
             count(&COUNTS.repeated, 1);
+            self.object.shared.blocks.repeat(self.blocks.clone().map(|block| self.object.key_of(block)));
             if let Err(failure) = attempts.next(fault).await {
                 let message = format!("bytes {} to {}: {}", missing.start, missing.end, failure.message);
                 self.failure = Some(Failure { message, ..failure });

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
@@ -18,6 +19,7 @@ use super::retry::{Attempts, Failure, Fault, changed, given_up, patiently};
 use super::runtime;
 use super::service::listening;
 use super::shared::{self, Shared};
+use crate::cx::waited_for_store;
 use crate::element::Buffer;
 use crate::element::spare::Room;
 use crate::error::{Error, ErrorKind, Result};
@@ -44,6 +46,8 @@ pub(super) const PIECE: u64 = 32;
 const AHEAD: u64 = 512;
 /// Threads that take turns read blocks so far from each other.
 const NEAR: u64 = 64;
+/// A block that comes sooner was not waited for.
+const MOMENT: Duration = Duration::from_micros(10);
 /// Reads near each other that show a way through the object.
 const STREAK: u64 = 4;
 
@@ -234,7 +238,13 @@ impl Object {
         let end = (block + ahead).next_multiple_of(PIECE).min(follow.end);
         loop {
             self.begin(block..end);
-            let found = self.shared.blocks.wait(self.key_of(block));
+            let (key, start) = (self.key_of(block), Instant::now());
+            let found = self.shared.blocks.wait(key);
+            let time = start.elapsed();
+            if time > MOMENT {
+                let bytes = found.as_ref().ok().and_then(Option::as_ref).map_or(0, Buffer::len);
+                waited_for_store(time, self.shared.blocks.repeats(key), bytes as u64);
+            }
             if let Some(bytes) = found.map_err(|failure| failure.error().path(self.at.path()))? {
                 return Ok(bytes);
             }

@@ -12,6 +12,7 @@ from gristmill import _errors, orbax
 from gristmill._closing import Closing
 from gristmill._fork import Origin
 from gristmill._gristmill import DatasetIterator, IterDataset, MapDataset, Part, Report
+from gristmill._transfer import transferring
 from gristmill.jax._agreement import ENDED, FAILED, READY, Agreement
 from gristmill.jax._ends import ENDS, Padding
 from gristmill.jax._target import Target
@@ -248,7 +249,9 @@ class DeviceIterator(Closing):
                 self._go_to(self._sent_state)
             self._astray = True
             host, state = self._read()
-            sent = Sent(state, self._target.put(host, self._source.part), host)
+            with transferring(self._source):
+                batch = self._target.put(host, self._source.part)
+            sent = Sent(state, batch, host)
         except Exception as failure:
             sent = Sent(self._sent_state, failure=self._early(failure))
         self._astray = False

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use self::ring::Ring;
 pub(crate) use self::stretches::Stretch;
 use self::stretches::Stretches;
+use super::made::{Made, Off, Who};
 use super::waits::{Awaited, Piece, Shares};
 use crate::sync::Locked;
 
@@ -48,8 +49,13 @@ pub(crate) struct Chunk {
     pub(crate) taken: Duration,
     /// Time for which the reader had waited for it then.
     pub(crate) waited: Duration,
+    /// Who evaluated it.
+    pub(crate) who: Who,
+    /// Bytes that it took up where it was handed over; 0 where nothing was copied.
+    pub(crate) bytes: u64,
     /// The piece of it that took longest.
     pub(crate) slowest: Option<Piece>,
+    pub(crate) off: Off,
 }
 
 /// A chunk as its reader takes it.
@@ -58,10 +64,7 @@ pub(crate) struct Taken {
     /// The first index, and how many there are.
     pub(crate) first: u64,
     pub(crate) count: u64,
-    /// Time at which its evaluation began and ended.
-    pub(crate) evaluated: (Instant, Instant),
-    /// The piece of it that took longest.
-    pub(crate) slowest: Option<Piece>,
+    pub(crate) made: Made,
     /// The wait for it, if it was not there.
     pub(crate) wait: Option<(Instant, Instant)>,
     /// Whether it kept back what comes behind it: see [`Awaited::holds_up`].
@@ -71,7 +74,7 @@ pub(crate) struct Taken {
 impl Taken {
     /// The wait for it, in front of the border of this id, as causes are found of it.
     pub(super) fn awaited(&self, wait: (Instant, Instant), border: usize) -> Awaited {
-        Awaited { wait, evaluated: self.evaluated, holds_up: self.holds_up, border, slowest: self.slowest }
+        Awaited { wait, made: self.made, holds_up: self.holds_up, border }
     }
 }
 
@@ -86,6 +89,8 @@ pub(crate) struct Given {
     /// Time at which it was asked for, and given.
     pub(crate) asked: Instant,
     pub(crate) given: Instant,
+    /// Time at which it was there for the consumer to take, where others made it.
+    pub(crate) there: Option<Instant>,
 }
 
 /// Everything that is kept of a run.
@@ -139,7 +144,7 @@ impl Records {
 
     /// Keeps a chunk that was taken in front of the border of this id.
     pub(super) fn chunk(&self, taken: &Taken, border: usize) {
-        let (begun, done) = taken.evaluated;
+        let Made { begun, done, who, bytes, slowest, off, .. } = taken.made;
         let (from, to) = taken.wait.unwrap_or_else(|| {
             let now = Instant::now();
             (now, now)
@@ -152,7 +157,10 @@ impl Records {
             done: self.after(done),
             taken: self.after(to),
             waited: to - from,
-            slowest: taken.slowest,
+            who,
+            bytes,
+            slowest,
+            off,
         };
         self.book.locked().chunks.push(chunk);
     }
@@ -198,7 +206,14 @@ mod tests {
         let records = Records::new(start);
         let at = |ms| start + Duration::from_millis(ms);
         for number in 0..BATCHES as u64 + 100 {
-            let given = Given { first: number, count: 1, ready: Some(2), asked: at(number), given: at(number + 1) };
+            let given = Given {
+                first: number,
+                count: 1,
+                ready: Some(2),
+                asked: at(number),
+                there: None,
+                given: at(number + 1),
+            };
             records.batch(&given, Shares::of(Cause::Reader, Duration::from_millis(1)), Vec::new);
         }
         let snapshot = records.snapshot(&[]);

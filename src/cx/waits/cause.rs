@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::spans::Spans;
 use super::{Awaited, Piece};
+use crate::cx::made::Off;
 
 /// Cause of a wait, or of a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -13,39 +15,78 @@ use super::{Awaited, Piece};
 pub enum Cause {
     /// The first element of a pass was not there yet.
     Start,
+    /// The first element behind a place that was gone to, a checkpoint's or another, was not there yet.
+    Restore,
     /// The stages behind the border were at work, on the one thread that reads the stream.
     Reader,
-    /// A chunk waited for somebody who evaluates it: all were busy, or had no memory for what comes of it.
+    /// A chunk waited for somebody who evaluates it: all were busy.
     Queue,
+    /// A chunk waited for memory: what is under way or lies ready had all that the budget has.
+    Memory,
+    /// A chunk waited for memory, and nothing was under way: views of elements that were handed over held all of it.
+    Leases,
     /// A chunk was being evaluated, and others beside it.
     Evaluation,
     /// A chunk was being evaluated that took much longer than others do, and what was asked for behind it was there.
     HeadOfLine,
-    /// A chunk was done, and not yet where it was waited for.
+    /// A chunk was being evaluated, and waited for a store to answer.
+    Store,
+    /// A worker had died: what it had at hand was made again, or what waited for it had nobody else.
+    Death,
+    /// A function waited for the interpreter's lock, or the consumer did when its element was there.
+    Lock,
+    /// An element was there, and not yet where it was waited for.
     HandOver,
+    /// A batch was there, and waited for a device to take it.
+    Transfer,
 }
 
 impl Cause {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Start, Self::Reader, Self::Queue, Self::Evaluation, Self::HeadOfLine, Self::HandOver];
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Start,
+        Self::Restore,
+        Self::Reader,
+        Self::Queue,
+        Self::Memory,
+        Self::Leases,
+        Self::Evaluation,
+        Self::HeadOfLine,
+        Self::Store,
+        Self::Death,
+        Self::Lock,
+        Self::HandOver,
+        Self::Transfer,
+    ];
 
     /// The name, as programs read it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
+            Self::Restore => "restore",
             Self::Reader => "reader",
             Self::Queue => "queue",
+            Self::Memory => "memory",
+            Self::Leases => "leases",
             Self::Evaluation => "evaluation",
             Self::HeadOfLine => "head_of_line",
+            Self::Store => "store",
+            Self::Death => "death",
+            Self::Lock => "lock",
             Self::HandOver => "hand_over",
+            Self::Transfer => "transfer",
         }
+    }
+
+    /// Whether a chunk of elements was what was waited for, so that one of them may be named.
+    pub(crate) fn is_of_chunk(self) -> bool {
+        matches!(self, Self::Queue | Self::Evaluation | Self::HeadOfLine | Self::Store | Self::Death | Self::Lock)
     }
 }
 
-/// Time waited by cause.
+/// Time waited by cause, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shares([Duration; Cause::ALL.len()]);
+pub(crate) struct Shares([u64; Cause::ALL.len()]);
 
 impl Shares {
     /// All of it because of one cause.
@@ -56,22 +97,36 @@ impl Shares {
     }
 
     /// The sum.
-    #[cfg(test)]
     pub(crate) fn total(self) -> Duration {
-        self.0.iter().sum()
+        Duration::from_nanos(self.0.iter().sum())
+    }
+
+    /// Parts of it that are no longer than `most` together.
+    pub(crate) fn within(self, most: Duration) -> Self {
+        let mut left = most.as_nanos() as u64;
+        Self(self.0.map(|part| {
+            let part = part.min(left);
+            left -= part;
+            part
+        }))
+    }
+
+    /// So many times as long.
+    pub(crate) fn times(self, times: u64) -> Self {
+        Self(self.0.map(|part| part.saturating_mul(times)))
     }
 
     pub(crate) fn add(&mut self, other: Self) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, part)| *sum += part);
     }
 
-    fn count(&mut self, cause: Cause, time: Duration) {
-        self.0[cause as usize] += time;
+    pub(crate) fn count(&mut self, cause: Cause, time: Duration) {
+        self.0[cause as usize] += time.as_nanos() as u64;
     }
 
     /// Every cause, and the time that was waited because of it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Cause, Duration)> + use<> {
-        Cause::ALL.into_iter().zip(self.0)
+        Cause::ALL.into_iter().zip(self.0.map(Duration::from_nanos))
     }
 }
 
@@ -81,6 +136,8 @@ pub(crate) struct Caused {
     shares: Shares,
     /// The chunk that it waited for longest, and for how long.
     most: Option<(Duration, Awaited)>,
+    /// What was got of stores in the chunks that it waited for.
+    pub(super) store: StoreUse,
 }
 
 impl Caused {
@@ -89,26 +146,45 @@ impl Caused {
         self.shares
     }
 
-    /// A wait for the first element.
-    pub(super) fn start(time: Duration) -> Self {
-        let mut caused = Self::default();
-        caused.shares.count(Cause::Start, time);
-        caused
+    /// A wait that has one cause.
+    pub(super) fn whole(cause: Cause, time: Duration) -> Self {
+        Self { shares: Shares::of(cause, time), ..Self::default() }
     }
 
-    /// The reader was at work for so long.
-    pub(super) fn reader(&mut self, time: Duration) {
-        self.shares.count(Cause::Reader, time);
+    pub(super) fn count(&mut self, cause: Cause, time: Duration) {
+        self.shares.count(cause, time);
     }
 
-    /// The reader waited for a chunk between these times.
-    pub(super) fn chunk(&mut self, awaited: &Awaited, begin: Instant, end: Instant) {
-        let (begun, done) = awaited.evaluated;
-        let (begun, done) = (begun.clamp(begin, end), done.clamp(begin, end));
-        self.shares.count(Cause::Queue, begun - begin);
-        let cause = if awaited.holds_up { Cause::HeadOfLine } else { Cause::Evaluation };
-        self.shares.count(cause, done.saturating_duration_since(begun));
-        self.shares.count(Cause::HandOver, end - done.max(begun));
+    /// The reader waited for a chunk between these times, while there were such causes to hand nothing out.
+    pub(super) fn chunk(&mut self, awaited: &Awaited, begin: Instant, end: Instant, holds: &Spans) {
+        let made = &awaited.made;
+        let begun = made.lost.map_or(made.begun, |(begun, _)| begun).clamp(begin, end);
+        let queued = holds.between(begin, begun, |cause, time| self.shares.count(cause, time));
+        self.count(Cause::Queue, queued);
+        let done = made.done.clamp(begun, end);
+        let evaluation = if awaited.holds_up { Cause::HeadOfLine } else { Cause::Evaluation };
+        match made.lost {
+            Some((_, died)) => {
+                let died = died.clamp(begun, done);
+                self.count(Cause::Evaluation, died - begun);
+                self.count(Cause::Death, done - died);
+            }
+            None => {
+                // Nobody knows when in its evaluation it waited: every part of that counts alike.
+                let (time, (store, lock)) = (done - begun, made.off.within(made.took()));
+                let part =
+                    |of: Duration| time.mul_f64(of.as_secs_f64() / made.took().as_secs_f64().max(1e-9)).min(time);
+                let store = part(store);
+                let lock = part(lock).min(time - store);
+                self.count(Cause::Store, store);
+                self.count(Cause::Lock, lock);
+                self.count(evaluation, time - store - lock);
+                if !store.is_zero() {
+                    self.store.add(StoreUse::of(&made.off));
+                }
+            }
+        }
+        self.count(Cause::HandOver, end - done);
         let time = end - begin;
         if self.most.as_ref().is_none_or(|(most, _)| *most < time) {
             self.most = Some((time, *awaited));
@@ -118,8 +194,9 @@ impl Caused {
     /// The wait as it is kept: `at` after the start of the run.
     pub(super) fn into_long(self, batch: u64, at: Duration, wait: Duration) -> LongWait {
         let cause = self.shares.iter().max_by_key(|(_, time)| *time).map_or(Cause::Reader, |(cause, _)| cause);
-        let chunk = self.most.filter(|_| !matches!(cause, Cause::Reader | Cause::Start)).map(|(_, awaited)| awaited);
-        let piece: Option<Piece> = chunk.and_then(|chunk| chunk.slowest);
+        let chunk = self.most.filter(|_| cause.is_of_chunk()).map(|(_, awaited)| awaited);
+        let piece: Option<Piece> = chunk.and_then(|chunk| chunk.made.slowest);
+        let who = chunk.map(|chunk| chunk.made.who);
         LongWait {
             batch,
             at_s: at.as_secs_f64(),
@@ -130,10 +207,37 @@ impl Caused {
             element: piece.map(|piece| piece.index),
             elements: piece.map(|piece| piece.count),
             took_s: piece.map(|piece| piece.took.as_secs_f64()),
+            worker: who.map(|who| who.number),
+            host: None,
+            host_number: who.and_then(|who| who.host),
+            store: Some(self.store).filter(|_| cause == Cause::Store),
             largest: None,
             record: None,
             record_bytes: None,
         }
+    }
+}
+
+/// Use of stores in chunks that were waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StoreUse {
+    /// Blocks that were waited for.
+    pub requests: u64,
+    /// Requests that were repeated for them.
+    pub retries: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+impl StoreUse {
+    pub(crate) fn of(off: &Off) -> Self {
+        Self { requests: off.requests, retries: off.retries, bytes: off.store_bytes }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.retries += other.retries;
+        self.bytes += other.bytes;
     }
 }
 
@@ -158,6 +262,17 @@ pub struct LongWait {
     pub elements: Option<u64>,
     /// Seconds that those took.
     pub took_s: Option<f64>,
+    /// The number of the thread, or of the worker, that evaluated them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u32>,
+    /// The machine that it ran on, if that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    #[serde(skip)]
+    pub(crate) host_number: Option<u16>,
+    /// What was got of stores meanwhile, if those were the cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreUse>,
     /// Of elements that were evaluated together, that whose record is larger than those of all others, if there is one.
     pub largest: Option<u64>,
     /// The record of the source that the element is made of, or the largest, in words, where that is known; else that of the first.

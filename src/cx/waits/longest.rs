@@ -56,23 +56,15 @@ impl Longest {
 mod tests {
     use super::*;
     use crate::cx::Cause;
+    use crate::cx::waits::Caused;
+    use std::time::Duration;
 
     #[test]
     fn the_shortest_go_where_there_are_too_many() {
         let mut longest = Longest::default();
-        let wait = |number: usize| LongWait {
-            batch: 0,
-            at_s: 0.0,
-            wait_s: ((number * 7919) % 20_011) as f64,
-            cause: Cause::Queue,
-            border: None,
-            stage: None,
-            element: None,
-            elements: None,
-            took_s: None,
-            largest: None,
-            record: None,
-            record_bytes: None,
+        let wait = |number: usize| {
+            let time = Duration::from_secs(((number * 7919) % 20_011) as u64);
+            Caused::whole(Cause::Queue, time).into_long(0, Duration::ZERO, time)
         };
         (0..20_011).for_each(|number| longest.keep(wait(number)));
         let kept: Vec<_> = longest.first(usize::MAX).iter().map(|wait| wait.wait_s as usize).collect();

@@ -7,16 +7,20 @@
 mod cause;
 mod longest;
 mod piece;
+mod spans;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-pub use self::cause::{Cause, LongWait};
+pub use self::cause::{Cause, LongWait, StoreUse};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
 pub use self::piece::Piece;
 pub(crate) use self::piece::Pieces;
+use self::spans::Spans;
+use super::made::Made;
 use super::records::Given;
 use crate::sync::Locked;
 
@@ -30,20 +34,19 @@ const LONG: Duration = Duration::from_millis(1);
 pub(crate) struct Awaited {
     /// Time at which the reader began to wait, and at which it had it.
     pub(crate) wait: (Instant, Instant),
-    /// Time at which its evaluation began and ended.
-    pub(crate) evaluated: (Instant, Instant),
+    pub(crate) made: Made,
     /// Whether it took much longer than others, and most of what was asked for behind it had come: others had nothing left that they might do.
     pub(crate) holds_up: bool,
     /// The border that it stands in front of, by id.
     pub(crate) border: usize,
-    /// The piece of it that took longest.
-    pub(crate) slowest: Option<Piece>,
 }
 
 /// Log of a run's waits.
 #[derive(Debug)]
 pub(crate) struct Waits {
     start: Instant,
+    /// Nanoseconds for which those who evaluate waited for the interpreter's lock, whether anybody waited for them or not.
+    lock_ns: AtomicU64,
     log: Mutex<Log>,
 }
 
@@ -51,17 +54,32 @@ pub(crate) struct Waits {
 struct Log {
     /// Waits of the reader, in order.
     reader: VecDeque<Awaited>,
+    /// Spans in which nothing could be handed out, although somebody might have been free; and in which the consumer was kept from
+    /// taking what was there.
+    holds: Spans,
+    consumer: Spans,
     shares: Shares,
+    store: StoreUse,
     longest: Longest,
 }
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { start: Instant::now(), log: Mutex::default() }
+        Self { start: Instant::now(), lock_ns: AtomicU64::new(0), log: Mutex::default() }
     }
 }
 
 impl Waits {
+    /// Notes that a chunk was taken, waited for or not.
+    pub(crate) fn taken(&self, made: &Made) {
+        self.lock_ns.fetch_add(made.off.lock_ns, Relaxed);
+    }
+
+    /// Time for which those who evaluate waited for the interpreter's lock, all of them together.
+    pub(crate) fn locked(&self) -> Duration {
+        Duration::from_nanos(self.lock_ns.load(Relaxed))
+    }
+
     /// Notes that the reader waited for a chunk.
     pub(crate) fn note(&self, awaited: Awaited) {
         let mut log = self.log.locked();
@@ -76,27 +94,64 @@ impl Waits {
         self.start
     }
 
-    /// Splits the wait of the consumer for what it was given; the first of a pass is start-up, and nothing else.
-    pub(crate) fn explain(&self, given: &Given, is_first: bool) -> Shares {
+    /// From `now` on nothing can be handed out because of that, or there is nothing in the way.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn hold(&self, cause: Option<Cause>, now: Instant) {
+        self.log.locked().holds.turn(cause, now);
+    }
+
+    /// Notes that the consumer was kept from taking what may have been there.
+    #[cfg(feature = "python")]
+    pub(crate) fn kept(&self, cause: Cause, from: Instant, to: Instant) {
+        self.log.locked().consumer.note(cause, from, to);
+    }
+
+    /// Keeps a wait of the consumer for something that it had been given by then; its share is counted by who notes it.
+    #[cfg(feature = "python")]
+    pub(crate) fn late(&self, batch: u64, cause: Cause, from: Instant, to: Instant) {
+        if to - from >= LONG {
+            let at = from.saturating_duration_since(self.start);
+            self.log.locked().longest.keep(Caused::whole(cause, to - from).into_long(batch, at, to - from));
+        }
+    }
+
+    /// Splits the wait of the consumer for what it was given; the first behind a beginning is that, and nothing else.
+    pub(crate) fn explain(&self, given: &Given, begins: Option<Cause>) -> Shares {
         let (from, to) = (given.asked, given.given);
         let mut log = self.log.locked();
+        let log = &mut *log;
         // The consumer asks for one after the other: what was over before is asked about no more.
         while log.reader.front().is_some_and(|awaited| awaited.wait.1 <= from) {
             log.reader.pop_front();
         }
-        let caused = if is_first { Caused::start(to - from) } else { split(&log.reader, from, to) };
+        let caused = begins.map_or_else(|| log.split(given), |cause| Caused::whole(cause, to - from));
         let shares = caused.shares();
         log.shares.add(shares);
-        if to - from >= LONG && !is_first {
+        log.store.add(caused.store);
+        log.holds.forget(from);
+        log.consumer.forget(to);
+        if to - from >= LONG && begins.is_none() {
             let wait = caused.into_long(given.first, from.saturating_duration_since(self.start), to - from);
             log.longest.keep(wait);
         }
         shares
     }
 
+    /// Counts the wait of a consumer that has made its element itself, `shares` of which were not its own work.
+    pub(crate) fn made(&self, shares: Shares, store: StoreUse) {
+        let mut log = self.log.locked();
+        log.shares.add(shares);
+        log.store.add(store);
+    }
+
     /// The causes of all waits so far.
     pub(crate) fn causes(&self) -> Shares {
         self.log.locked().shares
+    }
+
+    /// What was got of stores in chunks that were waited for.
+    pub(crate) fn store(&self) -> StoreUse {
+        self.log.locked().store
     }
 
     /// The longest waits so far, the longest first; so many at most.
@@ -105,37 +160,45 @@ impl Waits {
     }
 }
 
-/// Lays the wait between these times over those of the reader.
-fn split(reader: &VecDeque<Awaited>, from: Instant, to: Instant) -> Caused {
-    let mut caused = Caused::default();
-    let mut at = from;
-    for awaited in reader {
-        let (begin, end) = (awaited.wait.0.max(at), awaited.wait.1.min(to));
-        if begin >= end {
-            continue;
+impl Log {
+    /// Lays a wait over those of the reader.
+    fn split(&self, given: &Given) -> Caused {
+        let (mut caused, mut at) = (Caused::default(), given.asked);
+        // Once it was there, nobody worked for it any more.
+        let there = given.there.map_or(given.given, |there| there.clamp(given.asked, given.given));
+        for awaited in &self.reader {
+            let (begin, end) = (awaited.wait.0.max(at), awaited.wait.1.min(there));
+            if begin >= end {
+                continue;
+            }
+            caused.count(Cause::Reader, begin - at);
+            caused.chunk(awaited, begin, end, &self.holds);
+            at = end;
         }
-        caused.reader(begin - at);
-        caused.chunk(awaited, begin, end);
-        at = end;
+        caused.count(Cause::Reader, there.saturating_duration_since(at));
+        let handed = self.consumer.between(there, given.given, |cause, time| caused.count(cause, time));
+        caused.count(Cause::HandOver, handed);
+        caused
     }
-    caused.reader(to.saturating_duration_since(at));
-    caused
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cx::Off;
 
     fn awaited(start: Instant, wait: (u64, u64), evaluated: (u64, u64), holds_up: bool) -> Awaited {
         let at = |(from, to)| (start + Duration::from_millis(from), start + Duration::from_millis(to));
         let slowest =
             Some(Piece { index: 7, count: 1, took: Duration::from_millis(evaluated.1 - evaluated.0), stage: Some(2) });
-        Awaited { wait: at(wait), evaluated: at(evaluated), holds_up, border: 3, slowest }
+        let (begun, done) = at(evaluated);
+        let made = Made { begun, done, slowest, ..Made::now(Duration::ZERO) };
+        Awaited { wait: at(wait), made, holds_up, border: 3 }
     }
 
     fn explain(waits: &Waits, asked: Instant, given: Instant, is_first: bool) {
-        let given = Given { first: 0, count: 1, ready: None, asked, given };
-        let shares = waits.explain(&given, is_first);
+        let given = Given { first: 0, count: 1, ready: None, asked, there: None, given };
+        let shares = waits.explain(&given, is_first.then_some(Cause::Start));
         assert_eq!(shares.total(), given.given - asked);
     }
 
@@ -175,6 +238,56 @@ mod tests {
         let longest = waits.longest(16);
         assert_eq!((longest.len(), longest[0].cause, longest[0].element), (1, Cause::HeadOfLine, Some(7)));
         assert_eq!((longest[0].stage, longest[0].border), (Some(2), Some(3)));
+    }
+
+    #[test]
+    fn what_a_chunk_waited_for_is_no_evaluation() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let off = |store_ms: u64, lock_ms: u64| Off {
+            store_ns: store_ms * 1_000_000,
+            lock_ns: lock_ms * 1_000_000,
+            requests: 3,
+            retries: 1,
+            store_bytes: 70,
+        };
+        // A quarter of its 40 ms for a store, half of them for a lock: alike in the 20 ms that are waited for.
+        let mut chunk = awaited(waits.start, (10, 30), (0, 40), true);
+        chunk.made.off = off(10, 20);
+        waits.note(chunk);
+        // Waited for more than it took, as where several threads did: no more than it took counts.
+        let mut chunk = awaited(waits.start, (40, 60), (40, 60), false);
+        chunk.made.off = off(15, 90);
+        waits.note(chunk);
+        // A worker was given it at 65 and died at 70; another made it from 90 to 95.
+        let mut chunk = awaited(waits.start, (60, 100), (90, 95), false);
+        chunk.made.lost = Some((at(65), at(70)));
+        waits.note(chunk);
+        explain(&waits, at(10), at(110), false);
+        assert_eq!(
+            shares(&waits),
+            [
+                (Cause::Reader, 20),
+                (Cause::Queue, 5),
+                (Cause::Evaluation, 5),
+                (Cause::HeadOfLine, 5),
+                (Cause::Store, 20),
+                (Cause::Death, 25),
+                (Cause::Lock, 15),
+                (Cause::HandOver, 5)
+            ]
+        );
+        assert_eq!(waits.store(), StoreUse { requests: 6, retries: 2, bytes: 140 });
+    }
+
+    #[test]
+    fn nothing_is_waited_for_that_is_there() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let given = Given { first: 0, count: 1, ready: None, asked: at(10), there: Some(at(40)), given: at(90) };
+        waits.log.locked().consumer.note(Cause::Lock, at(30), at(70));
+        waits.explain(&given, None);
+        assert_eq!(shares(&waits), [(Cause::Reader, 30), (Cause::Lock, 30), (Cause::HandOver, 20)]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::evaluate::{Chunk, Evaluator, Incoming, Wanted};
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, Piece, StageId, Taken};
 use crate::dataset::map::ManySlots;
 use crate::element::{Part, Rows, Slot};
 use crate::error::Result;
@@ -160,12 +160,14 @@ impl<T, W> Ahead<T, W> {
         let indices = chunk.parts.iter().map(Part::len).sum();
         let first = head.end.saturating_sub(head.left);
         head.left = head.left.saturating_sub(indices);
-        let holds_up = wait.is_some() && self.is_late(chunk.took, indices) && self.behind_is_there();
-        cx.taken(stage, &chunk.taken(first, indices, wait, holds_up));
+        let (made, took) = (chunk.made, chunk.made.took());
+        let is_late = self.is_late(took, indices) || made.slowest.is_some_and(|piece| self.is_most(piece, took));
+        let holds_up = wait.is_some() && is_late && self.behind_is_there();
+        cx.taken(stage, &Taken { first, count: indices, made, wait, holds_up });
         if self.pending.front().is_some_and(|head| head.left == 0) {
             self.pending.pop_front();
         }
-        self.learn(indices, chunk.took, chunk.bytes);
+        self.learn(indices, took, made.bytes);
         self.parts = chunk.parts.into_iter();
         self.dispatch(groups, len, hand_out);
         Ok(())
@@ -175,6 +177,11 @@ impl<T, W> Ahead<T, W> {
     fn is_late(&self, took: Duration, indices: u64) -> bool {
         let many = u32::try_from(indices.max(1)).unwrap_or(u32::MAX);
         self.usual.is_some_and(|usual| took > usual.saturating_mul(many).saturating_mul(LATE))
+    }
+
+    /// Whether a piece is most of a chunk that took so long, and took much longer than others do.
+    fn is_most(&self, piece: Piece, took: Duration) -> bool {
+        2 * piece.took > took && self.is_late(piece.took, piece.count)
     }
 
     /// Whether most of what was asked for behind the first range has come, or nothing is left to be asked for.
@@ -233,9 +240,9 @@ impl<T, W> Ahead<T, W> {
     }
 
     /// Learns that so many indices took so long, and so many bytes.
-    fn learn(&mut self, len: u64, took: Duration, bytes: usize) {
+    fn learn(&mut self, len: u64, took: Duration, bytes: u64) {
         let each = took.as_nanos() as u64 / len.max(1);
-        self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes as u64 / len.max(1));
+        self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes / len.max(1));
         let each = Duration::from_nanos(each);
         self.each = Some(each);
         self.usual = Some(self.usual.map_or(each, |usual| (7 * usual + each) / 8));

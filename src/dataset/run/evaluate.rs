@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::cx::{Cx, Piece, Taken};
+use crate::cx::{Cx, Made};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::run::pace::Pace;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -95,21 +95,7 @@ impl<T> Gather<T> for Apart {
 /// Consecutive indices that were evaluated.
 pub(crate) struct Chunk<T, W> {
     pub(crate) parts: Vec<Part<T, W>>,
-    /// Time that evaluating them took, and at which they were there.
-    pub(crate) took: Duration,
-    pub(crate) done: Instant,
-    /// What took longest of them.
-    pub(crate) slowest: Option<Piece>,
-    /// Bytes that they take up where they are handed over; 0 where nothing is copied.
-    pub(crate) bytes: usize,
-}
-
-impl<T, W> Chunk<T, W> {
-    /// The chunk as its reader takes it: `count` indices from `first` on.
-    pub(super) fn taken(&self, first: u64, count: u64, wait: Option<(Instant, Instant)>, holds_up: bool) -> Taken {
-        let begun = self.done.checked_sub(self.took).unwrap_or(self.done);
-        Taken { first, count, evaluated: (begun, self.done), slowest: self.slowest, wait, holds_up }
-    }
+    pub(crate) made: Made,
 }
 
 /// Aims for the size of ranges, whichever comes first: large enough to hide what handing one over costs, small enough

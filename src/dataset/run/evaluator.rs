@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::evaluate::{
     Aim, Chunk, Evaluator, Gather, Incoming, Wanted, caught, channel, evaluate_range, groups, of_columns,
 };
-use crate::cx::{Cx, Piece, StageId};
+use crate::cx::{Cx, Piece, StageId, Watch};
 use crate::dataset::map::MapDataset;
 use crate::dataset::run::pace::Pace;
 use crate::dataset::stage::Stage;
@@ -119,7 +119,7 @@ where
             if !go_on() {
                 return;
             }
-            let start = Instant::now();
+            let watch = Watch::start();
             let mut cx = run.cx_ahead();
             let parts = match gather {
                 None => vec![Part::Slots(evaluate_range(&*dataset, range, &pace, &mut cx, &go_on))],
@@ -134,13 +134,7 @@ where
             if !go_on() {
                 return;
             }
-            let _ = outgoing.chunks.send(Ok(Chunk {
-                parts,
-                took: start.elapsed(),
-                done: Instant::now(),
-                slowest,
-                bytes: 0,
-            }));
+            let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.made(slowest) }));
         }));
         incoming
     }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::evaluate::{Aim, Chunk, Evaluator, Gather, Incoming, Outgoing, Wanted, channel};
-use crate::cx::{Piece, StageId};
+use crate::cx::{Made, StageId};
 use crate::dataset::stage::Stage;
 use crate::element::Part;
 use crate::error::{Error, Result};
@@ -141,8 +141,8 @@ struct Decode<T, W> {
 }
 
 impl<T: Send + 'static, W: Send + 'static> Decode<T, W> {
-    fn send(&self, parts: Vec<Part<T, W>>, took: Duration, slowest: Option<Piece>, bytes: usize) {
-        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, took, done: Instant::now(), slowest, bytes }));
+    fn send(&self, parts: Vec<Part<T, W>>, made: Made) {
+        let _ = self.outgoing.chunks.send(Ok(Chunk { parts, made }));
     }
 }
 
@@ -156,7 +156,7 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
     }
 
     fn part(&mut self, delivery: &Delivery) -> Result<Option<Point>> {
-        let Evaluated { indices: announced, used, slowest, .. } = delivery.evaluated;
+        let Evaluated { indices: announced, used, .. } = delivery.evaluated;
         let parts = read_parts(&delivery.bytes, used, self.item, self.groups.map(|groups| groups.whole))?;
         let size = self.groups.map_or(0, |groups| groups.size);
         let len = |part: &Part<T, W>| match part {
@@ -167,12 +167,12 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
         if indices != Some(announced) {
             return Err(Error::data(format!("{indices:?} elements where {announced} were announced")));
         }
-        self.send(parts, delivery.took, slowest, used);
+        self.send(parts, delivery.made);
         Ok(None)
     }
 
     fn skip(&mut self) {
-        self.send(vec![Part::Slots([Ok(None)].into_iter().collect())], Duration::ZERO, None, 0);
+        self.send(vec![Part::Slots([Ok(None)].into_iter().collect())], Made::now(Duration::ZERO));
     }
 
     fn fail(&mut self, error: Error) {

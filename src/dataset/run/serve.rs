@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::evaluate::{Apart, Gather, caught, evaluate_chunk, evaluate_range, of_columns};
 use super::foresight::Foresight;
 use super::pace::Pace;
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, Off, StageId};
 use crate::dataset::map::{Many, MapDataset, Order, Ordered};
 use crate::element::Slot;
 use crate::error::{Error, ErrorKind, Result};
@@ -135,12 +135,13 @@ where
     G: Gather<D::Item>,
 {
     fn write_into(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Evaluated {
-        let mut cx = self.run.cx_ahead();
+        let (mut cx, before) = (self.run.cx_ahead(), Off::here());
         let mut writer = ChunkWriter::new(extent);
         let full = self.write(range, groups_from, &mut writer, &mut cx).err();
         let written = writer.finish();
         let (indices, used, need) = (written.indices, written.used, full.map(|full| full.need));
-        Evaluated { indices, used, need, slowest: cx.take_slowest(), ..Evaluated::default() }
+        let (slowest, off) = (cx.take_slowest(), Off::here().since(before));
+        Evaluated { indices, used, need, slowest, off, ..Evaluated::default() }
     }
 
     fn write(

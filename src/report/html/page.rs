@@ -135,6 +135,13 @@ pub(super) fn chain(wait: &LongWait, stages: &[StageReport]) -> String {
     let mut text = format!("batch {} was waited for {}", wait.batch, ms(wait.wait_s));
     text += match wait.cause {
         Cause::Start => ": it was the first",
+        Cause::Restore => ": it was the first behind a place that was gone to",
+        Cause::Memory => ": a chunk waited for memory of the budget",
+        Cause::Leases => ": a chunk waited for memory that views held",
+        Cause::Store => ": a chunk waited for a store",
+        Cause::Death => ": a worker had died, and its work was done again",
+        Cause::Lock => ": the interpreter's lock was another's",
+        Cause::Transfer => ": it was there, and the device took none",
         Cause::Reader => ": the stages on one thread were at work",
         Cause::Queue => ": a chunk waited for somebody free to evaluate it",
         Cause::Evaluation => ": a chunk was being evaluated",

@@ -21,11 +21,18 @@ pub(super) struct Track {
 pub(super) fn cause(cause: Cause) -> (&'static str, &'static str) {
     match cause {
         Cause::Start => ("start", "start-up"),
+        Cause::Restore => ("restore", "going on from a checkpoint"),
         Cause::Reader => ("reader", "work on one thread"),
         Cause::Queue => ("queue", "nobody free to evaluate"),
+        Cause::Memory => ("memory-wait", "no memory left of the budget"),
+        Cause::Leases => ("leases", "memory that you hold"),
         Cause::Evaluation => ("evaluation", "elements being evaluated"),
         Cause::HeadOfLine => ("head", "one element that all others waited for"),
+        Cause::Store => ("store", "stores answering"),
+        Cause::Death => ("death", "a worker's death"),
+        Cause::Lock => ("lock", "the interpreter's lock"),
         Cause::HandOver => ("handover", "hand-over"),
+        Cause::Transfer => ("transfer", "transfer to the device"),
     }
 }
 

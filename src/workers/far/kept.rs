@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::cx::Off;
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::exec::remote::{Border, Evaluated};
@@ -49,7 +50,7 @@ enum Entry {
     /// Somebody is at it.
     UnderWay,
     Ready {
-        made: Made,
+        made: Box<Made>,
         since: Instant,
         used: Instant,
     },
@@ -87,8 +88,9 @@ impl Kept {
             match state.entries.get_mut(key) {
                 Some(Entry::Ready { made, used, .. }) if fits(made, task) => {
                     *used = now;
-                    let mut made = made.clone();
-                    made.evaluated.kept = true;
+                    let mut made = Made::clone(made);
+                    // What was waited for was so by those who asked first.
+                    (made.evaluated.kept, made.evaluated.off) = (true, Off::default());
                     return Some(made);
                 }
                 Some(Entry::UnderWay) if begun.elapsed() < KEPT_FOR => {
@@ -177,7 +179,7 @@ impl Drop for Claim<'_> {
         match self.made.take() {
             Some(made) => {
                 let now = Instant::now();
-                state.put(self.key.clone(), Entry::Ready { made, since: now, used: now });
+                state.put(self.key.clone(), Entry::Ready { made: Box::new(made), since: now, used: now });
                 state.shrink(self.kept.most_bytes);
             }
             None => state.remove(&self.key),

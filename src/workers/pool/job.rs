@@ -31,6 +31,8 @@ pub(super) struct Job {
     pub(super) avoid: Option<String>,
     /// Workers that died over it since it last got on.
     pub(super) deaths: u32,
+    /// Times at which a worker was given what is next of it, and died, if one did.
+    pub(super) lost: Option<(Instant, Instant)>,
     /// Whether the element is being sought that kills workers: a death then halves the limit.
     pub(super) hunt: bool,
     /// Whether the next worker for it is to have all the memory that workers have.
@@ -158,7 +160,7 @@ impl Queue {
         }
         let since = Instant::now();
         let (limit, need, deaths) = (u64::MAX, 0, 0);
-        let (hunt, wide, avoid) = (false, false, None);
+        let (hunt, wide, avoid, lost) = (false, false, None, None);
         let job = Job {
             seq,
             border,
@@ -172,6 +174,7 @@ impl Queue {
             need,
             avoid,
             deaths,
+            lost,
             hunt,
             wide,
             deliver,

@@ -3,8 +3,6 @@
 //! A lane is read in segments, one at a time: the next is asked for as soon as it is known where the present one ends. Their
 //! sizes follow the clock; they shape nothing.
 
-use std::time::Instant;
-
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, Wanted};
 use super::lane::{LanePosition, Marked};
 use crate::cx::{Cx, StageId, Taken};
@@ -118,17 +116,14 @@ impl<T, S: Clone> Ahead<T, S> {
         let (chunk, wait) = incoming.receive(cx);
         let chunk = chunk?;
         let len = chunk.slots.len() as u64;
-        // When it was begun, nobody has said: at the latest then, if it was not interrupted.
-        let done = wait.map_or_else(Instant::now, |(_, done)| done);
-        let evaluated = (done.checked_sub(chunk.took).unwrap_or(done), done);
         // Of a lane no index is known in what all of them make.
         let first = self.asked - 1;
-        cx.taken(stage, &Taken { first, count: len, evaluated, slowest: None, wait, holds_up: false });
+        cx.taken(stage, &Taken { first, count: len, made: chunk.made, wait, holds_up: false });
         chunk.slots.iter().for_each(|(_, mark)| lane.front.advance(mark.clone()));
         lane.slots = chunk.slots.into_iter();
         (lane.ending, lane.after) = (chunk.ending, Some(chunk.after));
-        if let Some(each_ns) = (chunk.took.as_nanos() as u64).checked_div(len) {
-            self.quota = aim.next_size(self.quota, each_ns, chunk.bytes as u64 / len);
+        if let Some(each_ns) = (chunk.made.took().as_nanos() as u64).checked_div(len) {
+            self.quota = aim.next_size(self.quota, each_ns, chunk.made.bytes / len);
         }
         match (&lane.ending, left.saturating_sub(len)) {
             (Ending::Open, 0) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::lane::{LaneIter, LanePosition, Marked};
 use super::{Shared, StateOf};
-use crate::cx::Cx;
+use crate::cx::{Cx, Made};
 use crate::dataset::iter::open_lane::OpenLane;
 use crate::dataset::run::evaluate::{Aim, Incoming, caught};
 use crate::error::{Error, Result};
@@ -40,9 +40,7 @@ pub(super) struct Wanted<S> {
 pub(super) struct LaneChunk<T, S> {
     pub(super) slots: Vec<Marked<T, S>>,
     pub(super) ending: Ending,
-    pub(super) took: Duration,
-    /// Bytes that it takes up where it is handed over; 0 where nothing is copied.
-    pub(super) bytes: usize,
+    pub(super) made: Made,
     /// By this whoever read it knows the lane again.
     pub(super) after: u64,
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, OpenLanes, Wanted, open_lane, share};
 use super::lane::{LaneIter, Step};
 use super::{ItemOf, Shared, StateOf};
+use crate::cx::Watch;
 use crate::dataset::iter::open_lane::OpenLane;
 use crate::dataset::run::evaluate::{Aim, Incoming, channel};
 use crate::error::Result;
@@ -60,7 +61,7 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnPool<L> {
             if !go_on() {
                 return;
             }
-            let start = Instant::now();
+            let watch = Watch::start();
             let mut cx = shared.run.cx_ahead();
             let (mut slots, lane) = (Vec::new(), wanted.lane);
             let ending = match open_lane(&shared, open.take(lane, wanted.after), wanted.from, &mut cx) {
@@ -82,7 +83,7 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnPool<L> {
             };
             // The counts are in before anybody can see the elements.
             drop(cx);
-            let _ = outgoing.chunks.send(Ok(LaneChunk { slots, ending, took: start.elapsed(), bytes: 0, after }));
+            let _ = outgoing.chunks.send(Ok(LaneChunk { slots, ending, made: watch.made(None), after }));
         }));
         incoming
     }

@@ -180,8 +180,8 @@ impl<L: OpenLane> OwnLane<L> {
             (Ending::Ended, _) => self.check_end()?,
             (Ending::Failed(error), _) => return Err(error),
         }
-        let each_ns = (chunk.took.as_nanos() as u64).checked_div(len);
-        Ok(each_ns.map(|each_ns| (each_ns, chunk.bytes as u64 / len.max(1))))
+        let each_ns = (chunk.made.took().as_nanos() as u64).checked_div(len);
+        Ok(each_ns.map(|each_ns| (each_ns, chunk.made.bytes / len.max(1))))
     }
 
     /// Takes an element that was read.

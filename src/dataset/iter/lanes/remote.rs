@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, OpenLanes, Wanted, open_lane, share};
 use super::lane::{LaneIter, LaneMark, LanePosition, Marked, Step};
 use super::{ItemOf, Shared, StateOf};
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, Off, StageId};
 use crate::dataset::iter::open_lane::OpenLane;
 use crate::dataset::run::evaluate::{Aim, Incoming, Outgoing, channel};
 use crate::error::{Error, Result};
@@ -137,7 +137,7 @@ where
             LaneEnd::Ended => Ending::Ended,
             LaneEnd::Failed(error) => Ending::Failed(error),
         };
-        let chunk = LaneChunk { slots, ending, took: delivery.took, bytes: used, after: delivery.task };
+        let chunk = LaneChunk { slots, ending, made: delivery.made, after: delivery.task };
         let _ = self.outgoing.chunks.send(Ok(chunk));
         Ok(self.mark.take().map(|state| Point { state, skip: self.skip }))
     }
@@ -181,7 +181,7 @@ enum Stop<L: OpenLane> {
 
 impl<L: OpenLane> ServeLanes for Lanes<L> {
     fn read_on(&self, task: u64, range: Range<u64>, from: &Segment, extent: &mut [u8]) -> Result<Evaluated> {
-        let mut cx = self.shared.run.cx_ahead();
+        let (mut cx, before) = (self.shared.run.cx_ahead(), Off::here());
         let mut writer = ChunkWriter::new(extent);
         let start = Instant::now();
         let open = match self.open.take(from.lane, from.after) {
@@ -202,7 +202,8 @@ impl<L: OpenLane> ServeLanes for Lanes<L> {
             }
         };
         let need = full.map(|full| full.need);
-        Ok(Evaluated { indices: written.indices, used: written.used, need, last, opened, slowest: None, kept: false })
+        let (indices, used, off) = (written.indices, written.used, Off::here().since(before));
+        Ok(Evaluated { indices, used, need, last, opened, off, ..Evaluated::default() })
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Coordinator;
+use crate::cx::{Made, Who};
 use crate::exec::remote::{Delivery, Evaluated};
 use crate::units::Bytes;
 use crate::workers::control::{Done, Need};
@@ -32,7 +33,16 @@ impl<C: Carrier> Coordinator<C> {
             }
         };
         self.note_time(since);
-        let delivery = Delivery { bytes, evaluated, took: took.saturating_sub(opened), task };
+        let host = self.recorder.number_of_host(&self.node(number));
+        let made = Made {
+            who: Who { number: u32::try_from(number).unwrap_or(u32::MAX), host },
+            bytes: used as u64,
+            slowest: evaluated.slowest,
+            off: evaluated.off,
+            lost: job.lost.take(),
+            ..Made::now(took.saturating_sub(opened))
+        };
+        let delivery = Delivery { bytes, evaluated, made, task };
         match job.deliver.part(&delivery) {
             Ok(at) => job.read_on(task, indices, at),
             Err(error) => {

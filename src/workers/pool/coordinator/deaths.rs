@@ -60,7 +60,8 @@ impl<C: Carrier> Coordinator<C> {
         let own = !exit.is_of_others();
         let hung = member.tasks.values().any(&overdue);
         let tasks: Vec<_> = member.tasks.into_values().map(|task| (own && (!hung || overdue(&task)), task)).collect();
-        for (blamed, Running { mut job, .. }) in tasks {
+        for (blamed, Running { mut job, since, .. }) in tasks {
+            job.lost.get_or_insert((since, Instant::now()));
             if !blamed || !job.blame(self.options.retries, alone) {
                 self.queue.put(job);
             } else if member.cap < self.plan.solo_heap_bytes && !hung {

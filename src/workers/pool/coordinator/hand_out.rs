@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::Coordinator;
+use crate::cx::Cause;
 use crate::error::{Error, ErrorKind};
 use crate::exec::remote::Border;
 use crate::units::Bytes;
@@ -21,6 +22,15 @@ impl<C: Carrier> Coordinator<C> {
     /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
     pub(super) fn hand_out(&mut self) {
         (self.look_again, self.is_short) = (None, false);
+        let held = self.hand_out_all();
+        if self.held != held {
+            self.held = held;
+            self.recorder.waits().hold(held, Instant::now());
+        }
+    }
+
+    /// Hands out what can be; the cause, if something waits that somebody might be free for.
+    fn hand_out_all(&mut self) -> Option<Cause> {
         let (mut from, shared) = (0, self.is_shared());
         while let Some(job) = self.queue.first(from) {
             let (seq, border, need) = (job.seq, job.border, job.need);
@@ -38,16 +48,24 @@ impl<C: Carrier> Coordinator<C> {
                 }
                 Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap, shared) {
                     Some(number) => number,
-                    None => return,
+                    // Those that are left have their own to do.
+                    None => return self.is_bereft().then_some(Cause::Death),
                 },
             };
             let Some(room) = self.room_for(number, need, border, least, len) else {
                 self.is_short = true;
-                return;
+                let under_way = self.crew.values().any(|member| !member.tasks.is_empty());
+                return Some(if under_way { Cause::Memory } else { Cause::Leases });
             };
-            let Some(job) = self.queue.take(seq) else { return };
+            let job = self.queue.take(seq)?;
             self.assign(number, job, room);
         }
+        None
+    }
+
+    /// Whether a worker has died that no other stands in for yet.
+    fn is_bereft(&self) -> bool {
+        self.replaced > 0 && (self.staff() < self.wanted || self.crew.values().any(|member| !member.ready))
     }
 
     fn refuse_largest(&mut self, seq: u64) {

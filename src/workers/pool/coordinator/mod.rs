@@ -23,7 +23,7 @@ use super::crew::{Member, Respawn};
 use super::drought::Drought;
 use super::job::Queue;
 use super::lanes::Lanes;
-use crate::cx::Recorder;
+use crate::cx::{Cause, Recorder};
 use crate::error::{Result, Told};
 use crate::exec::PoolReport;
 use crate::exec::remote::{Border, Deliver, How};
@@ -97,6 +97,8 @@ pub(super) struct Coordinator<C: Carrier> {
     look_again: Option<Duration>,
     /// Whether somebody is free, and there is no memory for what could be handed out.
     is_short: bool,
+    /// The cause for which something waits that somebody might be free for.
+    held: Option<Cause>,
     /// Whether it was said that elements are copied.
     told_of_copies: bool,
     /// Time of the last look for what nobody tells of.
@@ -169,6 +171,7 @@ impl<C: Carrier> Coordinator<C> {
             drought: Drought::new(Instant::now()),
             look_again: None,
             is_short: false,
+            held: None,
             told_of_copies: false,
             looked_around: Instant::now(),
             measured: Instant::now(),

@@ -1,0 +1,96 @@
+//! Spans of time with a cause: while nothing could be handed out, or the consumer could not take what was there.
+
+#![cfg_attr(
+    not(any(test, feature = "python", all(feature = "workers", target_os = "linux"))),
+    expect(dead_code, reason = "there are none without worker processes or Python")
+)]
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::Cause;
+
+/// Spans that are kept until a wait is laid over them.
+const KEPT: usize = 4096;
+
+/// Spans of time, in order, each with one cause; the last may go on.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    over: VecDeque<(Instant, Instant, Cause)>,
+    present: Option<(Instant, Cause)>,
+}
+
+impl Spans {
+    /// From `now` on there is this cause, or none.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
+    pub(super) fn turn(&mut self, cause: Option<Cause>, now: Instant) {
+        if self.present.map(|(_, present)| present) == cause {
+            return;
+        }
+        if let Some((from, before)) = std::mem::replace(&mut self.present, cause.map(|cause| (now, cause))) {
+            self.note(before, from, now);
+        }
+    }
+
+    /// Adds a span behind all others.
+    pub(super) fn note(&mut self, cause: Cause, from: Instant, to: Instant) {
+        if self.over.len() == KEPT {
+            self.over.pop_front();
+        }
+        self.over.push_back((from, to, cause));
+    }
+
+    /// Forgets what was over before.
+    pub(super) fn forget(&mut self, before: Instant) {
+        while self.over.front().is_some_and(|(_, to, _)| *to <= before) {
+            self.over.pop_front();
+        }
+    }
+
+    /// Calls `see` with each cause that there was between these times, and for how long; the time that is left had none.
+    pub(super) fn between(&self, from: Instant, to: Instant, mut see: impl FnMut(Cause, Duration)) -> Duration {
+        let present = self.present.map(|(begin, cause)| (begin, to, cause));
+        let mut at = from;
+        let mut left = Duration::ZERO;
+        for (begin, end, cause) in self.over.iter().copied().chain(present) {
+            let (begin, end) = (begin.clamp(at, to.max(at)), end.clamp(at, to.max(at)));
+            if begin < end {
+                left += begin - at;
+                see(cause, end - begin);
+                at = end;
+            }
+        }
+        left + to.saturating_duration_since(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_laid_over_spans_is_split_exactly() {
+        let (start, mut spans) = (Instant::now(), Spans::default());
+        let at = |ms| start + Duration::from_millis(ms);
+        for (cause, ms) in [
+            (Some(Cause::Memory), 10),
+            (Some(Cause::Memory), 15),
+            (Some(Cause::Leases), 20),
+            (None, 30),
+            (Some(Cause::Death), 50),
+        ] {
+            spans.turn(cause, at(ms));
+        }
+        let split = |from, to| {
+            let mut parts = Vec::new();
+            let left = spans.between(at(from), at(to), |cause, time| parts.push((cause, time.as_millis())));
+            (parts, left.as_millis())
+        };
+        assert_eq!(split(0, 60), (vec![(Cause::Memory, 10), (Cause::Leases, 10), (Cause::Death, 10)], 30));
+        assert_eq!(split(12, 22), (vec![(Cause::Memory, 8), (Cause::Leases, 2)], 0));
+        assert_eq!(split(32, 48), (vec![], 16));
+        assert_eq!(split(5, 5), (vec![], 0));
+        spans.forget(at(20));
+        assert_eq!(spans.over.len(), 1);
+    }
+}
