@@ -100,6 +100,8 @@ mod fork;
 pub mod fuzzing;
 pub mod keys;
 mod loader;
+#[cfg(any(feature = "cli", all(feature = "workers", target_os = "linux")))]
+mod machine;
 mod mmap;
 pub mod pack;
 pub mod part;
