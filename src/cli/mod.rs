@@ -1,6 +1,7 @@
 //! The `gristmill` command: data on stdout, everything else on stderr. The binary and the Python package run the same.
 
 mod bench;
+mod cells;
 mod completions;
 mod consume;
 mod convert;
@@ -105,7 +106,7 @@ enum Command {
     Verify(verify::Args),
     /// Finds out with how many threads and how much memory a pipeline should run
     Tune(tune::Args),
-    /// Says what will hurt on this machine and in this build, and the command that mends it
+    /// Says what will hurt on this machine, and the command that mends it
     Doctor(doctor::Args),
     /// Lists the sources and stages that a pipeline file can name
     Stages(stages::Args),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::Error;
+use crate::{Error, Result};
 use serde::Serialize;
 use tracing::Level;
 
@@ -29,6 +29,16 @@ pub(crate) fn json(value: &impl Serialize) {
     // Reports and tables hold strings, finite numbers and lists of them.
     let text = serde_json::to_string(value).expect("results serialise");
     data(&(text + "\n"));
+}
+
+/// Writes a page for a browser, and says where it is.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn page(file: &Path, page: &str) -> Result<()> {
+    crate::store::replace(file, page.as_bytes())?;
+    say(&format!("the page is in {}", file.display()));
+    Ok(())
 }
 
 static QUIET: AtomicBool = AtomicBool::new(false);

@@ -30,3 +30,18 @@ fn a_run_writes_its_page_or_its_ribbon_alone() {
     let (code, said) = fails(folder, &["run", PIPELINE, "--restart", "--html", "nowhere/run.html"]);
     assert!(code == 2 && said.contains("nowhere"), "{code}: {said}");
 }
+
+#[test]
+fn padding_has_a_page_of_charts() {
+    let (folder, _) = demo();
+    let folder = folder.path();
+    let data = ["analyze-padding", "gristmill-demo/corpus.jsonl", "--docs", "500"];
+    let output = gristmill(folder, &[&data[..], &["--html", "padding.html"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the page is in padding.html"), "{}", stderr(&output));
+    let page = std::fs::read_to_string(folder.join("padding.html")).unwrap();
+    for word in ["How long the documents are", "What becomes of the cells", "window best-fit, 1024", "of all cells"] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
+    assert!(fails(folder, &[&data[..], &["--html", "nowhere/padding.html"]].concat()).1.contains("nowhere"));
+}
