@@ -1,5 +1,7 @@
 //! The command line as a user meets it: what it prints where, its exit codes, its errors, and resuming.
 
+#[path = "support/browser.rs"]
+mod browser;
 #[path = "cli/convert.rs"]
 mod convert;
 #[path = "cli/doctor.rs"]

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use super::Machine;
 
 /// Processor time that control groups allow.
-#[cfg(feature = "cli")]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuGroup {
     /// Cores that threads may take together; `None` where all may be taken.
@@ -78,7 +77,6 @@ impl Machine {
     }
 }
 
-#[cfg(feature = "cli")]
 impl Machine {
     /// Bytes above which the groups slow their processes down.
     pub(crate) fn group_memory_high(&self) -> Option<u64> {
@@ -132,7 +130,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(number)
 }
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::super::tests::machine;
     use super::*;

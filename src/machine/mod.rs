@@ -1,13 +1,11 @@
 //! What this machine has, and what the kernel lets this process have of it, as `/proc` and `/sys` say.
 
 mod groups;
-#[cfg(feature = "cli")]
 mod limits;
 mod mounts;
 
 use std::path::{Path, PathBuf};
 
-#[cfg(feature = "cli")]
 pub(crate) use limits::Limit;
 pub(crate) use mounts::Mount;
 

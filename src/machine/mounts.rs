@@ -51,7 +51,6 @@ impl Machine {
     }
 
     /// The file system that an absolute path without links lies in.
-    #[cfg(feature = "cli")]
     pub(crate) fn mount_of(&self, path: &Path) -> Option<Mount> {
         let over = self.mounts().into_iter().filter(|mount| path.starts_with(&mount.point));
         // The last of those at one place hides the others.
@@ -59,7 +58,6 @@ impl Machine {
     }
 
     /// Whether the disk of a file system says that it turns; `None` of one without a disk of its own.
-    #[cfg(feature = "cli")]
     pub(crate) fn turns(&self, mount: &Mount) -> Option<bool> {
         let block = Path::new("/sys/dev/block").join(&mount.device);
         // A partition has no queue, the disk around it has.
@@ -89,7 +87,7 @@ fn unescaped(name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::super::tests::machine;
     use super::*;
