@@ -15,7 +15,7 @@ try:
     import anywidget as _any  # pyright: ignore[reportMissingImports]
     import traitlets as _traits  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
 except ModuleNotFoundError as _missing:
-    raise _optional.needed(_missing, "notebook", "anywidget") from None
+    raise _optional.needed(_missing, "notebook", "anywidget", "anywidget") from None
 
 # Typed where they are installed alone.
 _anywidget, _traitlets = cast("Any", _any), cast("Any", _traits)
@@ -35,34 +35,39 @@ export default { render };
 _NOTHING = '<p style="opacity:.7">Nothing was delivered yet.</p>'
 
 
-class Ribbon(_anywidget.AnyWidget):  # type: ignore[misc]
+#: The widget; made in one call, as checkers do not know what it derives from.
+_Widget: Any = type(
+    "_Widget", (_anywidget.AnyWidget,), {"_esm": _SCRIPT, "picture": _traitlets.Unicode(_NOTHING).tag(sync=True), "__module__": __name__}
+)
+
+
+class Ribbon:
     """The ribbon of a pass, which is drawn anew while it runs.
 
     Attributes:
-        picture: The ribbon as SVG.
+        widget: The widget of `anywidget` that shows it, for layouts of other widgets.
     """
 
-    _esm = _SCRIPT
-    picture = _traitlets.Unicode(_NOTHING).tag(sync=True)
-
     def __init__(self, loader: Any, every: float) -> None:
-        super().__init__()
+        self.widget: Any = _Widget()
         self._pass = weakref.ref(loader)
         self._ended = threading.Event()
-        self._every = every
         self.draw()
-        # A widget that nobody has any more is not kept by its own thread.
-        threading.Thread(target=_follow, args=(weakref.ref(self), self._ended, every), name="gristmill-ribbon", daemon=True).start()
+        # It has the widget, which is shown however long anybody has this object; and not the pass.
+        follow = (self._pass, self.widget, self._ended, every)
+        threading.Thread(target=_follow, args=follow, name="gristmill-ribbon", daemon=True).start()
+
+    def _repr_mimebundle_(self, **asked: Any) -> Any:
+        return self.widget._repr_mimebundle_(**asked)
+
+    @property
+    def picture(self) -> str:
+        """The ribbon as SVG, as it was drawn last."""
+        return cast("str", self.widget.picture)
 
     def draw(self) -> bool:
         """Draws what there is by now, and says whether there can be more: not of a pass that is closed, or that nobody has any more."""
-        loader = self._pass()
-        found = None if loader is None else report(loader)
-        if found is None:
-            return False
-        # Nothing is sent where nothing has changed.
-        self.picture = found.to_svg() or _NOTHING
-        return True
+        return _draw(self._pass, self.widget)
 
     def stop(self) -> None:
         """Leaves the picture as it is."""
@@ -71,16 +76,23 @@ class Ribbon(_anywidget.AnyWidget):  # type: ignore[misc]
     def close(self) -> None:
         """Stops, and takes the picture away."""
         self.stop()
-        super().close()
+        self.widget.close()
 
 
-def _follow(ribbon: "weakref.ref[Ribbon]", ended: threading.Event, every: float) -> None:
+def _draw(the_pass: "weakref.ref[Any]", widget: Any) -> bool:
+    loader = the_pass()
+    found = None if loader is None else report(loader)
+    if found is None:
+        return False
+    # Nothing is sent where nothing has changed.
+    widget.picture = found.to_svg() or _NOTHING
+    return True
+
+
+def _follow(the_pass: "weakref.ref[Any]", widget: Any, ended: threading.Event, every: float) -> None:
     while not ended.wait(every):
-        shown = ribbon()
-        if shown is None or not shown.draw():
+        if not _draw(the_pass, widget):
             return
-        # Not held while it waits.
-        del shown
 
 
 def watch(loader: Any, *, every: float = 1.0) -> Ribbon:
@@ -93,7 +105,7 @@ def watch(loader: Any, *, every: float = 1.0) -> Ribbon:
         every: Seconds from one picture to the next, a tenth at least.
 
     Returns:
-        The widget; `stop()` leaves its picture as it is.
+        What shows it; its `stop()` leaves the picture as it is.
 
     Raises:
         ConfigError: `loader` is no pass, or `every` is less than a tenth.

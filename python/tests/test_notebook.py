@@ -68,6 +68,19 @@ def test_a_pass_that_nobody_has_is_not_kept_and_its_thread_ends() -> None:
     ribbon.close()
 
 
+def test_a_notebook_shows_the_widget_and_it_goes_on_without_the_object() -> None:
+    loader = passed()
+    ribbon = gm.notebook.watch(loader, every=0.1)
+    shown = ribbon._repr_mimebundle_()
+    bundle = shown[0] if isinstance(shown, tuple) else shown
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    widget = ribbon.widget
+    del ribbon
+    gc.collect()
+    assert list(loader)
+    assert becomes(lambda: widget.picture.startswith("<svg "))
+
+
 def test_what_is_no_pass_is_refused() -> None:
     with pytest.raises(gm.ConfigError, match="no pass over a dataset"):
         gm.notebook.watch([1, 2])
