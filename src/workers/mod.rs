@@ -58,7 +58,6 @@ mod slab;
 pub(crate) mod start;
 pub(crate) mod sys;
 
-#[cfg(feature = "cli")]
 pub use launch::{init, set_worker_command};
 pub use options::{Count, MpOptions, Poison};
 pub use pick::{Measured, PerformanceConfig, PickLimits, pick_performance_config};
