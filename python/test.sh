@@ -46,6 +46,10 @@ fi
 pip install --quiet --disable-pip-version-check opentelemetry-sdk ||
     echo "python/test.sh: OpenTelemetry's tests skipped: its wheel cannot be had" >&2
 
+# Widgets of notebooks, which need none to be made.
+pip install --quiet --disable-pip-version-check anywidget ||
+    echo "python/test.sh: tests of notebooks skipped: anywidget's wheel cannot be had" >&2
+
 # Ray, for actors on this machine.
 pip install --quiet --disable-pip-version-check ray==2.60.0 ||
     echo "python/test.sh: Ray's tests skipped: its wheel cannot be had" >&2

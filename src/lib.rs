@@ -100,6 +100,9 @@ mod fork;
 pub mod fuzzing;
 pub mod keys;
 mod loader;
+#[cfg(any(feature = "cli", all(feature = "workers", target_os = "linux")))]
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, reason = "most of it is asked by the doctor"))]
+mod machine;
 mod mmap;
 pub mod pack;
 pub mod part;

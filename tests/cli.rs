@@ -1,7 +1,11 @@
 //! The command line as a user meets it: what it prints where, its exit codes, its errors, and resuming.
 
+#[path = "support/browser.rs"]
+mod browser;
 #[path = "cli/convert.rs"]
 mod convert;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/hosts.rs"]
 mod hosts;
 #[path = "cli/pictures.rs"]
@@ -408,10 +412,22 @@ fn a_quiet_command_says_results_and_errors_only() {
 #[test]
 fn shells_and_readers_learn_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
-    for shell in ["bash", "zsh", "fish"] {
+    let help = ok(folder.path(), &["--help"]);
+    let commands = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let commands: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.len() > 15, "{commands:?}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = ok(folder.path(), &["completions", shell]);
         assert!(script.contains("analyze-padding") && script.contains("order-hash"), "{shell}");
+        assert_eq!(commands.iter().find(|command| !script.contains(*command)), None, "{shell}");
     }
+    assert!(ok(folder.path(), &["man"]).contains(".TH gristmill 1"));
+    ok(folder.path(), &["man", "pages"]);
+    assert!(
+        commands
+            .iter()
+            .all(|name| *name == "help" || folder.path().join(format!("pages/gristmill-{name}.1")).is_file())
+    );
     assert!(
         ok(folder.path(), &["stages", "shuffle"]).starts_with("stage shuffle\n    Puts the elements in a random order")
     );
@@ -421,21 +437,4 @@ fn shells_and_readers_learn_what_there_is() {
     let entries = json(folder.path(), &["stages", "--json"]);
     assert!(entries["entries"].as_array().unwrap().len() > 30);
     assert_eq!(fails(folder.path(), &["stages", "no such"]).0, 2);
-}
-
-#[test]
-fn the_doctor_runs_threads_and_workers_and_names_what_is_wrong() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let checks = json(folder, &["doctor", "--json", "--folder", "."]);
-    let checks = checks["checks"].as_array().unwrap();
-    for what in ["build", "cores", "threads", "."] {
-        assert!(checks.iter().any(|check| check["what"] == what && check["health"] != "bad"), "{what} in {checks:?}");
-    }
-    let workers = checks.iter().any(|check| check["what"] == "workers" && check["health"] == "good");
-    assert_eq!(workers, cfg!(all(feature = "workers", target_os = "linux")));
-    write(folder, "file", "");
-    let output = gristmill(folder, &["doctor", "--folder", "file"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stdout(&output).lines().any(|line| line.starts_with("✗ file")), "{}", stdout(&output));
 }

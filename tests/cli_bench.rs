@@ -301,6 +301,37 @@ fn a_later_measurement_stands_beside_an_earlier_one() {
     assert!(told.contains("other.json: this is no measurement") && told.contains("--output FILE.json"), "{told}");
 }
 
+#[test]
+fn a_page_draws_the_rows_beside_earlier_ones() {
+    let folder = folder();
+    let folder = folder.path();
+    let sizes = ["--warmup", "1", "--steps", "6", "--runs", "2", "--inline"];
+    for file in ["first.json", "<second>.json"] {
+        bench(folder, &[&sizes[..], &["--sweep", "batch=8,4", "-o", file]].concat());
+    }
+    let both = ["--baseline", "first.json", "--baseline", "<second>.json", "--html", "rows.html"];
+    let sweep = ["--sweep", "batch=8,4,no"];
+    let output = gristmill(folder, &[&["bench", "p.yaml"], &sizes[..], &sweep, &both].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("the page is in rows.html"), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(folder.join("rows.html")).unwrap();
+    for word in ["batch=8", "batch=4", "Batches per second", "How long next() took", "Step by step", "Memory at most"] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
+    // Both earlier ones are named, the last is compared with, and no name is markup.
+    assert!(page.contains("first, &lt;second&gt;") && page.contains(" against &lt;second&gt;"), "{page}");
+    assert!(!page.contains("<second>") && page.contains("failed: "), "{page}");
+    // A bar of each measurement for each row that both have.
+    let section = page.split("<h2>Batches per second</h2>").nth(1).unwrap().split("</section>").next().unwrap();
+    assert_eq!(
+        (section.matches("<path class=\"start\"").count(), section.matches("<path class=\"reader\"").count()),
+        (4, 2)
+    );
+    assert!(page.len() < 256 << 10 && !page.contains("http") && !page.contains("NaN"), "{} bytes", page.len());
+    let refused = gristmill(folder, &["bench", "p.yaml", "--html", "nowhere/rows.html"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
 /// The processes that a process has started.
 #[cfg(target_os = "linux")]
 fn children(pid: u32) -> Vec<u32> {

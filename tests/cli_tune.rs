@@ -100,3 +100,17 @@ fn what_cannot_be_tuned_exits_with_2_and_changes_nothing() {
         assert_eq!(gristmill(folder, &[&["tune", "p.yaml"], bad].concat()).status.code(), Some(2), "{bad:?}");
     }
 }
+
+#[test]
+fn a_page_draws_what_was_chosen_and_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("<p>.yaml"), YAML).unwrap();
+    let output = gristmill(folder, &[&["tune", "<p>.yaml"], &SHORT[..], &["2", "--html", "plan.html"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(folder.join("plan.html")).unwrap();
+    for word in ["1 worker with ", "What it brings", "Where memory goes", "heaps of workers", "&lt;p&gt;.yaml"] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
+    assert!(!page.contains("<p>.yaml") && !page.contains("http") && !page.contains("NaN"), "{page}");
+}

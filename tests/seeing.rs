@@ -1,8 +1,10 @@
 //! The picture of a run: it names what the consumer waited for, by file and line, and a browser shows it without any help from outside.
 
+#[path = "support/browser.rs"]
+mod browser;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::{Range, Source};
@@ -90,30 +92,11 @@ fn check_page(page: &str, file: &Path, words: &[&str]) {
     let points = "<script>{const plot = document.querySelector('.plot').getBoundingClientRect(); document.querySelector('.ribbon').dispatchEvent(\
                   new PointerEvent('pointermove', {clientX: plot.left + plot.width / 2, clientY: plot.top + 5}))}</script></body>";
     std::fs::write(file, page.replace("</body>", points)).unwrap();
-    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| is_there(name))
-    else {
-        eprintln!("skipped: there is no chromium to open the page with");
-        return;
-    };
-    let profile = tempfile::tempdir().unwrap();
-    let quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--enable-logging=stderr"])
-        .args(quiet)
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .args(["--dump-dom", "--window-size=1280,2000"])
-        .arg(format!("file://{}", file.display()))
-        .output()
-        .unwrap();
-    let (shown, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let Some((shown, complaints)) = browser::opened(file) else { return };
     let shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     assert!(words.iter().all(|word| shown.contains(word)), "{shown}");
     let tip =
         shown.split_once("id=\"tip\"").map_or("", |(_, rest)| rest.split_once("</div>").map_or("", |(tip, _)| tip));
     assert!(tip.contains(">at ") && (tip.contains(" % ") || tip.contains("no wait")), "{tip}");
-    assert!(!said.contains("CONSOLE"), "{said}");
-}
-
-fn is_there(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+    assert_eq!(complaints, "");
 }

@@ -41,6 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gristmill import arrow as arrow
     from gristmill import jax as jax
+    from gristmill import notebook as notebook
     from gristmill import orbax as orbax
     from gristmill import otel as otel
     from gristmill import ray as ray
@@ -68,7 +69,7 @@ else:
         "progress": "gristmill._progress",
         "store_options": "gristmill._store",
     }
-    _MODULES = ("arrow", "jax", "orbax", "otel", "ray", "torch")
+    _MODULES = ("arrow", "jax", "notebook", "orbax", "otel", "ray", "torch")
 
     def __getattr__(name: str) -> object:
         """Imports it when it is first used."""

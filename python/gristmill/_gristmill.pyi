@@ -2249,6 +2249,9 @@ class Report:
         Args:
             path: A file to write it to as well.
         """
+    def to_svg(self) -> str:
+        """Gives the ribbon of that page by itself: a picture of what happened when, or nothing where nothing was delivered."""
+
     def as_dict(self) -> dict[str, Any]:
         """Gives every number of the report."""
 

@@ -1,5 +1,6 @@
 """The command that comes with the wheel."""
 
+import importlib.metadata
 import json
 import os
 import signal
@@ -143,3 +144,30 @@ def test_names_are_completed() -> None:
     names = dir(gm)
     assert {"MpOptions", "measure", "progress", "store_options", "jax", "torch", "IterDataset"} <= set(names)
     assert not {"threading", "TYPE_CHECKING"} & set(names)
+
+
+def test_the_doctor_knows_the_interpreter_and_its_packages(tmp_path: Path) -> None:
+    done = gristmill("doctor", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+    figures = found["Python"]["figures"]
+    assert figures["python"] == ".".join(str(part) for part in sys.version_info[:3])
+    assert figures["packages"]["numpy"] == importlib.metadata.version("numpy")
+    assert figures["packages"]["gristmill"] == gm.__version__
+    assert "PJRT plugins" in found
+
+
+def test_what_the_demo_writes_is_checked_by_the_schema_beside_it(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    assert gristmill("demo", "--mb", "1", folder=tmp_path).returncode == 0
+    folder = tmp_path / "gristmill-demo"
+    text = (folder / "pipeline.yaml").read_text()
+    first = text.splitlines()[0]
+    assert first.startswith("# yaml-language-server: $schema=")
+    # As editors find it: by a path that starts at the folder of the file.
+    schema = (folder / first.split("$schema=")[1]).read_text()
+    assert schema == gristmill("schema", folder=tmp_path).stdout
+    validator = jsonschema.Draft202012Validator(json.loads(schema))
+    assert validator.is_valid(yaml.safe_load(text))
+    assert not validator.is_valid(yaml.safe_load(text.replace("batch_size: 32", "batch_size: many")))

@@ -8,6 +8,7 @@ use crate::element::OrderHash;
 use crate::{BoxIter, Element, Error, Loader, LoaderBuilder, Part, Report, Result};
 use serde::Serialize;
 
+use crate::cli::cells::Cells;
 use crate::cli::format::{count, grouped, percent, time};
 use crate::cli::hash::Rows;
 use crate::cli::progress::Progress;
@@ -71,6 +72,9 @@ pub(crate) struct Summary {
     /// The file with the state, if one was written.
     pub(crate) state_file: Option<PathBuf>,
     pub(crate) report: Report,
+    /// What was in the batches of this run.
+    #[serde(skip)]
+    cells: Cells,
     /// The reason why the state is not saved, if it was to be.
     #[serde(skip)]
     pub(crate) unsaved: Option<Error>,
@@ -162,6 +166,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         resumed,
         state_file,
         report,
+        cells: position.cells,
         unsaved,
     };
     if stopped == Stopped::Interrupted {
@@ -189,16 +194,25 @@ struct Position {
     hash: OrderHash,
     tokens: TokenCount,
     rows: Rows,
+    /// Of this run alone.
+    cells: Cells,
 }
 
 impl Position {
     fn behind(state: RunState) -> Self {
-        Self { hash: state.order_hash, tokens: state.tokens, rows: state.rows.unwrap_or_default() }
+        Self {
+            hash: state.order_hash,
+            tokens: state.tokens,
+            rows: state.rows.unwrap_or_default(),
+            cells: Cells::default(),
+        }
     }
 
     fn take(&mut self, batch: &Element, loader: &Loader<BoxIter<Element>>) {
         self.hash.update(batch);
+        let before = self.tokens;
         self.tokens.add(batch);
+        self.cells.add(batch, self.tokens.since(before));
         self.rows.take(loader.delivered() - 1, batch, loader.rows());
     }
 
@@ -229,7 +243,7 @@ impl Summary {
         facts.push(("order hash", self.order_hash.to_string()));
         facts.push(("row digest", self.rows.digest.to_string()));
         let is_picture = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
-        let page = if is_picture { self.report.to_svg() } else { self.report.page(&facts) };
+        let page = if is_picture { self.report.to_svg() } else { self.report.page(&facts, &self.cells.charts()) };
         std::fs::write(file, page).map_err(|e| Error::io(e, file))?;
         output::say(&format!("the report is in {}", file.display()));
         Ok(())

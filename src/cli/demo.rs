@@ -46,6 +46,8 @@ pub(crate) struct Args {
 const CORPUS: &str = "corpus.jsonl";
 const TOKENIZER: &str = "demo.tokenizer.json";
 const PIPELINE: &str = "pipeline.yaml";
+/// Lies beside the pipeline file, which points to it: nothing is fetched, and it is that of this build.
+const SCHEMA: &str = "pipeline.schema.json";
 const SEED: u64 = 42;
 
 fn pipeline_text() -> String {
@@ -125,7 +127,9 @@ fn write(args: &Args) -> Result<corpus::Written> {
     let written = File::create(&corpus)
         .and_then(|mut file| corpus::write_jsonl(&mut file, args.mb * 1_000_000, SEED))
         .map_err(|e| Error::io(e, &corpus))?;
-    for (name, content) in [(TOKENIZER, TOKENIZER_JSON), (PIPELINE, pipeline_text().as_bytes())] {
+    let pipeline = format!("# yaml-language-server: $schema={SCHEMA}\n{}", pipeline_text());
+    let schema = crate::spec::schema();
+    for (name, content) in [(TOKENIZER, TOKENIZER_JSON), (SCHEMA, schema.as_bytes()), (PIPELINE, pipeline.as_bytes())] {
         let path = folder.join(name);
         std::fs::write(&path, content).map_err(|e| Error::io(e, &path))?;
     }

@@ -1,11 +1,13 @@
 //! The `gristmill` command: data on stdout, everything else on stderr. The binary and the Python package run the same.
 
 mod bench;
+mod cells;
 mod completions;
 mod consume;
 mod convert;
 mod demo;
-mod doctor;
+
+pub(crate) mod doctor;
 #[cfg_attr(
     not(all(feature = "python", feature = "workers", target_os = "linux")),
     allow(dead_code, reason = "engines are written in Python")
@@ -21,6 +23,7 @@ mod interrupt;
 mod keys;
 mod layout;
 mod lengths;
+mod man;
 mod output;
 pub(crate) mod own;
 mod padding;
@@ -103,7 +106,7 @@ enum Command {
     Verify(verify::Args),
     /// Finds out with how many threads and how much memory a pipeline should run
     Tune(tune::Args),
-    /// Checks whether this machine and this build can do what pipelines ask for
+    /// Says what will hurt on this machine, and the command that mends it
     Doctor(doctor::Args),
     /// Lists the sources and stages that a pipeline file can name
     Stages(stages::Args),
@@ -111,10 +114,12 @@ enum Command {
     Schema(schema::Args),
     /// Prints what a shell completes
     Completions(completions::Args),
+    /// Writes the manual's pages, for `man`
+    Man(man::Args),
 }
 
 /// The end of a command, besides errors.
-enum Outcome {
+pub(crate) enum Outcome {
     Done,
     /// It ran, and told of what is wrong.
     Found,
@@ -165,6 +170,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Stages(args) => (stages::main(args), args.json),
         Command::Schema(args) => (schema::main(args), false),
         Command::Completions(args) => (completions::main(args, Cli::command()), false),
+        Command::Man(args) => (man::main(args, Cli::command()), false),
     };
     match result {
         Ok(Outcome::Done) => 0,

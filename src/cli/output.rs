@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::Error;
+use crate::{Error, Result};
 use serde::Serialize;
 use tracing::Level;
 
@@ -29,6 +29,16 @@ pub(crate) fn json(value: &impl Serialize) {
     // Reports and tables hold strings, finite numbers and lists of them.
     let text = serde_json::to_string(value).expect("results serialise");
     data(&(text + "\n"));
+}
+
+/// Writes a page for a browser, and says where it is.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn page(file: &Path, page: &str) -> Result<()> {
+    crate::store::replace(file, page.as_bytes())?;
+    say(&format!("the page is in {}", file.display()));
+    Ok(())
 }
 
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -80,8 +90,9 @@ pub(crate) fn error(error: &Error, as_json: bool) {
     }
 }
 
-const RED: &str = "1;31";
-const YELLOW: &str = "1;33";
+pub(crate) const RED: &str = "1;31";
+pub(crate) const YELLOW: &str = "1;33";
+pub(crate) const GREEN: &str = "32";
 const CYAN: &str = "1;36";
 const WIDTH: usize = 100;
 
@@ -104,14 +115,26 @@ fn labelled(label: &str, colour: &str, text: &str) -> String {
     out
 }
 
+/// Columns of a line on stdout: those of its terminal, or of `COLUMNS` where it is none; 100 at most, and where nobody says.
+pub(crate) fn width() -> usize {
+    let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.or_else(said).map_or(WIDTH, |width| width.clamp(40, WIDTH))
+}
+
 /// `text` broken at spaces where a line would be longer than 100 columns; further lines are indented.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    wrapped_to(text, indent, WIDTH)
+}
+
+/// `text` broken at spaces where a line would be longer than `most` columns; further lines are indented.
+pub(crate) fn wrapped_to(text: &str, indent: usize, most: usize) -> String {
     let mut out = String::new();
     for line in text.split('\n') {
         let mut column = 0;
         for (i, word) in line.split(' ').enumerate() {
             let width = word.chars().count();
-            if column > indent && column + 1 + width > WIDTH {
+            if column > indent && column + 1 + width > most {
                 out += &format!("\n{}", " ".repeat(indent));
                 column = indent;
             } else if i > 0 {
@@ -128,8 +151,17 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
 
 /// `text` in colour, if stderr is a terminal and nobody objects.
 fn paint(text: &str, code: &str) -> String {
+    coloured(text, code, io::stderr().is_terminal())
+}
+
+/// `text` in colour, if stdout is a terminal and nobody objects.
+pub(crate) fn painted(text: &str, code: &str) -> String {
+    coloured(text, code, io::stdout().is_terminal())
+}
+
+fn coloured(text: &str, code: &str, is_terminal: bool) -> String {
     let objects = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    if objects || !io::stderr().is_terminal() { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
+    if objects || !is_terminal { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
 }
 
 /// Whether stderr is a terminal that may show a bar.

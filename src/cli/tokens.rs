@@ -17,6 +17,11 @@ impl TokenCount {
         (self.cells > 0).then(|| self.real as f64 / self.cells as f64)
     }
 
+    /// What came since there were so many.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { real: self.real - before.real, cells: self.cells - before.cells }
+    }
+
     /// Adds what is in `batch`.
     ///
     /// Packed features say it themselves: segment id 0 is padding. Otherwise lengths say it, or a mask; whole numbers
@@ -68,7 +73,7 @@ impl TokenCount {
     }
 }
 
-fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
+pub(crate) fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
     batch.iter().filter_map(|(name, value)| match value {
         Value::Array(array) => Some((name, array)),
         _ => None,
@@ -76,7 +81,7 @@ fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
 }
 
 /// Ours, and MaxText's of the inputs: those of the targets are the same tokens again.
-fn is_segment_ids(name: &str) -> bool {
+pub(crate) fn is_segment_ids(name: &str) -> bool {
     name.ends_with("segment_ids") || (name.ends_with("_segmentation") && !name.starts_with("targets"))
 }
 

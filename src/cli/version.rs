@@ -17,13 +17,18 @@ const FEATURES: [(&str, bool); 19] = features![
 /// The version, and the features that this build has and lacks.
 pub(super) fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
-        let list = |has: bool| {
-            let names: Vec<&str> = FEATURES.iter().filter(|(_, is)| *is == has).map(|(name, _)| *name).collect();
-            if names.is_empty() { "none".to_owned() } else { names.join(" ") }
+        let list = |has| match features(has) {
+            none if none.is_empty() => "none".to_owned(),
+            some => some.join(" "),
         };
         format!("{}\nfeatures  {}\nwithout   {}", env!("CARGO_PKG_VERSION"), list(true), list(false))
     });
     &TEXT
+}
+
+/// Names of the features that this build has, or lacks.
+pub(super) fn features(has: bool) -> Vec<&'static str> {
+    FEATURES.iter().filter(|(_, is)| *is == has).map(|(name, _)| *name).collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 
 use pyo3::prelude::*;
+use pyo3::types::IntoPyDict;
 
 use super::interpreter::detached;
+use crate::cli::doctor::Packages;
 
 #[doc = docs!(cli)]
 #[pyfunction]
@@ -12,6 +14,7 @@ pub(crate) fn cli(py: Python<'_>, arguments: Vec<OsString>, interpreter: OsStrin
     const AGAIN: [&str; 2] = ["-c", "from gristmill_command import main; main()"];
     detached(py, || {
         crate::cli::own::set_interpreter(interpreter.clone(), &AGAIN);
+        crate::cli::doctor::set_packages(packages);
         #[cfg(all(feature = "workers", target_os = "linux"))]
         {
             // Does not return in a worker.
@@ -21,4 +24,38 @@ pub(crate) fn cli(py: Python<'_>, arguments: Vec<OsString>, interpreter: OsStrin
         }
         crate::cli::main(arguments)
     })
+}
+
+/// Packages that share a process with this one, or whose versions matter to it.
+const PACKAGES: [&str; 11] = [
+    "gristmill",
+    "numpy",
+    "jax",
+    "jaxlib",
+    "torch",
+    "tensorflow",
+    "grain",
+    "flax",
+    "ray",
+    "orbax-checkpoint",
+    "pyarrow",
+];
+
+/// The interpreter and its packages. None is imported: only what was installed is looked up.
+fn packages() -> Packages {
+    let python = |py: Python<'_>| -> PyResult<Packages> {
+        let metadata = py.import("importlib.metadata")?;
+        let version = |name: &str| metadata.call_method1("version", (name,)).and_then(|version| version.extract()).ok();
+        let versions = PACKAGES.iter().map(|name| ((*name).to_owned(), version(name))).collect();
+        let group = [("group", "jax_plugins")].into_py_dict(py)?;
+        let plugins = metadata.call_method("entry_points", (), Some(&group))?.try_iter()?;
+        Ok(Packages {
+            python: py.import("platform")?.call_method0("python_version")?.extract()?,
+            versions,
+            plugins: plugins.map(|plugin| plugin?.getattr("name")?.extract()).collect::<PyResult<_>>()?,
+            #[cfg(feature = "pjrt")]
+            site_packages: py.import("site")?.call_method0("getsitepackages")?.extract()?,
+        })
+    };
+    Python::attach(|py| python(py).unwrap_or_default())
 }

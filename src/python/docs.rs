@@ -2095,6 +2095,12 @@ Args:
     (signature Report.to_html) => {
         concat!(r#"to_html($self, path=None)"#, "\n--\n\n", docs!(Report.to_html))
     };
+    (Report.to_svg) => {
+        r#"Gives the ribbon of that page by itself: a picture of what happened when, or nothing where nothing was delivered."#
+    };
+    (signature Report.to_svg) => {
+        concat!(r#"to_svg($self)"#, "\n--\n\n", docs!(Report.to_svg))
+    };
     (Report.as_dict) => {
         r#"Gives every number of the report."#
     };

@@ -40,6 +40,11 @@ impl PyReport {
         Ok(page)
     }
 
+    #[doc = docs!(Report.to_svg)]
+    fn to_svg(&self) -> String {
+        self.0.to_svg()
+    }
+
     #[doc = docs!(Report.as_dict)]
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, &self.0)

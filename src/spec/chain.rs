@@ -1,6 +1,7 @@
 //! A pipeline while it is being put together.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use super::node::Node;
 use super::suggest::nearest;
@@ -12,6 +13,7 @@ use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::place::Location;
+use crate::sync::Locked;
 
 /// The stages so far.
 #[derive(Debug)]
@@ -116,12 +118,14 @@ pub(crate) struct Context {
     pub(crate) looks: bool,
     /// Whether the arguments are only checked: no file is opened, and what takes long to load is not loaded.
     pub(crate) is_draft: bool,
+    /// Places that were named so far, for whoever asks which.
+    named: Arc<Mutex<Vec<Location>>>,
 }
 
 impl Context {
     /// Nothing is known of the elements yet.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, columns: None, indices: None, looks: true, is_draft: false }
+        Self { folder, columns: None, indices: None, looks: true, is_draft: false, named: Arc::default() }
     }
 
     /// The same, to check a pipeline before anything in it is opened.
@@ -131,12 +135,12 @@ impl Context {
 
     /// Makes the context of a part of a pipeline, which has a source of its own.
     pub(crate) fn of_part(&self) -> Self {
-        Self { looks: self.looks, is_draft: self.is_draft, ..Self::new(self.folder.clone()) }
+        Self { looks: self.looks, is_draft: self.is_draft, named: self.named.clone(), ..Self::new(self.folder.clone()) }
     }
 
     /// Makes the context of something whose elements have these columns.
     pub(crate) fn of_columns(&self, columns: Vec<String>) -> Self {
-        Self { columns: Some(columns), ..Self::new(self.folder.clone()) }
+        Self { columns: Some(columns), named: self.named.clone(), ..Self::new(self.folder.clone()) }
     }
 
     /// Nothing is known of the elements, and nothing is read to learn it.
@@ -194,11 +198,19 @@ impl Context {
 
     /// A path of the pipeline file, seen from here; a URL as it is.
     pub(crate) fn resolve(&self, path: &str) -> Location {
-        match Location::from(path) {
+        let place = match Location::from(path) {
             // `join` takes an absolute path as it is.
             Location::Local(path) => Location::Local(self.folder.join(path)),
             object => object,
-        }
+        };
+        self.named.locked().push(place.clone());
+        place
+    }
+
+    /// The places that were named.
+    #[cfg(feature = "cli")]
+    pub(crate) fn named(&self) -> Vec<Location> {
+        self.named.locked().clone()
     }
 
     /// The path of a file that must be there.

@@ -127,6 +127,15 @@ pub struct Pipeline {
     settings: Settings,
 }
 
+/// What a [`Pipeline`] names and how it reads.
+#[cfg(feature = "cli")]
+pub(crate) struct Outline {
+    /// Files, globs, folders and URLs of its sources and stages.
+    pub(crate) places: Vec<crate::place::Location>,
+    /// Whether a stage puts records into a random order.
+    pub(crate) shuffles: bool,
+}
+
 /// Form in which a [`Pipeline`] is written.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -224,6 +233,19 @@ impl Pipeline {
             options.clone().below(&self.folder()).apply();
         }
         self.assemble(Context::new(self.folder()))
+    }
+
+    /// What it names and how it reads, of which nothing is opened.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), as far as no file needs to be opened for it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn outline(&self) -> Result<Outline> {
+        let context = Context::draft(self.folder());
+        let (chain, _) = self.assemble(context.clone()).map_err(|e| in_file(e, &self.wire))?;
+        let mut shuffles = false;
+        (&chain as &dyn crate::Stage).walk(&mut |_, stage| shuffles |= stage.name() == "shuffle");
+        Ok(Outline { places: context.named(), shuffles })
     }
 
     fn assemble(&self, mut context: Context) -> Result<(BoxIter<Element>, Option<u64>)> {

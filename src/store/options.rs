@@ -131,6 +131,12 @@ impl StoreOptions {
         self
     }
 
+    /// The folder of blocks and the bytes that they may come to, if there is one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn cache(&self) -> Option<(&Path, u64)> {
+        Some((self.cache_dir.as_deref()?, self.cache_bytes))
+    }
+
     /// Relative folders begin here.
     #[cfg(feature = "spec")]
     pub(crate) fn below(mut self, folder: &Path) -> Self {

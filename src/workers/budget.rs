@@ -15,6 +15,7 @@ use std::time::Duration;
 use super::options::{Count, Elsewhere, MpOptions};
 use super::slab::PAGE;
 use crate::error::{Error, Result};
+use crate::machine::Machine;
 use crate::units::Bytes;
 
 /// Memory that a worker needs, by what it runs.
@@ -311,34 +312,13 @@ fn too_small(budget_bytes: u64, workers: usize, heap_bytes: u64, needs: Needs) -
 
 /// All memory of this machine, or of this control group.
 pub(crate) fn total() -> Option<u64> {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo(&text, "MemTotal:"));
-    machine.into_iter().chain(GROUPS.iter().filter_map(|(limit, _)| read(limit))).min()
+    let machine = Machine::here();
+    machine.memory("MemTotal:").into_iter().chain(machine.group_memory()).min()
 }
 
 /// Memory that can be had without pushing others out, in this control group.
 pub(crate) fn available() -> u64 {
-    let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo(&text, "MemAvailable:"));
-    free.into_iter().chain(cgroup()).min().unwrap_or(4 << 30)
-}
-
-fn meminfo(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// Bytes that the control groups of either version leave, if they limit at all.
-fn cgroup() -> Option<u64> {
-    GROUPS.iter().filter_map(|(limit, used)| Some(read(limit)?.saturating_sub(read(used)?))).min()
-}
-
-/// Files in which control groups of either version say what they may use, and what they do.
-const GROUPS: [(&str, &str); 2] = [
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-];
-
-fn read(path: &str) -> Option<u64> {
-    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+    Machine::here().available_bytes().unwrap_or(4 << 30)
 }
 
 #[cfg(test)]
@@ -465,6 +445,5 @@ mod tests {
     #[test]
     fn the_machine_is_asked() {
         assert!(available() > 16 * MIB && total().unwrap() >= available());
-        assert_eq!(meminfo("MemFree: 1 kB\nMemAvailable:     24 kB\n", "MemAvailable:"), Some(24 * 1024));
     }
 }

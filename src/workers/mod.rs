@@ -58,8 +58,6 @@ mod slab;
 pub(crate) mod start;
 pub(crate) mod sys;
 
-#[cfg(feature = "cli")]
-pub(crate) use budget::available as available_bytes;
 pub use launch::{init, set_worker_command};
 pub use options::{Count, MpOptions, Poison};
 pub use pick::{Measured, PerformanceConfig, PickLimits, pick_performance_config};

@@ -280,10 +280,11 @@ fn what_the_commands_are() {
       hash             Adds up digests of rows that several hosts or runs delivered
       verify           Reads everything, and lists what is damaged
       tune             Finds out with how many threads and how much memory a pipeline should run
-      doctor           Checks whether this machine and this build can do what pipelines ask for
+      doctor           Says what will hurt on this machine, and the command that mends it
       stages           Lists the sources and stages that a pipeline file can name
       schema           Prints the JSON Schema of pipeline files, for editors
       completions      Prints what a shell completes
+      man              Writes the manual's pages, for `man`
       help             Print this message or the help of the given subcommand(s)
 
     Options:

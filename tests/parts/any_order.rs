@@ -49,7 +49,7 @@ fn build(first: Change, order: &[Behind], rows: Rows, batch: usize) -> BoxIter<E
         _ => documents(7, len).window_shuffle(50, 5).boxed(),
     };
     let changed = order.iter().fold(changed, |ds, behind| match behind {
-        Behind::Filter => ds.filter(|e| is_kept(e)).boxed(),
+        Behind::Filter => ds.filter(is_kept).boxed(),
         Behind::Trim => ds.map(trim).boxed(),
         Behind::Fan => ds.flat_map(pieces).boxed(),
         Behind::Shuffle => ds.window_shuffle(30, 9).boxed(),

@@ -1,7 +1,7 @@
 //! An earlier measurement, row by row beside this one.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 use serde::Deserialize;
@@ -10,7 +10,10 @@ use super::change::Change;
 use super::row::Row;
 
 /// Rows of a file that `--output FILE.json` wrote.
-pub(super) struct Baseline(Vec<Before>);
+pub(super) struct Baseline {
+    file: PathBuf,
+    rows: Vec<Before>,
+}
 
 #[derive(Deserialize)]
 struct File {
@@ -30,10 +33,12 @@ struct Figures {
     batches_per_s: Rate,
 }
 
-#[derive(Deserialize)]
-struct Rate {
-    mean: f64,
-    std_dev: Option<f64>,
+/// Batches per second over the runs of a row.
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct Rate {
+    pub(super) mean: f64,
+    /// `None` of a single run.
+    pub(super) std_dev: Option<f64>,
 }
 
 impl Baseline {
@@ -45,14 +50,33 @@ impl Baseline {
         let read: File = serde_json::from_str(&text).map_err(|e| {
             Error::data(format!("this is no measurement: {e}")).path(file).help("`bench --output FILE.json` writes one")
         })?;
-        Ok(Self(read.rows))
+        Ok(Self { file: file.to_owned(), rows: read.rows })
+    }
+
+    /// The name of its file, without folder and ending.
+    pub(super) fn name(&self) -> String {
+        self.file.file_stem().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// The file that it was read from.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The rate that a row with the settings of `row` had.
+    pub(super) fn rate(&self, row: &Row) -> Option<Rate> {
+        Some(self.figures(row)?.batches_per_s)
+    }
+
+    fn figures(&self, row: &Row) -> Option<&Figures> {
+        let settings: BTreeMap<_, _> = row.settings.iter().cloned().collect();
+        self.rows.iter().find(|before| before.settings == settings)?.figures.as_ref()
     }
 
     /// Finds what has changed for `row`; `None` if it or its counterpart has no figures.
     pub(super) fn change(&self, row: &Row) -> Option<Change> {
         let now = row.figures.as_ref()?;
-        let settings: BTreeMap<_, _> = row.settings.iter().cloned().collect();
-        let before = self.0.iter().find(|before| before.settings == settings)?.figures.as_ref()?;
+        let before = self.figures(row)?;
         let (old, new) = (&before.batches_per_s, &now.batches_per_s);
         let noise = old.std_dev.zip(new.std_dev).map(|(a, b)| a + b);
         let same_number = before.batches == now.batches;

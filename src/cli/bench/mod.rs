@@ -8,6 +8,7 @@ mod digest;
 mod export;
 mod headspace;
 mod measure;
+mod page;
 mod point;
 mod row;
 mod sweep;
@@ -63,14 +64,17 @@ pub(crate) struct Args {
     #[arg(long)]
     headspace: bool,
     /// Compare with an earlier measurement, which `--output FILE.json` wrote: per row the change of batches/s, with an arrow where
-    /// it is more than the standard deviations of both
+    /// it is more than the standard deviations of both. Of several the last is compared with, and --html draws all
     #[arg(long, value_name = "FILE")]
-    baseline: Option<PathBuf>,
+    baseline: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
     /// Write the rows to a file as well; its ending says how: .csv, .json or .md
     #[arg(long, short, value_name = "FILE", value_parser = export::file)]
     output: Vec<PathBuf>,
+    /// Write a page of HTML with charts of the rows as well, beside those of --baseline
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print one JSON object, with the time of every step, instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -85,8 +89,8 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     // Before anything is measured: it may not be one, and they may not be writable.
-    let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
-    args.output.iter().try_for_each(|file| crate::store::check_writable(file))?;
+    let earlier = args.baseline.iter().map(|file| Baseline::read(file)).collect::<Result<Vec<_>>>()?;
+    args.output.iter().chain(&args.html).try_for_each(|file| crate::store::check_writable(file))?;
     if points.len() > 1 {
         // Rows that are there are told. Of one point alone there are none, and it ends at once.
         interrupt::listen();
@@ -107,15 +111,16 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
                 interrupted = true;
                 break;
             }
-            measured => errors.extend(bench.add(point, measured, baseline.as_ref())),
+            measured => errors.extend(bench.add(point, measured, earlier.last())),
         }
         if points.len() > 1 {
             // Rows that are there survive whatever comes; if they cannot be written, that is told at the end.
             args.output.iter().for_each(|file| drop(export::write(&bench, file)));
         }
     }
-    bench.finish(args.baseline.as_deref());
+    bench.finish(earlier.last().map(Baseline::file));
     tell(args, &bench)?;
+    args.html.iter().try_for_each(|file| output::page(file, &page::page(&bench, &earlier)))?;
     match bench.mismatch() {
         Some(error) => Err(error),
         None if interrupted => Ok(Outcome::Interrupted),

@@ -182,17 +182,28 @@ impl Bench {
         text += "\n";
         text += &self.hashes();
         text += &self.verdict();
+        text += &output::wrapped(&(self.footer() + " · p50 to max: milliseconds in next()"), 2);
+        text
+    }
+
+    /// The machine, and what was measured on it.
+    pub(super) fn footer(&self) -> String {
         let kernel = self.kernel.as_ref().map_or_else(String::new, |kernel| format!(" · kernel {kernel}"));
         let step = self.step_ms.map_or_else(String::new, |ms| format!(" · step {ms} ms"));
-        let footer = format!(
-            "{} cores{kernel} · {} of {} + {} batches{step} · p50 to max: milliseconds in next()",
+        format!(
+            "{} cores{kernel} · {} of {} + {} batches{step}",
             self.cores,
             if self.runs == 1 { "1 run".to_owned() } else { format!("{} runs", self.runs) },
             self.warmup,
             self.steps
-        );
-        text += &output::wrapped(&footer, 2);
-        text
+        )
+    }
+
+    /// The pipeline, and what tells its batches from others: a line each.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let lines = self.hashes();
+        let lines = lines.lines().map(|line| line.trim().to_owned());
+        std::iter::once(self.pipeline.display().to_string()).chain(lines).collect()
     }
 
     /// Says how the device was used by the row that used it best.

@@ -1,6 +1,8 @@
 //! `gristmill tune`: which settings a pipeline should run with, and why.
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
+mod page;
+#[cfg(all(feature = "workers", target_os = "linux"))]
 mod write;
 
 use std::path::PathBuf;
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// Put what was chosen into the pipeline file, as its `executor`
     #[arg(long)]
     write: bool,
+    /// Write a page of HTML with charts of the choice as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -56,6 +61,7 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
+    args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
     // Before the time is spent: a file that cannot be built cannot be tuned.
     drop(pipeline.build()?);
     output::say(&format!("{}: running for {} s", args.pipeline.display(), args.seconds));
@@ -102,6 +108,7 @@ fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
     } else {
         output::data(&text(&config, &change, args));
     }
+    args.html.iter().try_for_each(|file| output::page(file, &page::page(&config, args)))?;
     others.and_then(busy).iter().for_each(|warning| output::warn(warning));
     // What was found out stands above, also where the file cannot be written.
     written?;

@@ -1,12 +1,23 @@
 //! The report as HTML: a page of its own, and a piece of a notebook.
 
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "most kinds of charts are those of commands"))]
+mod chart;
 mod columns;
+mod document;
 mod heat;
 mod histogram;
+mod knobs;
 mod page;
 mod ribbon;
 mod svg;
 mod tracks;
+
+#[cfg(feature = "cli")]
+pub(crate) use chart::{Chart, Line, Powers, Scale};
+#[cfg(feature = "cli")]
+pub(crate) use document::Document;
+#[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
+pub(crate) use knobs::turned;
 
 use super::Report;
 use svg::escaped;
@@ -27,12 +38,14 @@ impl Report {
 
     /// A page of HTML that needs nothing else, with what happened when: less than 1 MB, however long the run was.
     pub fn to_html(&self) -> String {
-        self.page(&[])
+        page::page(self, &[], "")
     }
 
-    /// The same with `facts` that others know of the run: a name and a value each.
-    pub(crate) fn page(&self, facts: &[(&str, String)]) -> String {
-        page::page(self, facts)
+    /// The same with `facts` that others know of the run, a name and a value each, and with their charts.
+    #[cfg(feature = "cli")]
+    pub(crate) fn page(&self, facts: &[(&str, String)], charts: &[(&str, Chart)]) -> String {
+        let more: String = charts.iter().map(|(heading, chart)| document::section(heading, chart)).collect();
+        page::page(self, facts, &more)
     }
 }
 

@@ -4,42 +4,45 @@ use std::fmt::Write;
 
 use super::super::format::{bytes, count, percent, time};
 use super::super::{LongWait, Place, Report, StageReport, text, why};
+use super::chart::{Chart, Line, Scale};
 use super::columns::Columns;
+use super::document::{self, foot, shell};
 use super::svg::{self, escaped};
 use super::tracks::{axis, cause, legend, tracks};
-use super::{colours, heat, histogram};
+use super::{heat, histogram};
 use crate::cx::Cause;
 
 /// Columns of the ribbon.
 const COLUMNS: usize = 480;
+/// Place of the axis behind which a time and that of the end do not both fit into a narrow page.
+const LATE: f64 = 0.76;
 /// Waits that have a number in the ribbon, and that are in the table.
 const MARKED: usize = 5;
 const LISTED: usize = 12;
+/// Workers whose memory is shown.
+const SHOWN: usize = 16;
 
-/// The page, with `facts` that others than the report know: a name and a value each.
-pub(super) fn page(report: &Report, facts: &[(&str, String)]) -> String {
+/// The page, with `facts` that others than the report know, a name and a value each, and sections of theirs.
+pub(super) fn page(report: &Report, facts: &[(&str, String)], more: &str) -> String {
     let columns = Columns::of(report, COLUMNS);
-    let mut body = head(report);
+    let mut body = top(report);
     body += &ribbon(report, &columns);
     body += &advice(report);
     body += &gaps(report);
     body += &stages(report);
     body += &heat::section(report, &columns);
     body += &histogram::section(report);
+    body += more;
+    body += &document::section("Memory of workers, within their budget", &budget(report));
     body += &decisions(report);
     body += &remarks(report);
     body += &about(report, facts);
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
-         <title>{title}</title><link rel=\"icon\" href=\"data:,\"><style>{}{}</style></head>\n<body>{body}\
-         <div id=\"tip\" role=\"status\"></div>\n<script type=\"application/json\" id=\"data\">{}</script>\n<script>{}</script></body></html>\n",
-        colours(":root"),
-        include_str!("page.css"),
+    let behind = format!(
+        "<div id=\"tip\" role=\"status\"></div>\n<script type=\"application/json\" id=\"data\">{}</script>\n<script>{}</script>",
         data(report, &columns),
-        include_str!("page.js"),
-        title = escaped(&headline(report)),
-    )
+        include_str!("page.js")
+    );
+    shell(&headline(report), &body, &behind)
 }
 
 /// What there is to say in one line.
@@ -50,7 +53,7 @@ pub(super) fn headline(report: &Report) -> String {
     format!("The consumer waited {} of the time", percent(report.consumer_wait_share))
 }
 
-fn head(report: &Report) -> String {
+fn top(report: &Report) -> String {
     let busy =
         if report.threads > 0 { format!(", {:.0} % busy", report.threads_busy_share * 100.0) } else { String::new() };
     let run = format!(
@@ -62,12 +65,7 @@ fn head(report: &Report) -> String {
     );
     let part =
         report.part.as_ref().map_or_else(String::new, |part| format!("<p class=\"soft\">Part {}</p>", escaped(part)));
-    format!(
-        "<header><h1>{}</h1><p class=\"lead\">{}.</p><p class=\"soft\">{}</p>{part}</header>\n",
-        escaped(&headline(report)),
-        escaped(&sentence(&report.verdict.text)),
-        escaped(&run)
-    )
+    document::head(&headline(report), &(sentence(&report.verdict.text) + "."), &run, &part)
 }
 
 /// A text that begins as a sentence does; names of stages stay as they are.
@@ -102,19 +100,21 @@ fn ribbon(report: &Report, columns: &Columns) -> String {
             track.height,
             escaped(track.name),
             svg::stretched(&format!("{}: {}", track.name, track.detail), &track.shapes),
-            escaped(&track.detail)
+            svg::in_parts(&track.detail)
         );
     }
-    let ticks: String = axis(columns.span())
-        .iter()
-        .map(|(place, text)| format!("<span style=\"left:{:.2}%\">{}</span>", place * 100.0, escaped(text)))
-        .collect();
+    // The end has a time of its own; where there is less room, it takes that of the one in front of it.
+    let tick = |(place, text): &(f64, String)| {
+        let late = if *place > LATE { " class=\"late\"" } else { "" };
+        format!("<span{late} style=\"left:{:.2}%\">{}</span>", place * 100.0, escaped(text))
+    };
+    let ticks: String = axis(columns.span()).iter().map(tick).collect();
     let end = escaped(&time(columns.span() * 1e6));
     let _ = write!(
         out,
         "<div class=\"track bare\"><span></span><div class=\"axis\">{ticks}<span class=\"end\">{end}</span></div></div><div id=\"line\"></div>"
     );
-    out += "<ul class=\"legend\"><li><i class=\"busy-key\"></i>at work</li>";
+    out += "<ul class=\"legend\"><li><i class=\"busy\"></i>at work</li>";
     for (class, name, share) in legend(report, columns) {
         let _ = write!(out, "<li><i class=\"{class}\"></i>{name} <em>{}</em></li>", percent(share));
     }
@@ -233,6 +233,32 @@ fn stages(report: &Report) -> String {
     out + "</tbody></table></div></section>\n"
 }
 
+/// The memory of workers, of what each may have; empty where there are none on this machine.
+fn budget(report: &Report) -> Chart {
+    let mut chart = Chart::default();
+    let Some(workers) = &report.workers else { return chart };
+    let own = workers.workers.iter().filter(|worker| worker.heap_limit_bytes > 0).take(SHOWN);
+    let parts: Vec<(String, u64, u64)> = own
+        .map(|worker| (format!("worker {}", worker.number), worker.heap_bytes, worker.heap_limit_bytes))
+        .chain([("shared memory".to_owned(), workers.slab_high_water_bytes, workers.slab_bytes)])
+        .collect();
+    if workers.ram_budget == 0 {
+        return chart;
+    }
+    let scale = Scale::to(workers.ram_budget as f64);
+    let size = |size: u64| bytes(size as f64);
+    for (name, used, most) in parts {
+        let line = Line::new(name, format!("{} · of {}", size(used), size(most)))
+            .bar("busy", 0.0, scale.at(most as f64))
+            .bar("memory", 0.0, scale.at(used as f64));
+        chart.line(line.mark("ink", scale.at(workers.ram_budget as f64), (0.0, 1.0)));
+    }
+    chart.axis(&scale.ticks_of_bytes());
+    let all = format!("the budget of all, {}", size(workers.ram_budget));
+    chart.legend(&[("memory", "used"), ("busy", "may be used"), ("ink", &all)]);
+    chart
+}
+
 fn decisions(report: &Report) -> String {
     let workers = report.workers.iter().flat_map(|workers| &workers.decisions);
     let lines: String = report
@@ -260,11 +286,7 @@ fn remarks(report: &Report) -> String {
 }
 
 fn about(report: &Report, facts: &[(&str, String)]) -> String {
-    let mut parts = vec![
-        format!("gristmill {}", env!("CARGO_PKG_VERSION")),
-        format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        format!("{} cores", report.cores),
-    ];
+    let mut parts = vec![format!("{} cores", report.cores)];
     if let Some(workers) = &report.workers {
         parts.push(format!(
             "budget of workers {}, of it shared {}, {} used at most",
@@ -274,8 +296,7 @@ fn about(report: &Report, facts: &[(&str, String)]) -> String {
         ));
     }
     parts.extend(facts.iter().map(|(name, value)| format!("{name} {value}")));
-    let parts: Vec<String> = parts.iter().map(|part| escaped(part)).collect();
-    format!("<footer class=\"foot\">{}</footer>\n", parts.join(" · "))
+    foot(parts)
 }
 
 /// What the script shows where somebody points: of every column the waits by cause in thousandths, and the longest waits.

@@ -22,6 +22,18 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
+/// Letters of a part that has a line to itself; a longer one is broken as text is.
+const PART: usize = 28;
+
+/// A text of parts between points, where markup stands: no line ends within a part.
+pub(super) fn in_parts(text: &str) -> String {
+    let part = |part: &str| match part.chars().count() <= PART {
+        true => format!("<span>{}</span>", escaped(part)),
+        false => escaped(part),
+    };
+    text.split(" · ").map(part).collect::<Vec<_>>().join(" · ")
+}
+
 /// A number of a shape: tenths are enough.
 pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.1}");
@@ -45,6 +57,12 @@ pub(super) fn bars(class: &str, spans: &[(f64, f64)]) -> String {
         at += alike;
     }
     if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
+}
+
+/// A thin mark over the whole height at a place, a share of the width.
+pub(super) fn mark(class: &str, at: f64) -> String {
+    let x = number((at * WIDTH - 0.75).clamp(0.0, WIDTH - 1.5));
+    format!("<path class=\"{class}\" d=\"M{x} 0h1.5v{HEIGHT}h-1.5z\"/>")
 }
 
 fn close(a: (f64, f64), b: (f64, f64)) -> bool {
@@ -73,6 +91,13 @@ mod tests {
         let path = bars("a", &[(0.0, 0.5), (0.0, 0.5), (0.0, 0.0), (0.5, 1.0)]);
         assert_eq!(path, "<path class=\"a\" d=\"M0 50h500v50h-500zM750 0h250v50h-250z\"/>");
         assert_eq!(bars("a", &[(0.3, 0.3)]), "");
+    }
+
+    #[test]
+    fn lines_end_between_parts() {
+        assert_eq!(in_parts("p50 1 ms · <a>"), "<span>p50 1 ms</span> · <span>&lt;a&gt;</span>");
+        let long = "a part that is longer than a line of the column";
+        assert_eq!(in_parts(long), long);
     }
 
     #[test]

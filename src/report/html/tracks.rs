@@ -3,6 +3,7 @@
 use super::super::format::{bytes, percent};
 use super::super::{Place, Report};
 use super::columns::{Column, Columns};
+use super::knobs::turned;
 use super::svg;
 use crate::cx::Cause;
 
@@ -61,13 +62,18 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
             Some(workers) => ("workers", format!("{} with {} threads", workers.workers.len(), report.threads)),
             None => ("threads", report.threads.to_string()),
         };
-        let busy = format!("{count}, {} busy", whole(mean(|column| column.threads)));
+        let busy = format!("{count} · {} busy", whole(mean(|column| column.threads)));
         tracks.push(line(what, busy, svg::area("work", &share(|column| column.threads))));
     }
     let most = all.iter().map(|column| column.memory).fold(0.0, f64::max);
     if most > 0.0 {
         let memory: Vec<f64> = all.iter().map(|column| column.memory / most * 0.9).collect();
         tracks.push(line("memory", format!("{} at most", bytes(most)), svg::area("memory", &memory)));
+    }
+    let workers = report.workers.iter().flat_map(|workers| &workers.decisions);
+    for knob in turned(report.decisions.iter().chain(workers), all.len(), |at_s| columns.place(at_s)) {
+        let marks: String = knob.changes.iter().map(|at| svg::mark("ink", *at)).collect();
+        tracks.push(line(knob.name, knob.detail, svg::area("knob", &knob.heights) + &marks));
     }
     tracks
 }
@@ -109,6 +115,9 @@ pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<(&'static str, &
     parts
 }
 
+/// Place of the last time on the axis: behind it there is room for that of the end.
+const LAST: f64 = 0.87;
+
 /// The time axis: places from 0 to 1, and what stands there.
 pub(super) fn axis(span: f64) -> Vec<(f64, String)> {
     let step = [
@@ -120,7 +129,7 @@ pub(super) fn axis(span: f64) -> Vec<(f64, String)> {
     .find(|step| span / step <= 7.5)
     .unwrap_or(span.max(1.0));
     let ticks = (0..=(span / step) as u32).map(|tick| f64::from(tick) * step);
-    ticks.filter(|at| *at < 0.9 * span).map(|at| (at / span.max(1e-9), clock(at, step))).collect()
+    ticks.filter(|at| *at < LAST * span).map(|at| (at / span.max(1e-9), clock(at, step))).collect()
 }
 
 /// A time after the start, as exact as the step between two.
@@ -147,7 +156,7 @@ mod tests {
         {
             let ticks = axis(span);
             assert!((3..8).contains(&ticks.len()), "{ticks:?}");
-            assert!(ticks.last().is_some_and(|(at, text)| *at < 0.9 && text == last), "{span}: {ticks:?}");
+            assert!(ticks.last().is_some_and(|(at, text)| *at < LAST && text == last), "{span}: {ticks:?}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `gristmill analyze-padding`: how much of the compute would go into padding, and what removes it.
 
+mod page;
+
 use std::path::PathBuf;
 
 use crate::pack::{Outcome as Padding, Strategy, compare};
@@ -39,6 +41,9 @@ pub(crate) struct Args {
     docs: Option<u64>,
     #[command(flatten)]
     layout: Layout,
+    /// Write a page of HTML with its charts as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -71,7 +76,18 @@ struct Bar {
     documents: u64,
 }
 
+impl Bar {
+    fn range(&self) -> String {
+        match self.to {
+            Some(to) => format!("{}–{to}", self.from),
+            None => format!("from {}", self.from),
+        }
+    }
+}
+
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    // Before anything is measured: it would be for nothing.
+    args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
     let tokenizer = args.tokenizer.as_ref().map(Tokenizer::from_file).transpose()?;
     let measured =
         lengths::measure(&args.data, args.layout.of(&args.data)?, args.column.as_deref(), tokenizer, args.docs)?;
@@ -81,8 +97,14 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     } else {
         output::data(&analysis.text());
     }
-    Ok(Outcome::Done)
+    match &args.html {
+        Some(file) => output::page(file, &analysis.page()).map(|()| Outcome::Done),
+        None => Ok(Outcome::Done),
+    }
 }
+
+/// Columns of the table of strategies.
+const HEAD: [&str; 7] = ["strategy", "padding", "docs split", "docs truncated", "tokens lost", "batches", "attn FLOPs"];
 
 impl Analysis {
     fn new(measured: Lengths, seq_len: u32, batch: u32) -> Result<Self> {
@@ -128,20 +150,19 @@ impl Analysis {
         );
         let most = self.histogram.iter().map(|b| b.documents).max().unwrap_or(1).max(1);
         for bar in &self.histogram {
-            let range = match bar.to {
-                Some(to) => format!("{}–{to}", bar.from),
-                None => format!("from {}", bar.from),
-            };
+            let range = bar.range();
             let width = (bar.documents * 40).div_ceil(most) as usize;
             let share = percent(bar.documents as f64 / self.documents as f64);
             text += &format!("{range:>15}  {} {share}\n", "▇".repeat(width));
         }
         text.push('\n');
-        let header = ["strategy", "padding", "docs split", "docs truncated", "tokens lost", "batches", "attn FLOPs"];
-        let rows: Vec<Vec<String>> = self.strategies.iter().map(|o| self.row(o)).collect();
-        text += &output::table(&header, &rows, &[]);
+        text += &output::table(&HEAD, &self.rows(), &[]);
         text += &format!("\n▶ {}\n", self.recommendation);
         text
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        self.strategies.iter().map(|o| self.row(o)).collect()
     }
 
     fn row(&self, o: &Padding) -> Vec<String> {

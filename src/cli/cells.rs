@@ -1,0 +1,176 @@
+//! What is in the cells of batches: sequences by their lengths, and padding.
+
+use crate::Element;
+use crate::cli::format::{count, grouped, percent, plural};
+use crate::cli::tokens::{TokenCount, arrays, is_segment_ids};
+use crate::report::html::{Chart, Line, Scale};
+
+/// Doublings of a length that are told apart.
+const DOUBLINGS: usize = 33;
+/// Stretches of a run that are kept, at most: twice as many go together by two.
+const STRETCHES: usize = 240;
+
+/// The cells of all batches of a run, in the memory of a few.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    /// Sequences by their lengths: of 1, of 2, of 3 to 4, of 5 to 8, and so on.
+    sequences: [u64; DOUBLINGS],
+    /// Tokens of all of them.
+    tokens: u64,
+    /// Stretches of so many batches each, but for the last.
+    each: u64,
+    stretches: Vec<TokenCount>,
+    /// Batches of the last stretch.
+    last: u64,
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self { sequences: [0; DOUBLINGS], tokens: 0, each: 1, stretches: Vec::new(), last: 0 }
+    }
+}
+
+impl Cells {
+    /// Adds a batch, which has brought so many tokens and cells.
+    pub(crate) fn add(&mut self, batch: &Element, brought: TokenCount) {
+        for (name, array) in arrays(batch) {
+            let Ok(values) = array.as_slice::<i32>() else { continue };
+            if is_segment_ids(name) {
+                let width = array.shape().last().copied().unwrap_or(0).max(1);
+                values.chunks(width).for_each(|row| self.add_row(row));
+            } else if name.ends_with("_lengths") {
+                values.iter().for_each(|length| self.add_sequence(u64::from(length.max(&0).unsigned_abs())));
+            }
+        }
+        self.add_stretch(brought);
+    }
+
+    /// Adds the segments of a row: ids that go on alike, but for 0.
+    fn add_row(&mut self, ids: &[i32]) {
+        ids.chunk_by(|a, b| a == b).filter(|ids| ids[0] != 0).for_each(|ids| self.add_sequence(ids.len() as u64));
+    }
+
+    fn add_sequence(&mut self, length: u64) {
+        if length > 0 {
+            let doubling = length.next_power_of_two().trailing_zeros() as usize;
+            self.sequences[doubling.min(DOUBLINGS - 1)] += 1;
+            self.tokens += length;
+        }
+    }
+
+    fn add_stretch(&mut self, brought: TokenCount) {
+        let add = |to: &mut TokenCount, from: TokenCount| {
+            to.real += from.real;
+            to.cells += from.cells;
+        };
+        match self.stretches.last_mut().filter(|_| self.last < self.each) {
+            Some(last) => add(last, brought),
+            None => {
+                if self.stretches.len() == 2 * STRETCHES {
+                    let pair = |pair: &[TokenCount]| {
+                        pair.iter().fold(TokenCount::default(), |mut sum, part| {
+                            add(&mut sum, *part);
+                            sum
+                        })
+                    };
+                    self.stretches = self.stretches.chunks(2).map(pair).collect();
+                    self.each *= 2;
+                }
+                self.stretches.push(brought);
+                self.last = 0;
+            }
+        }
+        self.last += 1;
+    }
+
+    /// Charts of what was added, each with its heading; none of batches without cells.
+    pub(crate) fn charts(&self) -> Vec<(&'static str, Chart)> {
+        let mut charts = Vec::new();
+        if self.sequences.iter().any(|count| *count > 0) {
+            charts.push(("How long the sequences are", self.lengths()));
+        }
+        if self.stretches.iter().any(|stretch| stretch.cells > stretch.real) {
+            charts.push(("Padding from batch to batch", self.padding()));
+        }
+        charts
+    }
+
+    fn lengths(&self) -> Chart {
+        let is_there = |count: &u64| *count > 0;
+        let first = self.sequences.iter().position(is_there).unwrap_or(0);
+        let last = self.sequences.iter().rposition(is_there).unwrap_or(0);
+        let shown = &self.sequences[first..=last];
+        let most = shown.iter().copied().max().unwrap_or(1).max(1) as f64;
+        let heights: Vec<f64> = shown.iter().map(|count| 0.95 * *count as f64 / most).collect();
+        let all: u64 = shown.iter().sum();
+        let detail = format!("{} · mean {}", plural(all, "sequence"), count(self.tokens as f64 / all.max(1) as f64));
+        let mut chart = Chart::default();
+        chart.line(Line::new("sequences", detail).high(110).columns("ready", &heights));
+        let name = |doubling: usize| match doubling {
+            0 => "1".to_owned(),
+            1 => "2".to_owned(),
+            _ => format!("{}–{}", (1_u64 << (doubling - 1)) + 1, 1_u64 << doubling),
+        };
+        // Where there are many, every other is named.
+        let step = if shown.len() > 9 { 2 } else { 1 };
+        let middle = |at: usize| (at as f64 + 0.5) / shown.len() as f64;
+        let ticks = (0..shown.len()).step_by(step).map(|at| (middle(at), name(first + at)));
+        chart.axis(&ticks.collect::<Vec<_>>());
+        chart
+    }
+
+    fn padding(&self) -> Chart {
+        let shares: Vec<f64> = self.stretches.iter().map(|stretch| stretch.share().unwrap_or(1.0)).collect();
+        let worst = shares.iter().copied().fold(1.0, f64::min);
+        let (real, cells) = self.stretches.iter().fold((0, 0), |(r, c), part| (r + part.real, c + part.cells));
+        let padding = 1.0 - real as f64 / (cells.max(1)) as f64;
+        let what = if self.each == 1 { "batch".to_owned() } else { format!("{} batches", grouped(self.each)) };
+        let detail = format!("{} of all cells · {} in the worst {what}", percent(padding), percent(1.0 - worst));
+        let mut chart = Chart::default();
+        let all = vec![1.0; shares.len()];
+        chart.line(Line::new("cells", detail).high(60).bars("queue", &all).bars("ready", &shares));
+        let scale = Scale::exactly(shares.len() as f64 * self.each as f64);
+        chart.axis(&scale.ticks(count));
+        chart.legend(&[("ready", "tokens"), ("queue", "padding")]);
+        chart
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Array, Buffer, DType};
+
+    fn batch(name: &str, values: Vec<i32>, rows: usize) -> Element {
+        let width = values.len() / rows;
+        let ids = Array::new(DType::I32, &[rows, width], Buffer::from_vec(values)).unwrap();
+        Element::new().with(name, ids)
+    }
+
+    #[test]
+    fn segments_are_counted_by_their_lengths() {
+        let mut cells = Cells::default();
+        let ids = vec![1, 1, 1, 2, 0, 0, 1, 1, 2, 2, 2, 2];
+        cells.add(&batch("tokens_segment_ids", ids, 2), TokenCount { real: 10, cells: 12 });
+        // One of 1, one of 2, one of 3 and one of 4.
+        assert_eq!((cells.sequences[..4].to_vec(), cells.tokens), (vec![1, 1, 2, 0], 10));
+        cells.add(&batch("tokens_lengths", vec![5, 0, 8], 3), TokenCount { real: 13, cells: 24 });
+        assert_eq!((cells.sequences[3], cells.tokens), (2, 23));
+        let names: Vec<&str> = cells.charts().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["How long the sequences are", "Padding from batch to batch"]);
+        assert!(Cells::default().charts().is_empty());
+    }
+
+    #[test]
+    fn a_run_of_any_length_is_a_few_stretches_and_none_is_lost() {
+        let mut cells = Cells::default();
+        let (empty, batches) = (Element::new(), 10_007);
+        for _ in 0..batches {
+            cells.add(&empty, TokenCount { real: 3, cells: 4 });
+        }
+        assert!((STRETCHES..=2 * STRETCHES).contains(&cells.stretches.len()), "{}", cells.stretches.len());
+        assert_eq!(cells.stretches.iter().map(|stretch| stretch.cells).sum::<u64>(), 4 * batches);
+        let (last, whole) = cells.stretches.split_last().unwrap();
+        assert!(whole.iter().all(|stretch| stretch.cells == 4 * cells.each) && last.cells == 4 * cells.last);
+    }
+}

@@ -1,0 +1,107 @@
+//! `gristmill doctor`: what this machine and this build will do to a pipeline.
+
+mod check;
+mod cores;
+mod host;
+mod libc;
+mod limits;
+mod memory;
+mod places;
+mod python;
+mod runs;
+mod versions;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use self::check::{Check, Health};
+use self::host::Host;
+use self::places::Places;
+#[cfg(feature = "python")]
+pub(crate) use self::python::{Packages, set_packages};
+use crate::Result;
+use crate::cli::format::plural;
+use crate::cli::{Outcome, output};
+
+/// Looks at this machine and this build: what will hurt a pipeline, and the command that mends it.
+///
+/// Looks at cores, memory, control groups, limits, shared memory, versions and plugins, and runs a small pipeline on threads and in a
+/// worker process. With a pipeline file also at the file systems that it reads from and writes to; of its files none is opened.
+///
+/// Exits with 1 if something does not work.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// A pipeline file, whose files and folders are looked at
+    pipeline: Option<PathBuf>,
+    /// A folder that is to be written to, such as that of checkpoints
+    #[arg(long, value_name = "DIR")]
+    folder: Vec<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Everything that was looked at. Keys are added to it, and none is taken away within a format.
+#[derive(Serialize)]
+struct Findings {
+    format: u32,
+    /// The worst of all.
+    health: Health,
+    checks: Vec<Check>,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let host = Host::here();
+    let places = args.pipeline.as_deref().map(Places::of).transpose()?.unwrap_or_default();
+    let mut checks = versions::checks(&host);
+    checks.extend(cores::checks(&host));
+    checks.extend(memory::checks(&host));
+    checks.extend(limits::checks(&host, places.files.len() as u64));
+    checks.extend(runs::checks());
+    checks.extend(places.checks(&host));
+    checks.extend(args.folder.iter().map(|folder| places::writable(&host, folder)));
+    let health = checks.iter().map(|check| check.health).max().unwrap_or(Health::Good);
+    if args.json {
+        output::json(&Findings { format: 1, health, checks });
+    } else {
+        let width = output::width();
+        let lines: String = checks.iter().map(|check| check.lines(width)).collect();
+        output::data(&(lines + "\n" + &output::wrapped_to(&verdict(&checks), 0, width)));
+    }
+    Ok(if health == Health::Bad { Outcome::Found } else { Outcome::Done })
+}
+
+/// What to look at first, in words.
+fn verdict(checks: &[Check]) -> String {
+    let of = |health: Health| {
+        let found: Vec<&str> =
+            checks.iter().filter(|check| check.health == health).map(|check| check.what.as_str()).collect();
+        (found.len() as u64, found.join(", "))
+    };
+    match (of(Health::Bad), of(Health::Poor)) {
+        ((0, _), (0, _)) => "nothing here will hurt".to_owned(),
+        ((0, _), (1, poor)) => format!("1 thing will hurt: {poor}"),
+        ((0, _), (n, poor)) => format!("{n} things will hurt: {poor}"),
+        ((n, bad), _) => {
+            format!("{} not work: {bad}", if n == 1 { "1 thing does".to_owned() } else { plural(n, "thing") + " do" })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_names_what_will_hurt() {
+        let (good, poor) = (Check::good("cores", ""), Check::good("clock", "").poor_if(true, "", ""));
+        let bad = Check::bad("threads", &crate::Error::data("none"));
+        assert_eq!(verdict(std::slice::from_ref(&good)), "nothing here will hurt");
+        assert_eq!(verdict(&[good.clone(), poor.clone()]), "1 thing will hurt: clock");
+        assert_eq!(verdict(&[poor.clone(), good, poor.clone()]), "2 things will hurt: clock, clock");
+        assert_eq!(verdict(&[poor, bad.clone()]), "1 thing does not work: threads");
+        assert_eq!(verdict(&[bad.clone(), bad]), "2 things do not work: threads, threads");
+    }
+}

@@ -1,0 +1,125 @@
+//! The analysis as a page.
+
+use super::{Analysis, HEAD, Padding};
+use crate::cli::format::{count, grouped, percent};
+use crate::report::html::{Chart, Document, Line, Scale};
+
+impl Analysis {
+    /// A page with how long the documents are, and what becomes of them.
+    pub(super) fn page(&self) -> String {
+        let padded = self.strategies.first().map_or(0.0, |first| first.padding_share);
+        let headline = format!("Padding would take {} of all cells", percent(padded));
+        let figures = format!(
+            "{} documents · {} {} in column {} · rows of {} tokens, {} in a batch",
+            grouped(self.documents),
+            count(self.tokens as f64),
+            self.unit,
+            self.column,
+            grouped(self.seq_len as u64),
+            self.batch
+        );
+        let mut page = Document::new(&headline, &self.recommendation, &figures);
+        page.chart("How long the documents are", &self.lengths());
+        page.chart("What becomes of the cells", &self.cells());
+        page.chart("What attention would cost", &self.attention());
+        page.table("In figures", &HEAD, &self.rows());
+        page.finish([])
+    }
+
+    /// Documents by their lengths: a column for each doubling.
+    fn lengths(&self) -> Chart {
+        let most = self.histogram.iter().map(|bar| bar.documents).max().unwrap_or(1).max(1) as f64;
+        let heights: Vec<f64> = self.histogram.iter().map(|bar| 0.95 * bar.documents as f64 / most).collect();
+        // Those that are longer than a row are told apart.
+        let (fit, long) = heights.split_at(heights.len().saturating_sub(1));
+        let fit: Vec<f64> = fit.iter().copied().chain([0.0]).collect();
+        let long: Vec<f64> = std::iter::repeat_n(0.0, fit.len() - 1).chain(long.iter().copied()).collect();
+        let detail = format!(
+            "median {} · p90 {} · p99 {} · longest {}",
+            grouped(self.median.into()),
+            grouped(self.p90.into()),
+            grouped(self.p99.into()),
+            grouped(self.max.into())
+        );
+        let mut chart = Chart::default();
+        chart.line(Line::new("documents", detail).high(150).columns("ready", &fit).columns("evaluation", &long));
+        let each = 1.0 / self.histogram.len().max(1) as f64;
+        let middle = |at: usize| (at as f64 + 0.5) * each;
+        chart.axis(&self.histogram.iter().enumerate().map(|(at, bar)| (middle(at), bar.range())).collect::<Vec<_>>());
+        let share = percent(self.longer_than_seq_len as f64 / self.documents.max(1) as f64);
+        chart.legend(&[("ready", "fits into a row"), ("evaluation", &format!("longer than a row: {share}"))]);
+        chart
+    }
+
+    /// Cells of all batches by what is in them, and what was cut off; the widest is as wide as the chart.
+    fn cells(&self) -> Chart {
+        let row = (self.seq_len * self.batch) as f64;
+        let kept = |o: &Padding| (self.tokens.saturating_sub(o.tokens_lost)) as f64;
+        let cells = |o: &Padding| match o.padding_share {
+            // Batches of length buckets are smaller than others.
+            share if share < 1.0 => kept(o) / (1.0 - share),
+            _ => o.batches as f64 * row,
+        };
+        let most = self.strategies.iter().map(|o| cells(o) + o.tokens_lost as f64).fold(0.0, f64::max);
+        let scale = Scale::exactly(most);
+        let mut chart = Chart::default();
+        for o in &self.strategies {
+            let (kept, cells, lost) = (scale.at(kept(o)), scale.at(cells(o)), scale.at(o.tokens_lost as f64));
+            let detail = format!("{} padding · {} batches", percent(o.padding_share), grouped(o.batches));
+            chart.line(Line::new(o.strategy.label(), detail).bar("ready", 0.0, kept).bar("queue", kept, cells).bar(
+                "head",
+                cells,
+                cells + lost,
+            ));
+        }
+        chart.axis(&scale.ticks(count));
+        chart.legend(&[("ready", "tokens"), ("queue", "padding"), ("head", "tokens that are cut off and lost")]);
+        chart
+    }
+
+    fn attention(&self) -> Chart {
+        let scale = Scale::to(self.strategies.iter().map(|o| o.attention_cost).fold(0.0, f64::max));
+        let mut chart = Chart::default();
+        for o in &self.strategies {
+            let detail = format!("{:.2}×", o.attention_cost);
+            chart.line(Line::new(o.strategy.label(), detail).bar("work", 0.0, scale.at(o.attention_cost)));
+        }
+        chart.axis(&scale.ticks(|cost| format!("{cost:.1}×")));
+        chart
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Lengths;
+    use super::*;
+
+    fn analysis(lengths: Vec<u32>) -> Analysis {
+        let measured = Lengths { column: "<text>".to_owned(), unit: "tokens", lengths };
+        Analysis::new(measured, 64, 4).unwrap()
+    }
+
+    #[test]
+    fn the_page_says_what_the_text_says() {
+        let analysis = analysis((1..200).map(|n| n % 97 + 1).collect());
+        let page = analysis.page();
+        let padded = percent(analysis.strategies[0].padding_share);
+        assert!(page.contains(&format!("<h1>Padding would take {padded} of all cells</h1>")), "{page}");
+        for strategy in &analysis.strategies {
+            assert!(page.matches(&format!(">{}<", strategy.strategy.label())).count() >= 3, "{page}");
+        }
+        assert!(page.contains("&lt;text&gt;") && !page.contains("<text>"), "{page}");
+        assert!(page.contains("lost") && page.contains("33–64") && page.len() < 64 << 10, "{page}");
+    }
+
+    #[test]
+    fn odd_documents_have_a_page_too() {
+        for lengths in [vec![0], vec![1], vec![u32::MAX / 2], vec![0; 100]] {
+            let page = analysis(lengths.clone()).page();
+            assert!(
+                page.ends_with("</html>\n") && !page.contains("NaN") && !page.contains("inf"),
+                "{lengths:?}: {page}"
+            );
+        }
+    }
+}

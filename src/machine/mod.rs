@@ -1,0 +1,85 @@
+//! What this machine has, and what the kernel lets this process have of it, as `/proc` and `/sys` say.
+
+mod groups;
+mod limits;
+mod mounts;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use limits::Limit;
+pub(crate) use mounts::Mount;
+
+/// A view of `/proc` and `/sys`, which may lie below another folder than the root.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    root: PathBuf,
+}
+
+impl Machine {
+    /// The machine that this process runs on.
+    pub(crate) fn here() -> Self {
+        Self::below("/")
+    }
+
+    /// The machine whose `proc` and `sys` lie in `root`.
+    pub(crate) fn below(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The place of an absolute path of that machine.
+    pub(crate) fn place(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join(path.as_ref().strip_prefix("/").unwrap_or(path.as_ref()))
+    }
+
+    /// The text of a file without its last line end; `None` where it cannot be read.
+    pub(crate) fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+        let text = std::fs::read(self.place(path)).ok()?;
+        Some(String::from_utf8_lossy(&text).trim_end().to_owned())
+    }
+
+    /// Bytes that programs can still have: memory that is free or can be freed, within what the control groups leave.
+    /// `None` where neither is known.
+    pub(crate) fn available_bytes(&self) -> Option<u64> {
+        self.memory("MemAvailable:").into_iter().chain(self.group_memory_left()).min()
+    }
+
+    /// Bytes that `/proc/meminfo` gives for `key`.
+    pub(crate) fn memory(&self, key: &str) -> Option<u64> {
+        let text = self.text("/proc/meminfo")?;
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A folder with these files in it, and a view of it.
+    pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Machine::below(folder.path());
+        for (path, text) in files {
+            let path = machine.place(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        (folder, machine)
+    }
+
+    #[test]
+    fn what_groups_leave_bounds_what_is_free() {
+        let meminfo = ("/proc/meminfo", "MemTotal:  16000 kB\nMemAvailable:   8000 kB\n");
+        let (_folder, free) = machine(&[meminfo]);
+        assert_eq!((free.available_bytes(), free.memory("MemTotal:")), (Some(8_192_000), Some(16_384_000)));
+        let (_folder, bounded) = machine(&[
+            meminfo,
+            ("/proc/self/mountinfo", "31 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+            ("/proc/self/cgroup", "0::/job\n"),
+            ("/sys/fs/cgroup/job/memory.max", "3000000\n"),
+            ("/sys/fs/cgroup/job/memory.current", "1000000\n"),
+        ]);
+        assert_eq!(bounded.available_bytes(), Some(2_000_000));
+        assert_eq!(machine(&[]).1.available_bytes(), None);
+    }
+}
