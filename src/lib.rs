@@ -99,6 +99,7 @@ mod fork;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub mod fuzzing;
 pub mod keys;
+mod live;
 mod loader;
 mod mmap;
 pub mod pack;

@@ -4,6 +4,7 @@ mod ahead;
 mod builder;
 mod guarded;
 mod parted;
+mod watched;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,6 +18,7 @@ pub(crate) use self::builder::Backend;
 pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;
 use self::parted::{Parted, Pass, Wanted};
+use self::watched::Watched;
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cx, Given, Recorder};
 use crate::dataset::iter::{Dealt, plan_in_words};
@@ -25,6 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 use crate::fork::Ours;
 use crate::keys::KeyRecorder;
+use crate::live::Remarks;
 use crate::part::{Deal, Part, RowBatch, RowNumbers};
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
@@ -64,6 +67,8 @@ pub struct Loader<D: IterDataset> {
     executor: String,
     run: Runtime,
     recorder: Arc<Recorder>,
+    /// Those who look at the pass while it runs, if there are any: they are gone before it is.
+    watched: Option<Ours<Watched>>,
     drive: Drive<D>,
     state: StateOf<D>,
     /// States before the last elements, the youngest first.
@@ -291,15 +296,20 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.run.demand().aside(|| self.run.sync());
         let seen = Seen { meter: &self.meter, around, first: &self.first };
         let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
-        report.part = self.part().map(|part| {
+        self.remarks().add_to(&mut report);
+        report
+    }
+
+    /// What the report has beside what was counted.
+    fn remarks(&self) -> Remarks {
+        let part = self.part().map(|part| {
             let plan = plan_in_words(&*self.dataset, self.by_rows.is_some(), self.run.deal());
             let agreed = self.guarded.as_ref().map_or_else(String::new, |guarded| format!(" · {}", guarded.remark()));
             format!("{part} · this host {plan}{agreed}")
         });
-        report.remarks.extend(self.parted.as_ref().and_then(Parted::remark));
-        report.remarks.extend(self.key_recorder.iter().flat_map(|recorder| recorder.remarks()));
-        report.remarks.extend(self.run.failed().remark());
-        report
+        let dealt = self.parted.as_ref().and_then(Parted::remark).into_iter();
+        let keys = self.key_recorder.iter().flat_map(|recorder| recorder.remarks());
+        Remarks { part, remarks: dealt.chain(keys).chain(self.run.failed().remark()).collect() }
     }
 
     /// The next element, as [`next`](Iterator::next) gives it; pending where others make it and have not done so within
@@ -345,6 +355,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         if let (Ok(Poll::Ready(None)), Some(recorder)) = (&next, &self.key_recorder) {
             recorder.complete(self.run.parallel() > 0);
         }
+        self.tell_viewers();
         match next {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(element)) => Poll::Ready(element.map(Ok)),

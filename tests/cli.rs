@@ -12,6 +12,8 @@ mod snapshots;
 mod states;
 #[path = "cli/verify.rs"]
 mod verify;
+#[path = "cli/views.rs"]
+mod views;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;

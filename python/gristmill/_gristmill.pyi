@@ -1002,6 +1002,7 @@ class MapDataset(Generic[_T_co]):
         record_keys: bool = False,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
+        metrics: str | int | None = None,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1034,6 +1035,9 @@ class MapDataset(Generic[_T_co]):
                 `"pad"` it is padding where it would be, counted and named in the report, and the plan stays what it is. Where all
                 elements are evaluated it changes nothing.
             failed_element_limit: The most that become padding; no limit by default.
+            metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text for Prometheus:
+                `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free one, which
+                `metrics_address` tells.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1916,6 +1920,7 @@ class IterDataset(Generic[_T_co]):
         record_keys: bool = False,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
+        metrics: str | int | None = None,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
@@ -1948,6 +1953,9 @@ class IterDataset(Generic[_T_co]):
                 `"pad"` it is padding where it would be, counted and named in the report, and the plan stays what it is. Where all
                 elements are evaluated it changes nothing.
             failed_element_limit: The most that become padding; no limit by default.
+            metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text for Prometheus:
+                `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free one, which
+                `metrics_address` tells.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -2223,6 +2231,10 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
 
     def report(self) -> Report:
         """Says where the time went so far."""
+
+    @property
+    def metrics_address(self) -> str | None:
+        """The address at which `GET /metrics` is answered, such as `127.0.0.1:9464`, if `loader(metrics=…)` asked for it."""
 
     def close(self) -> None:
         """Ends the threads and lets go of everything that was read ahead."""

@@ -13,7 +13,7 @@ use crate::cli::hash::Rows;
 use crate::cli::progress::Progress;
 use crate::cli::saved::{RunState, States};
 use crate::cli::tokens::TokenCount;
-use crate::cli::{interrupt, output};
+use crate::cli::{interrupt, output, views};
 
 /// A way to run a pipeline.
 pub(crate) struct Plan {
@@ -83,6 +83,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         builder = builder.resume(state.checkpoint.clone());
     }
     let mut loader = builder.build()?;
+    views::tell(&loader);
     let resumed = resume.is_some();
     // A part begins with the state of all: its hashes and tokens are those of this run alone.
     let before = resume.filter(|_| loader.part().is_none());

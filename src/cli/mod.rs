@@ -36,6 +36,7 @@ mod tokens;
 mod tune;
 mod verify;
 mod version;
+mod views;
 mod write;
 
 use std::ffi::OsString;

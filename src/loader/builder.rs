@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::ahead::Ahead;
 use super::guarded::Guarded;
 use super::parted::{Parted, Pass, Wanted};
+use super::watched::Viewers;
 use super::{Drive, Loader, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::Recorder;
@@ -53,6 +54,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     failed_elements: FailedElements,
     pub(super) guarded: Option<Guarded<D::Item>>,
     pub(super) guard_timeout: Option<Duration>,
+    pub(super) viewers: Viewers,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
@@ -71,6 +73,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             failed_elements: FailedElements::Error,
             guarded: None,
             guard_timeout: None,
+            viewers: Viewers::default(),
         }
     }
 
@@ -143,10 +146,18 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
+    /// Answers `GET /metrics` at `address` while the pass lives, with its [figures](crate::Report::metrics) as OpenMetrics text, for Prometheus: `"127.0.0.1:9464"`, or a
+    /// port alone, which nobody but this machine reaches. One thread answers, of what is counted anyway; port 0 is a free one, which
+    /// [`Loader::metrics_address`] tells.
+    pub fn metrics(mut self, address: impl Into<String>) -> Self {
+        self.viewers.metrics = Some(address.into());
+        self
+    }
+
     /// Starts.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work; [`ErrorKind::State`](crate::ErrorKind::State)
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work, and for an address of metrics that is none, or is taken; [`ErrorKind::State`](crate::ErrorKind::State)
     /// for a checkpoint of another pipeline; what the sources report while elements in memory are read again.
     pub fn build(mut self) -> Result<Loader<D>> {
         if self.buffer > MOST_BUFFER {
@@ -202,6 +213,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             }
         };
         let first = First::default();
+        let watched = self.viewers.start(&dataset, &executor, &recorder, &run)?;
         Ok(Loader {
             dataset,
             identity,
@@ -218,6 +230,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             by_rows,
             guarded,
             key_recorder,
+            watched,
             ended: false,
         })
     }

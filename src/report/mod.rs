@@ -12,6 +12,7 @@ pub(crate) mod html;
 mod meter;
 mod metrics;
 mod model;
+mod openmetrics;
 mod picture;
 #[cfg(all(test, feature = "spec"))]
 mod places;
@@ -30,6 +31,7 @@ use serde::Serialize;
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use metrics::{Family, Kind, Metric, Unit};
+pub(crate) use openmetrics::CONTENT_TYPE;
 use picture::Picture;
 pub use verdict::{Advice, Change, Verdict};
 pub use why::Why;
@@ -109,6 +111,15 @@ pub struct Report {
     /// What a picture of the run shows.
     #[serde(skip)]
     picture: Arc<Picture>,
+}
+
+/// Depth of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Figures alone: records of long waits are not named, and there is nothing to draw. It takes less than a millisecond.
+    Figures,
+    /// Everything.
+    Whole,
 }
 
 /// View that the consumer had of a run.
@@ -195,6 +206,18 @@ impl Report {
         run: &Runtime,
         seen: Seen<'_>,
     ) -> Self {
+        Self::of(Depth::Whole, pipeline, executor, recorder, run, seen)
+    }
+
+    /// A report as deep as it is wanted.
+    pub(crate) fn of(
+        depth: Depth,
+        pipeline: &dyn Stage,
+        executor: &str,
+        recorder: &Recorder,
+        run: &Runtime,
+        seen: Seen<'_>,
+    ) -> Self {
         let totals = recorder.totals();
         let Seen { meter, around, first } = seen;
         let whole = around.unwrap_or(meter);
@@ -215,7 +238,13 @@ impl Report {
         let startup_share = share(whole.first_wait.as_secs_f64());
         let handover_share = share(steady_wait_s - for_elements) + unassigned;
         let (why, mut longest_waits) = why::causes(recorder, &stages, wall);
-        why::name_records(&mut longest_waits, pipeline);
+        if depth == Depth::Whole {
+            why::name_records(&mut longest_waits, pipeline);
+        }
+        let picture = match depth {
+            Depth::Whole => Picture::of(recorder, pipeline, whole, wall),
+            Depth::Figures => Picture::default(),
+        };
         let stages_share: f64 = stages.iter().map(|stage| stage.wait_share).sum();
         let mut report = Self {
             executor: executor.to_string(),
@@ -243,7 +272,7 @@ impl Report {
             remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
             verdict: Verdict::default(),
-            picture: Arc::new(Picture::of(recorder, pipeline, whole, wall)),
+            picture: Arc::new(picture),
         };
         report.verdict = verdict::judge(&report);
         report
