@@ -23,7 +23,9 @@ pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
-pub(crate) use self::records::{Given, Snapshot, Taken};
+#[cfg(all(feature = "top", target_os = "linux"))]
+pub(crate) use self::records::Stretch;
+pub(crate) use self::records::{Given, History, News, Seen, Snapshot, Taken};
 use self::sample::{Sample, clock_ns};
 use self::waits::Pieces;
 pub use self::waits::{Cause, LongWait, Piece};

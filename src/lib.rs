@@ -53,6 +53,7 @@
 //! | `cli` | yes | the `gristmill` binary |
 //! | `spec` | yes | declared pipelines |
 //! | `text` | yes | tokenisation with both engines of Hugging Face `tokenizers` |
+//! | `top` | yes | the live view of a run, `gristmill top` (Linux) |
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
 //! | `compress` | yes | `.gz`, `.zst` and `.lz4` streams |
 //! | `formats` | no | every format that has a feature, but for `riegeli` and `image` |

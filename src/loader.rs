@@ -297,6 +297,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         let seen = Seen { meter: &self.meter, around, first: &self.first };
         let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
         self.remarks().add_to(&mut report);
+        self.tell();
         report
     }
 

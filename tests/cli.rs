@@ -10,6 +10,9 @@ mod pictures;
 mod snapshots;
 #[path = "cli/states.rs"]
 mod states;
+#[cfg(target_os = "linux")]
+#[path = "cli/top.rs"]
+mod top;
 #[path = "cli/verify.rs"]
 mod verify;
 #[path = "cli/views.rs"]

@@ -1003,6 +1003,8 @@ class MapDataset(Generic[_T_co]):
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
         metrics: str | int | None = None,
+        record: _Path | None = None,
+        top: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1038,6 +1040,10 @@ class MapDataset(Generic[_T_co]):
             metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text for Prometheus:
                 `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free one, which
                 `metrics_address` tells.
+            record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill report` read back, also
+                where the process was killed. A recording that is there is kept as `NAME.1.ENDING`.
+            top: Let people of this user on this machine look at the pass with `gristmill top`. `GRISTMILL_TOP=1` in the environment does
+                the same for every pass.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1921,6 +1927,8 @@ class IterDataset(Generic[_T_co]):
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
         metrics: str | int | None = None,
+        record: _Path | None = None,
+        top: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
@@ -1956,6 +1964,10 @@ class IterDataset(Generic[_T_co]):
             metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text for Prometheus:
                 `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free one, which
                 `metrics_address` tells.
+            record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill report` read back, also
+                where the process was killed. A recording that is there is kept as `NAME.1.ENDING`.
+            top: Let people of this user on this machine look at the pass with `gristmill top`. `GRISTMILL_TOP=1` in the environment does
+                the same for every pass.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -2251,6 +2263,19 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
 @final
 class Report:
     """Where the time of a run went: `str` gives the text for people, `as_dict` the numbers."""
+
+    @staticmethod
+    def from_record(path: _Path) -> Report:
+        """Reads what `loader(record=…)` or `gristmill run --record` has written, also of a run that was killed or still goes on: the report
+        is as of the last time that it was written.
+
+        Args:
+            path: The recording.
+
+        Raises:
+            DataError: It is no recording, or damaged; the error says at which byte.
+            IoError: It cannot be read.
+        """
 
     def _repr_html_(self) -> str: ...
     def to_html(self, path: _Path | None = None) -> str:

@@ -14,7 +14,7 @@ use crate::cli::format::bytes;
 use crate::cli::how::How;
 use crate::cli::saved::States;
 use crate::cli::step_time::StepTime;
-use crate::cli::views::Views;
+use crate::cli::views::RunViews;
 use crate::cli::{Outcome, output};
 
 /// Generates text, tokenises, shuffles, packs and batches it, as fast as it goes or as a training step wants it.
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     how: How,
     #[command(flatten)]
-    views: Views,
+    views: RunViews,
     /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone [default: report.html in --folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     html: Option<Option<PathBuf>>,

@@ -10,7 +10,7 @@ use crate::{Part, Result};
 use crate::cli::consume::{Plan, Stopped, Summary, consume};
 use crate::cli::how::How;
 use crate::cli::saved::States;
-use crate::cli::views::Views;
+use crate::cli::views::RunViews;
 use crate::cli::{Outcome, output};
 
 /// Runs a pipeline file (YAML, TOML or JSON) and reports where the time went.
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     how: How,
     #[command(flatten)]
-    views: Views,
+    views: RunViews,
     /// Folder that all hosts see, in which each says what it reads [default: what the pipeline file says, or none]
     #[arg(long, value_name = "DIR")]
     guard: Option<PathBuf>,

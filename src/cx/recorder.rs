@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::Cause;
-use super::records::{Given, Records, Snapshot, Taken};
+use super::records::{Given, News, Records, Seen, Snapshot, Taken};
 use super::waits::{Shares, Waits};
 use crate::sync::Locked;
 use hdrhistogram::Histogram;
@@ -174,6 +174,12 @@ impl Recorder {
     /// Copies what is kept of the run.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.records.as_ref().map(|records| records.snapshot(&self.work())).unwrap_or_default()
+    }
+
+    /// What has come of the records since `seen`, which is moved behind it; at the `end` of the run with what is under way.
+    pub(crate) fn news(&self, seen: &mut Seen, end: bool) -> News {
+        let work = end.then(|| self.work());
+        self.records.as_ref().map(|records| records.news(seen, work.as_deref())).unwrap_or_default()
     }
 
     pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {

@@ -6,20 +6,29 @@
 
 mod address;
 mod endpoint;
+mod looks;
+mod record;
+#[cfg(all(feature = "top", target_os = "linux"))]
+pub(crate) mod top;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(all(feature = "top", target_os = "linux"))]
+use std::time::Instant;
 
 pub(crate) use self::endpoint::Endpoint;
-use crate::cx::Recorder;
+pub(crate) use self::looks::{Looks, View};
+pub(crate) use self::record::RecordView;
+use crate::cx::{News, Recorder, Seen};
 use crate::dataset::Stage;
 use crate::exec::Runtime;
-use crate::report::{ConsumerMeter, Depth, First, Report, Seen};
+use crate::report::{ConsumerMeter, Depth, First, Report, Seen as SeenBy};
 use crate::sync::Locked;
 
-/// Time between two tales of the consumer.
-const EVERY: Duration = Duration::from_millis(100);
+/// Time between two accounts of the consumer.
+pub(crate) const EVERY: Duration = Duration::from_millis(100);
 /// Time for which counts of other processes are waited for.
 const SYNC: Duration = Duration::from_millis(2);
 
@@ -27,6 +36,8 @@ const SYNC: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(crate) struct Live {
     told: Mutex<Told>,
+    /// Elements that were delivered, which is told of each.
+    delivered: AtomicU64,
     /// Times as a loop in another language sees them, around those of the pass.
     around: Mutex<Option<Arc<Mutex<ConsumerMeter>>>>,
     /// What reports are made of; `None` once the pass is gone.
@@ -67,15 +78,18 @@ pub(crate) struct Subject {
 
 impl Live {
     pub(crate) fn new(subject: Subject) -> Arc<Self> {
-        Arc::new(Self { told: Mutex::default(), around: Mutex::default(), subject: Mutex::new(Some(subject)) })
+        Arc::new(Self {
+            told: Mutex::default(),
+            delivered: AtomicU64::new(0),
+            around: Mutex::default(),
+            subject: Mutex::new(Some(subject)),
+        })
     }
 
-    /// Whether the consumer should tell of itself again: it last did at `told`, and its last call ended when `meter` says.
-    pub(crate) fn is_due(told: Option<Instant>, meter: &ConsumerMeter) -> bool {
-        match (told, meter.last()) {
-            (Some(told), Some(last)) => last.saturating_duration_since(told) >= EVERY,
-            (told, last) => told.is_none() && last.is_some(),
-        }
+    /// So many elements were delivered.
+    #[inline]
+    pub(crate) fn delivered(&self, count: u64) {
+        self.delivered.store(count, Ordering::Relaxed);
     }
 
     /// The consumer tells of itself.
@@ -96,14 +110,27 @@ impl Live {
         drop(before);
     }
 
+    /// Records that have come since `seen`, which is moved behind them; at the `end` with what is under way.
+    pub(crate) fn news(&self, seen: &mut Seen, end: bool) -> News {
+        let subject = self.subject.locked();
+        subject.as_ref().map(|subject| subject.recorder.news(seen, end)).unwrap_or_default()
+    }
+
+    /// For how long the consumer has been waiting, if it is.
+    #[cfg(all(feature = "top", target_os = "linux"))]
+    pub(crate) fn waiting(&self) -> Option<Duration> {
+        self.subject.locked().as_ref()?.run.demand().waiting(Instant::now())
+    }
+
     /// Reports on the pass as of now, unless it is gone.
     pub(crate) fn report(&self, depth: Depth) -> Option<Report> {
         let subject = self.subject.locked();
         let Subject { pipeline, executor, recorder, run } = subject.as_ref()?;
         run.sync_within(SYNC);
-        let Told { meter, first, remarks } = self.told.locked().clone();
+        let Told { mut meter, first, remarks } = self.told.locked().clone();
+        meter.delivered = self.delivered.load(Ordering::Relaxed);
         let around = self.around.locked().as_ref().map(|around| around.locked().clone());
-        let seen = Seen { meter: &meter, around: around.as_ref(), first: &first };
+        let seen = SeenBy { meter: &meter, around: around.as_ref(), first: &first };
         let mut report = Report::of(depth, &**pipeline, executor, recorder, run, seen);
         remarks.add_to(&mut report);
         Some(report)

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -151,6 +152,20 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// [`Loader::metrics_address`] tells.
     pub fn metrics(mut self, address: impl Into<String>) -> Self {
         self.viewers.metrics = Some(address.into());
+        self
+    }
+
+    /// Records the pass in a file while it runs: every batch and chunk, and the report as of then, once a second at first. [`Report::from_record`](crate::Report::from_record)
+    /// and `gristmill report` read it back, also where the process was killed. A recording that is there is kept beside it as `NAME.1.ENDING`.
+    pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
+        self.viewers.record = Some(path.into());
+        self
+    }
+
+    /// Lets people of this machine look at the pass while it runs, by `gristmill top`: over a socket that only the same user may open, in `XDG_RUNTIME_DIR` or a folder
+    /// of the user's own among temporary files. `GRISTMILL_TOP=1` in the environment does so for every pass. Needs Linux and the feature `top`.
+    pub fn top(mut self) -> Self {
+        self.viewers.top = true;
         self
     }
 

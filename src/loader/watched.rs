@@ -1,6 +1,7 @@
 //! Those who look at a pass while it runs.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 #[cfg(feature = "python")]
 use std::sync::Mutex;
@@ -12,7 +13,7 @@ use crate::dataset::IterDataset;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::fork::Ours;
-use crate::live::{Endpoint, Live, Subject, Told};
+use crate::live::{EVERY, Endpoint, Live, Looks, RecordView, Subject, Told, View};
 #[cfg(feature = "python")]
 use crate::report::ConsumerMeter;
 
@@ -21,6 +22,10 @@ use crate::report::ConsumerMeter;
 pub(super) struct Viewers {
     /// The address of an endpoint of metrics.
     pub(super) metrics: Option<String>,
+    /// The file of a recording.
+    pub(super) record: Option<PathBuf>,
+    /// Whether people of this machine may look.
+    pub(super) top: bool,
 }
 
 impl Viewers {
@@ -32,10 +37,66 @@ impl Viewers {
         recorder: &Arc<Recorder>,
         run: &Runtime,
     ) -> Result<Option<Ours<Watched>>> {
-        let Some(address) = &self.metrics else { return Ok(None) };
+        let Self { metrics, record, top } = self;
+        if metrics.is_none() && record.is_none() && !top && !top::is_asked_for() {
+            return Ok(None);
+        }
         let live = Live::new(subject(dataset, executor, recorder, run));
-        let endpoint = Endpoint::start(address, live.clone())?;
-        Ok(Some(Ours::new(Watched { endpoint, live, told: None })))
+        let endpoint = metrics.as_ref().map(|address| Endpoint::start(address, live.clone())).transpose()?;
+        let mut views: Vec<Box<dyn View>> = Vec::new();
+        if let Some(path) = record {
+            views.push(Box::new(RecordView::create(path)?));
+        }
+        let looks = (!views.is_empty()).then(|| Looks::start(views, live.clone())).transpose()?;
+        let top = top::start(*top, &live)?;
+        Ok(Some(Ours::new(Watched { endpoint, looks, top, live, told: None })))
+    }
+}
+
+/// The live view, where there is one.
+#[cfg(all(feature = "top", target_os = "linux"))]
+mod top {
+    use std::sync::Arc;
+
+    use crate::error::Result;
+    use crate::live::Live;
+    pub(super) use crate::live::top::{TopServer, is_asked_for};
+
+    /// Offers it, if it was `asked` for or the environment does so: then it is no error where that cannot be.
+    pub(super) fn start(asked: bool, live: &Arc<Live>) -> Result<Option<TopServer>> {
+        if !asked && !is_asked_for() {
+            return Ok(None);
+        }
+        match TopServer::start(live.clone()) {
+            Err(error) if !asked => {
+                tracing::warn!("no live view is offered: {error}");
+                Ok(None)
+            }
+            server => server.map(Some),
+        }
+    }
+}
+
+#[cfg(not(all(feature = "top", target_os = "linux")))]
+mod top {
+    use std::sync::Arc;
+
+    use crate::error::{Error, Result};
+    use crate::live::Live;
+
+    /// There is none.
+    #[derive(Debug)]
+    pub(super) enum TopServer {}
+
+    pub(super) fn is_asked_for() -> bool {
+        false
+    }
+
+    pub(super) fn start(asked: bool, _: &Arc<Live>) -> Result<Option<TopServer>> {
+        match asked {
+            true => Err(Error::config("this build has no live view").help("it needs Linux and the feature `top`")),
+            false => Ok(None),
+        }
     }
 }
 
@@ -53,15 +114,19 @@ fn subject<D: IterDataset + 'static>(
 /// Viewers of a pass, and what they see.
 #[derive(Debug)]
 pub(super) struct Watched {
-    endpoint: Endpoint,
+    endpoint: Option<Endpoint>,
+    looks: Option<Looks>,
+    #[cfg_attr(not(all(feature = "top", target_os = "linux")), expect(dead_code, reason = "there is none"))]
+    top: Option<top::TopServer>,
     live: Arc<Live>,
-    /// Time of which the consumer has told.
+    /// Time at which the consumer has told of itself last.
     told: Option<Instant>,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // Nobody else may be the last to have it.
+        // The last look, and then nobody else may be the last to have it.
+        self.looks = None;
         self.live.show(None);
     }
 }
@@ -69,7 +134,14 @@ impl Drop for Watched {
 impl<D: IterDataset + 'static> Loader<D> {
     /// The address at which `GET /metrics` is answered, if it [is](super::LoaderBuilder::metrics).
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        Some(self.watched.as_ref()?.get()?.endpoint.address())
+        Some(self.watched.as_ref()?.get()?.endpoint.as_ref()?.address())
+    }
+
+    /// The process and the number of the pass in it, if people of this machine may [look](super::LoaderBuilder::top).
+    #[cfg(all(feature = "top", target_os = "linux"))]
+    pub(crate) fn top_place(&self) -> Option<String> {
+        let place = self.watched.as_ref()?.get()?.top.as_ref()?.place();
+        Some(if place.number == 0 { place.pid.to_string() } else { format!("{}.{}", place.pid, place.number) })
     }
 
     /// Shows viewers the times that a loop in another language has seen `around` every call of [`next`](Iterator::next).
@@ -94,19 +166,30 @@ impl<D: IterDataset + 'static> Loader<D> {
     #[inline]
     pub(super) fn tell_viewers(&mut self) {
         let Some(watched) = self.watched.as_ref().and_then(Ours::get) else { return };
-        if self.ended || Live::is_due(watched.told, &self.meter) {
+        watched.live.delivered(self.meter.delivered);
+        if self.ended || watched.told.is_none_or(|told| told.elapsed() >= EVERY) {
             self.tell();
         }
     }
 
+    /// Ends the views of a pass that is not dropped: nobody looks at it any more.
+    #[cfg(feature = "cli")]
+    pub(crate) fn end_views(&mut self) {
+        self.watched = None;
+    }
+
+    /// Tells viewers how the consumer fares, now, if there are any.
     #[cold]
-    fn tell(&mut self) {
+    pub(super) fn tell(&mut self) {
+        if self.watched.is_none() {
+            return;
+        }
         if let Drive::Inline { cx, .. } = &mut self.drive {
             cx.flush();
         }
         let remarks = self.remarks();
         let Some(watched) = self.watched.as_mut().and_then(Ours::get_mut) else { return };
-        watched.told = self.meter.last();
+        watched.told = Some(Instant::now());
         watched.live.tell(Told { meter: self.meter.clone(), first: self.first.clone(), remarks });
     }
 }

@@ -84,6 +84,10 @@ pub(crate) struct Setup {
 pub(crate) struct Views {
     /// The address of an endpoint of metrics.
     pub(crate) metrics: Option<String>,
+    /// The file of a recording.
+    pub(crate) record: Option<PathBuf>,
+    /// Whether people of this machine may look.
+    pub(crate) top: bool,
 }
 
 impl Default for Setup {
@@ -102,13 +106,18 @@ impl Setup {
 impl Views {
     /// Whether there are any.
     pub(crate) fn are_any(&self) -> bool {
-        self.metrics.is_some()
+        self.metrics.is_some() || self.record.is_some() || self.top
     }
 
     /// Has them look at what `builder` starts.
     pub(crate) fn put_on(self, builder: LoaderBuilder<BoxIter<Item>>) -> LoaderBuilder<BoxIter<Item>> {
-        match self.metrics {
+        let builder = if self.top { builder.top() } else { builder };
+        let builder = match self.metrics {
             Some(address) => builder.metrics(address),
+            None => builder,
+        };
+        match self.record {
+            Some(file) => builder.record(file),
             None => builder,
         }
     }

@@ -1,5 +1,6 @@
 //! A pipeline that runs.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -56,6 +57,8 @@ pub(crate) struct PyDatasetIterator {
     /// Whether hosts are compared in the way that the part brings along.
     follows: bool,
     plan: Plan,
+    /// The address of the endpoint of metrics.
+    metrics: Option<SocketAddr>,
     /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
     meter: Arc<Mutex<ConsumerMeter>>,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
@@ -106,6 +109,7 @@ impl PyDatasetIterator {
         let loader = detached(py, start).or_raise(py)?;
         let meter = Arc::default();
         loader.show_around(&meter);
+        let metrics = loader.metrics_address();
         let (loader, owner, origin) = (Mutex::new(Some(loader)), AtomicU64::new(0), Origin::here());
         let iterator = Bound::new(
             py,
@@ -120,6 +124,7 @@ impl PyDatasetIterator {
                 threaded,
                 follows,
                 plan,
+                metrics,
                 meter,
                 object: object.clone().unbind(),
             },
@@ -428,8 +433,8 @@ impl PyDatasetIterator {
 
     #[doc = docs!(DatasetIterator.metrics_address)]
     #[getter]
-    fn metrics_address(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.running(py, |loader| loader.metrics_address().map(|address| address.to_string()))
+    fn metrics_address(&self) -> Option<String> {
+        self.metrics.map(|address| address.to_string())
     }
 
     #[doc = docs!(DatasetIterator.close)]

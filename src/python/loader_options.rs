@@ -50,6 +50,8 @@ impl LoaderOptions {
                         Err(_) => option(name, &value)?,
                     }
                 }
+                "record" => views.record = option(name, &value)?,
+                "top" => views.top = option(name, &value)?,
                 _ => {
                     let text = format!("loader() got an unexpected keyword argument '{name}'");
                     return Err(PyTypeError::new_err(text));

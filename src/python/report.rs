@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
 
-use super::error::raised;
+use super::error::{OrRaise, raised};
 use crate::report::{Family, Kind, Unit};
 use crate::{Error, Report};
 
@@ -38,6 +38,12 @@ impl PyReport {
             std::fs::write(&path, &page).map_err(|e| raised(py, &Error::io(e, path)))?;
         }
         Ok(page)
+    }
+
+    #[doc = docs!(Report.from_record)]
+    #[staticmethod]
+    fn from_record(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        py.detach(|| Report::from_record(path)).map(Self).or_raise(py)
     }
 
     #[doc = docs!(Report.as_dict)]

@@ -109,11 +109,6 @@ impl ConsumerMeter {
         self.started.map(|started| (started, started + self.first_wait))
     }
 
-    /// Returns when the last call that was measured ended.
-    pub(crate) fn last(&self) -> Option<Instant> {
-        self.ended
-    }
-
     /// The consumer looked into the buffer and found `ready` places filled.
     pub(crate) fn look(&mut self, ready: usize) {
         self.looks += 1;

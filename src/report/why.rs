@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::format::{bytes, percent, time};
 use super::model::MOST_GAIN;
@@ -11,7 +11,7 @@ use crate::cx::{Cause, LongWait, Recorder, StageId};
 use crate::dataset::{Stage, suspect_in};
 
 /// A part of the consumer's waits with one cause. All parts add up to what it waited.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Why {
     /// The cause.
     pub cause: Cause,
@@ -81,7 +81,7 @@ pub(super) fn name_records(waits: &mut [LongWait], pipeline: &dyn Stage) {
 }
 
 /// The elements that a wait was for, and the record that they are made of.
-pub(super) fn who(wait: &LongWait) -> Option<String> {
+pub(crate) fn who(wait: &LongWait) -> Option<String> {
     let (element, elements) = (wait.element?, wait.elements?);
     let size =
         wait.record_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size as f64).replace(' ', "\u{a0}")));

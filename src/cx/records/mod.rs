@@ -3,15 +3,20 @@
 //! Both are rare, some thousand a second at most: small elements travel in packets, which have one record for all. Rings keep the last of
 //! them, stretches get longer with age, so a run of any length is seen in a few megabytes.
 
+mod history;
+mod ns;
 mod ring;
 mod stretches;
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+pub(crate) use self::history::{History, News, Seen};
 use self::ring::Ring;
 pub(crate) use self::stretches::Stretch;
 use self::stretches::Stretches;
+use serde::{Deserialize, Serialize};
+
 use super::waits::{Awaited, Piece, Shares};
 use crate::sync::Locked;
 
@@ -20,7 +25,7 @@ const BATCHES: usize = 4096;
 const CHUNKS: usize = 16384;
 
 /// Elements that the consumer was given at once: a batch, or a packet of small elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Batch {
     /// The number of the first in this run; and how many they are, none at the end of the stream.
     pub(crate) first: u64,
@@ -28,14 +33,17 @@ pub(crate) struct Batch {
     /// Places of the buffer that were filled when it was asked for, where there is a buffer.
     pub(crate) ready: Option<u32>,
     /// Time at which it was asked for, and given, after the start of the run.
+    #[serde(with = "ns")]
     pub(crate) asked: Duration,
+    #[serde(with = "ns")]
     pub(crate) given: Duration,
     /// The wait in between by cause.
+    #[serde(with = "ns::by_cause")]
     pub(crate) shares: Shares,
 }
 
 /// Consecutive root elements that one evaluated, and the reader of the stream took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Chunk {
     /// The border that it stands in front of, by id.
     pub(crate) border: u32,
@@ -43,10 +51,14 @@ pub(crate) struct Chunk {
     pub(crate) first: u64,
     pub(crate) count: u32,
     /// Time at which its evaluation began and ended, and at which it was taken.
+    #[serde(with = "ns")]
     pub(crate) begun: Duration,
+    #[serde(with = "ns")]
     pub(crate) done: Duration,
+    #[serde(with = "ns")]
     pub(crate) taken: Duration,
     /// Time for which the reader had waited for it then.
+    #[serde(with = "ns")]
     pub(crate) waited: Duration,
     /// The piece of it that took longest.
     pub(crate) slowest: Option<Piece>,
@@ -164,6 +176,22 @@ impl Records {
         Snapshot {
             batches: book.batches.iter().copied().collect(),
             chunks: book.chunks.iter().copied().collect(),
+            stretches,
+        }
+    }
+
+    /// What has come since `seen`, which is moved behind it; at the `end`, with the present stretch, in a run whose stages have done so much work.
+    pub(super) fn news(&self, seen: &mut Seen, end: Option<&[u64]>) -> News {
+        let book = self.book.locked();
+        let (batches, missed_batches) = book.batches.since(&mut seen.batches);
+        let (chunks, missed_chunks) = book.chunks.since(&mut seen.chunks);
+        let mut stretches = book.stretches.since(&mut seen.stretches);
+        stretches.extend(end.and_then(|work| book.stretches.present(self.after(Instant::now()), work)));
+        News {
+            batches: batches.copied().collect(),
+            missed_batches,
+            chunks: chunks.copied().collect(),
+            missed_chunks,
             stretches,
         }
     }

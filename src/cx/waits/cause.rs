@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Awaited, Piece};
 
 /// Cause of a wait, or of a part of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
@@ -138,7 +138,7 @@ impl Caused {
 }
 
 /// One of the longest waits of the consumer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LongWait {
     /// The number of the batch that was waited for, counted from 0 in this run.
     pub batch: u64,
