@@ -23,11 +23,11 @@ pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
-#[cfg(all(feature = "top", target_os = "linux"))]
-pub(crate) use self::records::Stretch;
-pub(crate) use self::records::{Given, History, News, Seen, Snapshot, Taken};
+pub(crate) use self::records::{Batch, Chunk, Given, History, News, Seen, Snapshot, Stretch, Taken};
 use self::sample::{Sample, clock_ns};
 use self::waits::Pieces;
+#[cfg(test)]
+pub(crate) use self::waits::Shares;
 pub use self::waits::{Cause, LongWait, Piece};
 use crate::error::Error;
 

@@ -408,7 +408,14 @@ fn next_inline<I: DatasetIterator>(
         // Those that were not timed were as good as there.
         let count = meter.unseen(next.as_ref().is_ok_and(Option::is_some));
         recorder.made(
-            &Given { first: meter.delivered + 1 - count.max(1), count: count as usize, ready: None, asked, given },
+            &Given {
+                first: meter.delivered + 1 - count.max(1),
+                count: count as usize,
+                ready: None,
+                asked,
+                given,
+                made: None,
+            },
             is_first,
         );
     }

@@ -1004,6 +1004,7 @@ class MapDataset(Generic[_T_co]):
         failed_element_limit: int | None = None,
         metrics: str | int | None = None,
         record: _Path | None = None,
+        trace: _Path | None = None,
         top: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
@@ -1042,6 +1043,7 @@ class MapDataset(Generic[_T_co]):
                 `metrics_address` tells.
             record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill report` read back, also
                 where the process was killed. A recording that is there is kept as `NAME.1.ENDING`.
+            trace: A file to which the pass is written as a trace for Perfetto and Chrome, compressed if it ends in `.gz`.
             top: Let people of this user on this machine look at the pass with `gristmill top`. `GRISTMILL_TOP=1` in the environment does
                 the same for every pass.
 
@@ -1928,6 +1930,7 @@ class IterDataset(Generic[_T_co]):
         failed_element_limit: int | None = None,
         metrics: str | int | None = None,
         record: _Path | None = None,
+        trace: _Path | None = None,
         top: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
@@ -1966,6 +1969,7 @@ class IterDataset(Generic[_T_co]):
                 `metrics_address` tells.
             record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill report` read back, also
                 where the process was killed. A recording that is there is kept as `NAME.1.ENDING`.
+            trace: A file to which the pass is written as a trace for Perfetto and Chrome, compressed if it ends in `.gz`.
             top: Let people of this user on this machine look at the pass with `gristmill top`. `GRISTMILL_TOP=1` in the environment does
                 the same for every pass.
 

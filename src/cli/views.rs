@@ -26,14 +26,21 @@ pub(crate) struct RunViews {
     /// as NAME.1.ENDING
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Write the run as a trace, which ui.perfetto.dev and chrome://tracing show; compressed if FILE ends in .gz
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 impl RunViews {
     /// Has those views look at what `builder` starts.
     pub(crate) fn put_on(&self, builder: LoaderBuilder<BoxIter<Element>>) -> LoaderBuilder<BoxIter<Element>> {
         let builder = self.views.put_on(builder);
-        match &self.record {
+        let builder = match &self.record {
             Some(file) => builder.record(file),
+            None => builder,
+        };
+        match &self.trace {
+            Some(file) => builder.trace(file),
             None => builder,
         }
     }

@@ -10,6 +10,7 @@ mod looks;
 mod record;
 #[cfg(all(feature = "top", target_os = "linux"))]
 pub(crate) mod top;
+mod trace;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,7 @@ use std::time::Instant;
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::looks::{Looks, View};
 pub(crate) use self::record::RecordView;
+pub(crate) use self::trace::TraceView;
 use crate::cx::{News, Recorder, Seen};
 use crate::dataset::Stage;
 use crate::exec::Runtime;

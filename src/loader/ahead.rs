@@ -14,8 +14,13 @@ use crate::exec::Runtime;
 use crate::report::ConsumerMeter;
 use crate::sync::Locked;
 
-/// Packet from the thread of the stateful part: elements, each with the state behind it.
-type Packet<T, S> = Vec<Result<(T, S)>>;
+/// Packet from the thread of the stateful part.
+struct Packet<T, S> {
+    /// Elements, each with the state behind it.
+    elements: Vec<Result<(T, S)>>,
+    /// Time at which the first was begun, and the last was there.
+    made: (Instant, Instant),
+}
 
 /// Packets are sent off when they have been filled for this long: a large batch travels alone, small elements together.
 const PACKET_TIME: Duration = Duration::from_micros(200);
@@ -25,6 +30,8 @@ const MAX_PACKET: usize = 256;
 pub(super) struct Ahead<T, S> {
     packets: Option<Receiver<Packet<T, S>>>,
     current: std::vec::IntoIter<Result<(T, S)>>,
+    /// When the present packet was made.
+    made: Option<(Instant, Instant)>,
     thread: Option<JoinHandle<()>>,
     /// State that the thread is sent to; `None` once it has nothing more to do.
     orders: Option<Sender<Order<T, S>>>,
@@ -61,6 +68,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Ok(Self {
             packets: Some(packets),
             current: Vec::new().into_iter(),
+            made: None,
             thread: Some(thread),
             orders: Some(orders),
             buffer,
@@ -130,7 +138,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let given = meter.end(at);
         self.run.demand().end(given);
         let count = next.iter().count() + self.current.len();
-        self.run.given(&Given { first: meter.delivered, count, ready, asked: at, given }, is_first);
+        self.run.given(&Given { first: meter.delivered, count, ready, asked: at, given, made: self.made }, is_first);
         next.transpose().map(Poll::Ready)
     }
 
@@ -169,10 +177,10 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
             None => packets.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match received {
-            Ok(packet) => self.current = packet.into_iter(),
+            Ok(Packet { elements, made }) => (self.current, self.made) = (elements.into_iter(), Some(made)),
             Err(RecvTimeoutError::Timeout) => return Poll::Pending,
             Err(RecvTimeoutError::Disconnected) => {
-                self.packets = None;
+                (self.packets, self.made) = (None, None);
                 self.join();
             }
         }
@@ -226,7 +234,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
     run: &Runtime,
     sender: Sender<Packet<I::Item, I::State>>,
 ) {
-    let outbox = Arc::new(Mutex::new(Outbox { packet: Vec::new(), clock: PacketClock::new(), sender }));
+    let outbox = Arc::new(Mutex::new(Outbox { elements: Vec::new(), clock: PacketClock::new(), sender }));
     let post = || outbox.locked();
     let waiting = outbox.clone();
     cx.before_waiting(move || waiting.locked().offer());
@@ -236,7 +244,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
             Ok(Some(element)) => {
                 let state = iter.state();
                 let mut outbox = post();
-                outbox.packet.push(Ok((element, state)));
+                outbox.elements.push(Ok((element, state)));
                 !outbox.is_due() || {
                     cx.flush_if_due();
                     outbox.send()
@@ -247,7 +255,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
                 cx.flush();
                 run.sync();
                 let mut outbox = post();
-                outbox.packet.extend(last.err().map(Err));
+                outbox.elements.extend(last.err().map(Err));
                 outbox.send();
                 false
             }
@@ -262,32 +270,40 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
 
 /// Elements that are ready to travel.
 struct Outbox<T, S> {
-    packet: Packet<T, S>,
+    elements: Vec<Result<(T, S)>>,
     clock: PacketClock,
     sender: Sender<Packet<T, S>>,
 }
 
 impl<T, S> Outbox<T, S> {
     fn is_due(&mut self) -> bool {
-        self.packet.len() >= MAX_PACKET || self.clock.is_over(self.packet.len())
+        self.elements.len() >= MAX_PACKET || self.clock.is_over(self.elements.len())
     }
 
     /// Sends it off; `false` if nobody is there any more.
     fn send(&mut self) -> bool {
-        let sent = self.packet.is_empty() || self.sender.send(std::mem::take(&mut self.packet)).is_ok();
+        let sent = self.elements.is_empty() || {
+            let packet = self.packet();
+            self.sender.send(packet).is_ok()
+        };
         self.clock.start();
         sent
     }
 
     /// The next element is not there yet: what is ready need not wait for it.
     fn offer(&mut self) {
-        if self.packet.is_empty() {
+        if self.elements.is_empty() {
             return;
         }
-        match self.sender.try_send(std::mem::take(&mut self.packet)) {
-            Err(TrySendError::Full(packet)) => self.packet = packet,
+        let packet = self.packet();
+        match self.sender.try_send(packet) {
+            Err(TrySendError::Full(packet)) => self.elements = packet.elements,
             _ => self.clock.start(),
         }
+    }
+
+    fn packet(&mut self) -> Packet<T, S> {
+        Packet { elements: std::mem::take(&mut self.elements), made: (self.clock.start, Instant::now()) }
     }
 }
 

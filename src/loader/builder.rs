@@ -162,6 +162,13 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
+    /// Writes the pass as a trace while it runs, in Chrome's format of events, which Perfetto shows: the steps and waits of the consumer, batches as they were made, chunks as
+    /// they were evaluated, with arrows from each to its batch and step, and the buffer and memory over time. A file that ends in `.gz` is compressed.
+    pub fn trace(mut self, path: impl Into<PathBuf>) -> Self {
+        self.viewers.trace = Some(path.into());
+        self
+    }
+
     /// Lets people of this machine look at the pass while it runs, by `gristmill top`: over a socket that only the same user may open, in `XDG_RUNTIME_DIR` or a folder
     /// of the user's own among temporary files. `GRISTMILL_TOP=1` in the environment does so for every pass. Needs Linux and the feature `top`.
     pub fn top(mut self) -> Self {

@@ -13,7 +13,7 @@ use crate::dataset::IterDataset;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::fork::Ours;
-use crate::live::{EVERY, Endpoint, Live, Looks, RecordView, Subject, Told, View};
+use crate::live::{EVERY, Endpoint, Live, Looks, RecordView, Subject, Told, TraceView, View};
 #[cfg(feature = "python")]
 use crate::report::ConsumerMeter;
 
@@ -24,6 +24,8 @@ pub(super) struct Viewers {
     pub(super) metrics: Option<String>,
     /// The file of a recording.
     pub(super) record: Option<PathBuf>,
+    /// The file of a trace.
+    pub(super) trace: Option<PathBuf>,
     /// Whether people of this machine may look.
     pub(super) top: bool,
 }
@@ -37,8 +39,8 @@ impl Viewers {
         recorder: &Arc<Recorder>,
         run: &Runtime,
     ) -> Result<Option<Ours<Watched>>> {
-        let Self { metrics, record, top } = self;
-        if metrics.is_none() && record.is_none() && !top && !top::is_asked_for() {
+        let Self { metrics, record, trace, top } = self;
+        if metrics.is_none() && record.is_none() && trace.is_none() && !top && !top::is_asked_for() {
             return Ok(None);
         }
         let live = Live::new(subject(dataset, executor, recorder, run));
@@ -46,6 +48,9 @@ impl Viewers {
         let mut views: Vec<Box<dyn View>> = Vec::new();
         if let Some(path) = record {
             views.push(Box::new(RecordView::create(path)?));
+        }
+        if let Some(path) = trace {
+            views.push(Box::new(TraceView::create(path)?));
         }
         let looks = (!views.is_empty()).then(|| Looks::start(views, live.clone())).transpose()?;
         let top = top::start(*top, &live)?;

@@ -1016,6 +1016,8 @@ Args:
     record (str | PathLike | None): A file in which the pass is recorded while it runs, which
         `Report.from_record` and `gristmill report` read back, also where the process was killed. A
         recording that is there is kept as `NAME.1.ENDING`.
+    trace (str | PathLike | None): A file to which the pass is written as a trace for Perfetto and
+        Chrome, compressed if it ends in `.gz`.
     top (bool): Let people of this user on this machine look at the pass with `gristmill top`.
         `GRISTMILL_TOP=1` in the environment does the same for every pass.
 
@@ -1027,7 +1029,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, top=False)"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, trace=None, top=False)"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1867,6 +1869,8 @@ Args:
     record (str | PathLike | None): A file in which the pass is recorded while it runs, which
         `Report.from_record` and `gristmill report` read back, also where the process was killed. A
         recording that is there is kept as `NAME.1.ENDING`.
+    trace (str | PathLike | None): A file to which the pass is written as a trace for Perfetto and
+        Chrome, compressed if it ends in `.gz`.
     top (bool): Let people of this user on this machine look at the pass with `gristmill top`.
         `GRISTMILL_TOP=1` in the environment does the same for every pass.
 
@@ -1878,7 +1882,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, top=False)"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, trace=None, top=False)"#, "\n--\n\n", docs!(IterDataset.loader))
     };
     (IterDataset.make_keys) => {
         r#"Makes the keys by which several hosts plan this pipeline: what filters keep, and how long elements are.

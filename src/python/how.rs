@@ -86,6 +86,8 @@ pub(crate) struct Views {
     pub(crate) metrics: Option<String>,
     /// The file of a recording.
     pub(crate) record: Option<PathBuf>,
+    /// The file of a trace.
+    pub(crate) trace: Option<PathBuf>,
     /// Whether people of this machine may look.
     pub(crate) top: bool,
 }
@@ -106,7 +108,7 @@ impl Setup {
 impl Views {
     /// Whether there are any.
     pub(crate) fn are_any(&self) -> bool {
-        self.metrics.is_some() || self.record.is_some() || self.top
+        self.metrics.is_some() || self.record.is_some() || self.trace.is_some() || self.top
     }
 
     /// Has them look at what `builder` starts.
@@ -116,8 +118,12 @@ impl Views {
             Some(address) => builder.metrics(address),
             None => builder,
         };
-        match self.record {
+        let builder = match self.record {
             Some(file) => builder.record(file),
+            None => builder,
+        };
+        match self.trace {
+            Some(file) => builder.trace(file),
             None => builder,
         }
     }

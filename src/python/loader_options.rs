@@ -51,6 +51,7 @@ impl LoaderOptions {
                     }
                 }
                 "record" => views.record = option(name, &value)?,
+                "trace" => views.trace = option(name, &value)?,
                 "top" => views.top = option(name, &value)?,
                 _ => {
                     let text = format!("loader() got an unexpected keyword argument '{name}'");

@@ -36,7 +36,6 @@ pub(crate) use openmetrics::CONTENT_TYPE;
 pub(crate) use picture::Picture;
 pub use verdict::{Advice, Change, Verdict};
 pub use why::Why;
-#[cfg(all(feature = "top", target_os = "linux"))]
 pub(crate) use why::who;
 
 #[cfg(all(feature = "top", target_os = "linux"))]

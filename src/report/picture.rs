@@ -34,6 +34,11 @@ impl Picture {
 }
 
 impl Report {
+    /// The longest waits that a picture tells of, with names of records.
+    pub(crate) fn named_waits(&self) -> &[LongWait] {
+        &self.picture.waits
+    }
+
     /// Places of the buffer, 0 without one.
     #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn buffer(&self) -> usize {

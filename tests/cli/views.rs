@@ -97,3 +97,14 @@ fn a_run_that_was_killed_is_shown_as_far_as_it_was_recorded() {
     assert!(on_one_line(&shown).contains("the recording has no end: the run was killed"), "{shown}");
     assert!(shown.contains("window_pack") && shown.contains("VERDICT"), "{shown}");
 }
+
+#[test]
+fn a_run_is_traced() {
+    let (folder, _) = demo();
+    ok(folder.path(), &["run", PIPELINE, "--restart", "--threads", "2", "--trace", "t.json"]);
+    let text = std::fs::read_to_string(folder.path().join("t.json")).unwrap();
+    let events: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    assert!(events.iter().any(|event| event["ph"] == "f") && events.iter().any(|event| event["ph"] == "C"), "{text}");
+    let (code, said) = fails(folder.path(), &["run", PIPELINE, "--restart", "--trace", "nowhere/t.json.gz"]);
+    assert!(code == 2 && said.contains("nowhere"), "{code}: {said}");
+}

@@ -84,7 +84,18 @@ mod tests {
         for number in 0..2000_u64 {
             let (asked, given) = (at(20 * number), at(20 * number + 7));
             let shares = Shares::of(Cause::ALL[number as usize % Cause::ALL.len()], given - asked);
-            records.batch(&Given { first: number, count: 1, ready: Some(1), asked, given }, shares, || vec![number]);
+            records.batch(
+                &Given {
+                    first: number,
+                    count: 1,
+                    ready: Some(1),
+                    asked,
+                    given,
+                    made: (number % 5 > 0).then_some((asked, given)),
+                },
+                shares,
+                || vec![number],
+            );
             let slowest = Some(Piece { index: number, count: 1, took: Duration::from_micros(3), stage: Some(1) });
             let wait = (number % 3 == 0).then_some((asked, given));
             let evaluated = (asked, given);
@@ -111,7 +122,7 @@ mod tests {
         let records = Records::new(start);
         let (mut history, mut seen) = (History::default(), Seen::default());
         for number in 0..3 * BATCHES as u64 {
-            let given = Given { first: number, count: 1, ready: None, asked: start, given: start };
+            let given = Given { first: number, count: 1, ready: None, asked: start, given: start, made: None };
             records.batch(&given, Shares::default(), Vec::new);
             if number == 9 {
                 history.add(records.news(&mut seen, None));

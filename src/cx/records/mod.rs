@@ -37,6 +37,9 @@ pub(crate) struct Batch {
     pub(crate) asked: Duration,
     #[serde(with = "ns")]
     pub(crate) given: Duration,
+    /// Time at which it was begun, and was there, where it was made ahead of the consumer.
+    #[serde(default, with = "ns::two")]
+    pub(crate) made: Option<(Duration, Duration)>,
     /// The wait in between by cause.
     #[serde(with = "ns::by_cause")]
     pub(crate) shares: Shares,
@@ -98,6 +101,8 @@ pub(crate) struct Given {
     /// Time at which it was asked for, and given.
     pub(crate) asked: Instant,
     pub(crate) given: Instant,
+    /// Time at which it was begun, and was there, where it was made ahead of the consumer.
+    pub(crate) made: Option<(Instant, Instant)>,
 }
 
 /// Everything that is kept of a run.
@@ -139,6 +144,7 @@ impl Records {
             ready: given.ready.map(|ready| narrow(ready as u64)),
             asked: self.after(given.asked),
             given: self.after(given.given),
+            made: given.made.map(|(begun, done)| (self.after(begun), self.after(done))),
             shares,
         };
         let mut book = self.book.locked();
@@ -226,7 +232,8 @@ mod tests {
         let records = Records::new(start);
         let at = |ms| start + Duration::from_millis(ms);
         for number in 0..BATCHES as u64 + 100 {
-            let given = Given { first: number, count: 1, ready: Some(2), asked: at(number), given: at(number + 1) };
+            let (asked, given) = (at(number), at(number + 1));
+            let given = Given { first: number, count: 1, ready: Some(2), asked, given, made: Some((asked, given)) };
             records.batch(&given, Shares::of(Cause::Reader, Duration::from_millis(1)), Vec::new);
         }
         let snapshot = records.snapshot(&[]);

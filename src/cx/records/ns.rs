@@ -12,6 +12,25 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
     u64::deserialize(from).map(Duration::from_nanos)
 }
 
+/// Two times, or none.
+pub(super) mod two {
+    use super::{Deserialize, Deserializer, Duration, Serialize, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        times: &Option<(Duration, Duration)>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        times.map(|(from, done)| (from.as_nanos() as u64, done.as_nanos() as u64)).serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<(Duration, Duration)>, D::Error> {
+        let times = Option::<(u64, u64)>::deserialize(from)?;
+        Ok(times.map(|(from, done)| (Duration::from_nanos(from), Duration::from_nanos(done))))
+    }
+}
+
 /// Waits by the names of their causes, without those that are none.
 pub(super) mod by_cause {
     use std::collections::BTreeMap;

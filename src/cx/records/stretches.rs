@@ -174,6 +174,7 @@ mod tests {
                 ready: Some(3),
                 asked: at - TIME / 4,
                 given: at,
+                made: None,
                 shares: Shares::of(Cause::Queue, TIME / 4),
             };
             assert!(stretches.add(&batch));

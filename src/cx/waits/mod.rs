@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn explain(waits: &Waits, asked: Instant, given: Instant, is_first: bool) {
-        let given = Given { first: 0, count: 1, ready: None, asked, given };
+        let given = Given { first: 0, count: 1, ready: None, asked, given, made: None };
         let shares = waits.explain(&given, is_first);
         assert_eq!(shares.total(), given.given - asked);
     }

@@ -110,7 +110,7 @@ impl Events {
             while let Some((flow, _)) = self.chunks.front().filter(|(_, taken)| *taken <= done).copied() {
                 self.chunks.pop_front();
                 if batch.count > 0 {
-                    self.flow("t", flow, IN_ORDER, done);
+                    self.flow("t", flow, IN_ORDER, within(begun, done));
                     arrows.push(flow);
                 }
             }
@@ -124,7 +124,9 @@ impl Events {
     fn end_step(&mut self, end: Option<Duration>) {
         let Some((batch, arrows)) = self.step.take() else { return };
         let end = end.unwrap_or(batch.given).max(batch.given);
-        self.slice(CONSUMER, "step", batch.given, end, &json!({"batch": batch.first}));
+        // Small batches that travel together are given at once.
+        let name = if batch.count > 1 { format!("{} steps", batch.count) } else { "step".to_owned() };
+        self.slice(CONSUMER, &name, batch.given, end, &json!({"first": batch.first, "count": batch.count}));
         arrows.into_iter().for_each(|flow| self.flow("f", flow, CONSUMER, batch.given));
     }
 
@@ -137,7 +139,8 @@ impl Events {
             self.name_track(EVALUATION + lane as u32, &format!("evaluation {}", lane + 1));
             lane
         });
-        let done = chunk.done.max(chunk.begun);
+        // It was there when it was taken, whatever the clock of another process says.
+        let done = chunk.done.min(chunk.taken).max(chunk.begun);
         self.lanes[lane] = done;
         let track = EVALUATION + lane as u32;
         let last = chunk.first + u64::from(chunk.count.max(1)) - 1;
@@ -150,7 +153,7 @@ impl Events {
         // Whoever is never given a batch of it has no arrow to its chunks, and no pass has more of them under way.
         if self.chunks.len() < WAITING {
             self.flows += 1;
-            self.flow("s", self.flows, track, done);
+            self.flow("s", self.flows, track, within(chunk.begun, done));
             self.chunks.push_back((self.flows, chunk.taken));
         }
     }
@@ -177,7 +180,9 @@ impl Events {
 
     fn name_track(&mut self, track: u32, name: &str) {
         self.event(&json!({"ph": "M", "name": "thread_name", "pid": 1, "tid": track, "args": {"name": name}}));
-        self.event(&json!({"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": track, "args": {"sort_index": track}}));
+        self.event(
+            &json!({"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": track, "args": {"sort_index": track}}),
+        );
     }
 
     /// Something that took time on a track.
@@ -202,6 +207,11 @@ impl Events {
         let before = if std::mem::replace(&mut self.has_any, true) { ",\n" } else { "\n" };
         let _ = write!(self.text, "{before}{event}");
     }
+}
+
+/// The end of a slice, still within it.
+fn within(from: Duration, to: Duration) -> Duration {
+    to.saturating_sub(Duration::from_nanos(1)).max(from)
 }
 
 /// Microseconds, to the nanosecond.

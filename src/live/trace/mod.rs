@@ -64,7 +64,7 @@ impl View for TraceView {
 enum Out {
     Plain(File),
     #[cfg(feature = "compress")]
-    Gz(flate2::write::GzEncoder<File>),
+    Gz(Box<flate2::write::GzEncoder<File>>),
 }
 
 impl Out {
@@ -78,7 +78,8 @@ impl Out {
         let file = File::create(path).map_err(|e| Error::io(e, path))?;
         #[cfg(feature = "compress")]
         if is_gz {
-            return Ok(Self::Gz(flate2::write::GzEncoder::new(file, flate2::Compression::new(3))));
+            let encoder = flate2::write::GzEncoder::new(file, flate2::Compression::new(3));
+            return Ok(Self::Gz(Box::new(encoder)));
         }
         Ok(Self::Plain(file))
     }
