@@ -8,7 +8,10 @@ use gristmill::dataset::Remainder;
 use gristmill::dataset::iter::{MakeBatch, Padding};
 use gristmill::dataset::map::Range;
 use gristmill::keys::{Key, KeySource, Keyed, Keys};
-use gristmill::pack::{BinPackOptions, ConcatPackOptions, OutputNames, OverLong, Packing, RowSpec, WindowPackOptions};
+use gristmill::pack::{
+    BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, OutputNames, OverLong, Packing, RowSpec,
+    WindowPackOptions,
+};
 use gristmill::part::{InMemory, Part, RowDigest};
 use gristmill::prelude::*;
 use gristmill::{Array, BoxIter, Element, Error, ErrorKind, Executor, FailedElements, Loader, Result, Value};
@@ -289,6 +292,61 @@ fn what_may_not_become_padding_is_an_error() {
     let grown = changed(|e| Ok(e.with("t", Array::from_vec(vec![1i32; 3]))));
     let text = error(grown, Some(FailedElements::pad())).to_string();
     assert!(text.contains("the keys are stale: \"t\" has 3 cells, and its key says "), "{text}");
+}
+
+/// Batches of buckets: the row of an element that fails is padding of length 0, in the bucket that its key says, and null in the lists beside it.
+#[test]
+fn rows_of_buckets_that_fail_are_padding_of_length_0() {
+    fn most(x: i64) -> bool {
+        x % 100 != 99
+    }
+    let batches = |bad, size| {
+        let options = LengthBucketOptions::new(["t"], [4, 8, 11], BatchSize::Fixed(size)).padding("t", PAD.into());
+        documents(bad).to_iter().window_shuffle(40, 2).length_buckets(options.pad_remainder()).boxed()
+    };
+    for (bad, size, part) in [
+        (some as Bad, BATCH, Part::whole()),
+        (some, BATCH, Part::of(1, 3)),
+        // Most batches have no element that could show what padding is like.
+        (most, BATCH, Part::of(5, 12)),
+    ] {
+        for executor in EXECUTORS {
+            let start = |bad| host(&batches(bad, size), part.clone(), executor);
+            let ((whole, _), (padded, _)) = (deliver(&mut start(none)), deliver(&mut start(bad)));
+            assert_eq!(padded.len(), whole.len());
+            let mut failed = 0;
+            for (padded, whole) in std::iter::zip(&padded, &whole) {
+                assert_eq!(padded.array("t").unwrap().shape(), whole.array("t").unwrap().shape());
+                let width = whole.array("t").unwrap().shape()[1];
+                let [Some(Value::List(ids)), Some(Value::List(expected))] =
+                    [padded, whole].map(|batch| batch.get("id"))
+                else {
+                    panic!("rows have ids")
+                };
+                let lens = std::iter::zip(cells(padded, "t_lengths"), cells(whole, "t_lengths"));
+                let rows =
+                    std::iter::zip(cells(padded, "t").chunks(width).map(<[_]>::to_vec).collect::<Vec<_>>(), lens);
+                for (row, (tokens, (len, expected_len))) in rows.enumerate() {
+                    let Value::Array(id) = &expected[row] else {
+                        let nothing = (0, &Value::Null, vec![PAD; width]);
+                        assert_eq!((len, &ids[row], tokens), nothing, "nothing was there");
+                        continue;
+                    };
+                    let x = id.as_i64().unwrap();
+                    if bad(x) {
+                        failed += 1;
+                        assert_eq!((len, &ids[row], tokens), (0, &Value::Null, vec![PAD; width]));
+                    } else {
+                        assert_eq!((len, &ids[row]), (expected_len, &expected[row]));
+                        let filled =
+                            (0..width).map(|cell| if cell < expected_len as usize { x as i32 + 1 } else { PAD });
+                        assert_eq!(tokens, filled.collect::<Vec<_>>());
+                    }
+                }
+            }
+            assert!(failed > 5, "{failed}");
+        }
+    }
 }
 
 /// Where no batch can say that a row is padding, nobody starts; without a plan nothing is changed.

@@ -1,6 +1,8 @@
 //! Several hosts: the rows of all parts together are those of one host inline, whoever evaluates them, wherever they go on, however many they
 //! are by then.
 
+#[path = "parts/any_order.rs"]
+mod any_order;
 #[path = "parts/by_lanes.rs"]
 mod by_lanes;
 #[path = "parts/done.rs"]

@@ -7,6 +7,12 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
+from gristmill import _gristmill
+
+# Before anything is measured: an unoptimised build has printed figures that were believed.
+if not _gristmill.__optimised__:
+    sys.exit("this build of gristmill is not optimised, so its figures would say nothing: `maturin develop --release`")
+
 
 def cpu_seconds() -> float:
     """CPU time of this process, and of those below it that have ended."""

@@ -11,6 +11,8 @@ from gristmill._hosts import Guard
 from gristmill._options import MpOptions
 
 __version__: str
+# Whether it was built for speed: figures of other builds say nothing.
+__optimised__: bool
 
 # What a dataset yields: `gm.MapDataset[int]`. Where it is not said it may be anything.
 _T_co = TypeVar("_T_co", covariant=True, default=Any)

@@ -399,6 +399,35 @@ def test_hosts_plan_by_keys_and_make_their_own_elements(tmp_path: Path, threads:
         gm.MapDataset.range(9).to_iter_dataset().batch(3).make_keys(tmp_path)
 
 
+def test_functions_behind_a_shuffle_have_keys_of_their_own(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def sequence(x: int) -> dict[str, Any]:
+        made.append(x)
+        return {"ids": np.full(x % 5 + 1, x, np.int32)}
+
+    ds = gm.MapDataset.range(2000).map(sequence).to_iter_dataset().window_shuffle(64, seed=3)
+    ds = ds.filter(lambda e: e["ids"][0] % 7 != 0).map(lambda e: {"ids": e["ids"][1:]})
+    ds = ds.window_pack(length={"ids": 16}, window=32).batch(BATCH, drop_remainder=True)
+    whole = list(ds.loader())
+    everything = len(made)
+    assert sorted(keys["elements"] for keys in ds.make_keys(tmp_path)) == [1714, 1714, 2000]
+    for index in range(4):
+        made.clear()
+        with ds.loader(part=(index, 4), keys=tmp_path, threads=2) as loader:
+            own = list(loader)
+            assert "plans all rows out of keys" in str(loader.report())
+        for mine, theirs in zip(own, whole, strict=True):
+            for name, rows in theirs.items():
+                np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
+        assert len(made) < everything / 3
+    # A pass evaluates everything and notes the keys of the border alone: the others the command makes.
+    with ds.loader(part=(0, 2), keys=tmp_path / "recorded", record_keys=True) as loader:
+        assert all(np.array_equal(mine["ids"], theirs["ids"][:6]) for mine, theirs in zip(loader, whole, strict=True))
+        notes = " ".join(str(loader.report()).split())
+    assert "keys of range(0, 2000, 1) are recorded note" in notes and "→ map → filter: none are written yet" in notes, notes
+
+
 def test_the_first_pass_records_the_keys_that_the_next_plans_by(tmp_path: Path) -> None:
     made: list[int] = []
     with packed(made).loader(part=(0, 2), keys=tmp_path, record_keys=True, threads=2) as loader:

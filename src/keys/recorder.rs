@@ -50,7 +50,11 @@ impl KeyRecorder {
     pub(crate) fn remarks(&self) -> Vec<String> {
         let useless = self.useless.get().map(|why| format!("keys are not recorded, as they would not help: {why}"));
         let recordings = self.recordings.locked();
-        useless.into_iter().chain(recordings.iter().filter_map(|recording| recording.remark())).collect()
+        // Stages far behind the border have keys that no pass comes to.
+        let are_all_begun = recordings.iter().all(|recording| recording.has_begun());
+        let is_any_begun = recordings.iter().any(|recording| recording.has_begun());
+        let begun = recordings.iter().filter(|_| is_any_begun);
+        useless.into_iter().chain(begun.map(|recording| recording.remark(are_all_begun))).collect()
     }
 }
 
@@ -146,16 +150,25 @@ impl Recording {
         }
     }
 
-    fn remark(&self) -> Option<String> {
+    fn has_begun(&self) -> bool {
+        !matches!(self.state.locked().file, File::NotBegun(_))
+    }
+
+    /// Says how far it is; `are_all_begun` says whether there will be all keys of the pipeline.
+    fn remark(&self, are_all_begun: bool) -> String {
         let source = self.keyed.lines().first().map_or("", String::as_str);
         match &self.state.locked().file {
-            File::NotBegun(_) => None,
-            File::Whole => Some(format!("keys of {source} are recorded: the next start plans by them")),
-            File::GivenUp(why) => Some(format!("keys of {source} are not recorded: {why}")),
+            File::NotBegun(_) => {
+                let lines = self.keyed.lines().join(" → ");
+                format!("keys of {lines}: none are written yet; `gristmill index --keys` makes them")
+            }
+            File::Whole if are_all_begun => format!("keys of {source} are recorded: the next start plans by them"),
+            File::Whole => format!("keys of {source} are recorded"),
+            File::GivenUp(why) => format!("keys of {source} are not recorded: {why}"),
             File::Writing(writer) => {
                 let (written, all) = (grouped(writer.next_slot()), grouped(self.keyed.records()));
                 let rest = "the next pass or `gristmill index --keys` goes on with them";
-                Some(format!("keys of {source}: those of the first {written} of {all} records are written; {rest}"))
+                format!("keys of {source}: those of the first {written} of {all} records are written; {rest}")
             }
         }
     }
@@ -347,7 +360,7 @@ mod tests {
             let recording = recording(&folder, len);
             recording.state.locked().most_held = blocks << 20;
             (0..len).rev().for_each(|record| recording.note(record, Key::Elements(1), &[record as u32]));
-            recording.remark().unwrap()
+            recording.remark(true)
         };
         assert_eq!(
             backwards(2),

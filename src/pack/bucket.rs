@@ -28,11 +28,6 @@ pub struct BucketOptions {
 }
 
 impl BucketOptions {
-    /// The bucket of sequences of `len` cells; as many as there are buckets where it is too long for all.
-    pub(super) fn bucket_of(&self, len: usize) -> usize {
-        self.boundaries.partition_point(|&boundary| boundary < len)
-    }
-
     /// Sequences of a full batch of each bucket.
     pub(super) fn sizes(&self) -> Result<Vec<usize>> {
         let Self { boundaries, batch, window } = self;

@@ -104,7 +104,8 @@ where
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
         let Some(plan) = self.inner.plan(planning)? else { return Ok(None) };
         let (convert, releases) = (self.convert, self.releases);
-        Ok(Some(plan.making(|make| MakeConverted { make, convert, releases })))
+        let turn = |inner| BoxMap::new(Converted { inner, convert, releases, object: None });
+        Ok(Some(plan.making(|make| MakeConverted { make, convert, releases }, turn)))
     }
 }
 

@@ -125,6 +125,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::dataset::plan::read_also(|item| Some(item.downcast_ref::<item::Item>()?.clone().into_element()));
     warnings::listen();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("__optimised__", !cfg!(debug_assertions))?;
     module.add_class::<map_dataset::PyMapDataset>()?;
     module.add_class::<iter_dataset::PyIterDataset>()?;
     module.add_class::<iterator::PyDatasetIterator>()?;

@@ -6,7 +6,6 @@ use gristmill::dataset::iter::{DatasetIterator, Flow, Flowing, PlanBy, interleav
 use gristmill::dataset::map::Range;
 use gristmill::dataset::plan::{Plan, PlanOf, Planning};
 use gristmill::dataset::{Facts, Remainder, Role};
-use gristmill::element::Name;
 use gristmill::keys::Recompute;
 use gristmill::pack::{BatchSize, BinPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Part, RowDigest};
@@ -55,6 +54,7 @@ fn stages_that_decide_by_more_than_keys_are_named() {
         let options = BinPackOptions::new(RowSpec::new([("t", 12)]), 9).shuffle_bins_group_by_feature(feature);
         stream().first_fit_pack(options).boxed()
     };
+    let twice = || stream().flat_map(|e| [e.clone(), e]).boxed();
     let lanes = (0..3).map(|lane| documents(100 * lane, 90, 1, &Made::default()).to_iter().boxed()).collect::<Vec<_>>();
     let drawn = documents(0, 900, 7, &Made::default()).random_map(3, |e, rng| {
         let _ = rng.random_f64();
@@ -62,16 +62,16 @@ fn stages_that_decide_by_more_than_keys_are_named() {
     });
     for (rows, told) in [
         (
-            packed(IterDataset::filter(stream(), |e| id(e) % 3 != 0)),
-            "filter (stage 5) decides by the elements themselves: in front of `to_iter`, or right behind it, keys know what it keeps",
+            packed(IterDataset::filter(twice(), |e| id(e) % 3 != 0)),
+            "filter (stage 6) decides by the elements themselves: keys know what it keeps in front of `to_iter`, or where each record is one element",
         ),
         (
-            packed(IterDataset::try_map(stream(), Ok)),
-            "map (stage 5) may change the lengths by which stages behind it decide: in front of `to_iter`, or right behind it, keys know them",
+            packed(IterDataset::try_map(twice(), Ok)),
+            "map (stage 6) may change the lengths by which stages behind it decide: keys know them in front of `to_iter`, or where each record is one element",
         ),
         (
-            packed(IterDataset::flat_map(stream(), |e| [e.clone(), e])),
-            "flat_map (stage 5) makes any number of each element: in front of `to_iter`, or right behind it, keys know how many",
+            packed(IterDataset::flat_map(twice(), |e| [e.clone(), e])),
+            "flat_map (stage 6) makes any number of each element: keys know how many in front of `to_iter`, or where each record is one element",
         ),
         (
             packed(stream().map_with_index(|_, e| e)),
@@ -192,9 +192,14 @@ impl<I: DatasetIterator> Flow<I> for OtherFlow {
         Ok(Other(parent))
     }
 
-    fn start_plan(&self, parent: Plan<I::Item, I::State>, stage: StageId, _: &[Name]) -> Result<Option<PlanBy<I, Self>>>
+    fn start_plan(
+        &self,
+        parent: Plan<I::Item, I::State>,
+        stage: StageId,
+        _: &Planning<'_>,
+    ) -> Result<Option<PlanBy<I, Self>>>
     where
-        I::Item: 'static,
+        I::Item: Send + 'static,
     {
         if self.plans { parent.through(|pass| Flow::start(self, pass, stage)) } else { Ok(None) }
     }

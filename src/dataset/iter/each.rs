@@ -12,7 +12,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, apply};
 use crate::dataset::memory::Memory;
-use crate::dataset::plan::{Make, Member, Plan};
+use crate::dataset::plan::{ByKey, LateKeys, Make, Member, Plan, PlanPass, Planning};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
@@ -191,33 +191,56 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
         Ok(IterMappedIter { parent, each: self.each.clone(), keep: self.keep.clone(), stage })
     }
 
-    /// Its function is applied to what is made; how long that is then, nobody knows.
+    /// It is asked what its own elements are like, and not its parent's: keys of what it makes know that.
+    fn asks(&self, _: &[Name]) -> Vec<Name> {
+        Vec::new()
+    }
+
+    /// Its function is applied to what is made. What it drops, and how long what it makes is, keys say that are made as though it stood in front of the border.
     fn start_plan(
         &self,
         parent: Plan<I::Item, I::State>,
         stage: StageId,
-        behind: &[Name],
+        planning: &Planning<'_>,
     ) -> Result<Option<PlanBy<I, Self>>>
     where
         Self: 'static,
         I::Item: 'static,
+        E::Out: 'static,
     {
-        if !behind.is_empty() || self.each.role() != Role::Elementwise || self.each.sees_index() {
+        if self.each.sees_index() {
             return Ok(None);
         }
-        let pass = IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep: self.keep.clone(), stage };
-        let make = Applied { make: parent.make, each: self.each.clone(), single: parent.single, stage };
-        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: parent.single }))
+        let leaves: Vec<_> = parent.leaves.iter().map(|leaf| leaf.through(&self.each)).collect();
+        let is_as_it_was = planning.names.is_empty() && self.each.role() == Role::Elementwise;
+        let keys = match leaves.as_slice() {
+            _ if is_as_it_was => None,
+            [] => return Ok(None),
+            leaves => match LateKeys::find(leaves, |element, visit| visit(element), planning)? {
+                Some(keys) => Some(Arc::new(keys)),
+                None => return Ok(None),
+            },
+        };
+        let (keep, name) = (self.keep.clone(), self.each.name());
+        let pass: PlanPass<K::State<I::State>> = match &keys {
+            None => Box::new(IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep, stage }),
+            Some(keys) => {
+                let each = Arc::new(ByKey { keys: keys.clone(), name });
+                Box::new(IterMappedIter { parent: parent.pass, each, keep, stage })
+            }
+        };
+        let make = Applied { make: parent.make, each: self.each.clone(), keys, single: parent.single, stage };
+        Ok(Some(Plan { pass, make: Box::new(make), single: parent.single, leaves }))
     }
 
     fn unplanned(&self) -> &'static str {
         match (self.each.sees_index(), self.each.role()) {
             (true, _) => "sees how many elements came before, so that it needs those themselves",
             (false, Role::Elementwise) => {
-                "may change the lengths by which stages behind it decide: in front of `to_iter`, or right behind it, keys know them"
+                "may change the lengths by which stages behind it decide: keys know them in front of `to_iter`, or where each record is one element"
             }
             _ => {
-                "decides by the elements themselves: in front of `to_iter`, or right behind it, keys know what it keeps"
+                "decides by the elements themselves: keys know what it keeps in front of `to_iter`, or where each record is one element"
             }
         }
     }
@@ -244,19 +267,26 @@ impl<T> Each<T> for AsItIs {
 struct Applied<T, E> {
     make: Box<dyn Make<T>>,
     each: Arc<E>,
+    /// Those by which it was planned what it keeps, and how long that is; none where it hands on as many.
+    keys: Option<Arc<LateKeys>>,
     /// Whether it is applied to single elements.
     single: bool,
     stage: StageId,
 }
 
-impl<T: 'static, E: Each<T>> Make<E::Out> for Applied<T, E> {
+impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
     fn expect(&mut self, recipe: &[Member]) {
         self.make.expect(recipe);
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<E::Out>> {
         let Some(element) = self.make.make(recipe, failed, cx)? else { return Ok(None) };
-        match (apply(&*self.each, self.stage, 0, element, cx), recipe) {
+        let made = apply(&*self.each, self.stage, 0, element, cx);
+        if let (Some(keys), Ok(made), [one]) = (&self.keys, &made, recipe) {
+            let checked = keys.check(made.as_ref(), one);
+            checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(one.slot)))?;
+        }
+        match (made, recipe) {
             (Ok(Some(made)), _) => Ok(Some(made)),
             (Ok(None), _) => Err(cx.blame(self.stage, self.each.name(), left_out())),
             (Err(error), [one]) if self.single => failed.pad(error.index(one.slot)).map(|()| None),
@@ -270,6 +300,13 @@ impl<T: 'static, E: Each<T>> Make<E::Out> for Applied<T, E> {
         match apply(&*self.each, self.stage, 0, element, &mut Cx::default()) {
             Err(error) if error.kind() != ErrorKind::Data => Err(error),
             made => Ok(made.unwrap_or_default()),
+        }
+    }
+
+    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+        match &self.keys {
+            Some(keys) => keys.lens(member, lens),
+            None => Err(Error::state("a plan does not know how long its elements are")),
         }
     }
 

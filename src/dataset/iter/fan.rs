@@ -200,7 +200,7 @@ where
         let prefix = Prefix::new(Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?, self.options);
         let pass = FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage };
         let make = OwnPieces::new(self.dataset.clone(), keys, self.stage, planning)?;
-        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true }))
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves: Vec::new() }))
     }
 }
 

@@ -3,13 +3,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing};
+use super::flow::{Flow, Flowing, PlanBy};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapFn, TryMapFn};
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::plan::{Plan, Planning, plan_pieces};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
+use crate::element::Name;
 use crate::error::{Error, Result};
 
 /// See [`IterDataset::flat_map`](super::IterDataset::flat_map).
@@ -51,8 +53,53 @@ where
         Ok(IterFlatMapIter { parent, each: self.0.clone(), open: None, stage })
     }
 
+    /// Keys are asked what its pieces are like, and not the parent what elements are.
+    fn asks(&self, _: &[Name]) -> Vec<Name> {
+        Vec::new()
+    }
+
+    fn start_plan(
+        &self,
+        parent: Plan<I::Item, I::State>,
+        stage: StageId,
+        planning: &Planning<'_>,
+    ) -> Result<Option<PlanBy<I, Self>>>
+    where
+        Self: 'static,
+        I::Item: Send + 'static,
+        C::Item: Send + 'static,
+    {
+        plan_pieces(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
+            Box::new(IterFlatMapIter { parent, each: Arc::new(pieces), open: None, stage })
+        })
+    }
+
     fn unplanned(&self) -> &'static str {
-        "makes any number of each element: in front of `to_iter`, or right behind it, keys know how many"
+        "makes any number of each element: keys know how many in front of `to_iter`, or where each record is one element"
+    }
+}
+
+/// The same function with a list of the pieces.
+struct Listed<E>(Arc<E>);
+
+impl<E: Send + Sync> Facts for Listed<E> {
+    fn name(&self) -> &'static str {
+        "flat_map"
+    }
+    fn role(&self) -> Role {
+        Role::FanOut
+    }
+}
+
+impl<T, C: IntoIterator, E: Each<T, Out = C>> Each<T> for Listed<E> {
+    type Out = Vec<C::Item>;
+
+    fn apply(&self, index: u64, element: T) -> Result<Option<Vec<C::Item>>> {
+        Ok(self.0.apply(index, element)?.map(|pieces| pieces.into_iter().collect()))
+    }
+
+    fn count(&self, made: &[Vec<C::Item>]) -> u64 {
+        made.iter().map(|pieces| pieces.len() as u64).sum()
     }
 }
 

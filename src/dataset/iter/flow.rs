@@ -70,7 +70,7 @@ pub trait Flow<I: DatasetIterator>: Facts {
         behind.to_vec()
     }
 
-    /// Starts a plan of what it makes, out of that of its parent, where the stages behind it ask for the lengths of the arrays `behind`: for a
+    /// Starts a plan of what it makes, out of that of its parent, where the stages behind it ask for the lengths that `planning` names: for a
     /// change that decides by keys alone. `None` for any other, and then [`unplanned`](Self::unplanned) says why.
     ///
     /// A change that hands on elements as they are, some of them or in another order, is planned by a pass of itself over stand-ins:
@@ -82,13 +82,14 @@ pub trait Flow<I: DatasetIterator>: Facts {
         &self,
         parent: Plan<I::Item, I::State>,
         stage: StageId,
-        behind: &[Name],
+        planning: &Planning<'_>,
     ) -> Result<Option<PlanBy<I, Self>>>
     where
         Self: Sized + 'static,
-        I::Item: 'static,
+        I::Item: Send + 'static,
+        <Self::Pass as DatasetIterator>::Item: Send + 'static,
     {
-        let _ = (parent, stage, behind);
+        let _ = (parent, stage, planning);
         Ok(None)
     }
 
@@ -107,7 +108,7 @@ macro_rules! hands_on {
             &self,
             parent: $crate::dataset::plan::Plan<I::Item, I::State>,
             stage: $crate::cx::StageId,
-            _: &[$crate::element::Name],
+            _: &$crate::dataset::plan::Planning<'_>,
         ) -> $crate::error::Result<Option<$crate::dataset::iter::PlanBy<I, Self>>>
         where
             I::Item: 'static,
@@ -211,7 +212,7 @@ where
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
         let asked = self.flow.asks(planning.names);
         let Some(parent) = planning.asking(&asked).of(&self.parent)? else { return Ok(None) };
-        let plan = self.flow.start_plan(parent, self.stage, planning.names)?;
+        let plan = self.flow.start_plan(parent, self.stage, planning)?;
         if plan.is_none() {
             planning.refuse(self, self.flow.unplanned());
         }

@@ -98,10 +98,10 @@ impl<D: IterDataset> IterDataset for IterMix<D> {
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
         let order = self.order()?;
-        let Some((passes, make)) = Branches::plan(&self.parents, planning)? else { return Ok(None) };
+        let Some((passes, make, leaves)) = Branches::plan(&self.parents, planning)? else { return Ok(None) };
         let parents = Siblings::of(passes);
         let pass = IterMixIter { parents, cursor: order.cursor(0), order, stop: false, stage: self.stage };
-        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true }))
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves }))
     }
 }
 

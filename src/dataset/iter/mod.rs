@@ -65,7 +65,7 @@ pub use self::map_with_index::{
 pub use self::mix::{IterMix, IterMixIter, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{DatasetIterator, InPlace, NextStacked};
-pub(crate) use self::planned::{PlanBatches, pass_over_plan};
+pub(crate) use self::planned::{PlanBatches, PlannedOwn, pass_over_plan};
 pub use self::random_map::{IterRandomMap, IterRandomMapIter, IterTryRandomMap, IterTryRandomMapIter};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatFlow, RepeatState};

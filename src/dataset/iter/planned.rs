@@ -25,8 +25,11 @@ pub(crate) trait PlanBatches<T>: Send {
     /// Type of a batch.
     type Batch: Send + 'static;
 
-    /// Plans the rows of the next batch into `rows`, out of what `pass` gives; `None` at the end. Returns the numbers of the part's own;
-    /// none where each host makes all of them, and takes its own out of the batch.
+    /// Type of what a plan says of a batch, besides its rows.
+    type About: Send + 'static;
+
+    /// Plans the rows of the next batch into `rows`, out of what `pass` gives; `None` at the end. Returns the numbers of the part's own,
+    /// none where each host makes all of them, and takes its own out of the batch; and what else is known of the batch.
     ///
     /// # Errors
     /// Those of `pass`. What is in `rows` then is gone on with.
@@ -35,9 +38,10 @@ pub(crate) trait PlanBatches<T>: Send {
         pass: &mut PlanPass<S>,
         rows: &mut PlannedRows,
         cx: &mut Cx,
-    ) -> Result<Option<Option<RowNumbers>>>;
+    ) -> Result<Option<PlannedOwn<Self::About>>>;
 
-    /// Makes a batch of all of its rows, or of the part's `own`. Those that have failed are padding; `like` shows what that is like where all have.
+    /// Makes a batch of all of its rows, or of the part's `own`, where the plan says `about` it. Rows that have failed are padding; `like` shows what that
+    /// is like where all have.
     ///
     /// # Errors
     /// Where they do not go together.
@@ -46,18 +50,22 @@ pub(crate) trait PlanBatches<T>: Send {
         rows: Vec<Option<T>>,
         like: Option<&T>,
         own: Option<&RowNumbers>,
+        about: &Self::About,
         cx: &mut Cx,
     ) -> Result<Self::Batch>;
 }
 
+/// The numbers of the part's own rows of a planned batch, and what else is known of it.
+pub(crate) type PlannedOwn<A> = (Option<RowNumbers>, A);
+
 /// A pass over the rows of a part. Its states are those of the pass over all rows.
-struct PlannedBatches<T, S, B> {
+struct PlannedBatches<T, S, B: PlanBatches<T>> {
     plan: Plan<T, S>,
     batches: B,
     /// Where other rows are the part's own in each batch.
     deal: Option<PlannedDeal>,
     failed: Arc<Failed>,
-    planned: VecDeque<Planned<S>>,
+    planned: VecDeque<Planned<S, B::About>>,
     /// Elements in those.
     members: usize,
     /// Rows of the batch that is planned next: some, where that has failed.
@@ -71,10 +79,11 @@ struct PlannedBatches<T, S, B> {
 }
 
 /// A batch that was planned: what is to be made of it, and the position behind it.
-struct Planned<S> {
+struct Planned<S, A> {
     recipes: Vec<Recipe>,
     /// Their numbers, where those are not all of its rows.
     own: Option<RowNumbers>,
+    about: A,
     plan: BatchPlan,
     after: S,
 }
@@ -149,13 +158,14 @@ struct OfSize<M> {
 
 impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
     type Batch = M::Batch;
+    type About = ();
 
     fn plan<S: Position>(
         &mut self,
         pass: &mut PlanPass<S>,
         rows: &mut PlannedRows,
         cx: &mut Cx,
-    ) -> Result<Option<Option<RowNumbers>>> {
+    ) -> Result<Option<PlannedOwn<()>>> {
         let size = self.batching.size;
         rows.fill(size, pass, cx)?;
         let is_short = rows.len() < size;
@@ -163,7 +173,7 @@ impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
             rows.clear();
             return Ok(None);
         }
-        Ok(Some((!is_short).then(|| self.rows.clone())))
+        Ok(Some(((!is_short).then(|| self.rows.clone()), ())))
     }
 
     fn make(
@@ -171,6 +181,7 @@ impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
         rows: Vec<Option<T>>,
         like: Option<&T>,
         own: Option<&RowNumbers>,
+        (): &(),
         cx: &mut Cx,
     ) -> Result<M::Batch> {
         let batching = if own.is_some() { &self.own } else { &*self.batching };
@@ -199,7 +210,7 @@ where
 
     /// Plans a batch, and has the elements of the part's rows expected.
     fn plan_batch(&mut self, cx: &mut Cx) -> Result<()> {
-        let Some(own) = self.batches.plan(&mut self.plan.pass, &mut self.open, cx)? else {
+        let Some((own, about)) = self.batches.plan(&mut self.plan.pass, &mut self.open, cx)? else {
             self.end = Some(Ok(()));
             return Ok(());
         };
@@ -219,7 +230,7 @@ where
         self.open = rows;
         self.open.clear();
         self.expect(&recipes);
-        self.planned.push_back(Planned { recipes, own, plan, after: self.plan.pass.state() });
+        self.planned.push_back(Planned { recipes, own, about, plan, after: self.plan.pass.state() });
         Ok(())
     }
 
@@ -231,19 +242,14 @@ where
     }
 
     /// Makes the rows of a batch that are the part's own, or all of one that is not whole.
-    fn make(
-        &mut self,
-        recipes: &[Recipe],
-        own: Option<RowNumbers>,
-        plan: BatchPlan,
-        cx: &mut Cx,
-    ) -> Result<Dealt<B::Batch>> {
+    fn make(&mut self, planned: Planned<S, B::About>, cx: &mut Cx) -> Result<Dealt<B::Batch>> {
+        let Planned { recipes, own, about, plan, .. } = planned;
         let mut made = Vec::with_capacity(recipes.len());
-        for recipe in recipes {
+        for recipe in &recipes {
             made.push(self.plan.make.make(recipe, &self.failed, cx)?);
         }
-        let like = self.like(&made, recipes)?;
-        let batch = self.batches.make(made, like.as_ref(), own.as_ref(), cx)?;
+        let like = self.like(&made, &recipes)?;
+        let batch = self.batches.make(made, like.as_ref(), own.as_ref(), &about, cx)?;
         Ok(match own {
             Some(own) => Dealt::Own(batch, own, plan),
             None => Dealt::Whole(batch, plan),
@@ -317,7 +323,7 @@ where
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
         self.plan_ahead(cx);
-        let Some(Planned { recipes, own, plan, after }) = self.planned.pop_front() else {
+        let Some(planned) = self.planned.pop_front() else {
             return match &mut self.end {
                 // It goes on behind the element that failed.
                 Some(end @ Err(_)) => {
@@ -331,8 +337,9 @@ where
                 }
             };
         };
-        self.members -= recipes.iter().map(|recipe| recipe.len()).sum::<usize>();
-        let made = self.make(&recipes, own, plan, cx);
+        self.members -= planned.recipes.iter().map(|recipe| recipe.len()).sum::<usize>();
+        let after = planned.after.clone();
+        let made = self.make(planned, cx);
         if made.is_err() {
             self.expect_again()?;
         }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use super::fan::{FanOut, FanStream};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::BoxMap;
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
-use crate::dataset::plan::{Keyed, Own, Plan, PlanOf, Planning, PrefixKeys, Visit};
+use crate::dataset::plan::{Keyed, Leaf, Own, Plan, PlanOf, Planning, PrefixKeys, Visit};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -194,11 +195,12 @@ where
 
     /// Starts a plan by these keys.
     fn plan_by(&self, keys: Arc<PrefixKeys>, planning: &Planning<'_>) -> Result<PlanOf<Self>> {
+        let leaves = vec![Leaf::new(planning.next_leaf(), BoxMap::new(self.dataset.clone()))];
         let keyed = Arc::new(Keyed::new(keys.clone(), self.dataset.len(), planning));
         let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?.planned();
         let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };
         let make = Own::new(self.dataset.clone(), keys, self.stage, planning)?;
-        Ok(Plan { pass: Box::new(pass), make: Box::new(make), single: true })
+        Ok(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Plans of several parents whose elements come in turn.
 
-use super::{Make, Member, PlanOf, PlanPass, Planning};
+use super::{Leaf, Make, Member, PlanOf, PlanPass, Planning};
 use crate::cx::Cx;
 use crate::dataset::IterDataset;
 use crate::dataset::iter::DatasetIterator;
@@ -19,8 +19,9 @@ struct Branch<T> {
     offset: usize,
 }
 
-/// The passes of parents, each with the stage id of its first stage, and the maker of what they plan.
-type Planned<D> = (Vec<(PlanPass<StateOf<D>>, usize)>, Branches<<D as IterDataset>::Item>);
+/// The passes of parents, each with the stage id of its first stage, the maker of what they plan, and their leaves.
+type Planned<D> =
+    (Vec<(PlanPass<StateOf<D>>, usize)>, Branches<<D as IterDataset>::Item>, Vec<Leaf<<D as IterDataset>::Item>>);
 
 type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
 
@@ -30,18 +31,21 @@ impl<T> Branches<T> {
     where
         D: IterDataset<Item = T>,
     {
-        let (mut passes, mut branches) = (Vec::new(), Vec::new());
+        let (mut passes, mut branches, mut leaves) = (Vec::new(), Vec::new(), Some(Vec::new()));
         for (parent, offset) in parents.iter().zip(offsets(parents)) {
             let planning = planning.offset(offset);
             let plan: Option<PlanOf<D>> = planning.of(parent)?;
-            let Some(plan) = plan.filter(|plan| plan.single) else {
+            let Some(mut plan) = plan.filter(|plan| plan.single) else {
                 planning.refuse(parent, "makes rows of several elements, and those are planned of one stream alone");
                 return Ok(None);
             };
             passes.push((plan.pass, offset));
+            // Stages behind it know the records of all, or of none.
+            leaves = leaves.filter(|_| !plan.leaves.is_empty());
+            leaves.iter_mut().for_each(|leaves| leaves.append(&mut plan.leaves));
             branches.push(Branch { make: plan.make, end: planning.next_leaf(), offset });
         }
-        Ok(Some((passes, Self(branches))))
+        Ok(Some((passes, Self(branches), leaves.unwrap_or_default())))
     }
 
     /// The branch of an element.

@@ -11,6 +11,8 @@ mod again;
 mod branches;
 mod keyed;
 mod keys;
+mod late_pieces;
+mod leaf;
 mod noted;
 mod own;
 mod own_pieces;
@@ -26,6 +28,9 @@ pub(crate) use again::Again;
 pub(in crate::dataset) use branches::Branches;
 pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
+pub(in crate::dataset) use late_pieces::plan_pieces;
+pub(crate) use leaf::Leaf;
+pub(in crate::dataset) use leaf::{ByKey, LateKeys};
 pub(in crate::dataset) use noted::Noted;
 pub(in crate::dataset) use own::Own;
 pub(in crate::dataset) use own_pieces::OwnPieces;
@@ -38,6 +43,8 @@ pub(crate) use stand_in::{Member, Recipe, is_stand_in, recipe, stand_in_of, tag_
 
 use super::iter::DatasetIterator;
 use crate::cx::{Cx, StageId};
+#[cfg(feature = "python")]
+use crate::dataset::BoxMap;
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::{IterDataset, MapDataset};
 use crate::element::{Element, Name};
@@ -52,6 +59,8 @@ pub struct Plan<T, S> {
     pub(crate) make: Box<dyn Make<T>>,
     /// Whether each stands for one element, of which the lengths are known that were asked for.
     pub(crate) single: bool,
+    /// What records become on their way here, each by itself; none where they become several elements each, or are of a stream.
+    pub(crate) leaves: Vec<Leaf<T>>,
 }
 
 /// A pass over stand-ins, with the states of the pass over what they stand for.
@@ -205,10 +214,18 @@ impl Planning<'_> {
 }
 
 impl<T, S> Plan<T, S> {
-    /// The same, made into something else by what `make` makes of the maker.
+    /// The same, made into something else by what `make` makes of the maker, as `turn` makes it of records.
     #[cfg(feature = "python")]
-    pub(crate) fn making<U, M: Make<U> + 'static>(self, make: impl FnOnce(Box<dyn Make<T>>) -> M) -> Plan<U, S> {
-        Plan { pass: self.pass, make: Box::new(make(self.make)), single: self.single }
+    pub(crate) fn making<U, M: Make<U> + 'static>(
+        self,
+        make: impl FnOnce(Box<dyn Make<T>>) -> M,
+        turn: impl Fn(BoxMap<T>) -> BoxMap<U>,
+    ) -> Plan<U, S>
+    where
+        T: 'static,
+    {
+        let leaves = self.leaves.into_iter().map(|leaf| leaf.turned(&turn)).collect();
+        Plan { pass: self.pass, make: Box::new(make(self.make)), single: self.single, leaves }
     }
 
     /// The same with another pass over the same stand-ins: that of a stage that changes their number or order, and none of them.
@@ -219,7 +236,8 @@ impl<T, S> Plan<T, S> {
     where
         P: DatasetIterator<Item = Element> + 'static,
     {
-        Ok(Some(Plan { pass: Box::new(start(self.pass)?), make: self.make, single: self.single }))
+        let Self { pass, make, single, leaves } = self;
+        Ok(Some(Plan { pass: Box::new(start(pass)?), make, single, leaves }))
     }
 }
 

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::keys::PrefixKeys;
-use super::records::{as_element, length};
+use super::leaf::{check_lens, stale};
+use super::records::as_element;
 use super::{Make, Member, Planning};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::left_out;
@@ -137,7 +138,7 @@ where
             Some(Ok(None)) if self.keys.are_of_indices() => {
                 Err(cx.blame(self.stage, "to_iter", left_out().index(slot)))
             }
-            Some(Ok(None)) => Err(self.stale("it is dropped, and its key says that it is kept", slot, cx)),
+            Some(Ok(None)) => Err(self.blame(stale("it is dropped, and its key says that it is kept"), slot, cx)),
             None => Err(Error::state(format!("element {slot} was not planned"))),
         }
     }
@@ -150,13 +151,7 @@ where
         let Some(element) = as_element(element).transpose()? else { return Ok(()) };
         let mut lens = Vec::new();
         self.lens(slot, piece, &mut lens)?;
-        for (name, expected) in self.names.iter().zip(&lens) {
-            let len = length(&element, name)?;
-            if len != *expected as usize {
-                return Err(self.stale(&format!("{name:?} has {len} cells, and its key says {expected}"), slot, cx));
-            }
-        }
-        Ok(())
+        check_lens(&element, &self.names, &lens).map_err(|error| self.blame(error, slot, cx))
     }
 
     /// Puts the lengths that the element number `piece` of `slot` has by its key behind `lens`.
@@ -189,14 +184,15 @@ where
     pub(super) fn check_count(&self, count: usize, slot: u64, cx: &mut Cx) -> Result<()> {
         match self.keys.key(slot, &mut Vec::new())? {
             Key::Elements(expected) if expected as usize == count => Ok(()),
-            _ => Err(self.stale(&format!("it has become {count} elements, and its key says otherwise"), slot, cx)),
+            _ => {
+                let error = stale(&format!("it has become {count} elements, and its key says otherwise"));
+                Err(self.blame(error, slot, cx))
+            }
         }
     }
 
     #[cold]
-    fn stale(&self, why: &str, slot: u64, cx: &Cx) -> Error {
-        let error = Error::data(format!("the keys are stale: {why}"))
-            .help("make them again with `gristmill index --keys`; functions must give the same of the same record whenever they are called");
+    fn blame(&self, error: Error, slot: u64, cx: &Cx) -> Error {
         cx.blame(self.stage, "to_iter", error.index(slot))
     }
 

@@ -20,17 +20,25 @@ pub(in crate::dataset) struct OwnPieces<D: MapDataset<Item = Vec<T>>, T> {
 }
 
 /// The elements of an index: those that were not given out yet, or none, because it failed.
-enum Pieces<T> {
+pub(super) enum Pieces<T> {
     Whole(Vec<Option<T>>),
     Failed,
 }
 
 impl<T> Pieces<T> {
-    fn gives(&self, piece: u32) -> bool {
+    /// Whether it has that one still, or none.
+    pub(super) fn gives(&self, piece: u32) -> bool {
         match self {
             Self::Whole(pieces) => pieces.get(piece as usize).is_some_and(Option::is_some),
             Self::Failed => true,
         }
+    }
+
+    /// Gives one out; `None` where the index has failed.
+    pub(super) fn give(&mut self, member: &Member) -> Result<Option<T>> {
+        let Self::Whole(pieces) = self else { return Ok(None) };
+        let given = pieces.get_mut(member.piece as usize).and_then(Option::take);
+        given.map(Some).ok_or_else(|| Error::state(format!("element {} has no piece {}", member.slot, member.piece)))
     }
 }
 
@@ -78,14 +86,9 @@ where
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>> {
-        let &Member { slot, piece, .. } = only(recipe)?;
-        let given = match self.pieces(slot, failed, cx)? {
-            Pieces::Whole(pieces) => {
-                let given = pieces.get_mut(piece as usize).and_then(Option::take);
-                Some(given.ok_or_else(|| Error::state(format!("element {slot} has no piece {piece}")))?)
-            }
-            Pieces::Failed => None,
-        };
+        let member = only(recipe)?;
+        let &Member { slot, piece, .. } = member;
+        let given = self.pieces(slot, failed, cx)?.give(member)?;
         self.again.used(&slot);
         if let Some(given) = &given {
             self.slots.check(given, slot, piece, cx)?;

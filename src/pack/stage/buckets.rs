@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing, PartPassBy, PlanBatches, Position, pass_over_plan};
+use crate::dataset::iter::{Flow, Flowing, PartPassBy, PlanBatches, PlannedOwn, Position, pass_over_plan};
 use crate::dataset::plan::{Member, Plan, PlanPass, PlannedRows, is_stand_in, recipe};
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Remainder, Role};
 use crate::element::{Array, DType, Element, Name, Value};
@@ -82,6 +82,13 @@ impl LengthBucketOptions {
     fn padding_of(&self, feature: &str, dtype: DType) -> Result<Vec<u8>> {
         let value = self.padded.iter().rfind(|(name, _)| name == feature).map_or(0.0, |(_, value)| *value);
         number_bytes(dtype, value).map_err(|error| in_feature(feature, &error))
+    }
+
+    /// The boundary of a bucket, and the rows of a full batch of it.
+    fn bucket(&self, bucket: usize) -> Result<(usize, usize)> {
+        let boundary = self.buckets.boundaries.get(bucket).copied();
+        let found = boundary.zip(self.buckets.sizes()?.get(bucket).copied());
+        found.ok_or_else(|| Error::state(format!("a batch was planned of bucket {bucket}, which there is not")))
     }
 
     fn check(&self) -> Result<()> {
@@ -174,13 +181,14 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
         if !parent.single {
             return Ok(None);
         }
-        let plan = Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: parent.make, single: false };
+        let plan = Plan {
+            pass: Box::new(Flow::start(self, parent.pass, stage)?),
+            make: parent.make,
+            single: false,
+            leaves: Vec::new(),
+        };
         if run.deal().balance().is_some() {
             return Ok(None);
-        }
-        if run.failed().pads() {
-            let text = "elements that fail are to become padding, and `length_buckets` makes no row of padding for one";
-            return Err(Error::config(text).help("pack rows, or let elements that fail be errors"));
         }
         let batches = PlannedBuckets { options: self.0.clone(), part: part.clone(), stage };
         Ok(Some(pass_over_plan(plan, batches, None, run)))
@@ -191,8 +199,8 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
     }
 }
 
-/// The field of a planned batch that says how many rows a full one of its bucket has.
-const FULL: Name = Name::new_static("\0full");
+/// The field of a planned batch that says of which bucket it is.
+const BUCKET: Name = Name::new_static("\0bucket");
 
 /// Batches of buckets whose elements were planned. Of a short one each host makes all rows.
 struct PlannedBuckets {
@@ -203,46 +211,40 @@ struct PlannedBuckets {
 
 impl PlanBatches<Element> for PlannedBuckets {
     type Batch = Element;
+    /// The bucket.
+    type About = usize;
 
     fn plan<S: Position>(
         &mut self,
         pass: &mut PlanPass<S>,
         rows: &mut PlannedRows,
         cx: &mut Cx,
-    ) -> Result<Option<Option<RowNumbers>>> {
+    ) -> Result<Option<PlannedOwn<usize>>> {
         let Some(batch) = pass.next(cx)? else { return Ok(None) };
-        let full = batch.array(&FULL)?.as_slice::<u64>()?.first().copied().unwrap_or_default();
+        let bucket = batch.array(&BUCKET)?.as_slice::<u64>()?.first().copied().unwrap_or_default() as usize;
+        let (_, full) = self.options.bucket(bucket)?;
         for Member { leaf, slot, piece, .. } in recipe(&batch)? {
             rows.push([slot, u64::from(leaf) << 32 | u64::from(piece)], []);
             rows.end_row();
         }
         // A batch that does not divide is named where its rows are taken.
         let own = self.part.rows(rows.len());
-        Ok(Some(own.ok().filter(|own| rows.len() as u64 == full && !own.is_empty())))
+        Ok(Some((own.ok().filter(|own| rows.len() == full && !own.is_empty()), bucket)))
     }
 
     fn make(
         &mut self,
         rows: Vec<Option<Element>>,
-        _: Option<&Element>,
+        like: Option<&Element>,
         own: Option<&RowNumbers>,
+        bucket: &usize,
         cx: &mut Cx,
     ) -> Result<Element> {
-        // None of them is missing: that elements become padding is refused above.
-        let rows: Vec<Element> = rows.into_iter().flatten().collect();
         let made = cx.timed_exactly(self.stage, || {
-            let buckets = &self.options.buckets;
-            let first = rows.first().ok_or_else(|| Error::state("a batch was planned of no element"))?;
-            let bucket = buckets.bucket_of(length(&self.options, first)?);
-            let (boundary, full) =
-                buckets
-                    .boundaries
-                    .get(bucket)
-                    .copied()
-                    .zip(buckets.sizes()?.get(bucket).copied())
-                    .ok_or_else(|| Error::state("an element was planned that is too long for all buckets"))?;
+            let (boundary, full) = self.options.bucket(*bucket)?;
             let count = if own.is_none() && self.options.remainder.is_none() { full } else { rows.len() };
-            stack(&self.options, &rows, count, boundary)
+            let rows: Vec<_> = rows.iter().map(Option::as_ref).collect();
+            stack(&self.options, &rows, like, count, boundary)
         });
         let batch = made.map_err(|error| cx.blame(self.stage, NAME, error))?;
         cx.produced(self.stage, 0, batch.nbytes() as u64);
@@ -302,7 +304,8 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
         let Some(bucket) = self.planner.next_batch(self.ended) else { return Ok(None) };
         let take = |ordinal: &u64| self.slots.get_mut((ordinal - oldest) as usize).and_then(|(_, slot)| slot.take());
         let elements: Vec<Element> = bucket.ordinals.iter().filter_map(take).collect();
-        let (boundary, full) = (self.options.buckets.boundaries[bucket.bucket], bucket.full);
+        let (bucket, full) = (bucket.bucket, bucket.full);
+        let boundary = self.options.buckets.boundaries[bucket];
         let passed = (self.planner.oldest() - oldest) as usize;
         self.slots.drain(..passed.min(self.slots.len()));
         self.parent.forget(self.front());
@@ -316,8 +319,8 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
             Some(_) => elements.len(),
         };
         let batch = cx.timed_exactly(self.stage, || match is_stand_in(&elements[0]) {
-            true => planned(&self.options, &elements, full),
-            false => stack(&self.options, &elements, rows, boundary),
+            true => planned(&self.options, &elements, bucket),
+            false => stack(&self.options, &elements.iter().map(Some).collect::<Vec<_>>(), None, rows, boundary),
         });
         batch.map(|batch| Some(Some(batch))).map_err(|error| cx.blame(self.stage, NAME, error))
     }
@@ -334,27 +337,44 @@ fn length(options: &LengthBucketOptions, element: &Element) -> Result<usize> {
     options.features.iter().try_fold(0, |most, name| Ok(most.max(cells(name)?)))
 }
 
-/// One batch of `rows` rows of `boundary` cells; those that have no element are padding.
-fn stack(options: &LengthBucketOptions, elements: &[Element], rows: usize, boundary: usize) -> Result<Element> {
+/// One batch of `rows` rows of `boundary` cells; those that have no element are padding, which is as in elements `like` that one where there is none.
+fn stack(
+    options: &LengthBucketOptions,
+    elements: &[Option<&Element>],
+    like: Option<&Element>,
+    rows: usize,
+    boundary: usize,
+) -> Result<Element> {
+    let first = elements.iter().copied().flatten().next().or(like);
+    let first = first.ok_or_else(|| Error::state("a batch was planned of no element"))?;
     let mut batch = Element::with_capacity(2 * options.features.len());
     for name in &options.features {
-        let (values, lens) = stack_feature(options, name, elements, rows, boundary)?;
+        let (values, lens) = stack_feature(options, name, first.array(name)?, elements, (rows, boundary))?;
         batch.insert(name, values);
         batch.insert(format!("{name}_lengths"), Array::from_vec(lens));
     }
-    list_others(options, elements, batch)
+    list_others(options, first, elements, rows, batch)
 }
 
-/// Stands for a batch of `elements`, of which a full one has so many.
-fn planned(options: &LengthBucketOptions, elements: &[Element], full: usize) -> Result<Element> {
-    list_others(options, elements, Element::new().with(FULL, Array::scalar(full as u64)))
+/// Stands for a batch of `elements`, which is of that bucket.
+fn planned(options: &LengthBucketOptions, elements: &[Element], bucket: usize) -> Result<Element> {
+    let all: Vec<_> = elements.iter().map(Some).collect();
+    list_others(options, &elements[0], &all, all.len(), Element::new().with(BUCKET, Array::scalar(bucket as u64)))
 }
 
-/// Adds to `batch` lists of the fields that are no features.
-fn list_others(options: &LengthBucketOptions, elements: &[Element], mut batch: Element) -> Result<Element> {
-    let others = elements[0].iter().filter(|(name, _)| !options.features.iter().any(|feature| feature == name));
+/// Adds to `batch` lists of the fields that are no features, of so many `rows`; in the place of an element that is missing they have null.
+fn list_others(
+    options: &LengthBucketOptions,
+    first: &Element,
+    elements: &[Option<&Element>],
+    rows: usize,
+    mut batch: Element,
+) -> Result<Element> {
+    let others = first.iter().filter(|(name, _)| !options.features.iter().any(|feature| feature == name));
     for (name, _) in others {
-        let list = elements.iter().map(|element| element.field(name).cloned()).collect::<Result<Vec<_>>>()?;
+        let value = |element: &Option<&Element>| element.map_or(Ok(Value::Null), |e| e.field(name).cloned());
+        let mut list = elements.iter().map(value).collect::<Result<Vec<_>>>()?;
+        list.resize(rows, Value::Null);
         batch.insert(name, Value::List(list));
     }
     Ok(batch)
@@ -363,11 +383,10 @@ fn list_others(options: &LengthBucketOptions, elements: &[Element], mut batch: E
 fn stack_feature(
     options: &LengthBucketOptions,
     name: &Name,
-    elements: &[Element],
-    rows: usize,
-    boundary: usize,
+    first: &Array,
+    elements: &[Option<&Element>],
+    (rows, boundary): (usize, usize),
 ) -> Result<(Array, Vec<i32>)> {
-    let first = elements[0].array(name)?;
     let (dtype, inner) = (first.dtype(), first.shape().get(1..).unwrap_or_default());
     let mut values = Array::builder(dtype, &[&[rows, boundary], inner].concat())?;
     let padding = options.padding_of(name, dtype)?;
@@ -378,6 +397,7 @@ fn stack_feature(
     let row_bytes = bytes.len() / rows;
     let mut lens = vec![0; rows];
     for (row, element) in elements.iter().enumerate() {
+        let Some(element) = element else { continue };
         let array = element.array(name)?;
         if array.dtype() != dtype || array.shape().get(1..).unwrap_or_default() != inner {
             return Err(Error::data(format!("feature {name:?} is {array:?} and {first:?} in one batch")));

@@ -16,7 +16,7 @@ use super::planned::Bins;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Flow, Flowing, NextStacked, PlanBy};
-use crate::dataset::plan::{Plan, PlannedRows, tag_of};
+use crate::dataset::plan::{Plan, PlannedRows, Planning, tag_of};
 use crate::dataset::{DatasetIterator, Facts, Held, Memory, Role};
 use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
@@ -87,13 +87,18 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
         &self,
         parent: Plan<Element, I::State>,
         stage: StageId,
-        behind: &[Name],
+        planning: &Planning<'_>,
     ) -> Result<Option<PlanBy<I, Self>>> {
-        if !parent.single || !behind.is_empty() || !self.0.is_by_lengths() {
+        if !parent.single || !planning.names.is_empty() || !self.0.is_by_lengths() {
             return Ok(None);
         }
         let make = MakeRows::new(parent.make, MadeBy::Group(self.0.clone()), stage);
-        Ok(Some(Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: Box::new(make), single: false }))
+        Ok(Some(Plan {
+            pass: Box::new(Flow::start(self, parent.pass, stage)?),
+            make: Box::new(make),
+            single: false,
+            leaves: Vec::new(),
+        }))
     }
 
     fn unplanned(&self) -> &'static str {

@@ -14,7 +14,7 @@ use super::sequences::Sequences;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked, PlanBy};
-use crate::dataset::plan::Plan;
+use crate::dataset::plan::{Plan, Planning};
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Role};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
@@ -83,13 +83,18 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
         &self,
         parent: Plan<Element, I::State>,
         stage: StageId,
-        behind: &[Name],
+        planning: &Planning<'_>,
     ) -> Result<Option<PlanBy<I, Self>>> {
-        if !parent.single || !behind.is_empty() {
+        if !parent.single || !planning.names.is_empty() {
             return Ok(None);
         }
         let make = MakeRows::new(parent.make, MadeBy::Window(self.0.clone()), stage);
-        Ok(Some(Plan { pass: Box::new(Flow::start(self, parent.pass, stage)?), make: Box::new(make), single: false }))
+        Ok(Some(Plan {
+            pass: Box::new(Flow::start(self, parent.pass, stage)?),
+            make: Box::new(make),
+            single: false,
+            leaves: Vec::new(),
+        }))
     }
 
     fn unplanned(&self) -> &'static str {

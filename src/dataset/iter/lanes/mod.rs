@@ -184,7 +184,7 @@ impl<L: OpenLane> IterDataset for IterLanes<L> {
         let evaluator = evaluator::evaluator(&shared, run)?;
         let (count, stage, leaf) = (shared.count, self.stage, planning.take_leaf());
         let pass = Box::new(Rounds::new(StandIns::new(file.clone(), leaf), count, stage));
-        Ok(Some(Plan { pass, make: Box::new(Own::new(shared, file, evaluator)), single: true }))
+        Ok(Some(Plan { pass, make: Box::new(Own::new(shared, file, evaluator)), single: true, leaves: Vec::new() }))
     }
 }
 

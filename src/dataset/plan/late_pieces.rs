@@ -1,0 +1,139 @@
+//! Elements of one's own that a stage behind a border makes of single ones, any number of each.
+
+use std::sync::Arc;
+
+use super::again::Again;
+use super::leaf::{LateKeys, PiecesByKey, stale};
+use super::own::only;
+use super::own_pieces::Pieces;
+use super::{Make, Member, Plan, PlanPass, Planning};
+use crate::cx::{Cx, StageId};
+use crate::dataset::map::{Each, apply};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::Failed;
+use crate::keys::Key;
+
+/// Plans what `each`, the function of `stage`, makes of what `parent` plans; `start` starts its pass over stand-ins. `None` where no keys say how many that are.
+///
+/// # Errors
+/// Those of looking for keys.
+pub(in crate::dataset) fn plan_pieces<T, S, E, U, P>(
+    parent: Plan<T, S>,
+    each: E,
+    stage: StageId,
+    planning: &Planning<'_>,
+    start: impl FnOnce(PlanPass<S>, PiecesByKey) -> PlanPass<P>,
+) -> Result<Option<Plan<U, P>>>
+where
+    T: Send + 'static,
+    U: Send + 'static,
+    E: Each<T, Out = Vec<U>> + 'static,
+{
+    let (each, name) = (Arc::new(each), "flat_map");
+    let leaves: Vec<_> = parent.leaves.iter().map(|leaf| leaf.through(&each)).collect();
+    if leaves.is_empty() {
+        return Ok(None);
+    }
+    let visit = |pieces: &Vec<U>, visit: &mut dyn FnMut(&dyn std::any::Any) -> Result<()>| {
+        pieces.iter().try_for_each(|piece| visit(piece))
+    };
+    let Some(keys) = LateKeys::find(&leaves, visit, planning)? else { return Ok(None) };
+    let keys = Arc::new(keys);
+    let pass = start(parent.pass, PiecesByKey { keys: keys.clone(), name });
+    let make = LatePieces { make: parent.make, each, keys, again: Again::default(), stage };
+    Ok(Some(Plan { pass, make: Box::new(make), single: true, leaves: Vec::new() }))
+}
+
+/// Makes pieces that were planned. An element is made once for those of its pieces that are asked for within a short while.
+struct LatePieces<T, E, U> {
+    make: Box<dyn Make<T>>,
+    each: Arc<E>,
+    keys: Arc<LateKeys>,
+    /// The pieces of elements, by border and index.
+    again: Again<(u32, u64), Pieces<U>>,
+    stage: StageId,
+}
+
+/// The element that a piece is of.
+fn whole(member: &Member) -> Member {
+    Member { piece: 0, ..member.clone() }
+}
+
+impl<T, E, U> LatePieces<T, E, U>
+where
+    E: Each<T, Out = Vec<U>>,
+{
+    /// The pieces of an element, which is made unless they are kept.
+    fn pieces(&mut self, member: &Member, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<U>> {
+        let key = (member.leaf, member.slot);
+        if self.again.get(&key).is_none() {
+            let pieces = match self.make.make(&[whole(member)], failed, cx)? {
+                Some(element) => self.apply(element, member, failed, cx)?,
+                None => Pieces::Failed,
+            };
+            self.again.put(key, pieces);
+        }
+        self.again.get(&key).ok_or_else(|| Error::state(format!("element {} is not kept", member.slot)))
+    }
+
+    fn apply(&self, element: T, member: &Member, failed: &Failed, cx: &mut Cx) -> Result<Pieces<U>> {
+        let (name, slot) = (self.each.name(), member.slot);
+        let pieces = match apply(&*self.each, self.stage, 0, element, cx) {
+            Ok(pieces) => pieces.unwrap_or_default(),
+            Err(error) => return failed.pad(error.index(slot)).map(|()| Pieces::Failed),
+        };
+        match self.keys.key(member.leaf, slot, &mut Vec::new())? {
+            Key::Elements(expected) if expected as usize == pieces.len() => {
+                Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()))
+            }
+            _ => {
+                let why = format!("it has become {} elements, and its key says otherwise", pieces.len());
+                Err(cx.blame(self.stage, name, stale(&why).index(slot)))
+            }
+        }
+    }
+}
+
+impl<T, E, U> Make<U> for LatePieces<T, E, U>
+where
+    T: Send + 'static,
+    U: Send + 'static,
+    E: Each<T, Out = Vec<U>> + 'static,
+{
+    fn expect(&mut self, recipe: &[Member]) {
+        for member in recipe {
+            let piece = member.piece;
+            if self.again.expect((member.leaf, member.slot), Some(piece), |pieces| pieces.gives(piece)) {
+                self.make.expect(&[whole(member)]);
+            }
+        }
+    }
+
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<U>> {
+        let member = only(recipe)?;
+        let given = self.pieces(member, failed, cx)?.give(member)?;
+        self.again.used(&(member.leaf, member.slot));
+        if let Some(given) = &given {
+            let checked = self.keys.check(Some(given), member);
+            checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(member.slot)))?;
+        }
+        Ok(given)
+    }
+
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<U>> {
+        let Some(element) = self.make.sample(&[whole(only(recipe)?)])? else { return Ok(None) };
+        match apply(&*self.each, self.stage, 0, element, &mut Cx::default()) {
+            Err(error) if error.kind() != ErrorKind::Data => Err(error),
+            made => Ok(made.ok().flatten().and_then(|pieces| pieces.into_iter().next())),
+        }
+    }
+
+    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+        self.keys.lens(member, lens)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.again.forget();
+        self.make.forget()
+    }
+}

@@ -1,0 +1,158 @@
+//! The law of hosts that plan, where stages that decide by elements stand behind those that change their order: in any order, by keys of their own.
+
+use std::path::Path;
+
+use gristmill::dataset::Remainder;
+use gristmill::keys::{KeyFolder, Recompute};
+use gristmill::{BoxIter, LoaderBuilder};
+
+use super::hosts::run;
+use super::keyed::Recorder;
+use super::pipelines::{is_kept, pieces};
+use super::*;
+
+/// What stands behind the change before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Behind {
+    Filter,
+    /// Makes elements shorter, and so rows others.
+    Trim,
+    Fan,
+    Shuffle,
+}
+
+const BEHIND: [Behind; 4] = [Behind::Filter, Behind::Trim, Behind::Fan, Behind::Shuffle];
+const ORDERS: [[Behind; 3]; 8] = [
+    [Behind::Filter, Behind::Trim, Behind::Filter],
+    [Behind::Filter, Behind::Shuffle, Behind::Filter],
+    [Behind::Trim, Behind::Shuffle, Behind::Trim],
+    [Behind::Trim, Behind::Filter, Behind::Fan],
+    [Behind::Shuffle, Behind::Fan, Behind::Shuffle],
+    [Behind::Filter, Behind::Filter, Behind::Trim],
+    [Behind::Shuffle, Behind::Trim, Behind::Fan],
+    [Behind::Fan, Behind::Shuffle, Behind::Filter],
+];
+const ROWS: [Rows; 5] = [Rows::Plain, Rows::FirstFit, Rows::BestFit, Rows::Concat, Rows::Window];
+
+fn trim(element: Element) -> Element {
+    let tokens = element.array("tokens").unwrap().as_slice::<i32>().unwrap();
+    let half = tokens[..tokens.len().div_ceil(2)].to_vec();
+    Element::new().with("tokens", Array::from_vec(half))
+}
+
+fn build(first: Change, order: &[Behind], rows: Rows, batch: usize) -> BoxIter<Element> {
+    let len = 50 * batch as i64;
+    let changed = match first {
+        Change::Mix => mix([documents(7, len), documents(3, len / 2)]).weights([2.0, 1.0]).boxed(),
+        Change::Limit => documents(7, len).limit(len as u64 * 3 / 4).boxed(),
+        Change::Repeat => documents(7, len).repeat(2).boxed(),
+        _ => documents(7, len).window_shuffle(50, 5).boxed(),
+    };
+    let changed = order.iter().fold(changed, |ds, behind| match behind {
+        Behind::Filter => ds.filter(|e| is_kept(e)).boxed(),
+        Behind::Trim => ds.map(trim).boxed(),
+        Behind::Fan => ds.flat_map(pieces).boxed(),
+        Behind::Shuffle => ds.window_shuffle(30, 9).boxed(),
+    });
+    Pipeline { batch, documents: len, ..Pipeline::new(&[], rows) }.batches(changed)
+}
+
+fn start(ds: &BoxIter<Element>, keys: Option<&Path>, part: Part, at: Option<&Checkpoint>) -> Host {
+    let builder: LoaderBuilder<BoxIter<Element>> = ds.clone().loader().part(part);
+    let builder = match keys {
+        Some(folder) => builder.keys(Recorder(KeyFolder::new(folder))),
+        None => builder.keys(Recompute),
+    };
+    let builder = match at {
+        Some(checkpoint) => builder.resume(checkpoint.clone()),
+        None => builder,
+    };
+    Host { loader: builder.build().unwrap(), digest: RowDigest::default() }
+}
+
+/// Whether keys know what elements become: each stage sees one element of one record.
+fn is_planned(order: &[Behind]) -> bool {
+    let fan = order.iter().position(|behind| *behind == Behind::Fan);
+    fan.is_none_or(|fan| order[fan + 1..].iter().all(|behind| *behind == Behind::Shuffle))
+}
+
+/// Five hosts, then seven, then one: rows of all stages in all orders, by keys from files and made anew.
+#[test]
+fn stages_that_decide_are_planned_in_any_order() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut orders: Vec<Vec<Behind>> = BEHIND[..3].iter().map(|behind| vec![*behind]).collect();
+    orders.extend(ORDERS.map(Vec::from));
+    for (number, order) in orders.iter().enumerate() {
+        for (at, rows) in ROWS.into_iter().enumerate().filter(|(at, _)| number < 3 || (number + at).is_multiple_of(2)) {
+            let first = [Change::Shuffle, Change::Mix, Change::Limit, Change::Repeat][(number + at) % 4];
+            let what = format!("{first:?} {order:?} {rows:?}");
+            let ds = build(first, order, rows, 35);
+            let keys = temp.path().join("keys");
+            let keys = (number + at / 2).is_multiple_of(2).then_some(keys.as_path());
+            let (mut digest, mut at) = (RowDigest::default(), None);
+            for (count, steps) in [(5, 2), (7, 1), (1, 1), (5, u64::MAX)] {
+                let start = |part| start(&ds, keys, part, at.as_ref());
+                let (rows, state) = run(&start, count, steps);
+                digest.add(rows);
+                at = Some(state);
+            }
+            let (expected, batches) = alone(&ds);
+            assert_eq!((digest, at.map(|at| at.delivered)), (expected, Some(batches)), "{what}");
+            assert!(batches > 4, "{batches}: {what}");
+            let report = start(&ds, keys, Part::of(0, 5), None).loader.report().to_string().replace("\n      ", " ");
+            assert_eq!(report.contains("plans all rows out of keys"), is_planned(order), "{what}: {report}");
+        }
+    }
+}
+
+/// Only what a host's rows are made of is evaluated by it, where keys lie in a file.
+#[test]
+fn a_host_evaluates_its_own_behind_a_late_filter() {
+    let temp = tempfile::tempdir().unwrap();
+    let (made, kept) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let counting = |counter: &Arc<AtomicU64>| {
+        let counter = counter.clone();
+        move || counter.fetch_add(1, Ordering::Relaxed)
+    };
+    let (made_one, looked) = (counting(&made), counting(&kept));
+    let prefix = Range::new(0, 2000).map(move |x| {
+        made_one();
+        super::pipelines::sequence(x)
+    });
+    let ds = prefix.to_iter().window_shuffle(100, 3).filter(move |element| {
+        looked();
+        is_kept(element)
+    });
+    let ds =
+        ds.map(|e| Element::new().with("tokens", Array::scalar(first(&e)))).batch_with(40, Remainder::Drop).boxed();
+    let all = alone(&ds).0;
+    // Makes the keys.
+    drop(start(&ds, Some(temp.path()), Part::of(0, 4), None).loader.next());
+    let mut digest = RowDigest::default();
+    for index in 0..4 {
+        made.store(0, Ordering::Relaxed);
+        kept.store(0, Ordering::Relaxed);
+        let mut host = start(&ds, Some(temp.path()), Part::of(index, 4), None);
+        while host.step() {}
+        digest.add(host.digest);
+        let rows = host.loader.delivered() * 10;
+        assert_eq!([made.load(Ordering::Relaxed), kept.load(Ordering::Relaxed)], [rows; 2]);
+    }
+    assert_eq!(digest, all);
+}
+
+/// A function that keeps something else than when its keys were made is found where it matters, and named.
+#[test]
+fn keys_of_a_late_filter_that_are_stale_are_an_error() {
+    let temp = tempfile::tempdir().unwrap();
+    let build = |least: i32| {
+        let shuffled = documents(7, 400).window_shuffle(50, 5);
+        let kept = shuffled.filter(move |e: &Element| first(e) % 3 >= least);
+        kept.map(|e| Element::new().with("tokens", Array::scalar(first(&e)))).batch_with(5, Remainder::Drop).boxed()
+    };
+    drop(start(&build(1), Some(temp.path()), Part::of(0, 5), None));
+    let mut host = start(&build(2), Some(temp.path()), Part::of(0, 5), None);
+    let error = (0..80).find_map(|_| host.loader.next().and_then(Result::err)).expect("it drops what was to be kept");
+    assert_eq!(error.kind(), ErrorKind::Data);
+    assert!(error.to_string().contains("filter") && error.to_string().contains("keys are stale"), "{error}");
+}
