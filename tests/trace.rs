@@ -118,8 +118,7 @@ fn a_trace_of_threads_has_tracks_arrows_and_counters() {
     if cfg!(target_os = "linux") {
         assert!(counters.contains("memory"));
     }
-    let slowest = events.iter().find_map(|event| event["args"]["slowest"]["stage"].as_str());
-    assert_eq!(slowest, Some("map"));
+    assert!(events.iter().any(|event| event["args"]["slowest"]["stage"] == "map"));
 }
 
 #[test]

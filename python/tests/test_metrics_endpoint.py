@@ -15,14 +15,21 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 
 
 def get(loader: gm.DatasetIterator[Any], path: str = "/metrics") -> str:
-    with urllib.request.urlopen(f"http://{loader.metrics_address}{path}", timeout=30) as answer:
-        assert answer.headers["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    with urllib.request.urlopen(
+        f"http://{loader.metrics_address}{path}", timeout=30
+    ) as answer:
+        assert (
+            answer.headers["Content-Type"]
+            == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        )
         return answer.read().decode()
 
 
 def parsed(text: str) -> dict[tuple[str, str | None], float]:
     """Values by the name of the sample and its label."""
-    parser: types.ModuleType = pytest.importorskip("prometheus_client.openmetrics.parser")
+    parser: types.ModuleType = pytest.importorskip(
+        "prometheus_client.openmetrics.parser"
+    )
     families = list(parser.text_string_to_metric_families(text))
     assert all(family.documentation for family in families)
     return {
@@ -43,18 +50,26 @@ def test_prometheus_reads_every_figure() -> None:
         assert values["gristmill_input_elements_total", None] == 10
         assert values["gristmill_input_stage_elements_total", "1_map"] == 40
         # As the loop saw it, with what it took to have the interpreter.
-        assert values["gristmill_input_run_seconds_total", None] == pytest.approx(metrics["input/run_s"])
+        assert values["gristmill_input_run_seconds_total", None] == pytest.approx(
+            metrics["input/run_s"]
+        )
         assert len(values) == len(metrics) + 1
 
 
 def test_names_of_notes_and_stages_are_escaped() -> None:
     ds = gm.MapDataset.source([{"ids": [1] * n} for n in (3, 20, 2)]).to_iter_dataset()
-    with ds.window_pack(length={"ids": 8}, over_long="split").batch(1).loader(metrics=0) as loader:
+    with (
+        ds.window_pack(length={"ids": 8}, over_long="split")
+        .batch(1)
+        .loader(metrics=0) as loader
+    ):
         list(loader)
         time.sleep(0.15)
         values = parsed(get(loader))
     assert values["gristmill_input_tokens_total", None] == 25
-    assert any(name == "gristmill_input_notes_total" and label for name, label in values)
+    assert any(
+        name == "gristmill_input_notes_total" and label for name, label in values
+    )
 
 
 def test_it_answers_while_a_function_has_the_interpreter_or_hangs() -> None:
@@ -98,7 +113,9 @@ def test_nobody_answers_where_nobody_was_asked_to_or_it_is_closed() -> None:
         address = loader.metrics_address
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(loader, "/")
-        with pytest.raises(gm.ConfigError, match=r"metrics cannot be offered at 127\.0\.0\.1:\d+"):
+        with pytest.raises(
+            gm.ConfigError, match=r"metrics cannot be offered at 127\.0\.0\.1:\d+"
+        ):
             gm.MapDataset.range(3).loader(metrics=address)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"http://{address}/metrics", timeout=30)
@@ -112,13 +129,17 @@ def test_the_page_shows_how() -> None:
     text = PAGE.read_text().split("\n## Prometheus\n")[1]
     names: dict[str, Any] = {"gm": gm}
     exec(text.split("```python\n")[1].split("```")[0], names)
-    assert names["scrape"](gm.MapDataset.range(8).to_iter_dataset().batch(2)).endswith("# EOF\n")
+    assert names["scrape"](gm.MapDataset.range(8).to_iter_dataset().batch(2)).endswith(
+        "# EOF\n"
+    )
 
 
 def test_options_that_there_are_not_or_of_another_type_are_told_by_name() -> None:
     ds: Any = gm.MapDataset.range(3)
     for source in (ds, ds.to_iter_dataset()):
-        with pytest.raises(TypeError, match=r"loader\(\) got an unexpected keyword argument 'thread'"):
+        with pytest.raises(
+            TypeError, match=r"loader\(\) got an unexpected keyword argument 'thread'"
+        ):
             source.loader(thread=2)
         with pytest.raises(TypeError, match="argument 'buffer': "):
             source.loader(buffer="2")

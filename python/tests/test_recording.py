@@ -12,7 +12,13 @@ import pytest
 def test_a_pass_is_read_back_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "run.gmr"
     for how in ({}, {"threads": 2}):
-        with gm.MapDataset.range(80).map(lambda x: x + 1).to_iter_dataset().batch(4).loader(record=file, **how) as loader:
+        with (
+            gm.MapDataset.range(80)
+            .map(lambda x: x + 1)
+            .to_iter_dataset()
+            .batch(4)
+            .loader(record=file, **how) as loader
+        ):
             assert len(list(loader)) == 20
             told = loader.report()
         back = gm.Report.from_record(file)
@@ -39,7 +45,9 @@ def test_a_pass_that_was_killed_has_lost_its_last_second(tmp_path: Path) -> None
     assert ended.returncode == -signal.SIGKILL
     report = gm.Report.from_record(tmp_path / "run.gmr")
     assert 0 < report.metrics()["input/elements"] <= 151
-    assert any("the recording has no end" in remark for remark in report.as_dict()["remarks"])
+    assert any(
+        "the recording has no end" in remark for remark in report.as_dict()["remarks"]
+    )
 
 
 def test_what_is_no_recording_is_told(tmp_path: Path) -> None:

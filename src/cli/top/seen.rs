@@ -38,6 +38,11 @@ impl Seen {
 
     /// Takes another frame in.
     pub(super) fn add(&mut self, mut frame: Frame) {
+        // Another pass may have taken the place of the one before: its time begins anew.
+        let last = self.stretches.back().map_or(Default::default(), |last| last.to);
+        if frame.stretches.first().is_some_and(|first| first.from < last) {
+            self.stretches.clear();
+        }
         self.stretches.extend(frame.stretches.drain(..));
         let end = self.stretches.back().map_or(0.0, |last| last.to.as_secs_f64());
         while self.stretches.front().is_some_and(|first| first.to.as_secs_f64() < end - WINDOW_S) {

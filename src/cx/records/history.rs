@@ -9,14 +9,32 @@ use super::{BATCHES, Batch, CHUNKS, Chunk, Snapshot, Stretch};
 /// Counts of the records that somebody has seen already.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
+    /// The recorder that they are of, by its address: one that takes the place of another is made while that is there.
+    of: Option<usize>,
     pub(super) batches: u64,
     pub(super) chunks: u64,
     pub(super) stretches: u64,
 }
 
+impl Seen {
+    /// Begins anew where records are those of another recorder than before, and says so.
+    pub(in crate::cx) fn turn_to<T>(&mut self, recorder: &T) -> bool {
+        let here = std::ptr::from_ref(recorder).addr();
+        let anew = self.of.is_some_and(|of| of != here);
+        if anew {
+            *self = Self::default();
+        }
+        self.of = Some(here);
+        anew
+    }
+}
+
 /// Records that have come since somebody looked last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct News {
+    /// Whether these are of another pass that has taken the place of the one before: times begin anew.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub(crate) anew: bool,
     pub(crate) batches: Vec<Batch>,
     /// Batches before these that nobody has seen: there were more than are kept.
     #[serde(default, skip_serializing_if = "is_none")]
@@ -26,6 +44,11 @@ pub(crate) struct News {
     #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) missed_chunks: u64,
     pub(crate) stretches: Vec<Stretch>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_not(is: &bool) -> bool {
+    !is
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -44,6 +67,9 @@ pub(crate) struct History {
 impl History {
     /// Adds what has come.
     pub(crate) fn add(&mut self, news: News) {
+        if news.anew {
+            *self = Self::default();
+        }
         // What is drawn of single batches has no holes; stretches have all of it.
         if news.missed_batches > 0 {
             self.batches.clear();

@@ -194,6 +194,7 @@ impl Records {
         let mut stretches = book.stretches.since(&mut seen.stretches);
         stretches.extend(end.and_then(|work| book.stretches.present(self.after(Instant::now()), work)));
         News {
+            anew: false,
             batches: batches.copied().collect(),
             missed_batches,
             chunks: chunks.copied().collect(),

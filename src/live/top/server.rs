@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::Frame;
 use super::meeting::{self, Place};
-use crate::cx::{Seen, Stretch};
+use crate::cx::{News, Seen, Stretch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::live::Live;
 use crate::report::Depth;
@@ -120,7 +120,10 @@ impl Server {
     /// Makes a frame for every viewer that has taken the one before; nothing once the pass is gone.
     fn show(&mut self) -> Option<()> {
         let report = self.live.report(Depth::Named)?;
-        let stretches = self.live.news(&mut self.seen, false).stretches;
+        let News { anew, stretches, .. } = self.live.news(&mut self.seen, false);
+        if anew {
+            self.shown.clear();
+        }
         let count = stretches.len();
         self.shown.extend(stretches);
         self.shown.drain(..self.shown.len().saturating_sub(SHOWN));

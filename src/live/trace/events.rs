@@ -36,6 +36,9 @@ pub(super) struct Events {
     step: Option<(Batch, Vec<u64>)>,
     /// End of the last batch that was made.
     made: Duration,
+    /// Time on the trace at which the pass began, and up to which there is anything.
+    base: Duration,
+    latest: Duration,
     flows: u64,
 }
 
@@ -44,6 +47,13 @@ impl Events {
     pub(super) fn add(&mut self, news: News, stages: &[StageReport]) {
         if !self.has_any {
             self.name_tracks();
+        }
+        if news.anew {
+            // A pass that takes the place of another comes behind it.
+            self.end_step(None);
+            (self.base, self.made) = (self.latest, Duration::ZERO);
+            self.lanes.fill(Duration::ZERO);
+            self.chunks.clear();
         }
         let mut chunks = news.chunks.into_iter().peekable();
         for batch in &news.batches {
@@ -188,18 +198,21 @@ impl Events {
     /// Something that took time on a track.
     fn slice(&mut self, track: u32, name: &str, from: Duration, to: Duration, args: &Value) {
         let time = to.saturating_sub(from);
+        self.latest = self.latest.max(self.base + to);
+        let from = self.base + from;
         let event = json!({"ph": "X", "cat": "gristmill", "name": name, "pid": 1, "tid": track, "ts": micros(from), "dur": micros(time), "args": args});
         self.event(&event);
     }
 
     /// A value at a time.
     fn count(&mut self, name: &str, at: Duration, args: &Value) {
-        self.event(&json!({"ph": "C", "name": name, "pid": 1, "ts": micros(at), "args": args}));
+        self.latest = self.latest.max(self.base + at);
+        self.event(&json!({"ph": "C", "name": name, "pid": 1, "ts": micros(self.base + at), "args": args}));
     }
 
     /// The beginning, a station or the end of an arrow, at the slice that is there on a track.
     fn flow(&mut self, kind: &str, id: u64, track: u32, at: Duration) {
-        let event = json!({"ph": kind, "bp": "e", "cat": "gristmill", "name": "taken for", "id": id, "pid": 1, "tid": track, "ts": micros(at)});
+        let event = json!({"ph": kind, "bp": "e", "cat": "gristmill", "name": "taken for", "id": id, "pid": 1, "tid": track, "ts": micros(self.base + at)});
         self.event(&event);
     }
 

@@ -61,3 +61,15 @@ fn a_pass_without_arrows_has_steps() {
         events.iter().filter(|event| event["ph"] == "X").map(|event| event["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["waits: queue", "step", "waits: queue", "step"]);
 }
+
+#[test]
+fn a_pass_that_takes_the_place_of_another_comes_behind_it() {
+    let news =
+        |anew| News { anew, batches: vec![batch(0, (0, 8), 5, 9)], chunks: vec![chunk(0, 0, 6, 7)], ..News::default() };
+    let events = events(vec![news(false), news(true)]);
+    let slices = |name: &str| {
+        let slices = events.iter().filter(|event| event["ph"] == "X" && event["name"] == name);
+        slices.map(|event| event["ts"].as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((slices("step"), slices("elements 0 to 3")), (vec![9.0, 18.0], vec![0.0, 9.0]));
+}
