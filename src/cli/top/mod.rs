@@ -106,12 +106,19 @@ fn watch(stream: UnixStream) -> std::io::Result<()> {
     let mut terminal = ratatui::try_init()?;
     let shown = (|| {
         let mut seen = Seen::new(std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
+        let mut is_new = true;
         loop {
-            terminal.draw(|frame| draw(frame, &seen))?;
-            if event::poll(LOOK)? && !act(&event::read()?, &mut seen) {
-                return Ok(());
+            if std::mem::take(&mut is_new) {
+                terminal.draw(|frame| draw(frame, &seen))?;
+            }
+            if event::poll(LOOK)? {
+                is_new = true;
+                if !act(&event::read()?, &mut seen) {
+                    return Ok(());
+                }
             }
             for told in frames.try_iter() {
+                is_new = true;
                 match told {
                     Ok(frame) => seen.add(*frame),
                     Err(why) => seen.over = Some(why),
