@@ -50,6 +50,10 @@ pip install --quiet --disable-pip-version-check opentelemetry-sdk ||
 pip install --quiet --disable-pip-version-check anywidget ||
     echo "python/test.sh: tests of notebooks skipped: anywidget's wheel cannot be had" >&2
 
+# The parser of Prometheus, which reads what the endpoint answers.
+pip install --quiet --disable-pip-version-check prometheus-client ||
+    echo "python/test.sh: the test with Prometheus's parser skipped: its wheel cannot be had" >&2
+
 # Ray, for actors on this machine.
 pip install --quiet --disable-pip-version-check ray==2.60.0 ||
     echo "python/test.sh: Ray's tests skipped: its wheel cannot be had" >&2

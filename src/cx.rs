@@ -29,7 +29,7 @@ pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
-pub(crate) use self::records::{Given, Snapshot, Taken};
+pub(crate) use self::records::{Batch, Chunk, Given, History, News, Seen, Snapshot, Stretch, Taken};
 use self::sample::{Sample, clock_ns};
 use self::waits::Pieces;
 pub(crate) use self::waits::Shares;

@@ -53,6 +53,7 @@
 //! | `cli` | yes | the `gristmill` binary |
 //! | `spec` | yes | declared pipelines |
 //! | `text` | yes | tokenisation with both engines of Hugging Face `tokenizers` |
+//! | `top` | yes | the live view of a run, `gristmill top` (Linux) |
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
 //! | `compress` | yes | `.gz`, `.zst` and `.lz4` streams |
 //! | `formats` | no | every format that has a feature, but for `riegeli` and `image` |
@@ -99,6 +100,7 @@ mod fork;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub mod fuzzing;
 pub mod keys;
+mod live;
 mod loader;
 #[cfg(any(feature = "cli", all(feature = "workers", target_os = "linux")))]
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, reason = "most of it is asked by the doctor"))]

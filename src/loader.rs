@@ -4,6 +4,7 @@ mod ahead;
 mod builder;
 mod guarded;
 mod parted;
+mod watched;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,6 +20,7 @@ pub(crate) use self::builder::Backend;
 pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;
 use self::parted::{Parted, Pass, Wanted};
+use self::watched::Watched;
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cause, Cx, Given, Off, Recorder};
 use crate::dataset::iter::{Dealt, plan_in_words};
@@ -27,6 +29,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 use crate::fork::Ours;
 use crate::keys::KeyRecorder;
+use crate::live::Remarks;
 use crate::part::{Deal, Part, RowBatch, RowNumbers};
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
@@ -66,6 +69,8 @@ pub struct Loader<D: IterDataset> {
     executor: String,
     run: Runtime,
     recorder: Arc<Recorder>,
+    /// Those who look at the pass while it runs, if there are any: they are gone before it is.
+    watched: Option<Ours<Watched>>,
     drive: Drive<D>,
     state: StateOf<D>,
     /// States before the last elements, the youngest first.
@@ -301,15 +306,21 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.run.demand().aside(|| self.run.sync());
         let seen = Seen { meter: &self.meter, around, first: &self.first };
         let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
-        report.part = self.part().map(|part| {
+        self.remarks().add_to(&mut report);
+        self.tell();
+        report
+    }
+
+    /// What the report has beside what was counted.
+    fn remarks(&self) -> Remarks {
+        let part = self.part().map(|part| {
             let plan = plan_in_words(&*self.dataset, self.by_rows.is_some(), self.run.deal());
             let agreed = self.guarded.as_ref().map_or_else(String::new, |guarded| format!(" · {}", guarded.remark()));
             format!("{part} · this host {plan}{agreed}")
         });
-        report.remarks.extend(self.parted.as_ref().and_then(Parted::remark));
-        report.remarks.extend(self.key_recorder.iter().flat_map(|recorder| recorder.remarks()));
-        report.remarks.extend(self.run.failed().remark());
-        report
+        let dealt = self.parted.as_ref().and_then(Parted::remark).into_iter();
+        let keys = self.key_recorder.iter().flat_map(|recorder| recorder.remarks());
+        Remarks { part, remarks: dealt.chain(keys).chain(self.run.failed().remark()).collect() }
     }
 
     /// Notes that the consumer waited for the interpreter's lock: before it could see whether an element was there, or behind the
@@ -365,6 +376,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         if let (Ok(Poll::Ready(None)), Some(recorder)) = (&next, &self.key_recorder) {
             recorder.complete(self.run.parallel() > 0);
         }
+        self.tell_viewers();
         match next {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(element)) => Poll::Ready(element.map(Ok)),
@@ -419,7 +431,7 @@ fn next_inline<I: DatasetIterator>(
         // Those that were not timed were as good as there.
         let count = meter.unseen(next.as_ref().is_ok_and(Option::is_some));
         let first = meter.delivered + 1 - count.max(1);
-        let given = Given { first, count: count as usize, ready: None, asked, given, there: None };
+        let given = Given { first, count: count as usize, ready: None, asked, given, made: None };
         recorder.made(&given, begins.take(), Off::here().since(before), meter.stands_for);
     }
     Ok(next?.map(|element| (element, iter.state())))

@@ -14,8 +14,13 @@ mod pictures;
 mod snapshots;
 #[path = "cli/states.rs"]
 mod states;
+#[cfg(target_os = "linux")]
+#[path = "cli/top.rs"]
+mod top;
 #[path = "cli/verify.rs"]
 mod verify;
+#[path = "cli/views.rs"]
+mod views;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;

@@ -1004,6 +1004,10 @@ class MapDataset(Generic[_T_co]):
         record_keys: bool = False,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
+        metrics: str | int | None = None,
+        record: _Path | None = None,
+        trace: _Path | None = None,
+        top: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1036,6 +1040,14 @@ class MapDataset(Generic[_T_co]):
                 `"pad"` it is padding where it would be, counted and named in the report, and the plan stays what it is. Where all
                 elements are evaluated it changes nothing.
             failed_element_limit: The most that become padding; no limit by default.
+            metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text for Prometheus:
+                `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free one, which
+                `metrics_address` tells.
+            record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill report` read back, also
+                where the process was killed. A recording that is there is kept as `NAME.1.ENDING`.
+            trace: A file to which the pass is written as a trace for Perfetto and Chrome, compressed if it ends in `.gz`.
+            top: Let people of this user on this machine look at the pass with `gristmill top`. `GRISTMILL_TOP=1` in the environment does
+                the same for every pass.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1918,6 +1930,10 @@ class IterDataset(Generic[_T_co]):
         record_keys: bool = False,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
+        metrics: str | int | None = None,
+        record: _Path | None = None,
+        trace: _Path | None = None,
+        top: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass.
 
@@ -1950,6 +1966,14 @@ class IterDataset(Generic[_T_co]):
                 `"pad"` it is padding where it would be, counted and named in the report, and the plan stays what it is. Where all
                 elements are evaluated it changes nothing.
             failed_element_limit: The most that become padding; no limit by default.
+            metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text for Prometheus:
+                `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free one, which
+                `metrics_address` tells.
+            record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill report` read back, also
+                where the process was killed. A recording that is there is kept as `NAME.1.ENDING`.
+            trace: A file to which the pass is written as a trace for Perfetto and Chrome, compressed if it ends in `.gz`.
+            top: Let people of this user on this machine look at the pass with `gristmill top`. `GRISTMILL_TOP=1` in the environment does
+                the same for every pass.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -2226,6 +2250,10 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
     def report(self) -> Report:
         """Says where the time went so far."""
 
+    @property
+    def metrics_address(self) -> str | None:
+        """The address at which `GET /metrics` is answered, such as `127.0.0.1:9464`, if `loader(metrics=…)` asked for it."""
+
     def close(self) -> None:
         """Ends the threads and lets go of everything that was read ahead."""
 
@@ -2241,6 +2269,19 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
 @final
 class Report:
     """Where the time of a run went: `str` gives the text for people, `as_dict` the numbers."""
+
+    @staticmethod
+    def from_record(path: _Path) -> Report:
+        """Reads what `loader(record=…)` or `gristmill run --record` has written, also of a run that was killed or still goes on: the report
+        is as of the last time that it was written.
+
+        Args:
+            path: The recording.
+
+        Raises:
+            DataError: It is no recording, or damaged; the error says at which byte.
+            IoError: It cannot be read.
+        """
 
     def _repr_html_(self) -> str: ...
     def to_html(self, path: _Path | None = None) -> str:

@@ -14,7 +14,7 @@ use crate::cli::hash::Rows;
 use crate::cli::progress::Progress;
 use crate::cli::saved::{RunState, States};
 use crate::cli::tokens::TokenCount;
-use crate::cli::{interrupt, output};
+use crate::cli::{interrupt, output, report, views};
 
 /// A way to run a pipeline.
 pub(crate) struct Plan {
@@ -87,6 +87,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         builder = builder.resume(state.checkpoint.clone());
     }
     let mut loader = builder.build()?;
+    views::tell(&loader);
     let resumed = resume.is_some();
     // A part begins with the state of all: its hashes and tokens are those of this run alone.
     let before = resume.filter(|_| loader.part().is_none());
@@ -170,6 +171,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         unsaved,
     };
     if stopped == Stopped::Interrupted {
+        loader.end_views();
         // Its threads may wait for a store that does not answer; they end with the process.
         std::mem::forget(loader);
     }
@@ -242,11 +244,7 @@ impl Summary {
         }
         facts.push(("order hash", self.order_hash.to_string()));
         facts.push(("row digest", self.rows.digest.to_string()));
-        let is_picture = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
-        let page = if is_picture { self.report.to_svg() } else { self.report.page(&facts, &self.cells.charts()) };
-        std::fs::write(file, page).map_err(|e| Error::io(e, file))?;
-        output::say(&format!("the report is in {}", file.display()));
-        Ok(())
+        report::write_html(&self.report, &facts, &self.cells.charts(), file)
     }
 
     /// The report for people, on stdout.

@@ -14,6 +14,7 @@ use crate::cli::format::bytes;
 use crate::cli::how::How;
 use crate::cli::saved::States;
 use crate::cli::step_time::StepTime;
+use crate::cli::views::RunViews;
 use crate::cli::{Outcome, output};
 
 /// Generates text, tokenises, shuffles, packs and batches it, as fast as it goes or as a training step wants it.
@@ -35,6 +36,8 @@ pub(crate) struct Args {
     print_pipeline: bool,
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    views: RunViews,
     /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone [default: report.html in --folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     html: Option<Option<PathBuf>>,
@@ -101,7 +104,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: None,
         resume: None,
     };
-    let summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
+    let summary = consume(args.views.put_on(args.how.loader(dataset, &pipeline)?), plan)?;
     if args.json {
         let (documents, corpus_bytes) = (written.documents, written.bytes);
         output::json(&DemoSummary {

@@ -28,6 +28,7 @@ mod output;
 pub(crate) mod own;
 mod padding;
 mod progress;
+mod report;
 mod run;
 mod saved;
 mod schema;
@@ -36,9 +37,12 @@ mod stages;
 mod step_time;
 mod tokenise;
 mod tokens;
+#[cfg(all(feature = "top", target_os = "linux"))]
+mod top;
 mod tune;
 mod verify;
 mod version;
+mod views;
 mod write;
 
 use std::ffi::OsString;
@@ -86,6 +90,11 @@ enum Command {
     Bench(bench::Args),
     /// Generates text, packs it into batches and reports: nothing else is needed
     Demo(demo::Args),
+    /// Shows what a recorded run waited for, also one that was killed
+    Report(report::Args),
+    /// Shows what a run of this machine waits for, while it runs
+    #[cfg(all(feature = "top", target_os = "linux"))]
+    Top(top::Args),
     /// Shows what is in files of data
     Inspect(inspect::Args),
     /// Shows what padding would cost on your documents, and what removes it
@@ -157,6 +166,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Run(args) => (run::main(args), args.json),
         Command::Bench(args) => (bench::main(args), args.json),
         Command::Demo(args) => (demo::main(args), args.json),
+        Command::Report(args) => (report::main(args), args.json),
+        #[cfg(all(feature = "top", target_os = "linux"))]
+        Command::Top(args) => (top::main(args), false),
         Command::Inspect(args) => (inspect::main(args), args.json),
         Command::AnalyzePadding(args) => (padding::main(args), args.json),
         Command::Explain(args) => (explain::main(args), args.json),

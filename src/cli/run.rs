@@ -10,6 +10,7 @@ use crate::{Part, Result};
 use crate::cli::consume::{Plan, Stopped, Summary, consume};
 use crate::cli::how::How;
 use crate::cli::saved::States;
+use crate::cli::views::RunViews;
 use crate::cli::{Outcome, output};
 
 /// Runs a pipeline file (YAML, TOML or JSON) and reports where the time went.
@@ -36,6 +37,8 @@ pub(crate) struct Args {
     steps: Option<u64>,
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    views: RunViews,
     /// Folder that all hosts see, in which each says what it reads [default: what the pipeline file says, or none]
     #[arg(long, value_name = "DIR")]
     guard: Option<PathBuf>,
@@ -99,7 +102,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         Some(folder) => loader.guard(SharedFolder::new(folder)),
         None => loader,
     };
-    let mut summary = consume(loader, plan)?;
+    let mut summary = consume(args.views.put_on(loader), plan)?;
     let unsaved = summary.unsaved.take();
     print(args, &summary);
     args.html.iter().try_for_each(|file| summary.write_html(file, &args.pipeline))?;

@@ -9,9 +9,9 @@ macro_rules! features {
 }
 
 /// The features that a build may have or lack, where there is a command line.
-const FEATURES: [(&str, bool); 19] = features![
+const FEATURES: [(&str, bool); 20] = features![
     "array_record" "arrow" "azure" "bagz" "compress" "csv" "gcs" "http" "image" "mds" "parquet" "pjrt" "python" "riegeli" "s3"
-    "safetensors" "tf_record" "webdataset" "workers"
+    "safetensors" "tf_record" "top" "webdataset" "workers"
 ];
 
 /// The version, and the features that this build has and lacks.

@@ -78,7 +78,7 @@ impl Off {
 }
 
 /// One who evaluates elements: a thread of this process by its number, or a worker process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Who {
     pub(crate) number: u32,
     /// The machine of a worker, if that is another, by its place among those that the recorder knows.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Cause;
 use super::made::Off;
-use super::records::{Given, Records, Snapshot, Taken};
+use super::records::{Given, News, Records, Seen, Snapshot, Taken};
 use super::waits::{LongWait, Shares, StoreUse, Waits};
 use crate::sync::Locked;
 use hdrhistogram::Histogram;
@@ -185,6 +185,13 @@ impl Recorder {
         self.records.as_ref().map(|records| records.snapshot(&self.work())).unwrap_or_default()
     }
 
+    /// What has come of the records since `seen`, which is moved behind it; at the `end` of the run with what is under way.
+    pub(crate) fn news(&self, seen: &mut Seen, end: bool) -> News {
+        let (anew, work) = (seen.turn_to(self), end.then(|| self.work()));
+        let news = self.records.as_ref().map(|records| records.news(seen, work.as_deref()));
+        News { anew, ..news.unwrap_or_default() }
+    }
+
     pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {
         self.stages.locked()
     }
@@ -299,5 +306,32 @@ impl StageCounts {
         let latency = tally.latency.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
         tally.latency.reset();
         Self { stage, counts: std::mem::take(&mut tally.counts), latency }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::cx::History;
+
+    #[test]
+    fn a_pass_that_takes_the_place_of_another_is_told_from_its_beginning() {
+        let given = |first| {
+            let now = Instant::now();
+            Given { first, count: 1, ready: None, asked: now, given: now, made: None }
+        };
+        let (before, after) = (Recorder::new(1), Recorder::new(1));
+        let (mut history, mut seen) = (History::default(), Seen::default());
+        (0..9).for_each(|first| before.made(&given(first), false));
+        history.add(before.news(&mut seen, false));
+        assert_eq!(history.snapshot().batches.len(), 9);
+        (0..4).for_each(|first| after.made(&given(first), false));
+        let news = after.news(&mut seen, false);
+        assert!(news.anew && news.batches.len() == 4);
+        history.add(news);
+        assert_eq!(history.snapshot().batches.len(), 4);
+        assert!(!after.news(&mut seen, false).anew);
     }
 }

@@ -71,7 +71,7 @@ impl Demand {
     }
 
     /// For how long it has been waiting, if it is: until it has asked for the first time, it waits for all to begin.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[cfg(all(any(feature = "workers", feature = "top"), target_os = "linux"))]
     pub(crate) fn waiting(&self, now: Instant) -> Option<std::time::Duration> {
         let since = self.since_ns.load(Relaxed);
         let waits = since > 0 || self.steps.load(Relaxed) == 0;

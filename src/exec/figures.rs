@@ -1,11 +1,11 @@
 //! Figures of worker processes: who they are, what they use, what the budget holds.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::tune::Decision;
 
 /// Worker processes and their memory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkersReport {
     /// The RAM budget in bytes: shared memory, and the private memory of all workers.
     pub ram_budget: u64,
@@ -30,7 +30,7 @@ pub struct WorkersReport {
     /// Whether the number of threads or workers follows what the consumer needs.
     pub tuned: bool,
     /// Links to the machines that workers run on, where those are others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkReport>,
     /// Answers that other passes had their part in, where the workers are of a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct WorkersReport {
 }
 
 /// What crossed the link to a machine that workers run on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
     /// The machine.
     pub host: String,
@@ -62,7 +62,7 @@ pub struct LinkReport {
 }
 
 /// Answers of workers that several passes lease.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolReport {
     /// Answers that came.
     pub answers: u64,
@@ -71,7 +71,7 @@ pub struct PoolReport {
 }
 
 /// One worker process.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// Counted from 0 over the whole run, those that were replaced too.
     pub number: u64,

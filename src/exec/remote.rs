@@ -59,8 +59,8 @@ pub(crate) trait Remote: Debug + Send + Sync {
     /// Has `range` of `border` evaluated, as `how` says. What comes of it goes to `deliver`, in index order.
     fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>);
 
-    /// Has them tell what their stages counted, and waits for it a moment.
-    fn sync(&self);
+    /// Has them tell what their stages counted, and waits for it no longer than `patience`.
+    fn sync(&self, patience: Duration);
 
     /// Ends everything that is under way: whoever waits is told.
     fn cancel(&self);

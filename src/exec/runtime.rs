@@ -39,6 +39,9 @@ impl Executor {
     }
 }
 
+/// Time for which counts of other processes are waited for.
+const SYNC: Duration = Duration::from_millis(200);
+
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -287,9 +290,18 @@ impl Runtime {
 
     /// Has everything counted that happens elsewhere.
     pub(crate) fn sync(&self) {
+        self.sync_within(SYNC);
+    }
+
+    /// The same, as far as it is told within `patience`.
+    #[cfg_attr(
+        not(all(feature = "workers", target_os = "linux")),
+        expect(unused_variables, reason = "nothing happens elsewhere without workers")
+    )]
+    pub(crate) fn sync_within(&self, patience: Duration) {
         #[cfg(all(feature = "workers", target_os = "linux"))]
         if let Engine::Workers(workers) = &self.engine {
-            workers.sync();
+            workers.sync(patience);
         }
     }
 

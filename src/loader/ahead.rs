@@ -17,12 +17,10 @@ use crate::sync::Locked;
 /// Packet from the thread of the stateful part.
 struct Packet<T, S> {
     /// Elements, each with the state behind it.
-    elements: Elements<T, S>,
-    /// Time at which all of them were there.
-    there: Instant,
+    elements: Vec<Result<(T, S)>>,
+    /// Time at which the first was begun, and the last was there.
+    made: (Instant, Instant),
 }
-
-type Elements<T, S> = Vec<Result<(T, S)>>;
 
 /// Packets are sent off when they have been filled for this long: a large batch travels alone, small elements together.
 const PACKET_TIME: Duration = Duration::from_micros(200);
@@ -32,6 +30,8 @@ const MAX_PACKET: usize = 256;
 pub(super) struct Ahead<T, S> {
     packets: Option<Receiver<Packet<T, S>>>,
     current: std::vec::IntoIter<Result<(T, S)>>,
+    /// When the present packet was made.
+    made: Option<(Instant, Instant)>,
     thread: Option<JoinHandle<()>>,
     /// State that the thread is sent to; `None` once it has nothing more to do.
     orders: Option<Sender<Order<T, S>>>,
@@ -71,6 +71,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Ok(Self {
             packets: Some(packets),
             current: Vec::new().into_iter(),
+            made: None,
             thread: Some(thread),
             orders: Some(orders),
             buffer,
@@ -133,7 +134,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         }
         // One wait, however often the consumer looked up from it.
         let asked = self.waiting.take().unwrap_or_else(|| self.begin(meter));
-        let Poll::Ready((next, there)) = self.receive(patience) else {
+        let Poll::Ready(next) = self.receive(patience) else {
             self.waiting = Some(asked);
             return Ok(Poll::Pending);
         };
@@ -141,7 +142,10 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let given = meter.end(at);
         self.run.demand().end(given);
         let count = next.iter().count() + self.current.len();
-        self.run.given(&Given { first: meter.delivered, count, ready, asked: at, given, there }, self.begins.take());
+        self.run.given(
+            &Given { first: meter.delivered, count, ready, asked: at, given, made: self.made },
+            self.begins.take(),
+        );
         next.transpose().map(Poll::Ready)
     }
 
@@ -173,24 +177,22 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Asked { at, ready }
     }
 
-    /// The first element of the next packet, and when that was there.
-    #[expect(clippy::type_complexity, reason = "an element with its state, as everywhere here")]
-    fn receive(&mut self, patience: Option<Duration>) -> Poll<(Option<Result<(T, S)>>, Option<Instant>)> {
-        let Some(packets) = &self.packets else { return Poll::Ready((None, None)) };
-        let mut there = None;
+    /// The first element of the next packet.
+    fn receive(&mut self, patience: Option<Duration>) -> Poll<Option<Result<(T, S)>>> {
+        let Some(packets) = &self.packets else { return Poll::Ready(None) };
         let received = match patience {
             Some(patience) => packets.recv_timeout(patience),
             None => packets.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match received {
-            Ok(packet) => (self.current, there) = (packet.elements.into_iter(), Some(packet.there)),
+            Ok(Packet { elements, made }) => (self.current, self.made) = (elements.into_iter(), Some(made)),
             Err(RecvTimeoutError::Timeout) => return Poll::Pending,
             Err(RecvTimeoutError::Disconnected) => {
-                self.packets = None;
+                (self.packets, self.made) = (None, None);
                 self.join();
             }
         }
-        Poll::Ready((self.current.next(), there))
+        Poll::Ready(self.current.next())
     }
 
     /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.
@@ -240,7 +242,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
     run: &Runtime,
     sender: Sender<Packet<I::Item, I::State>>,
 ) {
-    let outbox = Arc::new(Mutex::new(Outbox { packet: Vec::new(), clock: PacketClock::new(), sender }));
+    let outbox = Arc::new(Mutex::new(Outbox { elements: Vec::new(), clock: PacketClock::new(), sender }));
     let post = || outbox.locked();
     let waiting = outbox.clone();
     cx.before_waiting(move || waiting.locked().offer());
@@ -250,7 +252,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
             Ok(Some(element)) => {
                 let state = iter.state();
                 let mut outbox = post();
-                outbox.packet.push(Ok((element, state)));
+                outbox.elements.push(Ok((element, state)));
                 !outbox.is_due() || {
                     cx.flush_if_due();
                     outbox.send()
@@ -261,7 +263,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
                 cx.flush();
                 run.sync();
                 let mut outbox = post();
-                outbox.packet.extend(last.err().map(Err));
+                outbox.elements.extend(last.err().map(Err));
                 outbox.send();
                 false
             }
@@ -276,40 +278,40 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
 
 /// Elements that are ready to travel.
 struct Outbox<T, S> {
-    packet: Elements<T, S>,
+    elements: Vec<Result<(T, S)>>,
     clock: PacketClock,
     sender: Sender<Packet<T, S>>,
 }
 
 impl<T, S> Outbox<T, S> {
     fn is_due(&mut self) -> bool {
-        self.packet.len() >= MAX_PACKET || self.clock.is_over(self.packet.len())
+        self.elements.len() >= MAX_PACKET || self.clock.is_over(self.elements.len())
     }
 
     /// Sends it off; `false` if nobody is there any more.
     fn send(&mut self) -> bool {
-        let sent = self.packet.is_empty() || {
-            let packet = self.take();
+        let sent = self.elements.is_empty() || {
+            let packet = self.packet();
             self.sender.send(packet).is_ok()
         };
         self.clock.start();
         sent
     }
 
-    fn take(&mut self) -> Packet<T, S> {
-        Packet { elements: std::mem::take(&mut self.packet), there: Instant::now() }
-    }
-
     /// The next element is not there yet: what is ready need not wait for it.
     fn offer(&mut self) {
-        if self.packet.is_empty() {
+        if self.elements.is_empty() {
             return;
         }
-        let packet = self.take();
+        let packet = self.packet();
         match self.sender.try_send(packet) {
-            Err(TrySendError::Full(packet)) => self.packet = packet.elements,
+            Err(TrySendError::Full(packet)) => self.elements = packet.elements,
             _ => self.clock.start(),
         }
+    }
+
+    fn packet(&mut self) -> Packet<T, S> {
+        Packet { elements: std::mem::take(&mut self.elements), made: (self.clock.start, Instant::now()) }
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::ahead::Ahead;
 use super::guarded::Guarded;
 use super::parted::{Parted, Pass, Wanted};
+use super::watched::Viewers;
 use super::{Drive, Loader, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cause, Recorder};
@@ -53,6 +55,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     failed_elements: FailedElements,
     pub(super) guarded: Option<Guarded<D::Item>>,
     pub(super) guard_timeout: Option<Duration>,
+    pub(super) viewers: Viewers,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
@@ -71,6 +74,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             failed_elements: FailedElements::Error,
             guarded: None,
             guard_timeout: None,
+            viewers: Viewers::default(),
         }
     }
 
@@ -143,10 +147,39 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
+    /// Answers `GET /metrics` at `address` while the pass lives, with its [figures](crate::Report::metrics) as OpenMetrics text, for Prometheus: `"127.0.0.1:9464"`, or a
+    /// port alone, which nobody but this machine reaches. One thread answers, of what is counted anyway; port 0 is a free one, which
+    /// [`Loader::metrics_address`] tells.
+    pub fn metrics(mut self, address: impl Into<String>) -> Self {
+        self.viewers.metrics = Some(address.into());
+        self
+    }
+
+    /// Records the pass in a file while it runs: every batch and chunk, and the report as of then, once a second at first. [`Report::from_record`](crate::Report::from_record)
+    /// and `gristmill report` read it back, also where the process was killed. A recording that is there is kept beside it as `NAME.1.ENDING`.
+    pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
+        self.viewers.record = Some(path.into());
+        self
+    }
+
+    /// Writes the pass as a trace while it runs, in Chrome's format of events, which Perfetto shows: the steps and waits of the consumer, batches as they were made, chunks as
+    /// they were evaluated, with arrows from each to its batch and step, and the buffer and memory over time. A file that ends in `.gz` is compressed.
+    pub fn trace(mut self, path: impl Into<PathBuf>) -> Self {
+        self.viewers.trace = Some(path.into());
+        self
+    }
+
+    /// Lets people of this machine look at the pass while it runs, by `gristmill top`: over a socket that only the same user may open, in `XDG_RUNTIME_DIR` or a folder
+    /// of the user's own among temporary files. `GRISTMILL_TOP=1` in the environment does so for every pass. Needs Linux and the feature `top`.
+    pub fn top(mut self) -> Self {
+        self.viewers.top = true;
+        self
+    }
+
     /// Starts.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work; [`ErrorKind::State`](crate::ErrorKind::State)
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work, and for an address of metrics that is none, or is taken; [`ErrorKind::State`](crate::ErrorKind::State)
     /// for a checkpoint of another pipeline; what the sources report while elements in memory are read again.
     pub fn build(mut self) -> Result<Loader<D>> {
         if self.buffer > MOST_BUFFER {
@@ -202,6 +235,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             }
         };
         let first = First::default();
+        let watched = self.viewers.start(&dataset, &executor, &recorder, &run)?;
         Ok(Loader {
             dataset,
             identity,
@@ -218,6 +252,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             by_rows,
             guarded,
             key_recorder,
+            watched,
             ended: false,
         })
     }

@@ -1010,6 +1010,16 @@ Args:
         counted and named in the report, and the plan stays what it is. Where all elements are
         evaluated it changes nothing.
     failed_element_limit (int | None): The most that become padding; no limit by default.
+    metrics (str | int | None): Where `GET /metrics` is answered with the figures of the pass while
+        it lives, as OpenMetrics text for Prometheus: `"127.0.0.1:9464"`, or a port alone, which
+        nobody but this machine reaches; 0 is a free one, which `metrics_address` tells.
+    record (str | PathLike | None): A file in which the pass is recorded while it runs, which
+        `Report.from_record` and `gristmill report` read back, also where the process was killed. A
+        recording that is there is kept as `NAME.1.ENDING`.
+    trace (str | PathLike | None): A file to which the pass is written as a trace for Perfetto and
+        Chrome, compressed if it ends in `.gz`.
+    top (bool): Let people of this user on this machine look at the pass with `gristmill top`.
+        `GRISTMILL_TOP=1` in the environment does the same for every pass.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1019,7 +1029,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None)"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, trace=None, top=False)"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1853,6 +1863,16 @@ Args:
         counted and named in the report, and the plan stays what it is. Where all elements are
         evaluated it changes nothing.
     failed_element_limit (int | None): The most that become padding; no limit by default.
+    metrics (str | int | None): Where `GET /metrics` is answered with the figures of the pass while
+        it lives, as OpenMetrics text for Prometheus: `"127.0.0.1:9464"`, or a port alone, which
+        nobody but this machine reaches; 0 is a free one, which `metrics_address` tells.
+    record (str | PathLike | None): A file in which the pass is recorded while it runs, which
+        `Report.from_record` and `gristmill report` read back, also where the process was killed. A
+        recording that is there is kept as `NAME.1.ENDING`.
+    trace (str | PathLike | None): A file to which the pass is written as a trace for Perfetto and
+        Chrome, compressed if it ends in `.gz`.
+    top (bool): Let people of this user on this machine look at the pass with `gristmill top`.
+        `GRISTMILL_TOP=1` in the environment does the same for every pass.
 
 Returns:
     The pass: an iterator, and a context manager that closes it.
@@ -1862,7 +1882,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None)"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, trace=None, top=False)"#, "\n--\n\n", docs!(IterDataset.loader))
     };
     (IterDataset.make_keys) => {
         r#"Makes the keys by which several hosts plan this pipeline: what filters keep, and how long elements are.
@@ -2080,11 +2100,31 @@ Raises:
     (signature DatasetIterator.report) => {
         concat!(r#"report($self)"#, "\n--\n\n", docs!(DatasetIterator.report))
     };
+    (DatasetIterator.metrics_address) => {
+        r#"The address at which `GET /metrics` is answered, such as `127.0.0.1:9464`, if `loader(metrics=…)` asked for it."#
+    };
+    (signature DatasetIterator.metrics_address) => {
+        concat!(r#"metrics_address($self)"#, "\n--\n\n", docs!(DatasetIterator.metrics_address))
+    };
     (DatasetIterator.close) => {
         r#"Ends the threads and lets go of everything that was read ahead."#
     };
     (signature DatasetIterator.close) => {
         concat!(r#"close($self)"#, "\n--\n\n", docs!(DatasetIterator.close))
+    };
+    (Report.from_record) => {
+        r#"Reads what `loader(record=…)` or `gristmill run --record` has written, also of a run that was killed or still goes on: the report
+is as of the last time that it was written.
+
+Args:
+    path (str | PathLike): The recording.
+
+Raises:
+    DataError: It is no recording, or damaged; the error says at which byte.
+    IoError: It cannot be read."#
+    };
+    (signature Report.from_record) => {
+        concat!(r#"from_record(path)"#, "\n--\n\n", docs!(Report.from_record))
     };
     (Report.to_html) => {
         r#"Gives a page of HTML that needs nothing else: what happened when, and why the consumer waited.

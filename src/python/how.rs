@@ -71,6 +71,64 @@ pub(crate) struct Hosts {
     pub(crate) plan: Plan,
 }
 
+/// Everything that is asked for of a pass.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) how: How,
+    pub(crate) hosts: Hosts,
+    pub(crate) views: Views,
+}
+
+/// Views of a pass while it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    /// The address of an endpoint of metrics.
+    pub(crate) metrics: Option<String>,
+    /// The file of a recording.
+    pub(crate) record: Option<PathBuf>,
+    /// The file of a trace.
+    pub(crate) trace: Option<PathBuf>,
+    /// Whether people of this machine may look.
+    pub(crate) top: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { how: How::DEFAULT, hosts: Hosts::default(), views: Views::default() }
+    }
+}
+
+impl Setup {
+    /// The same, with processes for `mp_prefetch` or without.
+    pub(crate) fn with_workers(self, workers: bool) -> Self {
+        Self { how: How { workers, ..self.how }, ..self }
+    }
+}
+
+impl Views {
+    /// Whether there are any.
+    pub(crate) fn are_any(&self) -> bool {
+        self.metrics.is_some() || self.record.is_some() || self.trace.is_some() || self.top
+    }
+
+    /// Has them look at what `builder` starts.
+    pub(crate) fn put_on(self, builder: LoaderBuilder<BoxIter<Item>>) -> LoaderBuilder<BoxIter<Item>> {
+        let builder = if self.top { builder.top() } else { builder };
+        let builder = match self.metrics {
+            Some(address) => builder.metrics(address),
+            None => builder,
+        };
+        let builder = match self.record {
+            Some(file) => builder.record(file),
+            None => builder,
+        };
+        match self.trace {
+            Some(file) => builder.trace(file),
+            None => builder,
+        }
+    }
+}
+
 /// What rows are planned by, and what becomes of elements that fail behind that.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {

@@ -11,24 +11,20 @@ use super::arguments;
 use super::batching::{Batching, Rest};
 use super::callable::Callable;
 use super::convert;
-use super::deal::GivenDeal;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
-use super::failed::OnFailed;
-use super::guard::{GivenGuard, GuardTimeout};
-use super::how::{Hosts, How, Keys, Plan, Threads};
+use super::how::Setup;
 use super::interpreter::detached;
 use super::item::Item;
 use super::iterator::PyDatasetIterator;
 use super::keys;
+use super::loader_options::LoaderOptions;
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
-use super::part::Given;
 use super::recipe::{self, Recipe};
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
-use super::workers::GivenWorkers;
 use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from, mix};
 use crate::dataset::{BoxIter, IterDataset};
 use crate::spec::Pipeline;
@@ -381,48 +377,14 @@ impl PyIterDataset {
         Self::new(py, self.0.cut())
     }
 
-    #[doc = docs!(IterDataset.loader)]
-    #[pyo3(
-        signature = (
-            *, threads=Threads::NONE, buffer=2, writable=false, workers=GivenWorkers::default(), part=None, deal=GivenDeal::default(),
-            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None,
-            record_keys=false, on_failed_element=OnFailed::ERROR, failed_element_limit=None
-        ),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None)"
-    )]
-    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
-    fn loader<'py>(
-        slf: &Bound<'py, Self>,
-        threads: Threads,
-        buffer: usize,
-        writable: bool,
-        workers: GivenWorkers,
-        part: Option<Given>,
-        deal: GivenDeal,
-        guard: GivenGuard,
-        guard_timeout: GuardTimeout,
-        keys: Option<PathBuf>,
-        record_keys: bool,
-        on_failed_element: OnFailed,
-        failed_element_limit: Option<u64>,
-    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        let failed = on_failed_element.up_to(slf.py(), failed_element_limit)?;
-        workers.start(
-            slf.as_any(),
-            &slf.get().0,
-            How { threads, buffer, writable, ..How::DEFAULT },
-            Hosts {
-                part,
-                deal: deal.0,
-                guard,
-                timeout: guard_timeout.0,
-                plan: Plan { keys: Keys { folder: keys, record: record_keys }, failed },
-            },
-        )
+    #[doc = docs!(signature IterDataset.loader)]
+    #[pyo3(signature = (**options), text_signature = None)]
+    fn loader<'py>(slf: &Bound<'py, Self>, options: Option<&Keywords<'py>>) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &slf.get().0)
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(slf.as_any(), &slf.get().0, How::DEFAULT, Hosts::default())
+        PyDatasetIterator::start(slf.as_any(), &slf.get().0, Setup::default())
     }
 
     /// Whether the next elementwise stage runs inside lanes, behind `mp_prefetch` too.

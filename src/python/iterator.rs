@@ -1,7 +1,8 @@
 //! A pipeline that runs.
 
-use std::sync::Mutex;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::buffer::Access;
 use super::error::{self, OrRaise};
 use super::generic;
 use super::guard::GivenGuard;
-use super::how::{Hosts, How, Plan, builder};
+use super::how::{Hosts, How, Plan, Setup, builder};
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
@@ -57,8 +58,10 @@ pub(crate) struct PyDatasetIterator {
     /// Whether hosts are compared in the way that the part brings along.
     follows: bool,
     plan: Plan,
+    /// The address of the endpoint of metrics.
+    metrics: Option<SocketAddr>,
     /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
-    meter: Mutex<ConsumerMeter>,
+    meter: Arc<Mutex<ConsumerMeter>>,
     /// The time in which it waited for the interpreter last, and whether it had something to give, until the loader is told.
     kept: Mutex<Option<(Instant, Instant, bool)>>,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
@@ -77,19 +80,17 @@ impl PyDatasetIterator {
     pub(crate) fn start<'py>(
         object: &Bound<'py, PyAny>,
         streams: &Streams,
-        how: How,
-        hosts: Hosts,
+        setup: Setup,
     ) -> PyResult<Bound<'py, Self>> {
-        let workers = if how.workers { Workers::of(object)? } else { None };
-        Self::start_with(object, streams, how, hosts, workers)
+        let workers = if setup.how.workers { Workers::of(object)? } else { None };
+        Self::start_with(object, streams, setup, workers)
     }
 
     /// The same, where those evaluate its elementwise part.
     pub(crate) fn start_with<'py>(
         object: &Bound<'py, PyAny>,
         streams: &Streams,
-        how: How,
-        hosts: Hosts,
+        Setup { how, hosts, views }: Setup,
         workers: Option<Workers>,
     ) -> PyResult<Bound<'py, Self>> {
         let (py, dataset) = (object.py(), streams.dataset());
@@ -98,16 +99,21 @@ impl PyDatasetIterator {
         let Hosts { part, deal, guard, timeout, plan } = hosts;
         let exchange = guard.exchange(py, part.as_ref())?;
         let (part, follows) = (part.map(|part| part.part), guard.is_auto());
+        // Viewers ask stages of Python for what they are on threads of their own.
+        let closes = threaded || views.are_any();
         let start = || {
             let builder = builder(&dataset, how, workers.as_ref(), part, deal, &plan)?.guard_timeout(timeout);
+            let builder = views.put_on(builder);
             match exchange {
                 Some(exchange) => builder.guard(exchange).build(),
                 None => builder.build(),
             }
         };
         let loader = detached(py, start).or_raise(py)?;
+        let meter = Arc::default();
+        loader.show_around(&meter);
+        let metrics = loader.metrics_address();
         let (loader, owner, origin) = (Mutex::new(Some(loader)), AtomicU64::new(0), Origin::here());
-        let meter = Mutex::default();
         let iterator = Bound::new(
             py,
             Self {
@@ -121,13 +127,14 @@ impl PyDatasetIterator {
                 threaded,
                 follows,
                 plan,
+                metrics,
                 meter,
                 kept: Mutex::default(),
                 object: object.clone().unbind(),
             },
         )?;
         // Threads that call Python must have ended before the interpreter does.
-        if threaded {
+        if closes {
             py.import("gristmill._exit")?.call_method1("close_at_exit", (&iterator,))?;
         }
         Ok(iterator)
@@ -237,6 +244,7 @@ impl PyDatasetIterator {
         let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, &self.plan)?;
         let mut another = builder.resume(checkpoint).build()?;
         another.take_guard(loader, anew);
+        another.take_viewers(loader);
         *loader = another;
         Ok(())
     }
@@ -443,6 +451,12 @@ impl PyDatasetIterator {
             loader.report_around(Some(&around))
         };
         self.running(py, report).map(PyReport)
+    }
+
+    #[doc = docs!(DatasetIterator.metrics_address)]
+    #[getter]
+    fn metrics_address(&self) -> Option<String> {
+        self.metrics.map(|address| address.to_string())
     }
 
     #[doc = docs!(DatasetIterator.close)]

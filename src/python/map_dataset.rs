@@ -2,8 +2,6 @@
 
 mod inside;
 
-use std::path::PathBuf;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -14,20 +12,17 @@ use super::batching::Rest;
 use super::callable::Callable;
 use super::computed::Computed;
 use super::convert;
-use super::deal::GivenDeal;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
-use super::failed::OnFailed;
-use super::guard::{GivenGuard, GuardTimeout};
-use super::how::{Hosts, How, Keys, Plan, Threads};
+use super::how::Setup;
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::PyDatasetIterator;
+use super::loader_options::LoaderOptions;
 use super::maps::{Maps, Several, over, over_several};
 use super::missing::missing;
 use super::numbers::Numbers;
-use super::part::Given;
 use super::recipe::{self, Recipe};
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
@@ -386,50 +381,15 @@ impl PyMapDataset {
         PyIterDataset::new(py, Streams::of(&self.0, Border::default()).cut())
     }
 
-    #[doc = docs!(MapDataset.loader)]
-    #[pyo3(
-        signature = (
-            *, threads=Threads::NONE, buffer=2, writable=false, workers=true, part=None, deal=GivenDeal::default(),
-            guard=GivenGuard::Auto, guard_timeout=GuardTimeout::DEFAULT, keys=None,
-            record_keys=false, on_failed_element=OnFailed::ERROR, failed_element_limit=None
-        ),
-        text_signature = "($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None)"
-    )]
-    #[expect(clippy::too_many_arguments, reason = "they are keyword arguments")]
-    fn loader<'py>(
-        slf: &Bound<'py, Self>,
-        threads: Threads,
-        buffer: usize,
-        writable: bool,
-        workers: bool,
-        part: Option<Given>,
-        deal: GivenDeal,
-        guard: GivenGuard,
-        guard_timeout: GuardTimeout,
-        keys: Option<PathBuf>,
-        record_keys: bool,
-        on_failed_element: OnFailed,
-        failed_element_limit: Option<u64>,
-    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        let failed = on_failed_element.up_to(slf.py(), failed_element_limit)?;
-        let streams = Streams::of(&slf.get().0, Border::default());
-        PyDatasetIterator::start(
-            slf.as_any(),
-            &streams,
-            How { threads, buffer, writable, workers },
-            Hosts {
-                part,
-                deal: deal.0,
-                guard,
-                timeout: guard_timeout.0,
-                plan: Plan { keys: Keys { folder: keys, record: record_keys }, failed },
-            },
-        )
+    #[doc = docs!(signature MapDataset.loader)]
+    #[pyo3(signature = (**options), text_signature = None)]
+    fn loader<'py>(slf: &Bound<'py, Self>, options: Option<&Keywords<'py>>) -> PyResult<Bound<'py, PyDatasetIterator>> {
+        LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &Streams::of(&slf.get().0, Border::default()))
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
         let streams = Streams::of(&slf.get().0, Border::default());
-        PyDatasetIterator::start(slf.as_any(), &streams, How::DEFAULT, Hosts::default())
+        PyDatasetIterator::start(slf.as_any(), &streams, Setup::default())
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -40,6 +40,7 @@ mod iter_dataset;
 mod iterator;
 mod json;
 mod keys;
+mod loader_options;
 mod map_dataset;
 mod maps;
 mod metrics;

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::how::{Hosts, How};
+use super::how::Setup;
 use super::item::Item;
 use super::iterator::PyDatasetIterator;
 use super::streams::Streams;
@@ -33,10 +33,9 @@ impl GivenWorkers {
         self,
         object: &Bound<'py, PyAny>,
         streams: &Streams,
-        how: How,
-        hosts: Hosts,
+        setup: Setup,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        PyDatasetIterator::start(object, streams, How { workers: self.0, ..how }, hosts)
+        PyDatasetIterator::start(object, streams, setup.with_workers(self.0))
     }
 }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
 
-use super::error::raised;
+use super::error::{OrRaise, raised};
 use crate::report::{Family, Kind, Unit};
 use crate::{Error, Report};
 
@@ -43,6 +43,12 @@ impl PyReport {
     #[doc = docs!(Report.to_svg)]
     fn to_svg(&self) -> String {
         self.0.to_svg()
+    }
+
+    #[doc = docs!(Report.from_record)]
+    #[staticmethod]
+    fn from_record(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        py.detach(|| Report::from_record(path)).map(Self).or_raise(py)
     }
 
     #[doc = docs!(Report.as_dict)]

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
 use super::far::Engine;
-use super::how::{Hosts, How};
+use super::how::Setup;
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::PyDatasetIterator;
@@ -63,14 +63,13 @@ impl GivenWorkers {
         self,
         object: &Bound<'py, PyAny>,
         streams: &Streams,
-        how: How,
-        hosts: Hosts,
+        setup: Setup,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         match self {
-            Self::Processes(workers) => PyDatasetIterator::start(object, streams, How { workers, ..how }, hosts),
+            Self::Processes(workers) => PyDatasetIterator::start(object, streams, setup.with_workers(workers)),
             Self::Engine(engine) => {
                 let engine = Engine::of(engine.bind(object.py()), object)?;
-                PyDatasetIterator::start_with(object, streams, how, hosts, Some(Workers::Engine(engine)))
+                PyDatasetIterator::start_with(object, streams, setup, Some(Workers::Engine(engine)))
             }
         }
     }

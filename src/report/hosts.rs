@@ -1,13 +1,13 @@
 //! What each of several machines took for a stage.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::StageReport;
 use super::format::time;
 use crate::cx::HostCounts;
 
 /// The part of a stage's work that another machine did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostReport {
     /// The machine, by the name or the address that workers tell.
     pub host: String,

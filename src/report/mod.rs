@@ -13,9 +13,11 @@ pub(crate) mod html;
 mod meter;
 mod metrics;
 mod model;
+mod openmetrics;
 mod picture;
 #[cfg(all(test, feature = "spec"))]
 mod places;
+pub(crate) mod record;
 mod startup;
 mod text;
 mod verdict;
@@ -25,18 +27,22 @@ mod workers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "cli")]
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use metrics::{Family, Kind, Metric, Unit};
-use picture::Picture;
+pub(crate) use openmetrics::CONTENT_TYPE;
+pub(crate) use picture::Picture;
 pub use verdict::{Advice, Change, Verdict};
 pub use why::Why;
+pub(crate) use why::who;
 
+#[cfg(all(feature = "top", target_os = "linux"))]
+pub(crate) use crate::cx::Stretch;
 pub use crate::cx::{Cause, LongWait, StoreUse};
-use crate::cx::{Recorder, Shares, StageTally};
+use crate::cx::{Recorder, Shares, Snapshot, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
 pub use crate::exec::{LinkReport, PoolReport, WorkerReport, WorkersReport};
@@ -51,7 +57,7 @@ pub use hosts::HostReport;
 /// [`wait_share`](StageReport::wait_share)s of the stages, [`startup_share`](Self::startup_share),
 /// [`handover_share`](Self::handover_share) and [`aside_share`](Self::aside_share) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1: a pipeline
 /// that keeps up says so.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The evaluator of the pipeline, in words.
     pub executor: String,
@@ -116,6 +122,17 @@ pub struct Report {
     picture: Arc<Picture>,
 }
 
+/// Depth of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Figures alone: records of long waits are not named, and there is nothing to draw. It takes less than a millisecond.
+    Figures,
+    /// The same with names, and with what a picture shows but for single batches, chunks and stretches.
+    Named,
+    /// Everything.
+    Whole,
+}
+
 /// View that the consumer had of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
@@ -137,7 +154,7 @@ pub(crate) struct First {
 }
 
 /// Place where a stage runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Place {
@@ -150,7 +167,7 @@ pub enum Place {
 }
 
 /// Work of one stage.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StageReport {
     /// Its position in post-order.
     pub id: usize,
@@ -183,9 +200,9 @@ pub struct StageReport {
     /// Payload bytes per second of wall time, where the stage counts them.
     pub bytes_per_s: f64,
     /// What other machines did of its work, each by itself.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostReport>,
-    #[serde(skip)]
+    #[serde(skip, default = "StageReport::unknown_role")]
     role: Role,
     /// Whether its elements come from stores.
     #[serde(skip)]
@@ -197,6 +214,18 @@ pub struct StageReport {
 
 impl Report {
     pub(crate) fn new(
+        pipeline: &dyn Stage,
+        executor: &str,
+        recorder: &Recorder,
+        run: &Runtime,
+        seen: Seen<'_>,
+    ) -> Self {
+        Self::of(Depth::Whole, pipeline, executor, recorder, run, seen)
+    }
+
+    /// A report as deep as it is wanted.
+    pub(crate) fn of(
+        depth: Depth,
         pipeline: &dyn Stage,
         executor: &str,
         recorder: &Recorder,
@@ -229,7 +258,14 @@ impl Report {
         let handover_share = share(steady_wait_s - for_elements - transfer_s) + unassigned;
         let aside_share = share(aside_s + transfer_s);
         let mut longest_waits = recorder.longest_waits(why::LONGEST);
-        why::name_records(&mut longest_waits, pipeline);
+        if depth != Depth::Figures {
+            why::name_records(&mut longest_waits, pipeline);
+        }
+        let picture = match depth {
+            Depth::Figures => Picture::default(),
+            Depth::Named => Picture::of(Snapshot::default(), recorder, pipeline, whole),
+            Depth::Whole => Picture::of(recorder.snapshot(), recorder, pipeline, whole),
+        };
         let stages_share: f64 = stages.iter().map(|stage| stage.wait_share).sum();
         let mut report = Self {
             executor: executor.to_string(),
@@ -259,7 +295,7 @@ impl Report {
             notes,
             verdict: Verdict::default(),
             locked_s: recorder.waits().locked().as_secs_f64(),
-            picture: Arc::new(Picture::of(recorder, pipeline, whole, wall)),
+            picture: Arc::new(picture),
         };
         report.verdict = verdict::judge(&report);
         report
@@ -342,6 +378,17 @@ fn has_cut(node: &dyn Stage) -> bool {
 }
 
 impl StageReport {
+    /// Whether it runs ahead of the consumer, on any of several threads.
+    #[cfg(all(feature = "top", target_os = "linux"))]
+    pub(crate) fn runs_ahead(&self) -> bool {
+        self.place == Place::Threads
+    }
+
+    /// The role of a stage that was read back: advice was given before.
+    fn unknown_role() -> Role {
+        Role::Elementwise
+    }
+
     fn new(id: usize, stage: &dyn Stage, place: Place, tally: &StageTally, wall: f64) -> Self {
         let per_s = |n: u64| if wall > 0.0 { n as f64 / wall } else { 0.0 };
         let counts = &tally.counts;

@@ -1,6 +1,8 @@
 //! What a report keeps to be drawn.
 
-use super::{LongWait, why};
+use serde::{Deserialize, Serialize};
+
+use super::{LongWait, Report, why};
 use crate::cx::{Recorder, Snapshot};
 use crate::dataset::Stage;
 use crate::report::ConsumerMeter;
@@ -9,13 +11,13 @@ use crate::report::ConsumerMeter;
 const WAITS: usize = 64;
 
 /// Records of a run, and what else a picture of it shows.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Picture {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Picture {
+    /// Batches, chunks and stretches. Where a run is recorded they are written one by one.
+    #[serde(skip)]
     pub(super) records: Snapshot,
     /// The longest waits, the longest first, with names of records.
     pub(super) waits: Vec<LongWait>,
-    /// Seconds after the start of the recorder at which the consumer asked for the first batch.
-    pub(super) start_s: f64,
     /// Nanoseconds of calls of `next`, and how many took so long.
     pub(super) next: Vec<(u64, u64)>,
     /// Places of the buffer.
@@ -23,12 +25,29 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    pub(super) fn of(recorder: &Recorder, pipeline: &dyn Stage, meter: &ConsumerMeter, wall_s: f64) -> Self {
-        let records = recorder.snapshot();
+    pub(super) fn of(records: Snapshot, recorder: &Recorder, pipeline: &dyn Stage, meter: &ConsumerMeter) -> Self {
         let mut waits = recorder.longest_waits(WAITS);
         why::name_records(&mut waits, pipeline);
-        let end = records.batches.last().map_or(0.0, |last| last.given.as_secs_f64());
         let next = meter.latency.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value()));
-        Self { waits, start_s: (end - wall_s).max(0.0), next: next.collect(), capacity: meter.capacity, records }
+        Self { records, waits, next: next.collect(), capacity: meter.capacity }
+    }
+}
+
+impl Report {
+    /// The longest waits that a picture tells of, with names of records.
+    pub(crate) fn named_waits(&self) -> &[LongWait] {
+        &self.picture.waits
+    }
+
+    /// Places of the buffer, 0 without one.
+    #[cfg(all(feature = "top", target_os = "linux"))]
+    pub(crate) fn buffer(&self) -> usize {
+        self.picture.capacity
+    }
+
+    /// Seconds after the start of the recorder at which the consumer asked for the first batch.
+    pub(super) fn start_s(&self) -> f64 {
+        let end = self.picture.records.batches.last().map_or(0.0, |last| last.given.as_secs_f64());
+        (end - self.wall_s).max(0.0)
     }
 }

@@ -1,6 +1,6 @@
 //! From figures to a verdict: whose fault the wait is, and what removing it would gain.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::format::time;
 use super::model::{Crew, Load};
@@ -19,7 +19,7 @@ const RATHER: f64 = 1.3;
 const FIRST: f64 = 1.2;
 
 /// The limit of a run, and advice.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Verdict {
     /// The name of the stage that makes the consumer wait; `consumer` where the pipeline keeps up; `hand-over` where what it waits
     /// for is there; `start-up` where most of a short run was that; `none` where nothing can be said yet.
@@ -33,7 +33,7 @@ pub struct Verdict {
 }
 
 /// One thing to do.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Advice {
     /// The finding, in words.
     pub text: String,
@@ -45,7 +45,7 @@ pub struct Advice {
 }
 
 /// Change that an [`Advice`] asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {

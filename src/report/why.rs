@@ -1,6 +1,6 @@
 //! Why the consumer waited: its waits by cause, and the longest of them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::format::{bytes, time};
 use super::{Place, StageReport, causes};
@@ -8,7 +8,7 @@ use crate::cx::{Cause, LongWait, Recorder, Shares, StageId, StoreUse};
 use crate::dataset::{Stage, suspect_in};
 
 /// A part of the consumer's waits with one cause. All parts add up to what it waited.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Why {
     /// The cause.
     pub cause: Cause,
@@ -121,7 +121,7 @@ pub(super) fn name_records(waits: &mut [LongWait], pipeline: &dyn Stage) {
 }
 
 /// The elements that a wait was for, and the record that they are made of.
-pub(super) fn who(wait: &LongWait) -> Option<String> {
+pub(crate) fn who(wait: &LongWait) -> Option<String> {
     let (element, elements) = (wait.element?, wait.elements?);
     let size =
         wait.record_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size as f64).replace(' ', "\u{a0}")));

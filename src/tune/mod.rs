@@ -23,7 +23,7 @@ pub(crate) mod world;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use controller::Controller;
 pub use measurement::Measurement;
@@ -31,7 +31,7 @@ pub(crate) use online::{Totals, Tuner};
 pub use setting::{Bounds, Setting};
 
 /// Something that is tuned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Knob {
@@ -64,7 +64,7 @@ impl fmt::Display for Knob {
 }
 
 /// A change that the controller wants.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// Seconds since the run began, as measured.
     pub at_s: f64,

@@ -271,6 +271,8 @@ fn what_the_commands_are() {
       run              Runs a pipeline file and reports where the time went
       bench            Measures how fast a pipeline delivers, over settings and runs
       demo             Generates text, packs it into batches and reports: nothing else is needed
+      report           Shows what a recorded run waited for, also one that was killed
+      top              Shows what a run of this machine waits for, while it runs
       inspect          Shows what is in files of data
       analyze-padding  Shows what padding would cost on your documents, and what removes it
       explain          Shows the stages of a pipeline file, what they hold in memory and what comes out

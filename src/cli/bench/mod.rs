@@ -27,6 +27,7 @@ use self::sweep::{Point, Sweep};
 use self::table::Bench;
 use crate::cli::how::How;
 use crate::cli::step_time::StepTime;
+use crate::cli::views::Views;
 use crate::cli::{Outcome, interrupt, output};
 
 /// Measures how fast a pipeline delivers, and checks that every setting delivers the same.
@@ -69,6 +70,8 @@ pub(crate) struct Args {
     baseline: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    views: Views,
     /// Write the rows to a file as well; its ending says how: .csv, .json or .md
     #[arg(long, short, value_name = "FILE", value_parser = export::file)]
     output: Vec<PathBuf>,

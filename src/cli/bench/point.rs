@@ -15,6 +15,7 @@ use super::sweep::{Point, label};
 use super::usage::{Cpu, Memory, Watch};
 use crate::cli::how::How;
 use crate::cli::progress::Steps;
+use crate::cli::views::Views;
 use crate::cli::{interrupt, output, own};
 use crate::spec::Pipeline;
 use crate::{Error, ErrorKind, Result};
@@ -157,7 +158,7 @@ pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, be
         let settings = if point.0.is_empty() { String::new() } else { format!(" · {}", label(&point.0)) };
         let what = format!("{of}{settings} · run {number} of {}", args.runs);
         let steps = Steps::new(&what, shape.all());
-        let run = measure_run(shape, &pipeline, &how, &steps, &mut executor);
+        let run = measure_run(shape, &pipeline, (&how, &args.views), &steps, &mut executor);
         steps.finish();
         runs.push(run?);
     }
@@ -169,10 +170,16 @@ pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, be
     Ok(Measured { executor, runs, peak, others_cpu_share, resident, digested })
 }
 
-fn measure_run(shape: Shape<'_>, pipeline: &Pipeline, how: &How, steps: &Steps, executor: &mut String) -> Result<Run> {
+fn measure_run(
+    shape: Shape<'_>,
+    pipeline: &Pipeline,
+    (how, views): (&How, &Views),
+    steps: &Steps,
+    executor: &mut String,
+) -> Result<Run> {
     let dataset = pipeline.build()?;
     let started = Instant::now();
-    let mut loader = how.loader(dataset, pipeline)?.build()?;
+    let mut loader = views.put_on(how.loader(dataset, pipeline)?).build()?;
     let run = measure::run(started, &mut Feed::of(&mut loader), shape, |batches| steps.show(batches))?;
     *executor = loader.report().executor;
     Ok(run)

@@ -3,15 +3,20 @@
 //! Both are rare, some thousand a second at most: small elements travel in packets, which have one record for all. Rings keep the last of
 //! them, stretches get longer with age, so a run of any length is seen in a few megabytes.
 
+mod history;
+mod ns;
 mod ring;
 mod stretches;
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+pub(crate) use self::history::{History, News, Seen};
 use self::ring::Ring;
 pub(crate) use self::stretches::Stretch;
 use self::stretches::Stretches;
+use serde::{Deserialize, Serialize};
+
 use super::made::{Made, Off, Who};
 use super::waits::{Awaited, Piece, Shares};
 use crate::sync::Locked;
@@ -21,7 +26,7 @@ const BATCHES: usize = 4096;
 const CHUNKS: usize = 16384;
 
 /// Elements that the consumer was given at once: a batch, or a packet of small elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Batch {
     /// The number of the first in this run; and how many they are, none at the end of the stream.
     pub(crate) first: u64,
@@ -29,14 +34,20 @@ pub(crate) struct Batch {
     /// Places of the buffer that were filled when it was asked for, where there is a buffer.
     pub(crate) ready: Option<u32>,
     /// Time at which it was asked for, and given, after the start of the run.
+    #[serde(with = "ns")]
     pub(crate) asked: Duration,
+    #[serde(with = "ns")]
     pub(crate) given: Duration,
+    /// Time at which it was begun, and was there, where it was made ahead of the consumer.
+    #[serde(default, with = "ns::two")]
+    pub(crate) made: Option<(Duration, Duration)>,
     /// The wait in between by cause.
+    #[serde(with = "ns::by_cause")]
     pub(crate) shares: Shares,
 }
 
 /// Consecutive root elements that one evaluated, and the reader of the stream took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Chunk {
     /// The border that it stands in front of, by id.
     pub(crate) border: u32,
@@ -44,10 +55,14 @@ pub(crate) struct Chunk {
     pub(crate) first: u64,
     pub(crate) count: u32,
     /// Time at which its evaluation began and ended, and at which it was taken.
+    #[serde(with = "ns")]
     pub(crate) begun: Duration,
+    #[serde(with = "ns")]
     pub(crate) done: Duration,
+    #[serde(with = "ns")]
     pub(crate) taken: Duration,
     /// Time for which the reader had waited for it then.
+    #[serde(with = "ns")]
     pub(crate) waited: Duration,
     /// Who evaluated it.
     pub(crate) who: Who,
@@ -89,8 +104,8 @@ pub(crate) struct Given {
     /// Time at which it was asked for, and given.
     pub(crate) asked: Instant,
     pub(crate) given: Instant,
-    /// Time at which it was there for the consumer to take, where others made it.
-    pub(crate) there: Option<Instant>,
+    /// Time at which it was begun, and was there, where it was made ahead of the consumer.
+    pub(crate) made: Option<(Instant, Instant)>,
 }
 
 /// Everything that is kept of a run.
@@ -132,6 +147,7 @@ impl Records {
             ready: given.ready.map(|ready| narrow(ready as u64)),
             asked: self.after(given.asked),
             given: self.after(given.given),
+            made: given.made.map(|(begun, done)| (self.after(begun), self.after(done))),
             shares,
         };
         let mut book = self.book.locked();
@@ -176,6 +192,23 @@ impl Records {
         }
     }
 
+    /// What has come since `seen`, which is moved behind it; at the `end`, with the present stretch, in a run whose stages have done so much work.
+    pub(super) fn news(&self, seen: &mut Seen, end: Option<&[u64]>) -> News {
+        let book = self.book.locked();
+        let (batches, missed_batches) = book.batches.since(&mut seen.batches);
+        let (chunks, missed_chunks) = book.chunks.since(&mut seen.chunks);
+        let mut stretches = book.stretches.since(&mut seen.stretches);
+        stretches.extend(end.and_then(|work| book.stretches.present(self.after(Instant::now()), work)));
+        News {
+            anew: false,
+            batches: batches.copied().collect(),
+            missed_batches,
+            chunks: chunks.copied().collect(),
+            missed_chunks,
+            stretches,
+        }
+    }
+
     fn after(&self, time: Instant) -> Duration {
         time.saturating_duration_since(self.start)
     }
@@ -206,14 +239,8 @@ mod tests {
         let records = Records::new(start);
         let at = |ms| start + Duration::from_millis(ms);
         for number in 0..BATCHES as u64 + 100 {
-            let given = Given {
-                first: number,
-                count: 1,
-                ready: Some(2),
-                asked: at(number),
-                there: None,
-                given: at(number + 1),
-            };
+            let (asked, given) = (at(number), at(number + 1));
+            let given = Given { first: number, count: 1, ready: Some(2), asked, given, made: Some((asked, given)) };
             records.batch(&given, Shares::of(Cause::Reader, Duration::from_millis(1)), Vec::new);
         }
         let snapshot = records.snapshot(&[]);

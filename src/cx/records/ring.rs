@@ -4,25 +4,43 @@ use std::collections::VecDeque;
 
 /// The last `N` of the values that were pushed. It takes memory for those that there were.
 #[derive(Debug)]
-pub(super) struct Ring<T, const N: usize>(VecDeque<T>);
+pub(super) struct Ring<T, const N: usize> {
+    last: VecDeque<T>,
+    pushed: u64,
+}
 
 impl<T, const N: usize> Default for Ring<T, N> {
     fn default() -> Self {
-        Self(VecDeque::new())
+        Self { last: VecDeque::new(), pushed: 0 }
     }
 }
 
 impl<T, const N: usize> Ring<T, N> {
     /// Keeps a value, in place of the oldest where there are enough.
     pub(super) fn push(&mut self, value: T) {
-        if self.0.len() == N {
-            self.0.pop_front();
+        if self.last.len() == N {
+            self.last.pop_front();
         }
-        self.0.push_back(value);
+        self.last.push_back(value);
+        self.pushed += 1;
     }
 
     /// The values, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter()
+        self.last.iter()
+    }
+
+    /// The values that were pushed since `seen` were, as far as they are here, and how many are not. `seen` is moved behind them.
+    pub(super) fn since(&self, seen: &mut u64) -> (impl Iterator<Item = &T> + use<'_, T, N>, u64) {
+        let gone = self.pushed - self.last.len() as u64;
+        let missed = gone.saturating_sub(*seen);
+        let skip = seen.saturating_sub(gone) as usize;
+        *seen = self.pushed;
+        (self.last.iter().skip(skip), missed)
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        self.last.clear();
     }
 }

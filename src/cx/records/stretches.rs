@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Batch;
+use serde::{Deserialize, Serialize};
+
+use super::{Batch, ns};
 use crate::cx::waits::Shares;
 
 /// Time that a stretch takes at first.
@@ -14,12 +16,15 @@ const KEPT: [usize; 5] = [600, 3600, 3600, 3600, 3600];
 const TOGETHER: usize = 10;
 
 /// A stretch of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stretch {
     /// Time after the start of the run at which it begins and ends: it ends with a batch.
+    #[serde(with = "ns")]
     pub(crate) from: Duration,
+    #[serde(with = "ns")]
     pub(crate) to: Duration,
     /// Waits that ended in it, by cause.
+    #[serde(with = "ns::by_cause")]
     pub(crate) shares: Shares,
     /// Elements that the consumer was given.
     pub(crate) elements: u64,
@@ -37,6 +42,8 @@ pub(crate) struct Stretch {
 pub(super) struct Stretches {
     levels: [VecDeque<Stretch>; KEPT.len()],
     present: Stretch,
+    /// Those that have ended.
+    ended: u64,
     /// Nanoseconds of own work of every stage when it began.
     work: Vec<u64>,
 }
@@ -59,15 +66,40 @@ impl Stretches {
         let row = self.finished(at, &work);
         self.work = work;
         self.present = Stretch { from: at, ..Stretch::default() };
-        self.levels[0].push_back(row);
+        self.push(row);
+    }
+
+    /// Keeps a stretch that has ended.
+    pub(super) fn push(&mut self, stretch: Stretch) {
+        self.levels[0].push_back(stretch);
+        self.ended += 1;
         self.thin();
+    }
+
+    /// All that have ended, the oldest first.
+    pub(super) fn all(&self) -> Vec<Stretch> {
+        self.levels.iter().rev().flatten().cloned().collect()
     }
 
     /// All of them, the oldest first, as if the present one were over.
     pub(super) fn with_present(&self, at: Duration, work: &[u64]) -> Vec<Stretch> {
-        let before = self.levels.iter().rev().flatten().cloned();
+        let mut all = self.all();
+        all.extend(self.present(at, work));
+        all
+    }
+
+    /// The present one, as if it were over, if there is anything in it.
+    pub(super) fn present(&self, at: Duration, work: &[u64]) -> Option<Stretch> {
         let has_any = self.present.elements > 0 || self.present.shares != Shares::default();
-        before.chain(has_any.then(|| self.finished(at, work))).collect()
+        has_any.then(|| self.finished(at, work))
+    }
+
+    /// Those that have ended since `seen` had, as far as they are kept at their first length. `seen` is moved behind them.
+    pub(super) fn since(&self, seen: &mut u64) -> Vec<Stretch> {
+        let gone = self.ended - self.levels[0].len() as u64;
+        let skip = seen.saturating_sub(gone) as usize;
+        *seen = self.ended;
+        self.levels[0].iter().skip(skip).cloned().collect()
     }
 
     fn finished(&self, at: Duration, work: &[u64]) -> Stretch {
@@ -142,6 +174,7 @@ mod tests {
                 ready: Some(3),
                 asked: at - TIME / 4,
                 given: at,
+                made: None,
                 shares: Shares::of(Cause::Queue, TIME / 4),
             };
             assert!(stretches.add(&batch));

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::spans::Spans;
 use super::{Awaited, Piece};
 use crate::cx::made::Off;
 
 /// Cause of a wait, or of a part of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
@@ -219,7 +219,7 @@ impl Caused {
 }
 
 /// Use of stores in chunks that were waited for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreUse {
     /// Blocks that were waited for.
     pub requests: u64,
@@ -242,7 +242,7 @@ impl StoreUse {
 }
 
 /// One of the longest waits of the consumer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LongWait {
     /// The number of the batch that was waited for, counted from 0 in this run.
     pub batch: u64,

@@ -165,7 +165,7 @@ impl Log {
     fn split(&self, given: &Given) -> Caused {
         let (mut caused, mut at) = (Caused::default(), given.asked);
         // Once it was there, nobody worked for it any more.
-        let there = given.there.map_or(given.given, |there| there.clamp(given.asked, given.given));
+        let there = given.made.map_or(given.given, |(_, there)| there.clamp(given.asked, given.given));
         for awaited in &self.reader {
             let (begin, end) = (awaited.wait.0.max(at), awaited.wait.1.min(there));
             if begin >= end {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn explain(waits: &Waits, asked: Instant, given: Instant, is_first: bool) {
-        let given = Given { first: 0, count: 1, ready: None, asked, there: None, given };
+        let given = Given { first: 0, count: 1, ready: None, asked, given, made: None };
         let shares = waits.explain(&given, is_first.then_some(Cause::Start));
         assert_eq!(shares.total(), given.given - asked);
     }

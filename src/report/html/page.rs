@@ -196,7 +196,7 @@ fn gaps(report: &Report) -> String {
             "<tr data-wait=\"{at}\"><td class=\"l\">{number}</td><td>{}</td><td>{:.2} s</td><td>{}</td><td class=\"w\">\
              <i class=\"bar {}\" style=\"width:9px;background:currentColor\"></i> {}</td></tr>",
             escaped(&time(wait.wait_s * 1e6)),
-            wait.at_s - report.picture.start_s,
+            wait.at_s - report.start_s(),
             wait.batch,
             cause(wait.cause).0,
             escaped(because)

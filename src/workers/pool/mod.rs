@@ -172,10 +172,10 @@ impl<C: Carrier> Remote for WorkerPool<C> {
         self.command(Command::Submit { border, range, how, deliver });
     }
 
-    fn sync(&self) {
+    fn sync(&self, patience: Duration) {
         let (done, is_done) = bounded(1);
         if self.command(Command::Sync(done)) {
-            let _ = is_done.recv_timeout(Duration::from_millis(200));
+            let _ = is_done.recv_timeout(patience);
         }
     }
 

@@ -66,8 +66,8 @@ impl Remote for Restless {
         self.pool.range_time()
     }
 
-    fn sync(&self) {
-        self.pool.sync();
+    fn sync(&self, patience: Duration) {
+        self.pool.sync(patience);
     }
 
     fn cancel(&self) {
@@ -136,7 +136,7 @@ proptest! {
             seen.push(element);
         }
         prop_assert!(seen == expected, "{} elements of {}", seen.len(), expected.len());
-        pool.sync();
+        pool.sync(Duration::from_millis(200));
         // Those who left did so in good order.
         prop_assert_eq!(pool.figures().replaced, 0);
         prop_assert_eq!(recorder.notes(), vec![]);
@@ -148,7 +148,7 @@ fn workers_leave_and_come_back() {
     let (pool, _) = pool(Config { len: 10, seed: 1 }, 20 * MIB);
     let soon = |workers: usize| {
         let counted = || {
-            pool.sync();
+            pool.sync(Duration::from_millis(200));
             pool.figures().workers.len()
         };
         for _ in 0..3000 {

@@ -1,0 +1,50 @@
+//! `gristmill report`: a run that was recorded.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::{Outcome, output};
+use crate::report::html::Chart;
+use crate::{Error, Report, Result};
+
+/// Shows what a run waited for that was recorded by `--record`, or by `record=` in Python.
+///
+/// The run may have been killed, or may still go on: it is shown as it was when it was last written, which is once a second at first and
+/// every ten seconds later.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// The recording
+    file: PathBuf,
+    /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
+    let report = Report::from_record(&args.file)?;
+    if args.json {
+        output::json(&report);
+    } else {
+        output::data(&report.to_string());
+    }
+    args.html.iter().try_for_each(|file| write_html(&report, &[], &[], file))?;
+    Ok(Outcome::Done)
+}
+
+/// Writes a report as a page, with `facts` and `charts` of the run, and says where; in a file that ends so, the ribbon alone.
+pub(crate) fn write_html(
+    report: &Report,
+    facts: &[(&str, String)],
+    charts: &[(&str, Chart)],
+    file: &Path,
+) -> Result<()> {
+    let is_picture = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+    let page = if is_picture { report.to_svg() } else { report.page(facts, charts) };
+    std::fs::write(file, page).map_err(|e| Error::io(e, file))?;
+    output::say(&format!("the report is in {}", file.display()));
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! `gristmill top`: a live view of a run of this machine.
+
+mod screen;
+mod seen;
+
+use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, bounded};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+
+use self::screen::draw;
+use self::seen::{Seen, Tab};
+use crate::cli::format::count;
+use crate::cli::{Outcome, output};
+use crate::live::top::{Frame, Place, connect, places};
+use crate::{Error, ErrorKind, Result};
+
+/// Shows what a run waits for, once a second, while it runs: of a Rust or a Python program of the same user on this machine.
+///
+/// A run offers its view if it is started with --top, top=True, or GRISTMILL_TOP=1 in its environment. Keys: s stages, w workers, e worst elements,
+/// q the end. Where stdout is no terminal, the report as of now is printed.
+#[derive(clap::Args)]
+#[command(after_help = crate::cli::EXIT_CODES)]
+pub(crate) struct Args {
+    /// The process, or PID.NUMBER where it has several passes [default: the only one that there is; where there are more, they are listed]
+    #[arg(value_name = "PID")]
+    pid: Option<String>,
+}
+
+/// Bytes of a frame at most.
+const MOST_BYTES: u64 = 64 << 20;
+/// Time for which keys are waited for between two looks at frames.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time that the first frame may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let there = places()?;
+    let found: Vec<&Place> = match &args.pid {
+        Some(pid) => there.iter().filter(|place| is_asked_for(place, pid)).collect(),
+        None => there.iter().collect(),
+    };
+    let place = match (found[..].first(), &args.pid) {
+        (Some(place), Some(_)) => place,
+        (Some(place), None) if found.iter().all(|other| other.pid == place.pid) => place,
+        (Some(_), None) => return list(&found),
+        (None, asked) => {
+            let what = asked.as_ref().map_or_else(|| "no run".to_owned(), |pid| format!("no run of process {pid}"));
+            let error = Error::config(format!("{what} offers a live view"));
+            return Err(error.help("start it with --top, loader(top=True), or GRISTMILL_TOP=1 in its environment"));
+        }
+    };
+    let stream = connect(place)?;
+    if !std::io::stdout().is_terminal() {
+        output::data(&first(&stream)?.report.to_string());
+        return Ok(Outcome::Done);
+    }
+    watch(stream).map_err(Error::of_io)?;
+    Ok(Outcome::Done)
+}
+
+/// Whether `text` names this pass or its process.
+fn is_asked_for(place: &Place, text: &str) -> bool {
+    text == place.pid.to_string() || text == format!("{}.{}", place.pid, place.number)
+}
+
+/// Lists the runs that there are.
+fn list(places: &[&Place]) -> Result<Outcome> {
+    for place in places {
+        // One may end meanwhile.
+        let Ok(frame) = connect(place).and_then(|stream| first(&stream)) else { continue };
+        let delivered = count(frame.report.delivered as f64);
+        output::data(&format!("{}.{}  {delivered} batches  {}\n", place.pid, place.number, frame.command));
+    }
+    output::say(&format!("look at one of them with: {} top PID", output::program()));
+    Ok(Outcome::Done)
+}
+
+/// The first frame of a pass.
+fn first(stream: &UnixStream) -> Result<Frame> {
+    stream.set_read_timeout(Some(PATIENCE)).map_err(Error::of_io)?;
+    next(&mut BufReader::new(stream))?.ok_or_else(|| Error::new(ErrorKind::Io, "the run is over"))
+}
+
+/// The next frame, if the run is not over.
+fn next(from: &mut impl BufRead) -> Result<Option<Frame>> {
+    let mut line = Vec::new();
+    from.take(MOST_BYTES).read_until(b'\n', &mut line).map_err(Error::of_io)?;
+    match line.last() {
+        Some(b'\n') => {
+            let frame = serde_json::from_slice(&line);
+            frame.map(Some).map_err(|e| {
+                let error = Error::new(ErrorKind::Io, format!("the run speaks another language: {e}"));
+                error.help("look at it with the gristmill that it runs")
+            })
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Shows frames until somebody has seen enough.
+fn watch(stream: UnixStream) -> std::io::Result<()> {
+    let frames = frames(stream);
+    let mut terminal = ratatui::try_init()?;
+    let shown = (|| {
+        let mut seen = Seen::new(std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
+        let mut is_new = true;
+        loop {
+            if std::mem::take(&mut is_new) {
+                terminal.draw(|frame| draw(frame, &seen))?;
+            }
+            if event::poll(LOOK)? {
+                is_new = true;
+                if !act(&event::read()?, &mut seen) {
+                    return Ok(());
+                }
+            }
+            for told in frames.try_iter() {
+                is_new = true;
+                match told {
+                    Ok(frame) => seen.add(*frame),
+                    Err(why) => seen.over = Some(why),
+                }
+            }
+        }
+    })();
+    let restored = ratatui::try_restore();
+    shown.and(restored)
+}
+
+/// Does what a key asks for; whether it is not the end.
+fn act(event: &Event, seen: &mut Seen) -> bool {
+    let Event::Key(key) = event else { return true };
+    if key.kind == KeyEventKind::Release {
+        return true;
+    }
+    match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return false,
+        KeyCode::Char('q') | KeyCode::Esc => return false,
+        KeyCode::Char('s') => seen.tab = Tab::Stages,
+        KeyCode::Char('w') => seen.tab = Tab::Workers,
+        KeyCode::Char('e') => seen.tab = Tab::Elements,
+        _ => {}
+    }
+    true
+}
+
+/// Frames as they come, and why there are no more.
+fn frames(stream: UnixStream) -> Receiver<std::result::Result<Box<Frame>, String>> {
+    let (sender, frames) = bounded(4);
+    std::thread::spawn(move || {
+        let mut from = BufReader::new(stream);
+        loop {
+            let (told, is_over) = match next(&mut from) {
+                Ok(Some(frame)) => (Ok(Box::new(frame)), false),
+                Ok(None) => (Err("the run is over".to_owned()), true),
+                Err(error) => (Err(error.to_string()), true),
+            };
+            if sender.send(told).is_err() || is_over {
+                return;
+            }
+        }
+    });
+    frames
+}

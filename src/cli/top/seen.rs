@@ -1,0 +1,113 @@
+//! What a viewer has seen of a run.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::live::top::Frame;
+use crate::report::Stretch;
+
+/// Table below the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tab {
+    Stages,
+    Workers,
+    Elements,
+}
+
+/// Seconds that the lines show.
+pub(super) const WINDOW_S: f64 = 60.0;
+
+/// Everything that the screen shows.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) frame: Option<Frame>,
+    /// Stretches of the window, the oldest first.
+    pub(super) stretches: VecDeque<Stretch>,
+    pub(super) tab: Tab,
+    /// The reason why no more frames come.
+    pub(super) over: Option<String>,
+    pub(super) has_colours: bool,
+    /// CPU time of each worker in the frame before, and the time of that.
+    before: (HashMap<u64, f64>, f64),
+}
+
+impl Seen {
+    pub(super) fn new(has_colours: bool) -> Self {
+        let (stretches, before) = (VecDeque::new(), (HashMap::new(), 0.0));
+        Self { frame: None, stretches, tab: Tab::Stages, over: None, has_colours, before }
+    }
+
+    /// Takes another frame in.
+    pub(super) fn add(&mut self, mut frame: Frame) {
+        // Another pass may have taken the place of the one before: its time begins anew.
+        let last = self.stretches.back().map_or(Default::default(), |last| last.to);
+        if frame.stretches.first().is_some_and(|first| first.from < last) {
+            self.stretches.clear();
+        }
+        self.stretches.extend(frame.stretches.drain(..));
+        let end = self.stretches.back().map_or(0.0, |last| last.to.as_secs_f64());
+        while self.stretches.front().is_some_and(|first| first.to.as_secs_f64() < end - WINDOW_S) {
+            self.stretches.pop_front();
+        }
+        if let Some(before) = self.frame.replace(frame) {
+            let workers = before.report.workers.into_iter().flat_map(|workers| workers.workers);
+            self.before = (workers.map(|worker| (worker.number, worker.cpu_s)).collect(), before.at_s);
+        }
+    }
+
+    /// Cores that a worker has taken since the frame before, where that is known.
+    pub(super) fn cores_of(&self, number: u64, cpu_s: f64) -> Option<f64> {
+        let (before, at_s) = &self.before;
+        let time = self.frame.as_ref()?.at_s - at_s;
+        (time > 0.0).then_some(())?;
+        before.get(&number).map(|before| (cpu_s - before).max(0.0) / time)
+    }
+}
+
+/// Shares of columns of equal time, so many of them, the last of which ends with the last stretch.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// Share of it that the consumer waited.
+    pub(super) waits: Vec<f64>,
+    /// Share of the buffer that was full.
+    pub(super) ready: Vec<f64>,
+    /// Share of it that the thread of the stages in order worked, and all threads that evaluate elements.
+    pub(super) in_order: Vec<f64>,
+    pub(super) threads: Vec<f64>,
+    /// Bytes of the process in memory.
+    pub(super) memory: Vec<f64>,
+}
+
+impl Lines {
+    pub(super) fn of(seen: &Seen, columns: usize) -> Self {
+        let none = || vec![0.0; columns];
+        let mut lines = Self { waits: none(), ready: none(), in_order: none(), threads: none(), memory: none() };
+        let (Some(frame), Some(last)) = (&seen.frame, seen.stretches.back()) else { return lines };
+        let (report, end) = (&frame.report, last.to.as_secs_f64());
+        let start = (end - WINDOW_S).max(seen.stretches[0].from.as_secs_f64().min(end));
+        // A short run has as much room as a long one, but no less than a column for a stretch.
+        let width = ((end - start) / columns.max(1) as f64).max(0.1);
+        let start = end - width * columns as f64;
+        let (threads, places) = (report.threads.max(1) as f64, frame.buffer.max(1) as f64);
+        for stretch in &seen.stretches {
+            let (from, to) = (stretch.from.as_secs_f64() - start, stretch.to.as_secs_f64() - start);
+            let time = (to - from).max(1e-9);
+            let waited: f64 = stretch.shares.iter().map(|(_, time)| time.as_secs_f64()).sum();
+            let work = |ahead: bool| -> f64 {
+                let there = report.stages.iter().zip(&stretch.work);
+                there.filter(|(stage, _)| stage.runs_ahead() == ahead).map(|(_, work)| f64::from(*work)).sum()
+            };
+            let ready = if stretch.looks > 0 { stretch.ready as f64 / f64::from(stretch.looks) } else { 0.0 };
+            let first = (from.max(0.0) / width) as usize;
+            for column in first..columns.min((to.max(0.0) / width).ceil() as usize) {
+                let (begin, end) = ((column as f64 * width).max(from), ((column + 1) as f64 * width).min(to));
+                let part = (end - begin).max(0.0);
+                lines.waits[column] += waited * part / time / width;
+                lines.ready[column] += ready / places * part / width;
+                lines.in_order[column] += work(false) * part / time / width;
+                lines.threads[column] += work(true) / threads * part / time / width;
+                lines.memory[column] = lines.memory[column].max(stretch.memory as f64);
+            }
+        }
+        lines
+    }
+}

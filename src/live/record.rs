@@ -1,0 +1,34 @@
+//! The view that records a pass.
+
+use std::path::Path;
+
+use super::{Live, View};
+use crate::cx::Seen;
+use crate::error::Result;
+use crate::report::Depth;
+use crate::report::record::RecordWriter;
+
+/// A recording that goes on with a pass.
+#[derive(Debug)]
+pub(crate) struct RecordView {
+    writer: RecordWriter,
+    seen: Seen,
+}
+
+impl RecordView {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// See [`RecordWriter::create`].
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        Ok(Self { writer: RecordWriter::create(path)?, seen: Seen::default() })
+    }
+}
+
+impl View for RecordView {
+    fn look(&mut self, live: &Live, end: bool) -> Result<()> {
+        let Some(report) = live.report(Depth::Named) else { return Ok(()) };
+        let news = live.news(&mut self.seen, end);
+        self.writer.add(&news, &report, end).map_err(|error| error.help("nothing more of the run is recorded"))
+    }
+}

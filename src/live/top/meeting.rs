@@ -1,0 +1,183 @@
+//! Where passes and those who look at them meet: sockets in a folder of the user.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Passes of one process that can be looked at.
+const MOST: u32 = 64;
+const ENDING: &str = "sock";
+
+/// A socket of a pass: its process, the number of the pass in it, and the file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) pid: u32,
+    pub(crate) number: u32,
+    pub(crate) path: PathBuf,
+}
+
+/// The user of this process.
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The folder of sockets, as it is by the environment: that of the user's session, else one in the folder of temporary files.
+fn folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+        Some(session) => PathBuf::from(session).join("gristmill"),
+        None => std::env::temp_dir().join(format!("gristmill-{}", user())),
+    }
+}
+
+/// Checks that nobody else can put anything into a folder, or see what is in it.
+fn check(folder: &Path) -> Result<()> {
+    // Not where a link leads: whoever made it may change it.
+    let metadata = fs::symlink_metadata(folder).map_err(|e| Error::io(e, folder))?;
+    let why = match metadata {
+        metadata if !metadata.is_dir() => "it is no folder",
+        metadata if metadata.uid() != user() => "it belongs to another user",
+        metadata if metadata.mode() & 0o077 != 0 => "other users may open it",
+        _ => return Ok(()),
+    };
+    let error = Error::new(ErrorKind::Io, format!("the folder of live views is not safe: {why}")).path(folder);
+    Err(error.help("remove it, or set XDG_RUNTIME_DIR to a folder that nobody else may open"))
+}
+
+/// Listens at a free place of this process.
+pub(super) fn listen() -> Result<(UnixListener, Place)> {
+    listen_in(&folder())
+}
+
+fn listen_in(folder: &Path) -> Result<(UnixListener, Place)> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(Error::io(e, folder)),
+    }
+    check(folder)?;
+    let pid = std::process::id();
+    let mut taken = None;
+    for number in 0..MOST {
+        let path = folder.join(format!("{pid}.{number}.{ENDING}"));
+        match UnixListener::bind(&path) {
+            Ok(listener) => {
+                // The folder keeps others out; so does the socket.
+                let only_own = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
+                only_own.map_err(|e| Error::io(e, &path))?;
+                return Ok((listener, Place { pid, number, path }));
+            }
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
+                // One whose process is gone, and which has had our number.
+                if UnixStream::connect(&path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
+                    let _ = fs::remove_file(&path);
+                }
+                taken = Some((e, path));
+            }
+            Err(e) => return Err(Error::io(e, path)),
+        }
+    }
+    let (e, path) = taken.unwrap_or_else(|| (io::ErrorKind::AddrInUse.into(), folder.to_owned()));
+    Err(Error::io(e, path))
+}
+
+/// The places where passes of this user can be looked at now.
+///
+/// # Errors
+/// [`ErrorKind::Io`] where others could have put something there.
+pub(crate) fn places() -> Result<Vec<Place>> {
+    places_in(&folder())
+}
+
+fn places_in(folder: &Path) -> Result<Vec<Place>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::io(e, folder)),
+    };
+    check(folder)?;
+    let mut places: Vec<Place> = entries.filter_map(|entry| place(&entry.ok()?.path())).collect();
+    places.retain(|place| match UnixStream::connect(&place.path) {
+        Ok(_) => true,
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+            // Its process was killed.
+            let _ = fs::remove_file(&place.path);
+            false
+        }
+        Err(_) => false,
+    });
+    places.sort();
+    Ok(places)
+}
+
+fn place(path: &Path) -> Option<Place> {
+    let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?.strip_suffix('.')?;
+    let (pid, number) = name.split_once('.')?;
+    Some(Place { pid: pid.parse().ok()?, number: number.parse().ok()?, path: path.to_owned() })
+}
+
+/// Connects to a pass.
+///
+/// # Errors
+/// [`ErrorKind::Io`] where it is gone, or whoever listens is another user.
+pub(crate) fn connect(place: &Place) -> Result<UnixStream> {
+    let stream = UnixStream::connect(&place.path).map_err(|e| Error::io(e, &place.path))?;
+    if !is_own(&stream) {
+        return Err(Error::new(ErrorKind::Io, "another user listens there").path(&place.path));
+    }
+    Ok(stream)
+}
+
+/// Whether the process at the other end is one of the same user.
+pub(super) fn is_own(stream: &UnixStream) -> bool {
+    rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid.as_raw() == user())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_the_same_user_can_open_what_is_listened_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("gristmill");
+        let (listener, place) = listen_in(&folder).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&place.path)), (0o700, 0o600));
+        let (other, second) = listen_in(&folder).unwrap();
+        assert_eq!((place.number, second.number, second.pid), (0, 1, std::process::id()));
+        assert_eq!(places_in(&folder).unwrap(), [place.clone(), second.clone()]);
+        assert!(is_own(&connect(&place).unwrap()));
+        drop(other);
+        assert_eq!(places_in(&folder).unwrap(), [place], "what nobody listens at goes");
+        assert!(!second.path.exists());
+        fs::write(folder.join("notes.txt"), "").unwrap();
+        fs::write(folder.join("a.b.sock"), "").unwrap();
+        drop(listener);
+        let (_listener, place) = listen_in(&folder).unwrap();
+        assert!(place.number <= 1 && places_in(&folder).unwrap() == [place]);
+    }
+
+    #[test]
+    fn a_folder_that_others_can_change_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = folder.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        let link = folder.path().join("link");
+        symlink(folder.path(), &link).unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        for (name, why) in
+            [("open", "other users may open it"), ("link", "it is no folder"), ("file", "it is no folder")]
+        {
+            let error = listen_in(&folder.path().join(name)).unwrap_err();
+            assert!(error.to_string().contains(why), "{name}: {error}");
+        }
+        assert!(places_in(&open).is_err() && places_in(&folder.path().join("none")).unwrap().is_empty());
+    }
+}

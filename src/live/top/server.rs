@@ -1,0 +1,174 @@
+//! The server of live views: one thread, a frame a second, and nothing to do while nobody looks.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::Frame;
+use super::meeting::{self, Place};
+use crate::cx::{News, Seen, Stretch};
+use crate::error::{Error, ErrorKind, Result};
+use crate::live::Live;
+use crate::report::Depth;
+
+/// Viewers at a time.
+const MOST_VIEWERS: usize = 8;
+/// Stretches that a viewer who comes is shown: a minute.
+const SHOWN: usize = 600;
+/// Time between frames, and between two looks at viewers.
+const EVERY: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(50);
+/// A viewer that takes nothing for so long is gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Letters of a command line that are shown.
+const MOST_LETTERS: usize = 200;
+
+/// A server that listens until it is dropped.
+#[derive(Debug)]
+pub(crate) struct TopServer {
+    place: Place,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TopServer {
+    /// Lets people of the same user look at `live`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] where there is no safe place for its socket, or no thread.
+    pub(crate) fn start(live: Arc<Live>) -> Result<Self> {
+        let (listener, place) = meeting::listen()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let (shown, viewers, start) = (VecDeque::new(), Vec::new(), Instant::now());
+        let mut server = Server { live, seen: Seen::default(), shown, viewers, start };
+        let is_over = over.clone();
+        let thread = std::thread::Builder::new().name("gristmill-top".into());
+        let thread = thread.spawn(move || server.run(&listener, &is_over));
+        let thread =
+            thread.map_err(|e| Error::new(ErrorKind::Io, format!("cannot start the thread of the live view: {e}")))?;
+        Ok(Self { place, over, thread: Some(thread) })
+    }
+
+    /// The socket.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+impl Drop for TopServer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        // The thread waits for somebody to come.
+        let called = UnixStream::connect(&self.place.path);
+        let _ = std::fs::remove_file(&self.place.path);
+        if let (Ok(_), Some(thread)) = (called, self.thread.take()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Server {
+    live: Arc<Live>,
+    seen: Seen,
+    /// The last stretches, for those who come.
+    shown: VecDeque<Stretch>,
+    viewers: Vec<Viewer>,
+    start: Instant,
+}
+
+/// One who looks.
+struct Viewer {
+    stream: UnixStream,
+    /// Bytes that it has not taken yet, and since when it has taken none.
+    unsent: Vec<u8>,
+    since: Instant,
+    /// The last stretches that it has not been shown.
+    behind: usize,
+}
+
+impl Server {
+    fn run(&mut self, listener: &UnixListener, over: &AtomicBool) {
+        let mut next = Instant::now();
+        while !over.load(Ordering::Acquire) {
+            // Where nobody looks, it sleeps until somebody comes.
+            let accepted = listener.set_nonblocking(!self.viewers.is_empty()).and_then(|()| listener.accept());
+            match accepted {
+                Ok((stream, _)) => {
+                    let welcome = meeting::is_own(&stream) && self.viewers.len() < MOST_VIEWERS;
+                    if welcome && stream.set_nonblocking(true).is_ok() {
+                        let (unsent, since) = (Vec::new(), Instant::now());
+                        self.viewers.push(Viewer { stream, unsent, since, behind: SHOWN });
+                        next = Instant::now();
+                    }
+                }
+                Err(_) => std::thread::sleep(LOOK),
+            }
+            if !self.viewers.is_empty() && Instant::now() >= next {
+                next = Instant::now() + EVERY;
+                if self.show().is_none() {
+                    return;
+                }
+            }
+            self.viewers.retain_mut(Viewer::takes);
+        }
+    }
+
+    /// Makes a frame for every viewer that has taken the one before; nothing once the pass is gone.
+    fn show(&mut self) -> Option<()> {
+        let report = self.live.report(Depth::Named)?;
+        let News { anew, stretches, .. } = self.live.news(&mut self.seen, false);
+        if anew {
+            self.shown.clear();
+        }
+        let count = stretches.len();
+        self.shown.extend(stretches);
+        self.shown.drain(..self.shown.len().saturating_sub(SHOWN));
+        let (pid, command) = (std::process::id(), command());
+        let waiting_s = self.live.waiting().map(|time| time.as_secs_f64());
+        let (at_s, buffer) = (self.start.elapsed().as_secs_f64(), report.buffer());
+        let mut frame = Frame { pid, command, at_s, waiting_s, buffer, report, stretches: Vec::new() };
+        for viewer in &mut self.viewers {
+            viewer.behind = (viewer.behind + count).min(self.shown.len());
+            if viewer.unsent.is_empty() {
+                let behind = std::mem::take(&mut viewer.behind);
+                frame.stretches = self.shown.iter().skip(self.shown.len() - behind).cloned().collect();
+                viewer.unsent = serde_json::to_vec(&frame).unwrap_or_default();
+                viewer.unsent.push(b'\n');
+            }
+        }
+        Some(())
+    }
+}
+
+impl Viewer {
+    /// Sends what there is room for; whether it still looks.
+    fn takes(&mut self) -> bool {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(0) => return false,
+                Ok(n) => {
+                    self.unsent.drain(..n);
+                    self.since = Instant::now();
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return self.since.elapsed() < PATIENCE,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+/// The command line of this process, as far as it is short.
+fn command() -> String {
+    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(MOST_LETTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

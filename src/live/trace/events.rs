@@ -1,0 +1,236 @@
+//! Events of a trace, out of records.
+//!
+//! Tracks are the consumer's, the one of the thread that reads in order, and as many for evaluation as there were chunks under way at a time. An arrow leads
+//! from a chunk to the batch that was being made when it was taken, and from there to the step that the batch was for.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cx::{Batch, Cause, Chunk, News, Stretch};
+use crate::report::{Report, StageReport, who};
+
+/// Numbers of tracks: those of evaluation come behind the others.
+const CONSUMER: u32 = 1;
+const IN_ORDER: u32 = 2;
+const LONGEST: u32 = 3;
+const EVALUATION: u32 = 10;
+/// Chunks that wait for their batch at most: one that is taken long before belongs to none.
+const WAITING: usize = 4096;
+/// A shorter wait is none that anybody would look at.
+const LEAST: Duration = Duration::from_micros(1);
+
+/// Events that are made, and what is known for the next.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    text: String,
+    /// Whether there is one in front of the next.
+    has_any: bool,
+    /// Times at which the last chunk of each track of evaluation ended.
+    lanes: Vec<Duration>,
+    /// Chunks that were taken for a batch that was not given yet, each with its track and its place in time.
+    chunks: VecDeque<(u64, Duration)>,
+    /// The batch whose step is under way, with arrows that lead to it.
+    step: Option<(Batch, Vec<u64>)>,
+    /// End of the last batch that was made.
+    made: Duration,
+    /// Time on the trace at which the pass began, and up to which there is anything.
+    base: Duration,
+    latest: Duration,
+    flows: u64,
+}
+
+impl Events {
+    /// Adds what has come of a pipeline of these stages.
+    pub(super) fn add(&mut self, news: News, stages: &[StageReport]) {
+        if !self.has_any {
+            self.name_tracks();
+        }
+        if news.anew {
+            // A pass that takes the place of another comes behind it.
+            self.end_step(None);
+            (self.base, self.made) = (self.latest, Duration::ZERO);
+            self.lanes.fill(Duration::ZERO);
+            self.chunks.clear();
+        }
+        let mut chunks = news.chunks.into_iter().peekable();
+        for batch in &news.batches {
+            // Chunks that were taken before it was made come first.
+            let made = batch.made.map_or(batch.given, |(_, done)| done);
+            while let Some(chunk) = chunks.next_if(|chunk| chunk.taken <= made) {
+                self.chunk(&chunk, stages);
+            }
+            self.batch(batch);
+        }
+        chunks.for_each(|chunk| self.chunk(&chunk, stages));
+        news.stretches.iter().for_each(|stretch| self.stretch(stretch));
+    }
+
+    /// Adds what is known at the end.
+    pub(super) fn finish(&mut self, report: &Report) {
+        self.end_step(None);
+        let mut waits: Vec<_> = report.named_waits().iter().collect();
+        waits.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        let mut name = "the longest waits".to_owned();
+        for wait in waits {
+            if !name.is_empty() {
+                self.name_track(LONGEST, &std::mem::take(&mut name));
+            }
+            let told = who(wait).unwrap_or_else(|| wait.cause.name().replace('_', " "));
+            let (from, time) = (Duration::from_secs_f64(wait.at_s), Duration::from_secs_f64(wait.wait_s));
+            let args = serde_json::to_value(wait).unwrap_or_default();
+            self.slice(LONGEST, &told, from, from + time, &args);
+        }
+    }
+
+    /// Takes out the text of the events.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    /// A batch: it was made, waited for, and given; the step before it ends where it was asked for.
+    fn batch(&mut self, batch: &Batch) {
+        self.end_step(Some(batch.asked));
+        if let Some(ready) = batch.ready {
+            self.count("batches ready", batch.asked, &json!({"batches": ready}));
+        }
+        let waited: Duration = batch.shares.iter().map(|(_, time)| time).sum();
+        if waited >= LEAST && batch.given > batch.asked {
+            let most = batch.shares.iter().max_by_key(|(_, time)| *time).map_or(Cause::Reader, |(cause, _)| cause);
+            let parts = batch.shares.iter().filter(|(_, time)| !time.is_zero());
+            let parts: serde_json::Map<String, Value> =
+                parts.map(|(cause, time)| (cause.name().to_owned(), json!(micros(time)))).collect();
+            let name = format!("waits: {}", most.name().replace('_', " "));
+            self.slice(CONSUMER, &name, batch.asked, batch.given, &json!({"batch": batch.first, "µs by cause": parts}));
+        }
+        let mut arrows = Vec::new();
+        if let Some((begun, done)) = batch.made {
+            // It may have been begun while the one before was on its way.
+            let begun = begun.max(self.made).min(done);
+            let name = match batch.count {
+                1 => format!("batch {}", batch.first),
+                count => format!("batches {} to {}", batch.first, batch.first + u64::from(count.max(1)) - 1),
+            };
+            if batch.count > 0 {
+                self.slice(IN_ORDER, &name, begun, done, &json!({"first": batch.first, "count": batch.count}));
+            }
+            self.made = self.made.max(done);
+            while let Some((flow, _)) = self.chunks.front().filter(|(_, taken)| *taken <= done).copied() {
+                self.chunks.pop_front();
+                if batch.count > 0 {
+                    self.flow("t", flow, IN_ORDER, within(begun, done));
+                    arrows.push(flow);
+                }
+            }
+        }
+        if batch.count > 0 {
+            self.step = Some((*batch, arrows));
+        }
+    }
+
+    /// The step that is under way ends, at `end` if that is known.
+    fn end_step(&mut self, end: Option<Duration>) {
+        let Some((batch, arrows)) = self.step.take() else { return };
+        let end = end.unwrap_or(batch.given).max(batch.given);
+        // Small batches that travel together are given at once.
+        let name = if batch.count > 1 { format!("{} steps", batch.count) } else { "step".to_owned() };
+        self.slice(CONSUMER, &name, batch.given, end, &json!({"first": batch.first, "count": batch.count}));
+        arrows.into_iter().for_each(|flow| self.flow("f", flow, CONSUMER, batch.given));
+    }
+
+    fn chunk(&mut self, chunk: &Chunk, stages: &[StageReport]) {
+        // The first track on which nothing is under way then.
+        let free = self.lanes.iter().position(|end| *end <= chunk.begun);
+        let lane = free.unwrap_or_else(|| {
+            self.lanes.push(Duration::ZERO);
+            let lane = self.lanes.len() - 1;
+            self.name_track(EVALUATION + lane as u32, &format!("evaluation {}", lane + 1));
+            lane
+        });
+        // It was there when it was taken, whatever the clock of another process says.
+        let done = chunk.done.min(chunk.taken).max(chunk.begun);
+        self.lanes[lane] = done;
+        let track = EVALUATION + lane as u32;
+        let last = chunk.first + u64::from(chunk.count.max(1)) - 1;
+        let slowest = chunk.slowest.map(|piece| {
+            let stage = piece.stage.and_then(|stage| stages.get(stage as usize)).map(|stage| &stage.name);
+            json!({"element": piece.index, "elements": piece.count, "µs": micros(piece.took), "stage": stage})
+        });
+        let args = json!({"border": chunk.border, "waited µs": micros(chunk.waited), "slowest": slowest});
+        self.slice(track, &format!("elements {} to {last}", chunk.first), chunk.begun, done, &args);
+        // Whoever is never given a batch of it has no arrow to its chunks, and no pass has more of them under way.
+        if self.chunks.len() < WAITING {
+            self.flows += 1;
+            self.flow("s", self.flows, track, within(chunk.begun, done));
+            self.chunks.push_back((self.flows, chunk.taken));
+        }
+    }
+
+    fn stretch(&mut self, stretch: &Stretch) {
+        let time = (stretch.to.saturating_sub(stretch.from)).as_secs_f64().max(1e-9);
+        let waited: serde_json::Map<String, Value> = stretch
+            .shares
+            .iter()
+            .map(|(cause, waited)| (cause.name().to_owned(), json!(waited.as_secs_f64() / time)))
+            .collect();
+        self.count("share waited", stretch.from, &Value::Object(waited));
+        if stretch.memory > 0 {
+            self.count("memory", stretch.to, &json!({"bytes": stretch.memory}));
+        }
+    }
+
+    fn name_tracks(&mut self) {
+        let process = json!({"name": format!("gristmill in process {}", std::process::id())});
+        self.event(&json!({"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": process}));
+        self.name_track(CONSUMER, "your step");
+        self.name_track(IN_ORDER, "one thread, in order");
+    }
+
+    fn name_track(&mut self, track: u32, name: &str) {
+        self.event(&json!({"ph": "M", "name": "thread_name", "pid": 1, "tid": track, "args": {"name": name}}));
+        self.event(
+            &json!({"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": track, "args": {"sort_index": track}}),
+        );
+    }
+
+    /// Something that took time on a track.
+    fn slice(&mut self, track: u32, name: &str, from: Duration, to: Duration, args: &Value) {
+        let time = to.saturating_sub(from);
+        self.latest = self.latest.max(self.base + to);
+        let from = self.base + from;
+        let event = json!({"ph": "X", "cat": "gristmill", "name": name, "pid": 1, "tid": track, "ts": micros(from), "dur": micros(time), "args": args});
+        self.event(&event);
+    }
+
+    /// A value at a time.
+    fn count(&mut self, name: &str, at: Duration, args: &Value) {
+        self.latest = self.latest.max(self.base + at);
+        self.event(&json!({"ph": "C", "name": name, "pid": 1, "ts": micros(self.base + at), "args": args}));
+    }
+
+    /// The beginning, a station or the end of an arrow, at the slice that is there on a track.
+    fn flow(&mut self, kind: &str, id: u64, track: u32, at: Duration) {
+        let event = json!({"ph": kind, "bp": "e", "cat": "gristmill", "name": "taken for", "id": id, "pid": 1, "tid": track, "ts": micros(self.base + at)});
+        self.event(&event);
+    }
+
+    fn event(&mut self, event: &Value) {
+        let before = if std::mem::replace(&mut self.has_any, true) { ",\n" } else { "\n" };
+        let _ = write!(self.text, "{before}{event}");
+    }
+}
+
+/// The end of a slice, still within it.
+fn within(from: Duration, to: Duration) -> Duration {
+    to.saturating_sub(Duration::from_nanos(1)).max(from)
+}
+
+/// Microseconds, to the nanosecond.
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests;

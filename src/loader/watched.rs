@@ -1,0 +1,200 @@
+//! Those who look at a pass while it runs.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+#[cfg(feature = "python")]
+use std::sync::Mutex;
+use std::time::Instant;
+
+use super::{Drive, Loader};
+use crate::cx::Recorder;
+use crate::dataset::IterDataset;
+use crate::error::Result;
+use crate::exec::Runtime;
+use crate::fork::Ours;
+use crate::live::{EVERY, Endpoint, Live, Looks, RecordView, Subject, Told, TraceView, View};
+#[cfg(feature = "python")]
+use crate::report::ConsumerMeter;
+
+/// The viewers that a pass is to have.
+#[derive(Debug, Default)]
+pub(super) struct Viewers {
+    /// The address of an endpoint of metrics.
+    pub(super) metrics: Option<String>,
+    /// The file of a recording.
+    pub(super) record: Option<PathBuf>,
+    /// The file of a trace.
+    pub(super) trace: Option<PathBuf>,
+    /// Whether people of this machine may look.
+    pub(super) top: bool,
+}
+
+impl Viewers {
+    /// Starts them, if there are any.
+    pub(super) fn start<D: IterDataset + 'static>(
+        &self,
+        dataset: &Arc<D>,
+        executor: &str,
+        recorder: &Arc<Recorder>,
+        run: &Runtime,
+    ) -> Result<Option<Ours<Watched>>> {
+        let Self { metrics, record, trace, top } = self;
+        if metrics.is_none() && record.is_none() && trace.is_none() && !top && !top::is_asked_for() {
+            return Ok(None);
+        }
+        let live = Live::new(subject(dataset, executor, recorder, run));
+        let endpoint = metrics.as_ref().map(|address| Endpoint::start(address, live.clone())).transpose()?;
+        let mut views: Vec<Box<dyn View>> = Vec::new();
+        if let Some(path) = record {
+            views.push(Box::new(RecordView::create(path)?));
+        }
+        if let Some(path) = trace {
+            views.push(Box::new(TraceView::create(path)?));
+        }
+        let looks = (!views.is_empty()).then(|| Looks::start(views, live.clone())).transpose()?;
+        let top = top::start(*top, &live)?;
+        Ok(Some(Ours::new(Watched { endpoint, looks, top, live, told: None })))
+    }
+}
+
+/// The live view, where there is one.
+#[cfg(all(feature = "top", target_os = "linux"))]
+mod top {
+    use std::sync::Arc;
+
+    use crate::error::Result;
+    use crate::live::Live;
+    pub(super) use crate::live::top::{TopServer, is_asked_for};
+
+    /// Offers it, if it was `asked` for or the environment does so: then it is no error where that cannot be.
+    pub(super) fn start(asked: bool, live: &Arc<Live>) -> Result<Option<TopServer>> {
+        if !asked && !is_asked_for() {
+            return Ok(None);
+        }
+        match TopServer::start(live.clone()) {
+            Err(error) if !asked => {
+                tracing::warn!("no live view is offered: {error}");
+                Ok(None)
+            }
+            server => server.map(Some),
+        }
+    }
+}
+
+#[cfg(not(all(feature = "top", target_os = "linux")))]
+mod top {
+    use std::sync::Arc;
+
+    use crate::error::{Error, Result};
+    use crate::live::Live;
+
+    /// There is none.
+    #[derive(Debug)]
+    pub(super) enum TopServer {}
+
+    pub(super) fn is_asked_for() -> bool {
+        false
+    }
+
+    pub(super) fn start(asked: bool, _: &Arc<Live>) -> Result<Option<TopServer>> {
+        match asked {
+            true => Err(Error::config("this build has no live view").help("it needs Linux and the feature `top`")),
+            false => Ok(None),
+        }
+    }
+}
+
+/// The shared parts of a pass.
+fn subject<D: IterDataset + 'static>(
+    dataset: &Arc<D>,
+    executor: &str,
+    recorder: &Arc<Recorder>,
+    run: &Runtime,
+) -> Subject {
+    let (pipeline, executor) = (dataset.clone(), executor.to_owned());
+    Subject { pipeline, executor, recorder: recorder.clone(), run: run.clone() }
+}
+
+/// Viewers of a pass, and what they see.
+#[derive(Debug)]
+pub(super) struct Watched {
+    endpoint: Option<Endpoint>,
+    looks: Option<Looks>,
+    #[cfg_attr(not(all(feature = "top", target_os = "linux")), expect(dead_code, reason = "there is none"))]
+    top: Option<top::TopServer>,
+    live: Arc<Live>,
+    /// Time at which the consumer has told of itself last.
+    told: Option<Instant>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // The last look, and then nobody else may be the last to have it.
+        self.looks = None;
+        self.live.show(None);
+    }
+}
+
+impl<D: IterDataset + 'static> Loader<D> {
+    /// The address at which `GET /metrics` is answered, if it [is](super::LoaderBuilder::metrics).
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        Some(self.watched.as_ref()?.get()?.endpoint.as_ref()?.address())
+    }
+
+    /// The process and the number of the pass in it, if people of this machine may [look](super::LoaderBuilder::top).
+    #[cfg(all(feature = "top", target_os = "linux"))]
+    pub(crate) fn top_place(&self) -> Option<String> {
+        let place = self.watched.as_ref()?.get()?.top.as_ref()?.place();
+        Some(if place.number == 0 { place.pid.to_string() } else { format!("{}.{}", place.pid, place.number) })
+    }
+
+    /// Shows viewers the times that a loop in another language has seen `around` every call of [`next`](Iterator::next).
+    #[cfg(feature = "python")]
+    pub(crate) fn show_around(&self, around: &Arc<Mutex<ConsumerMeter>>) {
+        if let Some(watched) = self.watched.as_ref().and_then(Ours::get) {
+            watched.live.show_around(around.clone());
+        }
+    }
+
+    /// Has those who look at `other`, a pass over the same pipeline, look at this one.
+    #[cfg(feature = "python")]
+    pub(crate) fn take_viewers(&mut self, other: &mut Self) {
+        self.watched = other.watched.take();
+        if let Some(watched) = self.watched.as_mut().and_then(Ours::get_mut) {
+            watched.told = None;
+            watched.live.show(Some(subject(&self.dataset, &self.executor, &self.recorder, &self.run)));
+        }
+    }
+
+    /// Tells viewers how the consumer fares, where there are any and it is time to, or the end.
+    #[inline]
+    pub(super) fn tell_viewers(&mut self) {
+        let Some(watched) = self.watched.as_ref().and_then(Ours::get) else { return };
+        watched.live.delivered(self.meter.delivered);
+        if self.ended || watched.told.is_none_or(|told| told.elapsed() >= EVERY) {
+            self.tell();
+        }
+    }
+
+    /// Ends the views of a pass that is not dropped: nobody looks at it any more.
+    #[cfg(feature = "cli")]
+    pub(crate) fn end_views(&mut self) {
+        self.watched = None;
+    }
+
+    /// Tells viewers how the consumer fares, now, if there are any.
+    #[cold]
+    pub(super) fn tell(&mut self) {
+        if self.watched.is_none() {
+            return;
+        }
+        if let Drive::Inline { cx, .. } = &mut self.drive {
+            cx.flush();
+        }
+        let remarks = self.remarks();
+        let Some(watched) = self.watched.as_mut().and_then(Ours::get_mut) else { return };
+        watched.told = Some(Instant::now());
+        watched.live.tell(Told { meter: self.meter.clone(), first: self.first.clone(), remarks });
+    }
+}

@@ -1,0 +1,111 @@
+//! The reader of recordings.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::frames::{Frame, Frames};
+use super::{FORMAT, Head, Look};
+use crate::cx::History;
+use crate::error::{Error, Result};
+use crate::report::Report;
+
+impl Report {
+    /// Reads a recording, also of a run that was killed or still goes on: the report is as of the last time that it was written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) for what is no recording, or is damaged, with the byte.
+    pub fn from_record(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|e| Error::io(e, path))?;
+        read(file).map_err(|error| error.path(path))
+    }
+}
+
+fn read(from: impl Read) -> Result<Report> {
+    let mut frames = Frames::new(from);
+    let foreign = |why: String| {
+        let error = Error::data(format!("byte 0: no recording of a run: {why}"));
+        error.help("`gristmill run --record FILE` writes them")
+    };
+    let head = match frames.next() {
+        Ok(Frame::Line(line)) => serde_json::from_str::<Head>(&line).map_err(|e| foreign(e.to_string()))?,
+        Ok(Frame::End) => return Err(foreign("it is empty".to_owned())),
+        Ok(Frame::Cut) => return Err(foreign("it ends within its first line".to_owned())),
+        Err(e) => return Err(foreign(e.to_string())),
+    };
+    if head.gristmill_record != FORMAT {
+        let text = format!("it is of format {}, and this version reads {FORMAT}", head.gristmill_record);
+        return Err(foreign(text).help(format!("read it with gristmill {}", head.version)));
+    }
+    let (mut history, mut last) = (History::default(), None);
+    loop {
+        let at = frames.offset();
+        let damaged = |why: &dyn std::fmt::Display| {
+            let error = Error::data(format!("byte {at}: the recording is damaged: {why}"));
+            error.help(format!("its first {at} bytes are whole: `head -c {at}` of it can be read"))
+        };
+        match frames.next() {
+            Ok(Frame::Line(line)) => {
+                let Look { news, report, picture, end } = serde_json::from_str(&line).map_err(|e| damaged(&e))?;
+                history.add(news);
+                last = Some((report, picture, end));
+            }
+            Ok(Frame::End | Frame::Cut) => break,
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => return Err(foreign(e.to_string())),
+            Err(e) => return Err(damaged(&e)),
+        }
+    }
+    let Some((mut report, mut picture, is_whole)) = last else {
+        let text = "the recording has nothing but its first line: the run had not begun when it was killed";
+        return Err(Error::data(text));
+    };
+    picture.records = history.snapshot();
+    report.picture = picture.into();
+    if !is_whole {
+        let text =
+            "the recording has no end: the run was killed, or goes on; this is what it was when it was last written";
+        report.remarks.push(text.to_owned());
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::Range;
+    use crate::report::record::frames::frame;
+    use crate::{ErrorKind, Load, MapDataset};
+
+    fn head(format: u32) -> Vec<u8> {
+        let head = Head { gristmill_record: format, version: "9.9".into(), pid: 1, began: 1 };
+        frame(&serde_json::to_string(&head).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_foreign_or_damaged_is_told_with_its_byte() {
+        let message = |bytes: &[u8]| {
+            let error = read(bytes).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Data);
+            error.message().to_owned()
+        };
+        assert_eq!(message(b""), "byte 0: no recording of a run: it is empty");
+        assert!(message(b"name: demo\nsource:\n").starts_with("byte 0: no recording of a run: "));
+        assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).starts_with("byte 0: no recording of a run: "));
+        assert!(message(&head(7)).contains("it is of format 7, and this version reads 1"));
+        assert!(message(&head(FORMAT)).contains("the run had not begun"));
+        let behind = head(FORMAT).len();
+        assert!(message(&[head(FORMAT), frame("{}").unwrap()].concat()).starts_with(&format!("byte {behind}: ")));
+    }
+
+    #[test]
+    fn a_report_comes_back_as_it_was() {
+        let mut loader = Range::new(0, 99).map(|x| x + 1).to_iter().batch(2).loader().threads(2).build().unwrap();
+        assert_eq!(loader.by_ref().count(), 50);
+        let report = loader.report();
+        let text = serde_json::to_string(&report).unwrap();
+        let back: Report = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+        assert_eq!(back.to_string(), report.to_string());
+    }
+}

@@ -1,0 +1,76 @@
+//! The writer of recordings.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::frames::{Frame, Frames, frame};
+use super::{FORMAT, Head, Line};
+use crate::cx::News;
+use crate::error::{Error, Result};
+use crate::report::Report;
+
+/// A recording that is being written.
+#[derive(Debug)]
+pub(crate) struct RecordWriter {
+    file: File,
+    path: PathBuf,
+}
+
+impl RecordWriter {
+    /// Begins a recording. One that is there is kept beside it as `NAME.1.ENDING`, in place of the one before.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written, and [`ErrorKind::Config`](crate::ErrorKind::Config) where a file is there that is no recording.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        match File::open(path) {
+            Ok(file) => keep(path, file)?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::io(e, path)),
+        }
+        let file = File::create(path).map_err(|e| Error::io(e, path))?;
+        let mut writer = Self { file, path: path.to_owned() };
+        let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        writer.line(&Head { gristmill_record: FORMAT, version, pid: std::process::id(), began })?;
+        Ok(writer)
+    }
+
+    /// Adds what has come since the last look, and the report as of now; at the `end` for the last time.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written: the disk may be full.
+    pub(crate) fn add(&mut self, news: &News, report: &Report, end: bool) -> Result<()> {
+        self.line(&Line { news, report, picture: &report.picture, end })
+    }
+
+    fn line(&mut self, line: &impl serde::Serialize) -> Result<()> {
+        // Whole frames alone: what is killed in between leaves one that is cut.
+        let text = serde_json::to_string(line).map_err(io::Error::from);
+        let written = text.and_then(|text| frame(&text)).and_then(|frame| self.file.write_all(&frame));
+        written.map_err(|e| Error::io(e, &self.path))
+    }
+}
+
+/// Puts a recording that is there aside.
+fn keep(path: &Path, file: File) -> Result<()> {
+    let is_device = file.metadata().is_ok_and(|metadata| !metadata.is_file());
+    let mut some = file.take(1 << 20);
+    if is_device || is_recording(&mut some) == Some(false) {
+        let text = format!("{} is there, and is no recording of a run: it is not overwritten", path.display());
+        return Err(Error::config(text).help("another name for the recording"));
+    }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let ending = path.extension().map_or_else(String::new, |ending| format!(".{}", ending.to_string_lossy()));
+    std::fs::rename(path, path.with_file_name(format!("{name}.1{ending}"))).map_err(|e| Error::io(e, path))
+}
+
+/// Whether these bytes begin a recording; nothing where there are none.
+fn is_recording(from: &mut impl Read) -> Option<bool> {
+    match Frames::new(from).next() {
+        Ok(Frame::End) => None,
+        Ok(Frame::Line(line)) => Some(serde_json::from_str::<Head>(&line).is_ok()),
+        Ok(Frame::Cut) | Err(_) => Some(false),
+    }
+}
