@@ -47,8 +47,13 @@ impl Longest {
     /// The longest first, so many at most.
     pub(super) fn first(&self, most: usize) -> Vec<LongWait> {
         let mut waits: Vec<&ByWait> = self.0.iter().map(|Reverse(wait)| wait).collect();
+        if waits.len() > most {
+            // Those that are not asked for need no order: who waits for the lock meanwhile is the consumer.
+            waits.select_nth_unstable_by(most, |a, b| b.cmp(a));
+            waits.truncate(most);
+        }
         waits.sort_unstable_by(|a, b| b.cmp(a));
-        waits.into_iter().take(most).map(|wait| wait.0.clone()).collect()
+        waits.into_iter().map(|wait| wait.0.clone()).collect()
     }
 }
 
@@ -69,5 +74,7 @@ mod tests {
         (0..20_011).for_each(|number| longest.keep(wait(number)));
         let kept: Vec<_> = longest.first(usize::MAX).iter().map(|wait| wait.wait_s as usize).collect();
         assert_eq!(kept, (20_011 - KEPT..20_011).rev().collect::<Vec<_>>());
+        let some: Vec<_> = longest.first(16).iter().map(|wait| wait.wait_s as usize).collect();
+        assert_eq!(some, kept[..16]);
     }
 }
