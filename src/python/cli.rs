@@ -48,11 +48,20 @@ fn packages() -> Packages {
         let version = |name: &str| metadata.call_method1("version", (name,)).and_then(|version| version.extract()).ok();
         let versions = PACKAGES.iter().map(|name| ((*name).to_owned(), version(name))).collect();
         let group = [("group", "jax_plugins")].into_py_dict(py)?;
-        let plugins = metadata.call_method("entry_points", (), Some(&group))?.try_iter()?;
+        let named = metadata.call_method("entry_points", (), Some(&group))?.try_iter()?;
+        let mut plugins = named.map(|plugin| plugin?.getattr("name")?.extract()).collect::<PyResult<Vec<String>>>()?;
+        // Those that are found by their names.
+        for package in metadata.call_method0("distributions")?.try_iter()? {
+            let package = package?.getattr("metadata")?;
+            let name: Option<String> = package.get_item("Name").and_then(|name| name.extract()).ok();
+            plugins.extend(name.filter(|name| name == "libtpu" || name.contains("pjrt")));
+        }
+        plugins.sort_unstable();
+        plugins.dedup();
         Ok(Packages {
             python: py.import("platform")?.call_method0("python_version")?.extract()?,
             versions,
-            plugins: plugins.map(|plugin| plugin?.getattr("name")?.extract()).collect::<PyResult<_>>()?,
+            plugins,
             #[cfg(feature = "pjrt")]
             site_packages: py.import("site")?.call_method0("getsitepackages")?.extract()?,
         })
