@@ -324,10 +324,10 @@ mod tests {
         };
         let (before, after) = (Recorder::new(1), Recorder::new(1));
         let (mut history, mut seen) = (History::default(), Seen::default());
-        (0..9).for_each(|first| before.made(&given(first), false));
+        (0..9).for_each(|first| before.given(&given(first), None));
         history.add(before.news(&mut seen, false));
         assert_eq!(history.snapshot().batches.len(), 9);
-        (0..4).for_each(|first| after.made(&given(first), false));
+        (0..4).for_each(|first| after.given(&given(first), None));
         let news = after.news(&mut seen, false);
         assert!(news.anew && news.batches.len() == 4);
         history.add(news);

@@ -284,7 +284,8 @@ mod tests {
     fn nothing_is_waited_for_that_is_there() {
         let waits = Waits::default();
         let at = |ms| waits.start + Duration::from_millis(ms);
-        let given = Given { first: 0, count: 1, ready: None, asked: at(10), there: Some(at(40)), given: at(90) };
+        let given =
+            Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
         waits.log.locked().consumer.note(Cause::Lock, at(30), at(70));
         waits.explain(&given, None);
         assert_eq!(shares(&waits), [(Cause::Reader, 30), (Cause::Lock, 30), (Cause::HandOver, 20)]);
