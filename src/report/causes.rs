@@ -79,7 +79,7 @@ fn found(report: &Report, cause: Cause, share: f64) -> Verdict {
                 used.requests,
                 bytes(used.bytes as f64)
             );
-            let what = "read from what answers sooner, keep its blocks in a folder (GRISTMILL_STORE_CACHE), or have more threads wait at a time";
+            let what = "read from what answers sooner, keep its blocks in a folder (GRISTMILL_STORE_CACHE_DIR), or have more threads wait at a time";
             ("store", stage(cause), text, Some((what.to_owned(), Change::Store)))
         }
         Cause::Death => {
