@@ -38,8 +38,8 @@ pub(super) fn verdict(report: &Report) -> Option<Verdict> {
     let is_own = of(Cause::Lock) * report.wall_s <= held(report);
     let candidates = BESIDE.into_iter().filter(|cause| *cause != Cause::Lock || !is_own);
     let (cause, most) = candidates.map(|cause| (cause, of(cause))).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let handed = if is_own { report.handover_share.max(of(Cause::Lock)) } else { of(Cause::HandOver) };
-    let least = work.max(handed).max(f64::MIN_POSITIVE);
+    let handed = if is_own { report.handover_share.max(of(Cause::Lock)) } else { 0.0 };
+    let least = work.max(of(Cause::HandOver)).max(handed).max(f64::MIN_POSITIVE);
     (most >= least).then(|| found(report, cause, most))
 }
 
@@ -79,7 +79,7 @@ fn found(report: &Report, cause: Cause, share: f64) -> Verdict {
                 used.requests,
                 bytes(used.bytes as f64)
             );
-            let what = "read from what answers sooner, keep its blocks in a folder (GRISTMILL_STORE_CACHE), or have more threads wait at a time";
+            let what = "read from what answers sooner, keep its blocks in a folder (GRISTMILL_STORE_CACHE_DIR), or have more threads wait at a time";
             ("store", stage(cause), text, Some((what.to_owned(), Change::Store)))
         }
         Cause::Death => {

@@ -82,14 +82,15 @@ pub(crate) struct Taken {
     pub(crate) made: Made,
     /// The wait for it, if it was not there.
     pub(crate) wait: Option<(Instant, Instant)>,
-    /// Whether it kept back what comes behind it: see [`Awaited::holds_up`].
+    /// Whether others had nothing left to do, and whether it kept back what comes behind it: see [`Awaited`].
+    pub(crate) idle: bool,
     pub(crate) holds_up: bool,
 }
 
 impl Taken {
     /// The wait for it, in front of the border of this id, as causes are found of it.
     pub(super) fn awaited(&self, wait: (Instant, Instant), border: usize) -> Awaited {
-        Awaited { wait, made: self.made, holds_up: self.holds_up, border }
+        Awaited { wait, made: self.made, idle: self.idle, holds_up: self.holds_up, border }
     }
 }
 

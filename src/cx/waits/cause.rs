@@ -35,7 +35,7 @@ pub enum Cause {
     Death,
     /// A function waited for the interpreter's lock, or the consumer did when its element was there.
     Lock,
-    /// An element was there, and not yet where it was waited for.
+    /// An element was there, and not yet where it was waited for, while nobody was at work on those behind it.
     HandOver,
     /// A batch was there, and waited for a device to take it.
     Transfer,
@@ -136,6 +136,8 @@ pub(crate) struct Caused {
     shares: Shares,
     /// The chunk that it waited for longest, and for how long.
     most: Option<(Duration, Awaited)>,
+    /// Whether others were still at work on what comes behind the chunk that it waited for last.
+    busy: bool,
     /// What was got of stores in the chunks that it waited for.
     pub(super) store: StoreUse,
 }
@@ -153,6 +155,11 @@ impl Caused {
 
     pub(super) fn count(&mut self, cause: Cause, time: Duration) {
         self.shares.count(cause, time);
+    }
+
+    /// Something that was there was not taken for so long. Where others are at work meanwhile, who takes it at once waits for those instead.
+    pub(super) fn handed_over(&mut self, time: Duration) {
+        self.count(if self.busy { Cause::Evaluation } else { Cause::HandOver }, time);
     }
 
     /// The reader waited for a chunk between these times, while there were such causes to hand nothing out.
@@ -184,7 +191,8 @@ impl Caused {
                 }
             }
         }
-        self.count(Cause::HandOver, end - done);
+        self.busy = !awaited.idle;
+        self.handed_over(end - done);
         let time = end - begin;
         if self.most.as_ref().is_none_or(|(most, _)| *most < time) {
             self.most = Some((time, *awaited));

@@ -35,7 +35,9 @@ pub(crate) struct Awaited {
     /// Time at which the reader began to wait, and at which it had it.
     pub(crate) wait: (Instant, Instant),
     pub(crate) made: Made,
-    /// Whether it took much longer than others, and most of what was asked for behind it had come: others had nothing left that they might do.
+    /// Whether most of what was asked for behind it had come: others had nothing left that they might do.
+    pub(crate) idle: bool,
+    /// Whether it took much longer than others then.
     pub(crate) holds_up: bool,
     /// The border that it stands in front of, by id.
     pub(crate) border: usize,
@@ -177,7 +179,7 @@ impl Log {
         }
         caused.count(Cause::Reader, there.saturating_duration_since(at));
         let handed = self.consumer.between(there, given.given, |cause, time| caused.count(cause, time));
-        caused.count(Cause::HandOver, handed);
+        caused.handed_over(handed);
         caused
     }
 }
@@ -193,7 +195,7 @@ mod tests {
             Some(Piece { index: 7, count: 1, took: Duration::from_millis(evaluated.1 - evaluated.0), stage: Some(2) });
         let (begun, done) = at(evaluated);
         let made = Made { begun, done, slowest, ..Made::now(Duration::ZERO) };
-        Awaited { wait: at(wait), made, holds_up, border: 3 }
+        Awaited { wait: at(wait), made, idle: true, holds_up, border: 3 }
     }
 
     fn explain(waits: &Waits, asked: Instant, given: Instant, is_first: bool) {
@@ -278,6 +280,16 @@ mod tests {
             ]
         );
         assert_eq!(waits.store(), StoreUse { requests: 6, retries: 2, bytes: 140 });
+    }
+
+    #[test]
+    fn who_takes_late_what_others_go_on_with_waits_for_their_work() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        waits.note(Awaited { idle: false, ..awaited(waits.start, (10, 30), (5, 20), false) });
+        let given = Given { first: 0, count: 1, ready: None, asked: at(10), there: Some(at(35)), given: at(40) };
+        waits.explain(&given, None);
+        assert_eq!(shares(&waits), [(Cause::Reader, 5), (Cause::Evaluation, 25)]);
     }
 
     #[test]

@@ -162,8 +162,8 @@ impl<T, W> Ahead<T, W> {
         head.left = head.left.saturating_sub(indices);
         let (made, took) = (chunk.made, chunk.made.took());
         let is_late = self.is_late(took, indices) || made.slowest.is_some_and(|piece| self.is_most(piece, took));
-        let holds_up = wait.is_some() && is_late && self.behind_is_there();
-        cx.taken(stage, &Taken { first, count: indices, made, wait, holds_up });
+        let idle = wait.is_some() && self.behind_is_there();
+        cx.taken(stage, &Taken { first, count: indices, made, wait, idle, holds_up: is_late && idle });
         if self.pending.front().is_some_and(|head| head.left == 0) {
             self.pending.pop_front();
         }

@@ -118,7 +118,7 @@ impl<T, S: Clone> Ahead<T, S> {
         let len = chunk.slots.len() as u64;
         // Of a lane no index is known in what all of them make.
         let first = self.asked - 1;
-        cx.taken(stage, &Taken { first, count: len, made: chunk.made, wait, holds_up: false });
+        cx.taken(stage, &Taken { first, count: len, made: chunk.made, wait, idle: true, holds_up: false });
         chunk.slots.iter().for_each(|(_, mark)| lane.front.advance(mark.clone()));
         lane.slots = chunk.slots.into_iter();
         (lane.ending, lane.after) = (chunk.ending, Some(chunk.after));
