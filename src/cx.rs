@@ -20,11 +20,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::local::{Local, UNITS, Unit};
-#[cfg(all(feature = "workers", target_os = "linux"))]
-pub(crate) use self::made::Who;
 #[cfg(feature = "store")]
 pub(crate) use self::made::waited_for_store;
-pub(crate) use self::made::{Made, Off, Watch, number_thread};
+pub(crate) use self::made::{Made, Off, Watch, Who, number_thread};
 pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;

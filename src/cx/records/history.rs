@@ -126,7 +126,7 @@ mod tests {
             let slowest = Some(Piece { index: number, count: 1, took: Duration::from_micros(3), stage: Some(1) });
             let wait = (number % 3 == 0).then_some((asked, given));
             let made = Made { begun: asked, done: given, slowest, ..Made::now(Duration::ZERO) };
-            records.chunk(&Taken { first: number, count: 1, made, wait, holds_up: false }, 1);
+            records.chunk(&Taken { first: number, count: 1, made, wait, holds_up: false, idle: false }, 1);
             if number % 37 == 0 {
                 // Through JSON, as it is recorded.
                 let text = serde_json::to_string(&records.news(&mut seen, None)).unwrap();

@@ -287,7 +287,8 @@ mod tests {
         let waits = Waits::default();
         let at = |ms| waits.start + Duration::from_millis(ms);
         waits.note(Awaited { idle: false, ..awaited(waits.start, (10, 30), (5, 20), false) });
-        let given = Given { first: 0, count: 1, ready: None, asked: at(10), there: Some(at(35)), given: at(40) };
+        let given =
+            Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(35))), given: at(40) };
         waits.explain(&given, None);
         assert_eq!(shares(&waits), [(Cause::Reader, 5), (Cause::Evaluation, 25)]);
     }

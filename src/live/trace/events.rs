@@ -1,7 +1,7 @@
 //! Events of a trace, out of records.
 //!
-//! Tracks are the consumer's, the one of the thread that reads in order, and as many for evaluation as there were chunks under way at a time. An arrow leads
-//! from a chunk to the batch that was being made when it was taken, and from there to the step that the batch was for.
+//! Tracks are the consumer's, the one of the thread that reads in order, and one for each thread or worker that evaluates, with more beside it where one worker had
+//! several chunks under way at a time. An arrow leads from a chunk to the batch that was being made when it was taken, and from there to the step that the batch was for.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cx::{Batch, Cause, Chunk, News, Stretch};
+use crate::cx::{Batch, Cause, Chunk, News, Stretch, Who};
 use crate::report::{Report, StageReport, who};
 
 /// Numbers of tracks: those of evaluation come behind the others.
@@ -28,8 +28,8 @@ pub(super) struct Events {
     text: String,
     /// Whether there is one in front of the next.
     has_any: bool,
-    /// Times at which the last chunk of each track of evaluation ended.
-    lanes: Vec<Duration>,
+    /// Who evaluates on each track of evaluation, and the time at which the last chunk of it ended.
+    lanes: Vec<(Who, Duration)>,
     /// Chunks that were taken for a batch that was not given yet, each with its track and its place in time.
     chunks: VecDeque<(u64, Duration)>,
     /// The batch whose step is under way, with arrows that lead to it.
@@ -52,7 +52,7 @@ impl Events {
             // A pass that takes the place of another comes behind it.
             self.end_step(None);
             (self.base, self.made) = (self.latest, Duration::ZERO);
-            self.lanes.fill(Duration::ZERO);
+            self.lanes.iter_mut().for_each(|(_, end)| *end = Duration::ZERO);
             self.chunks.clear();
         }
         let mut chunks = news.chunks.into_iter().peekable();
@@ -141,24 +141,17 @@ impl Events {
     }
 
     fn chunk(&mut self, chunk: &Chunk, stages: &[StageReport]) {
-        // The first track on which nothing is under way then.
-        let free = self.lanes.iter().position(|end| *end <= chunk.begun);
-        let lane = free.unwrap_or_else(|| {
-            self.lanes.push(Duration::ZERO);
-            let lane = self.lanes.len() - 1;
-            self.name_track(EVALUATION + lane as u32, &format!("evaluation {}", lane + 1));
-            lane
-        });
+        let lane = self.lane(chunk);
         // It was there when it was taken, whatever the clock of another process says.
         let done = chunk.done.min(chunk.taken).max(chunk.begun);
-        self.lanes[lane] = done;
+        self.lanes[lane].1 = done;
         let track = EVALUATION + lane as u32;
         let last = chunk.first + u64::from(chunk.count.max(1)) - 1;
         let slowest = chunk.slowest.map(|piece| {
             let stage = piece.stage.and_then(|stage| stages.get(stage as usize)).map(|stage| &stage.name);
             json!({"element": piece.index, "elements": piece.count, "µs": micros(piece.took), "stage": stage})
         });
-        let args = json!({"border": chunk.border, "waited µs": micros(chunk.waited), "slowest": slowest});
+        let args = json!({"border": chunk.border, "waited µs": micros(chunk.waited), "bytes": chunk.bytes, "slowest": slowest});
         self.slice(track, &format!("elements {} to {last}", chunk.first), chunk.begun, done, &args);
         // Whoever is never given a batch of it has no arrow to its chunks, and no pass has more of them under way.
         if self.chunks.len() < WAITING {
@@ -166,6 +159,19 @@ impl Events {
             self.flow("s", self.flows, track, within(chunk.begun, done));
             self.chunks.push_back((self.flows, chunk.taken));
         }
+    }
+
+    /// The first track of whoever evaluated a chunk on which nothing was under way then.
+    fn lane(&mut self, chunk: &Chunk) -> usize {
+        let of_same = |(who, _): &&(Who, Duration)| *who == chunk.who;
+        if let Some(lane) = self.lanes.iter().position(|lane| of_same(&lane) && lane.1 <= chunk.begun) {
+            return lane;
+        }
+        let (lane, others) = (self.lanes.len(), self.lanes.iter().filter(of_same).count());
+        self.lanes.push((chunk.who, Duration::ZERO));
+        let beside = if others > 0 { format!(" ({})", others + 1) } else { String::new() };
+        self.name_track(EVALUATION + lane as u32, &format!("evaluation by {}{beside}", chunk.who.number));
+        lane
     }
 
     fn stretch(&mut self, stretch: &Stretch) {

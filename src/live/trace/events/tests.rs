@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::cx::{Piece, Shares};
+use crate::cx::{Off, Piece, Shares};
 
 fn at(us: u64) -> Duration {
     Duration::from_micros(us)
@@ -9,7 +9,9 @@ fn at(us: u64) -> Duration {
 
 fn chunk(first: u64, begun: u64, done: u64, taken: u64) -> Chunk {
     let slowest = Some(Piece { index: first, count: 1, took: at(5), stage: Some(7) });
-    Chunk { border: 1, first, count: 4, begun: at(begun), done: at(done), taken: at(taken), waited: at(2), slowest }
+    let (begun, done, taken, waited) = (at(begun), at(done), at(taken), at(2));
+    let (who, off) = (Who::default(), Off::default());
+    Chunk { border: 1, first, count: 4, begun, done, taken, waited, who, bytes: 0, slowest, off }
 }
 
 fn batch(first: u64, made: (u64, u64), asked: u64, given: u64) -> Batch {
