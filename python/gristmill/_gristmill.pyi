@@ -1042,7 +1042,7 @@ class MapDataset(Generic[_T_co]):
             failed_element_limit: The most that become padding; no limit by default.
             metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text for Prometheus:
                 `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free one, which
-                `metrics_address` tells.
+                `metrics_address` tells. Other users of this machine are answered with `"everybody@"` in front.
             record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill report` read back, also
                 where the process was killed. A recording that is there is kept as `NAME.1.ENDING`.
             trace: A file to which the pass is written as a trace for Perfetto and Chrome, compressed if it ends in `.gz`.
@@ -1968,7 +1968,7 @@ class IterDataset(Generic[_T_co]):
             failed_element_limit: The most that become padding; no limit by default.
             metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text for Prometheus:
                 `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free one, which
-                `metrics_address` tells.
+                `metrics_address` tells. Other users of this machine are answered with `"everybody@"` in front.
             record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill report` read back, also
                 where the process was killed. A recording that is there is kept as `NAME.1.ENDING`.
             trace: A file to which the pass is written as a trace for Perfetto and Chrome, compressed if it ends in `.gz`.

@@ -4,15 +4,39 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use crate::error::{Error, Result};
 
-/// Parses `HOST:PORT`, or a port alone, which is one of this machine's own.
-///
-/// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) for what is neither, and for a host that is not known.
-pub(super) fn parse(text: &str) -> Result<SocketAddr> {
-    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
-        return Ok((Ipv4Addr::LOCALHOST, port).into());
+/// The word in front of an address at which all users of this machine are answered.
+pub(super) const EVERYBODY: &str = "everybody@";
+
+/// An address to listen at, and who is answered there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
+    /// Whether users of this machine other than the one of this process are answered.
+    pub(super) everybody: bool,
+}
+
+impl Listening {
+    /// Parses `HOST:PORT`, or a port alone, which is one of this machine's own; with [`EVERYBODY`] in front it answers other users, too, as it does at an address
+    /// that other machines reach.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for what is neither, and for a host that is not known.
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let (everybody, place) = match text.strip_prefix(EVERYBODY) {
+            Some(place) => (true, place),
+            None => (false, text),
+        };
+        let address = match place.trim_start_matches(':').parse::<u16>() {
+            Ok(port) => (Ipv4Addr::LOCALHOST, port).into(),
+            Err(_) => resolve(place)?,
+        };
+        Ok(Self { address, everybody: everybody || !address.ip().is_loopback() })
     }
-    let help = "an address and a port are needed, such as 127.0.0.1:9464, or a port alone; 0.0.0.0:9464 is open to other machines";
+}
+
+fn resolve(text: &str) -> Result<SocketAddr> {
+    let help = "an address and a port are needed, such as 127.0.0.1:9464, or a port alone; 0.0.0.0:9464 is open to other machines, everybody@9464 to all users of \
+                this one";
     let none = |why: String| Error::config(format!("`{text}` is no address to listen at: {why}")).help(help);
     let found = text.to_socket_addrs().map_err(|e| none(e.to_string()))?.next();
     found.ok_or_else(|| none("the host has no address".to_owned()))
@@ -24,11 +48,14 @@ mod tests {
 
     #[test]
     fn a_port_alone_is_one_of_this_machine() {
+        let parse = Listening::parse;
+        let told = |text| parse(text).map(|at| (at.address.to_string(), at.everybody)).unwrap();
         for text in ["9464", ":9464", "127.0.0.1:9464"] {
-            assert_eq!(parse(text).unwrap().to_string(), "127.0.0.1:9464");
+            assert_eq!(told(text), ("127.0.0.1:9464".to_owned(), false));
+            assert_eq!(told(&format!("everybody@{text}")), ("127.0.0.1:9464".to_owned(), true));
         }
-        assert_eq!(parse("[::1]:80").unwrap().to_string(), "[::1]:80");
-        assert_eq!(parse("0.0.0.0:80").unwrap().to_string(), "0.0.0.0:80");
+        assert_eq!(told("[::1]:80"), ("[::1]:80".to_owned(), false));
+        assert_eq!(told("0.0.0.0:80"), ("0.0.0.0:80".to_owned(), true));
         for text in ["", "70000", "127.0.0.1", "a b:1", "127.0.0.1:x"] {
             let error = parse(text).unwrap_err();
             assert!(

@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Live;
-use super::address::parse;
+use super::address::{EVERYBODY, Listening};
+use super::neighbour::is_same_user;
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{CONTENT_TYPE, Depth};
 
@@ -39,7 +40,7 @@ impl Endpoint {
     /// # Errors
     /// [`ErrorKind::Config`] for what is no address, and one that cannot be listened at, such as one that is taken.
     pub(crate) fn start(address: &str, live: Arc<Live>) -> Result<Self> {
-        let asked = parse(address)?;
+        let Listening { address: asked, everybody } = Listening::parse(address)?;
         let taken = |e: io::Error| {
             let text = format!("metrics cannot be offered at {asked}: {e}");
             Error::config(text).help("another port, or 0 for one that is free")
@@ -49,7 +50,7 @@ impl Endpoint {
         let over = Arc::new(AtomicBool::new(false));
         let serve = {
             let over = over.clone();
-            move || serve(&listener, &mut Page { live, text: String::new(), made: None }, &over)
+            move || serve(&listener, &mut Page { live, everybody, text: String::new(), made: None }, &over)
         };
         let thread = std::thread::Builder::new().name("gristmill-metrics".into()).spawn(serve);
         let thread = thread
@@ -83,6 +84,8 @@ impl Drop for Endpoint {
 /// The figures, as they were made last.
 struct Page {
     live: Arc<Live>,
+    /// Whether other users of this machine may have them.
+    everybody: bool,
     text: String,
     made: Option<Instant>,
 }
@@ -140,6 +143,7 @@ impl Connection {
         }
         if self.answer.is_none() {
             match self.read() {
+                Ok(true) if !page.everybody && !is_same_user(&self.stream) => self.answer = Some(refusal()),
                 Ok(true) => self.answer = Some(answer(&self.request, page)),
                 Ok(false) => return true,
                 Err(()) => return false,
@@ -217,6 +221,13 @@ fn answer(request: &[u8], page: &mut Page) -> Vec<u8> {
         },
         _ => told("400 Bad Request", "", "that is no request of HTTP/1.1\n"),
     }
+}
+
+/// The answer to another user.
+fn refusal() -> Vec<u8> {
+    let text =
+        format!("another user runs this: its figures are yours where it is told to listen at {EVERYBODY}HOST:PORT\n");
+    response("403 Forbidden", "text/plain; charset=utf-8", "", &text)
 }
 
 fn response(status: &str, content: &str, extra: &str, text: &str) -> Vec<u8> {

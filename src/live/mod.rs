@@ -7,6 +7,7 @@
 mod address;
 mod endpoint;
 mod looks;
+mod neighbour;
 mod record;
 #[cfg(all(feature = "top", target_os = "linux"))]
 pub(crate) mod top;

@@ -148,7 +148,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     }
 
     /// Answers `GET /metrics` at `address` while the pass lives, with its [figures](crate::Report::metrics) as OpenMetrics text, for Prometheus: `"127.0.0.1:9464"`, or a
-    /// port alone, which nobody but this machine reaches. One thread answers, of what is counted anyway; port 0 is a free one, which
+    /// port alone, which nobody but this machine reaches. On Linux other users of it but root are refused, unless `everybody@` stands in front. One thread answers, of what is counted anyway; port 0 is a free one, which
     /// [`Loader::metrics_address`] tells.
     pub fn metrics(mut self, address: impl Into<String>) -> Self {
         self.viewers.metrics = Some(address.into());

@@ -1012,7 +1012,8 @@ Args:
     failed_element_limit (int | None): The most that become padding; no limit by default.
     metrics (str | int | None): Where `GET /metrics` is answered with the figures of the pass while
         it lives, as OpenMetrics text for Prometheus: `"127.0.0.1:9464"`, or a port alone, which
-        nobody but this machine reaches; 0 is a free one, which `metrics_address` tells.
+        nobody but this machine reaches; 0 is a free one, which `metrics_address` tells. Other users
+        of this machine are answered with `"everybody@"` in front.
     record (str | PathLike | None): A file in which the pass is recorded while it runs, which
         `Report.from_record` and `gristmill report` read back, also where the process was killed. A
         recording that is there is kept as `NAME.1.ENDING`.
@@ -1865,7 +1866,8 @@ Args:
     failed_element_limit (int | None): The most that become padding; no limit by default.
     metrics (str | int | None): Where `GET /metrics` is answered with the figures of the pass while
         it lives, as OpenMetrics text for Prometheus: `"127.0.0.1:9464"`, or a port alone, which
-        nobody but this machine reaches; 0 is a free one, which `metrics_address` tells.
+        nobody but this machine reaches; 0 is a free one, which `metrics_address` tells. Other users
+        of this machine are answered with `"everybody@"` in front.
     record (str | PathLike | None): A file in which the pass is recorded while it runs, which
         `Report.from_record` and `gristmill report` read back, also where the process was killed. A
         recording that is there is kept as `NAME.1.ENDING`.

@@ -128,3 +128,32 @@ fn an_address_that_is_taken_or_none_is_an_error() {
 fn a_pass_without_an_endpoint_has_no_address() {
     assert_eq!(Range::new(0, 1).to_iter().loader().build().unwrap().metrics_address(), None);
 }
+
+/// What another user of this machine is answered at `address`; `None` where nobody can be another.
+#[cfg(target_os = "linux")]
+fn ask_as_another(address: SocketAddr) -> Option<String> {
+    use std::os::unix::process::CommandExt;
+
+    let ask = r#"exec 3<>/dev/tcp/127.0.0.1/"$0"; printf 'GET /metrics HTTP/1.1\r\n\r\n' >&3; cat <&3"#;
+    let mut bash = std::process::Command::new("bash");
+    let asked = bash.args(["-c", ask, &address.port().to_string()]).current_dir("/").uid(65_534).gid(65_534).output();
+    match asked {
+        Ok(asked) if asked.status.success() => Some(String::from_utf8_lossy(&asked.stdout).into_owned()),
+        failed => {
+            eprintln!("skipped: nobody else can be asked for: {failed:?}");
+            None
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn other_users_are_refused_unless_it_is_for_everybody() {
+    let loader = pass(9, Executor::Inline);
+    let Some(answer) = ask_as_another(loader.metrics_address().unwrap()) else { return };
+    assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("everybody@"), "{answer}");
+    get(loader.metrics_address().unwrap());
+    let open = Range::new(0, 9).to_iter().loader().metrics("everybody@0").build().unwrap();
+    let answer = ask_as_another(open.metrics_address().unwrap()).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("# EOF\n"), "{answer}");
+}
