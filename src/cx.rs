@@ -8,8 +8,10 @@
 //! choosing.
 
 pub(crate) mod clock;
+mod given;
 mod local;
 mod made;
+mod piece;
 mod recorder;
 mod records;
 mod sample;
@@ -19,19 +21,21 @@ mod waits;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub(crate) use self::given::Given;
 use self::local::{Local, UNITS, Unit};
 #[cfg(feature = "store")]
 pub(crate) use self::made::waited_for_store;
 pub(crate) use self::made::{Made, Off, Watch, Who, number_thread};
+pub use self::piece::Piece;
+use self::piece::Pieces;
 pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
-pub(crate) use self::records::{Batch, Chunk, Given, History, News, Seen, Snapshot, Stretch, Taken};
+pub(crate) use self::records::{Batch, Chunk, History, News, Seen, Snapshot, Stretch, Taken};
 use self::sample::{Sample, clock_ns};
-use self::waits::Pieces;
 pub(crate) use self::waits::Shares;
-pub use self::waits::{Cause, LongWait, Piece, StoreUse};
+pub use self::waits::{Cause, LongWait, StoreUse};
 use crate::error::Error;
 
 /// A stage's place in the pipeline: its position in post-order among the nodes below the adaptor that made it.

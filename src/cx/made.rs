@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::waits::Piece;
+use super::piece::Piece;
 
 /// Time that a thread waited for what its functions have no part in, and what it got of stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::Cause;
+use super::given::Given;
 use super::made::Off;
-use super::records::{Given, News, Records, Seen, Snapshot, Taken};
+use super::records::{News, Records, Seen, Snapshot, Taken};
 use super::waits::{LongWait, Shares, StoreUse, Waits};
 use crate::sync::Locked;
 use hdrhistogram::Histogram;

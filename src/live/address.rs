@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn a_port_alone_is_one_of_this_machine() {
         let parse = Listening::parse;
-        let told = |text| parse(text).map(|at| (at.address.to_string(), at.everybody)).unwrap();
+        let told = |text: &str| parse(text).map(|at| (at.address.to_string(), at.everybody)).unwrap();
         for text in ["9464", ":9464", "127.0.0.1:9464"] {
             assert_eq!(told(text), ("127.0.0.1:9464".to_owned(), false));
             assert_eq!(told(&format!("everybody@{text}")), ("127.0.0.1:9464".to_owned(), true));

@@ -97,8 +97,9 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::cx::given::Given;
     use crate::cx::made::Made;
-    use crate::cx::records::{Given, Records, Taken};
+    use crate::cx::records::{Records, Taken};
     use crate::cx::waits::Shares;
     use crate::cx::{Cause, Piece};
 

@@ -17,8 +17,10 @@ pub(crate) use self::stretches::Stretch;
 use self::stretches::Stretches;
 use serde::{Deserialize, Serialize};
 
+use super::given::Given;
 use super::made::{Made, Off, Who};
-use super::waits::{Awaited, Piece, Shares};
+use super::piece::Piece;
+use super::waits::{Awaited, Shares};
 use crate::sync::Locked;
 
 /// Batches that are kept, and chunks.
@@ -92,21 +94,6 @@ impl Taken {
     pub(super) fn awaited(&self, wait: (Instant, Instant), border: usize) -> Awaited {
         Awaited { wait, made: self.made, idle: self.idle, holds_up: self.holds_up, border }
     }
-}
-
-/// An answer to the consumer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
-    /// The number of the first element in this run; and how many came with it.
-    pub(crate) first: u64,
-    pub(crate) count: usize,
-    /// Places of the buffer that were filled when it was asked for, where there is a buffer.
-    pub(crate) ready: Option<usize>,
-    /// Time at which it was asked for, and given.
-    pub(crate) asked: Instant,
-    pub(crate) given: Instant,
-    /// Time at which it was begun, and was there, where it was made ahead of the consumer.
-    pub(crate) made: Option<(Instant, Instant)>,
 }
 
 /// Everything that is kept of a run.

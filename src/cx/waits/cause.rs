@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::Awaited;
 use super::spans::Spans;
-use super::{Awaited, Piece};
 use crate::cx::made::Off;
+use crate::cx::piece::Piece;
 
 /// Cause of a wait, or of a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,6 @@
 
 mod cause;
 mod longest;
-mod piece;
 mod spans;
 
 use std::collections::VecDeque;
@@ -17,11 +16,9 @@ use std::time::{Duration, Instant};
 pub use self::cause::{Cause, LongWait, StoreUse};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
-pub use self::piece::Piece;
-pub(crate) use self::piece::Pieces;
 use self::spans::Spans;
+use super::given::Given;
 use super::made::Made;
-use super::records::Given;
 use crate::sync::Locked;
 
 /// Waits of the reader that are kept until a wait of the consumer is laid over them: more than there are chunks in a batch.
@@ -188,6 +185,7 @@ impl Log {
 mod tests {
     use super::*;
     use crate::cx::Off;
+    use crate::cx::piece::Piece;
 
     fn awaited(start: Instant, wait: (u64, u64), evaluated: (u64, u64), holds_up: bool) -> Awaited {
         let at = |(from, to)| (start + Duration::from_millis(from), start + Duration::from_millis(to));
