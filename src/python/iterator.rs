@@ -19,6 +19,7 @@ use super::how::{Hosts, How, Plan, Setup, builder};
 use super::interpreter::{detached, held};
 use super::item::Item;
 use super::json;
+use super::owner::Owner;
 use super::part::{Given, PyPart};
 use super::report::PyReport;
 use super::streams::Streams;
@@ -320,22 +321,6 @@ struct Seen {
 /// Python collects, and those of the youngest cycles. It takes a microsecond where there is nothing.
 fn nudge(py: Python<'_>) -> PyResult<()> {
     py.import("gc")?.call_method1("collect", (0,)).map(drop)
-}
-
-/// Marks the thread that has the loader, until it is dropped.
-struct Owner<'a>(&'a AtomicU64);
-
-impl<'a> Owner<'a> {
-    fn enter(owner: &'a AtomicU64) -> Self {
-        owner.store(ThreadOf::here().to_bits(), Ordering::Release);
-        Self(owner)
-    }
-}
-
-impl Drop for Owner<'_> {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
-    }
 }
 
 #[pymethods]

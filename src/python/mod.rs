@@ -48,6 +48,7 @@ mod missing;
 mod native;
 mod numbers;
 mod owned;
+mod owner;
 mod part;
 mod process;
 mod random;

@@ -79,24 +79,20 @@ fn a_terminal_shows_the_run_and_answers_keys() {
     let program = assert_cmd::cargo::cargo_bin("gristmill");
     let command = format!("XDG_RUNTIME_DIR={} {} top {}; sleep 60", folder.display(), program.display(), run.pid());
     tmux(&["new-session", "-d", "-x", "80", "-y", "24", &command]);
-    let shows = |word: &str| {
+    // A screen that is captured may be half drawn.
+    let shows_all = |words: &[&str]| {
         let start = Instant::now();
         loop {
             let screen = tmux(&["capture-pane", "-p"]);
-            if screen.contains(word) {
-                return screen;
+            if words.iter().all(|word| screen.contains(word)) {
+                return;
             }
-            assert!(start.elapsed() < Duration::from_secs(60), "no {word}: {screen}");
+            assert!(start.elapsed() < Duration::from_secs(60), "not {words:?}: {screen}");
             std::thread::sleep(Duration::from_millis(50));
         }
     };
-    let screen = shows("window_pack");
-    assert!(
-        screen.contains("your step")
-            && screen.contains("VERDICT")
-            && screen.contains(&format!("process {}", run.pid())),
-        "{screen}"
-    );
+    let shows = |word: &str| shows_all(&[word]);
+    shows_all(&["window_pack", "your step", "VERDICT", &format!("process {}", run.pid())]);
     tmux(&["send-keys", "w"]);
     shows("of this process evaluate elements");
     tmux(&["send-keys", "e"]);
