@@ -1,7 +1,7 @@
 """Time that batches take to get to a device, in the report of the pass that they are of."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ _native = cast("Any", _gristmill)
 
 
 @contextmanager
-def transferring(source: DatasetIterator) -> Iterator[None]:
+def transferring(source: DatasetIterator) -> Generator[None]:
     """Counts the time that is spent inside as a wait for the device, of the consumer of `source`."""
     begin = time.perf_counter()
     try:
