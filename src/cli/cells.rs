@@ -1,4 +1,4 @@
-//! What is in the cells of batches: sequences by their lengths, and padding.
+//! Cells of batches: sequences by their lengths, and padding.
 
 use crate::Element;
 use crate::cli::format::{count, grouped, percent, plural};

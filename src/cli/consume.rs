@@ -72,7 +72,7 @@ pub(crate) struct Summary {
     /// The file with the state, if one was written.
     pub(crate) state_file: Option<PathBuf>,
     pub(crate) report: Report,
-    /// What was in the batches of this run.
+    /// Cells of the batches of this run.
     #[serde(skip)]
     cells: Cells,
     /// The reason why the state is not saved, if it was to be.

@@ -1,4 +1,4 @@
-//! What the consumer is answered, and when.
+//! Answers to the consumer, and their times.
 
 use std::time::Instant;
 

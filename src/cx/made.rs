@@ -1,4 +1,4 @@
-//! How a chunk of elements was made: when, by whom, and what was waited for meanwhile.
+//! The making of a chunk of elements: when, by whom, and what was waited for meanwhile.
 //!
 //! Whoever waits for a store or for the interpreter's lock counts that on its own thread, each time: it is rare, or costs
 //! as much as a look at the clock. A [`Watch`] over the evaluation of a chunk takes the difference.

@@ -35,7 +35,7 @@ pub(crate) const EVERY: Duration = Duration::from_millis(100);
 /// Time for which counts of other processes are waited for.
 const SYNC: Duration = Duration::from_millis(2);
 
-/// What viewers see of a pass.
+/// A pass as viewers see it.
 #[derive(Debug)]
 pub(crate) struct Live {
     told: Mutex<Told>,

@@ -1,4 +1,4 @@
-//! What this machine has, and what the kernel lets this process have of it, as `/proc` and `/sys` say.
+//! The machine, and what the kernel lets this process have of it, as `/proc` and `/sys` say.
 
 mod groups;
 mod limits;

@@ -39,44 +39,16 @@ pub(super) fn causes(recorder: &Recorder, beside: Shares, stages: &[StageReport]
     let mut why = Vec::new();
     for (cause, waited) in shares.iter().filter(|(_, waited)| !waited.is_zero()) {
         let seconds = waited.as_secs_f64();
-        let work = |stage: &StageReport| (stage.self_s - stage.lock_s).max(0.0);
-        match cause {
-            Cause::Reader => {
-                divide(
-                    &mut why,
-                    cause,
-                    seconds,
-                    stages,
-                    |stage| {
-                        if stage.place == Place::Threads { 0.0 } else { work(stage) }
-                    },
-                )
-            }
-            Cause::Queue | Cause::Evaluation => {
-                divide(
-                    &mut why,
-                    cause,
-                    seconds,
-                    stages,
-                    |stage| {
-                        if stage.place == Place::Threads { work(stage) } else { 0.0 }
-                    },
-                )
-            }
-            Cause::Store => {
-                divide(
-                    &mut why,
-                    cause,
-                    seconds,
-                    stages,
-                    |stage| {
-                        if stage.reads_far { stage.self_s.max(1e-9) } else { 0.0 }
-                    },
-                )
-            }
-            Cause::Lock => divide(&mut why, cause, seconds, stages, |stage| stage.lock_s),
-            _ => why.push((cause, None, seconds)),
-        }
+        let work =
+            |stage: &StageReport, is_its: bool| if is_its { (stage.self_s - stage.lock_s).max(0.0) } else { 0.0 };
+        let part = |stage: &StageReport| match cause {
+            Cause::Reader => work(stage, stage.place != Place::Threads),
+            Cause::Queue | Cause::Evaluation => work(stage, stage.place == Place::Threads),
+            Cause::Store if stage.reads_far => stage.self_s.max(1e-9),
+            Cause::Lock => stage.lock_s,
+            _ => 0.0,
+        };
+        divide(&mut why, cause, seconds, stages, part);
     }
     why.sort_by(|a, b| b.2.total_cmp(&a.2));
     let share = |seconds: f64| if wall > 0.0 { seconds / wall } else { 0.0 };
@@ -87,7 +59,7 @@ pub(super) fn causes(recorder: &Recorder, beside: Shares, stages: &[StageReport]
     why.collect()
 }
 
-/// Divides a wait among stages, by the part that each had in it.
+/// Divides a wait among stages, by the part that each had in it; where none had any it is of no stage.
 fn divide(
     why: &mut Vec<(Cause, Option<usize>, f64)>,
     cause: Cause,

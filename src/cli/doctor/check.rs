@@ -1,4 +1,4 @@
-//! What was looked at, and what it is good for.
+//! Checks: things that were looked at, and what they are good for.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ pub(super) enum Health {
 pub(super) struct Check {
     pub(super) what: String,
     pub(super) health: Health,
-    /// What was found, in words; and its figures, in bytes, cores, shares of 1 and counts. `null` is no limit.
+    /// The finding in words; and its figures, in bytes, cores, shares of 1 and counts. `null` is no limit.
     pub(super) found: String,
     pub(super) figures: BTreeMap<&'static str, Json>,
-    /// What will hurt.
+    /// The harm that it will do.
     pub(super) hurts: Option<String>,
     /// The command that mends it; words where there is none.
     pub(super) mend: Option<String>,

@@ -17,7 +17,7 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 }
 
 struct Cores {
-    /// Those that this process may run on.
+    /// Cores that this process may run on.
     allowed: u64,
     online: u64,
 }

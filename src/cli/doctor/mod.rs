@@ -73,7 +73,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(if health == Health::Bad { Outcome::Found } else { Outcome::Done })
 }
 
-/// What to look at first, in words.
+/// Things to look at first, in words.
 fn verdict(checks: &[Check]) -> String {
     let of = |health: Health| {
         let found: Vec<&str> =

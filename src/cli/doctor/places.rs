@@ -9,7 +9,7 @@ use crate::machine::Mount;
 use crate::spec::Pipeline;
 use crate::{Error, Result};
 
-/// What a pipeline reads and writes.
+/// Places that a pipeline reads and writes.
 #[derive(Default)]
 pub(super) struct Places {
     /// Files and folders on this machine, absolute and without links; and URLs.

@@ -1,4 +1,4 @@
-//! What a viewer has seen of a run.
+//! A run as a viewer has seen it.
 
 use std::collections::{HashMap, VecDeque};
 

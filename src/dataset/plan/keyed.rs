@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::Planning;
 use super::keys::PrefixKeys;
-use super::stand_in::{place, stand_in, stand_ins};
+use super::stand_in::{place, stand_ins};
 use crate::cx::Cx;
 use crate::dataset::map::MapDataset;
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Element, Name, Ragged, StandsFor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::keys::{Key, KeyBlock};
 
 /// Indices that are looked up together: those behind one that does not come as a row have been looked up for nothing.
@@ -73,17 +73,9 @@ impl Keys {
         StandsFor { tags, ends }
     }
 
-    /// Looks a key up, and makes of it what stands for each element.
+    /// Stands for each element of an index.
     fn of(&self, slot: u64) -> Result<Vec<Element>> {
-        let mut lens = Vec::new();
-        match self.keys.key(slot, &mut lens)? {
-            Key::Bad => Err(Error::data("its key says that it is bad: it failed when keys were made")),
-            Key::Elements(count) => {
-                let width = self.names.len();
-                let lens_of = |piece: usize| lens.get(piece * width..(piece + 1) * width).unwrap_or_default();
-                (0..count).map(|piece| stand_in(self.leaf, slot, piece, &self.names, lens_of(piece as usize))).collect()
-            }
-        }
+        self.keys.stand_ins(self.leaf, slot, &self.names)
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::records::{RecordsOf, Visit};
+use super::stand_in::stand_in;
 use crate::dataset::map::MapDataset;
 use crate::dataset::run::upcoming::{Found, Upcoming};
 use crate::dataset::stage::{Role, Stage, label};
-use crate::element::Name;
+use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::keys::{Key, KeyBlock, KeySource, Keyed, Keys, Recompute};
@@ -89,6 +90,33 @@ impl PrefixKeys {
             [] => Ok(Key::Elements(0)),
             _ => Err(Error::state("an index leads to several records")),
         }
+    }
+
+    /// Stands for each element that an index yields, behind the border `leaf`, whose arrays `names` are those that were asked for.
+    pub(super) fn stand_ins(&self, leaf: u32, index: u64, names: &[Name]) -> Result<Vec<Element>> {
+        let (mut lens, width) = (Vec::new(), names.len());
+        match self.key(index, &mut lens)? {
+            Key::Bad => Err(Error::data("its key says that it is bad: it failed when keys were made")),
+            Key::Elements(count) => {
+                let lens_of = |piece: usize| lens.get(piece * width..(piece + 1) * width).unwrap_or_default();
+                (0..count).map(|piece| stand_in(leaf, index, piece, names, lens_of(piece as usize))).collect()
+            }
+        }
+    }
+
+    /// Puts the lengths of the element number `piece` of an index behind `lens`: `width` of them, as many as were asked for.
+    pub(super) fn lens(&self, index: u64, piece: u32, width: usize, lens: &mut Vec<u32>) -> Result<()> {
+        let before = lens.len();
+        self.key(index, lens)?;
+        let first = before.saturating_add(width.saturating_mul(piece as usize)).min(lens.len());
+        lens.truncate(first.saturating_add(width));
+        lens.drain(before..first);
+        if lens.len() == before + width {
+            return Ok(());
+        }
+        Err(Error::state(format!(
+            "element {index} was planned, and its key does not say how long its piece {piece} is"
+        )))
     }
 
     /// Appends the keys of `indices`, in any order, to a block with a column for each name that was asked for.

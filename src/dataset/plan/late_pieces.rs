@@ -11,7 +11,6 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Each, apply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Failed;
-use crate::keys::Key;
 
 /// Plans what `each`, the function of `stage`, makes of what `parent` plans; `start` starts its pass over stand-ins. `None` where no keys say how many that are.
 ///
@@ -82,15 +81,11 @@ where
             Ok(pieces) => pieces.unwrap_or_default(),
             Err(error) => return failed.pad(error.index(slot)).map(|()| Pieces::Failed),
         };
-        match self.keys.key(member.leaf, slot, &mut Vec::new())? {
-            Key::Elements(expected) if expected as usize == pieces.len() => {
-                Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()))
-            }
-            _ => {
-                let why = format!("it has become {} elements, and its key says otherwise", pieces.len());
-                Err(cx.blame(self.stage, name, stale(&why).index(slot)))
-            }
+        if self.keys.count(member.leaf, slot)?.is_some_and(|expected| expected as usize == pieces.len()) {
+            return Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()));
         }
+        let why = format!("it has become {} elements, and its key says otherwise", pieces.len());
+        Err(cx.blame(self.stage, name, stale(&why).index(slot)))
     }
 }
 

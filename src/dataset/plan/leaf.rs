@@ -1,10 +1,10 @@
-//! What single records become on their way to a stage, whatever lies between: where keys of that stage are found.
+//! Single records on their way to a stage, whatever lies between: where keys of that stage are found.
 
 use std::sync::Arc;
 
 use super::keys::PrefixKeys;
 use super::records::{Visit, length};
-use super::stand_in::{stand_in, tag_of};
+use super::stand_in::tag_of;
 use super::{Member, Planning};
 use crate::dataset::BoxMap;
 use crate::dataset::facts::Facts;
@@ -103,20 +103,7 @@ impl LateKeys {
     /// # Errors
     /// Those of looking its key up.
     pub(in crate::dataset) fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        let mut all = Vec::new();
-        self.key(member.leaf, member.slot, &mut all)?;
-        let piece = all.chunks_exact(self.names.len().max(1)).nth(member.piece as usize);
-        match piece {
-            Some(piece) => lens.extend_from_slice(piece),
-            None if self.names.is_empty() => {}
-            None => {
-                let [slot, piece] = [member.slot, u64::from(member.piece)];
-                return Err(Error::state(format!(
-                    "the key of element {slot} does not say how long its piece {piece} is"
-                )));
-            }
-        }
-        Ok(())
+        self.of(member.leaf)?.lens(member.slot, member.piece, self.names.len(), lens)
     }
 
     /// Checks that what was made is as long as its key says; `None` is what was dropped.
@@ -134,24 +121,25 @@ impl LateKeys {
         check_lens(&element, &self.names, &lens)
     }
 
-    /// The key of an index in front of border `leaf`, with lengths behind `lens`.
-    pub(super) fn key(&self, leaf: u32, slot: u64, lens: &mut Vec<u32>) -> Result<Key> {
+    /// The number of elements that become of an index in front of border `leaf`, by its key.
+    pub(super) fn count(&self, leaf: u32, slot: u64) -> Result<Option<u32>> {
+        Ok(match self.of(leaf)?.key(slot, &mut Vec::new())? {
+            Key::Elements(count) => Some(count),
+            Key::Bad => None,
+        })
+    }
+
+    fn of(&self, leaf: u32) -> Result<&PrefixKeys> {
         let keys = self.keys.iter().find(|(number, _)| *number == leaf);
-        let (_, keys) = keys.ok_or_else(|| Error::state("an element was planned of a border that is not there"))?;
-        keys.key(slot, lens)
+        keys.map(|(_, keys)| &**keys)
+            .ok_or_else(|| Error::state("an element was planned of a border that is not there"))
     }
 
     /// Stands for what becomes of the element that `element` stands for.
     fn stand_ins(&self, element: &Element) -> Result<Vec<Element>> {
-        let ([slot, place], mut lens) = (tag_of(element)?, Vec::new());
-        let (leaf, width) = ((place >> 32) as u32, self.names.len());
-        match self.key(leaf, slot, &mut lens)? {
-            Key::Bad => Err(Error::data("its key says that it is bad: it failed when keys were made").index(slot)),
-            Key::Elements(count) => {
-                let lens_of = |piece: usize| lens.get(piece * width..(piece + 1) * width).unwrap_or_default();
-                (0..count).map(|piece| stand_in(leaf, slot, piece, &self.names, lens_of(piece as usize))).collect()
-            }
-        }
+        let [slot, place] = tag_of(element)?;
+        let leaf = (place >> 32) as u32;
+        self.of(leaf)?.stand_ins(leaf, slot, &self.names).map_err(|error| error.index(slot))
     }
 }
 

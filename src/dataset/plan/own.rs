@@ -156,15 +156,7 @@ where
 
     /// Puts the lengths that the element number `piece` of `slot` has by its key behind `lens`.
     pub(super) fn lens(&self, slot: u64, piece: u32, lens: &mut Vec<u32>) -> Result<()> {
-        let (before, width) = (lens.len(), self.names.len());
-        self.keys.key(slot, lens)?;
-        let first = before.saturating_add(width.saturating_mul(piece as usize)).min(lens.len());
-        lens.truncate(first.saturating_add(width));
-        lens.drain(before..first);
-        if lens.len() == before + width {
-            return Ok(());
-        }
-        Err(Error::state(format!("element {slot} was planned, and its key does not say how long its piece {piece} is")))
+        self.keys.lens(slot, piece, self.names.len(), lens)
     }
 
     /// Evaluates one of the indices behind `slot`, the first that does not fail.

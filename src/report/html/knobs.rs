@@ -1,4 +1,4 @@
-//! What the tuner decided, on an axis of time: a line for each knob, as high as its value.
+//! Decisions of the tuner on an axis of time: a line for each knob, as high as its value.
 
 use crate::tune::{Decision, Knob};
 
