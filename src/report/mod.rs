@@ -21,6 +21,7 @@ pub(crate) mod record;
 mod startup;
 mod text;
 mod verdict;
+mod waited;
 mod why;
 mod workers;
 
@@ -42,7 +43,7 @@ pub(crate) use why::who;
 #[cfg(all(feature = "top", target_os = "linux"))]
 pub(crate) use crate::cx::Stretch;
 pub use crate::cx::{Cause, LongWait, StoreUse};
-use crate::cx::{Recorder, Shares, Snapshot, StageTally};
+use crate::cx::{Recorder, Snapshot, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
 pub use crate::exec::{LinkReport, PoolReport, WorkerReport, WorkersReport};
@@ -238,7 +239,6 @@ impl Report {
         let wall = whole.wall().as_secs_f64();
         let share = |seconds: f64| if wall > 0.0 { (seconds / wall).clamp(0.0, 1.0) } else { 0.0 };
         let (steady_s, steady_wait_s) = (wall - whole.first_wait.as_secs_f64(), whole.steady_wait().as_secs_f64());
-        let for_elements = meter.steady_wait().as_secs_f64().min(steady_wait_s);
         let threads = run.parallel();
         let busy = run.busy().as_secs_f64();
         let mut stages = stage_reports(pipeline, &totals, wall, threads > 0);
@@ -246,17 +246,18 @@ impl Report {
         let hosts = recorder.hosts();
         stages.iter_mut().for_each(|stage| stage.hosts = hosts::of_stage(&hosts, stage.id));
         let why = why::causes(recorder, beside(meter, around), &stages, wall);
+        let transfers_s = causes::share(&why, Cause::Transfer) * wall;
+        let waited = Steady::of(steady_wait_s, meter.steady_wait().as_secs_f64(), transfers_s);
         let aside = |cause: &Cause| cause.is_aside() && *cause != Cause::Transfer;
         let aside_s: f64 =
-            why.iter().filter(|why| aside(&why.cause)).map(|why| why.seconds).sum::<f64>().min(for_elements);
-        let transfer_s = causes::share(&why, Cause::Transfer) * wall;
-        let unassigned = verdict::share_out(&mut stages, share(for_elements - aside_s), blocked);
+            why.iter().filter(|why| aside(&why.cause)).map(|why| why.seconds).sum::<f64>().min(waited.elements_s);
+        let unassigned = verdict::share_out(&mut stages, share(waited.elements_s - aside_s), blocked);
         let notes = recorder.notes();
         let workers = run.workers();
         let us = |q: f64| whole.latency.value_at_quantile(q) as f64 / 1e3;
         let startup_share = share(whole.first_wait.as_secs_f64());
-        let handover_share = share(steady_wait_s - for_elements - transfer_s) + unassigned;
-        let aside_share = share(aside_s + transfer_s);
+        let handover_share = share(waited.rest_s) + unassigned;
+        let aside_share = share(aside_s + waited.transfers_s);
         let mut longest_waits = recorder.longest_waits(why::LONGEST);
         if depth != Depth::Figures {
             why::name_records(&mut longest_waits, pipeline);
@@ -305,15 +306,6 @@ impl Report {
     pub fn delivered_per_s(&self) -> f64 {
         if self.wall_s > 0.0 { self.delivered as f64 / self.wall_s } else { 0.0 }
     }
-}
-
-/// What a loop `around` the loader waited in its calls beside what the loader made it wait.
-fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> Shares {
-    let Some(around) = around else { return Shares::default() };
-    let all = around.waited.saturating_sub(meter.waited);
-    let mut shares = around.beside.within(all);
-    shares.count(Cause::HandOver, all - shares.total());
-    shares
 }
 
 /// Memory that this process holds for stores, if a pipeline has read from any.
