@@ -42,6 +42,14 @@ if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
     fi
 fi
 
+# Trainers of others, without what they ask for beyond what the files for them import. PyTorch and transformers are there from above.
+if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
+    pip install --quiet --disable-pip-version-check --no-deps accelerate docstring-parser einops keras lightning lightning-utilities namex \
+        optree pytorch-lightning spmd-types torch-checkpointing torchmetrics torchtitan==0.3.0 typeguard tyro &&
+        pip install --quiet --disable-pip-version-check absl-py h5py ml-dtypes psutil rich ||
+        echo "python/test.sh: tests of trainers skipped: their wheels cannot be had" >&2
+fi
+
 # What metrics are handed to: the page shows how, and a tool that is not installed has its test skipped.
 pip install --quiet --disable-pip-version-check opentelemetry-sdk ||
     echo "python/test.sh: OpenTelemetry's tests skipped: its wheel cannot be had" >&2
