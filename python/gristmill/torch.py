@@ -363,7 +363,7 @@ class StatefulLoader:
         if isinstance(ds, MapDataset):
             length, ds = len(ds) if length is None else length, ds.repeat()
         if length is not None and length < 1:
-            raise _errors.make("config", f"an epoch of {length} batches", "give it 1 at least, or data that has a batch")
+            raise _errors.make("config", f"an epoch of {length} batches", "give it 1 at least")
         self._length = length
         self._data = IterableDataset(
             ds,

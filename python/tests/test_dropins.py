@@ -63,6 +63,21 @@ def test_lightning(tmp_path: Path, steps: Callable[..., list[str]], stop: int) -
     assert len(whole) == 24 and parts == whole
 
 
+def test_lightning_behind_an_epoch_that_is_over(tmp_path: Path, steps: Callable[..., list[str]]) -> None:
+    needed("lightning", "lightning")
+    dropin = loaded("lightning_fit")
+
+    def fit(folder: str, epochs: int) -> None:
+        dropin.lightning.seed_everything(0, verbose=False)
+        saving = dropin.ModelCheckpoint(tmp_path / folder, save_last=True)
+        options = {"accelerator": "cpu", "devices": 1, "logger": False, "enable_progress_bar": False}
+        trainer = dropin.lightning.Trainer(max_epochs=epochs, callbacks=[saving], **options)
+        trainer.fit(dropin.Line(), datamodule=dropin.Points(), ckpt_path="last", weights_only=False)
+
+    whole = steps(fit, "whole", 3)
+    assert len(whole) == 30 and steps(fit, "parts", 1) + steps(fit, "parts", 3) == whole
+
+
 # Five steps of two batches each are an epoch.
 @pytest.mark.parametrize("stop", [3, 5])
 def test_the_trainer_of_hugging_face(tmp_path: Path, steps: Callable[..., list[str]], stop: int) -> None:
@@ -157,15 +172,16 @@ def test_keras(tmp_path: Path, backend: str) -> None:
         pytest.skip("keras is not installed: pip install keras")
     needed(backend, backend)
 
-    def run(folder: str, steps: int) -> list[str]:
-        program = [sys.executable, str(FOLDER / "keras_fit.py"), str(tmp_path / folder), str(steps)]
-        environment = {**os.environ, "KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": ""}
-        done = subprocess.run(program, capture_output=True, text=True, timeout=240, check=False, env=environment)
-        assert done.returncode == 0, done.stderr
-        return [line for line in done.stdout.splitlines() if line.startswith("step ")]
-
-    whole = run("whole", 15)
-    assert len(whole) == 15 and run("parts", 5) + run("parts", 15) == whole
+    # One process, as each needs seconds to import it; the second of its trainings is the first of two parts.
+    program = "import keras_fit as k, sys; from pathlib import Path as P; f = P(sys.argv[1])\n"
+    program += 'k.main(f / "whole", 15); print("parts"); k.main(f / "parts", 5); k.main(f / "parts", 15)'
+    environment = {**os.environ, "KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": ""}
+    environment["PYTHONPATH"] = os.pathsep.join([str(FOLDER), environment.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    whole, parts = done.stdout.split("parts\n")
+    assert whole.count("step ") == 15 and parts == whole
 
 
 @pytest.mark.parametrize("stop", [4, 10, 17])

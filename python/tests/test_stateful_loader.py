@@ -57,7 +57,7 @@ def test_batches_are_tensors() -> None:
 
 @pytest.mark.parametrize("threads", [0, 2])
 def test_a_state_of_every_step_goes_on_in_its_epoch(threads: int) -> None:
-    whole = expected(3 * EPOCH)
+    whole = expected(4 * EPOCH)
     epochs = loader(threads=threads)
     assert shown(restored(epochs.state_dict())) == whole[:EPOCH]
     done = 0
@@ -137,8 +137,10 @@ def test_no_epoch_is_empty_behind_a_state_of_the_last_batch() -> None:
 
 
 def test_data_without_a_batch() -> None:
-    with pytest.raises(gm.ConfigError, match="an epoch of 0 batches"):
+    with pytest.raises(gm.ConfigError, match="it repeats an empty dataset"):
         gm.torch.StatefulLoader(gm.MapDataset.range(0))
+    with pytest.raises(gm.ConfigError, match="an epoch of 0 batches"):
+        loader(length=0)
     assert list(gm.torch.StatefulLoader(gm.MapDataset.range(0).to_iter_dataset())) == []
 
 

@@ -6,7 +6,7 @@ Stopped after any step and started again, it prints the steps of an uninterrupte
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gristmill as gm
 import numpy as np
@@ -31,10 +31,12 @@ class ResumableTrainer(Trainer):
     def get_train_dataloader(self) -> Any:
         return self.loader
 
-    def train(self, resume_from_checkpoint: str | None = None, **options: Any) -> Any:
-        if resume_from_checkpoint is not None:
+    def train(self, resume_from_checkpoint: str | bool | None = None, *others: Any, **options: Any) -> Any:
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = cast("str | None", get_last_checkpoint(self.args.output_dir))
+        if resume_from_checkpoint:
             self.loader.load_state_dict(json.loads(Path(resume_from_checkpoint, PLACE).read_text()))
-        return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
+        return super().train(resume_from_checkpoint, *others, **options)
 
 
 class SavePlace(TrainerCallback):
@@ -82,7 +84,7 @@ def main(folder: Path, steps: int) -> None:
     ds = gm.MapDataset.range(80).seed(1).shuffle().random_map(example).batch(8)
     loader = gm.torch.StatefulLoader(ds, threads=2, part=part)
     trainer = ResumableTrainer(model=Line(), args=arguments, loader=loader)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))
+    trainer.train(resume_from_checkpoint=any(folder.glob("checkpoint-*")))
 
 
 if __name__ == "__main__":

@@ -42,14 +42,16 @@ class KeepTraining(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         half = self.folder / "half"
         half.mkdir(parents=True, exist_ok=True)
-        self.model.save(half / "model.keras")
+        trained: Any = self.model
+        trained.save(half / "model.keras")
         (half / "data.json").write_text(json.dumps(self.state))
         half.rename(self.folder / f"epoch-{epoch + 1:06}")
 
 
 class Tell(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        print(f"step {int(self.model.optimizer.iterations)} weight {self.model.get_weights()[0].item():.5f}")
+        trained: Any = self.model
+        print(f"step {int(trained.optimizer.iterations)} weight {trained.get_weights()[0].item():.5f}")
 
 
 def example(_: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -63,13 +65,14 @@ def main(folder: Path, steps: int) -> None:
     stream = Stream(points.to_iter_dataset().batch(8))
     saved = sorted(folder.glob("epoch-*"))
     if saved:
-        model = keras.models.load_model(saved[-1] / "model.keras")
+        model: Any = keras.models.load_model(saved[-1] / "model.keras")
         stream.loader.set_state((saved[-1] / "data.json").read_text())
     else:
         model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
         model.compile(optimizer=keras.optimizers.SGD(0.2), loss="mse")
-    epochs = {"initial_epoch": len(saved), "epochs": steps // STEPS_PER_EPOCH, "steps_per_epoch": STEPS_PER_EPOCH}
-    model.fit(iter(stream), callbacks=[KeepTraining(folder, stream), Tell()], verbose=0, **epochs)
+    callbacks = [KeepTraining(folder, stream), Tell()]
+    epochs = steps // STEPS_PER_EPOCH
+    model.fit(iter(stream), initial_epoch=len(saved), epochs=epochs, steps_per_epoch=STEPS_PER_EPOCH, callbacks=callbacks, verbose=0)
 
 
 if __name__ == "__main__":

@@ -24,13 +24,14 @@ class Points(lightning.LightningDataModule):
 
     def setup(self, stage: str) -> None:
         ds = gm.MapDataset.range(80).seed(1).shuffle().random_map(example).batch(8)
+        assert self.trainer is not None
         part = gm.Part(self.trainer.global_rank, self.trainer.world_size)
         self.loader = gm.torch.StatefulLoader(ds, threads=2, part=part)
 
     def train_dataloader(self) -> gm.torch.StatefulLoader:
         return self.loader
 
-    # Lightning saves a loader's state by itself, and gives it back in the middle of an epoch; a data module's it gives back at the end of one, too.
+    # Lightning saves a loader's state by itself, but gives it back in the middle of an epoch alone; a data module's always.
     def state_dict(self) -> dict[str, Any]:
         return self.loader.state_dict()
 
@@ -55,8 +56,7 @@ class Line(lightning.LightningModule):
 def main(folder: Path, steps: int) -> None:
     lightning.seed_everything(0, verbose=False)
     saving = ModelCheckpoint(folder, save_last=True, every_n_train_steps=1)
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-    trainer = lightning.Trainer(accelerator="cpu", devices=1, max_steps=steps, callbacks=[saving], **quiet)
+    trainer = lightning.Trainer(accelerator="cpu", devices=1, max_steps=steps, callbacks=[saving], logger=False, enable_progress_bar=False)
     # Lightning's own checkpoint: no argument of ours.
     trainer.fit(Line(), datamodule=Points(), ckpt_path="last")
 
