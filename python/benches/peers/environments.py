@@ -65,18 +65,19 @@ class Environments:
 
     def _provide(self, peer: Peer) -> str:
         python = self.python(peer)
+        trying = [str(python), "-c", f"import {peer.module}" + ("" if peer is OURS else ", tokenizers")]
         if peer.environment in self._given:
-            return _last(_run([str(python), "-c", f"import {peer.module}, tokenizers"]))
+            return _last(_run(trying))
         if not python.exists():
             print(f"making an environment for {peer.environment}", file=sys.stderr)
             if failed := _last(_run([sys.executable, "-m", "venv", str(python.parents[1])])):
                 return failed
         packages = (str(self._wheel),) if peer is OURS and self._wheel else peer.packages
-        if _run([str(python), "-c", f"import {peer.module}, tokenizers"]) is None:
+        if _run(trying) is None:
             return ""
         print(f"installing {' '.join(packages)}", file=sys.stderr)
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *COMMON, *packages]
-        return _last(_run(install)) or _last(_run([str(python), "-c", f"import {peer.module}, tokenizers"]))
+        return _last(_run(install)) or _last(_run(trying))
 
 
 def _run(command: Sequence[str]) -> str | None:

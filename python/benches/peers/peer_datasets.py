@@ -21,15 +21,7 @@ class Rows(IterableDataset[Any]):
         encode = encoder(self.data.tokenizer, self.workers)
         lines = datasets.load_dataset("json", data_files=self.data.text, split="train", streaming=True)
         ids = lines.map(lambda some: {"ids": encode(some["text"])}, batched=True, batch_size=DOCUMENTS, remove_columns=lines.column_names)
-        return concatenated(np.asarray(row["ids"], np.int32) for row in shared(ids))
-
-
-def shared(stream: Any) -> Any:
-    """The part of a stream that is this worker's."""
-    from torch.utils.data import get_worker_info
-
-    worker = get_worker_info()
-    return stream if worker is None else stream.shard(worker.num_workers, worker.id)
+        return concatenated(np.asarray(row["ids"], np.int32) for row in ids)
 
 
 def tokens(data: Data, workers: int) -> Batches:
@@ -51,4 +43,5 @@ def records(data: Data, workers: int) -> Batches:
     return iter(DataLoader(rows, sampler=sampler, batch_size=None, num_workers=workers, collate_fn=images))
 
 
-serve("datasets", {"tokens": tokens, "records-arrow": records})
+if __name__ == "__main__":
+    serve("datasets", {"tokens": tokens, "records-arrow": records})

@@ -8,6 +8,10 @@ from gristmill import _gristmill
 from protocol import END_OF_TEXT, RECORDS, ROWS, SEQ_LEN, Batches, Data, Workload, decoded, serve, split
 
 
+# Of the records in TFRecord.
+FEATURES = {"id": {"dtype": "int64", "shape": []}, "image": {"dtype": "bytes", "shape": []}}
+
+
 def tokens(data: Data, workers: int) -> Batches:
     documents = gm.MapDataset.jsonl(data.text, columns=["text"])
     ids = documents.tokenise(tokenizer=data.tokenizer, column="text", append_eos=END_OF_TEXT).to_iter_dataset()
@@ -31,18 +35,19 @@ def shuffled(source: Callable[[Data], gm.MapDataset[Any]]) -> Workload:
 
 
 def of_elements(elements: list[dict[str, Any]]) -> dict[str, Any]:
-    return decoded([int(one["id"]) for one in elements], [bytes(one["image"]) for one in elements])
+    return decoded([int(one["id"]) for one in elements], [one["image"] for one in elements])
 
 
-serve(
-    "gristmill",
-    {
-        "tokens": tokens,
-        "records-npy": mapped,
-        "records-tfrecord": shuffled(lambda data: gm.MapDataset.tfrecord(data.path("tfrecord"), examples=True)),
-        "records-arrow": shuffled(lambda data: gm.MapDataset.arrow(data.path("arrow"))),
-        "records-mds": shuffled(lambda data: gm.MapDataset.mds(data.path("mds"))),
-        "records-tar": shuffled(lambda data: gm.MapDataset.webdataset(data.path("tar"), columns=["id", "image"])),
-    },
-    lambda: "optimised" if _gristmill.__optimised__ else "not optimised",
-)
+if __name__ == "__main__":
+    serve(
+        "gristmill",
+        {
+            "tokens": tokens,
+            "records-npy": mapped,
+            "records-tfrecord": shuffled(lambda data: gm.MapDataset.tfrecord(data.path("tfrecord"), examples=FEATURES)),
+            "records-arrow": shuffled(lambda data: gm.MapDataset.arrow(data.path("arrow"))),
+            "records-mds": shuffled(lambda data: gm.MapDataset.mds(data.path("mds"))),
+            "records-tar": shuffled(lambda data: gm.MapDataset.webdataset(data.path("tar"), columns=["id", "image"])),
+        },
+        lambda: "optimised" if _gristmill.__optimised__ else "not optimised",
+    )

@@ -40,4 +40,5 @@ def records(data: Data, workers: int) -> Batches:
     return iter(StreamingDataLoader(ds, batch_size=RECORDS, num_workers=workers, collate_fn=collate))
 
 
-serve("litdata", {"tokens": tokens, "records-litdata": records})
+if __name__ == "__main__":
+    serve("litdata", {"tokens": tokens, "records-litdata": records})

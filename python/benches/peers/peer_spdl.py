@@ -45,4 +45,5 @@ def records(data: Data, workers: int) -> Batches:
     return piped(np.split(order, range(RECORDS, len(order), RECORDS)), rows, workers)
 
 
-serve("spdl", {"tokens": tokens, "records-npy": records})
+if __name__ == "__main__":
+    serve("spdl", {"tokens": tokens, "records-npy": records})

@@ -38,4 +38,5 @@ def records(data: Data, workers: int) -> Batches:
     return iter(DataLoader(ds, batch_size=RECORDS, num_workers=workers, collate_fn=images))
 
 
-serve("mosaicml-streaming", {"tokens": tokens, "records-mds": records})
+if __name__ == "__main__":
+    serve("mosaicml-streaming", {"tokens": tokens, "records-mds": records})

@@ -47,4 +47,5 @@ def records(data: Data, workers: int) -> Batches:
     return ds.prefetch(2 if workers else 0).with_options(options(workers)).as_numpy_iterator()
 
 
-serve("tensorflow-cpu", {"tokens": tokens, "records-tfrecord": records})
+if __name__ == "__main__":
+    serve("tensorflow-cpu", {"tokens": tokens, "records-tfrecord": records})

@@ -51,4 +51,5 @@ def records(data: Data, workers: int) -> Batches:
     return (split(batch.numpy()) for batch in loader)
 
 
-serve("torch", {"tokens": tokens, "records-npy": records})
+if __name__ == "__main__":
+    serve("torch", {"tokens": tokens, "records-npy": records})

@@ -28,4 +28,5 @@ def records(data: Data, workers: int) -> Batches:
     return iter(wds.WebLoader(ds, batch_size=RECORDS, num_workers=workers, collate_fn=images))
 
 
-serve("webdataset", {"tokens": tokens, "records-tar": records})
+if __name__ == "__main__":
+    serve("webdataset", {"tokens": tokens, "records-tar": records})

@@ -1,6 +1,8 @@
-"""What was measured, as a table for terminals and one for pages."""
+"""What was measured, as a table for terminals and one for pages: `python table.py MEASURED.json [PAGE]` renews a page's from a file."""
 
+import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,7 @@ def text(rows: Sequence[dict[str, Any]]) -> str:
 
 def markdown(rows: Sequence[dict[str, Any]], about: dict[str, Any]) -> str:
     lines = [
-        f"{about['date']}, {about['machine']}; {about['python']}; medians of {about['runs']} interleaved runs; load "
+        f"{about['date']}, {about['machine']}; {about['python']}, gristmill at {about['commit']}; medians of {about['runs']} interleaved runs; load "
         f"{about['load']} at the start, {about['load_at_end']} at the end; {about['text']}, {about['records']} records, seed {about['seed']}."
     ]
     for workload, body in sections(rows):
@@ -69,3 +71,14 @@ def put(page: Path, table: str) -> None:
     if not MARKED.search(before):
         raise SystemExit(f"{page} has no place for the table: <!-- peers --> and <!-- end -->")
     page.write_text(MARKED.sub(lambda _: table, before))
+
+
+def main() -> None:
+    about = json.loads(Path(sys.argv[1]).read_text())
+    if len(sys.argv) > 2:
+        put(Path(sys.argv[2]), markdown(about["rows"], about))
+    print(text(about["rows"]))
+
+
+if __name__ == "__main__":
+    main()
