@@ -42,11 +42,12 @@ if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
     fi
 fi
 
-# Trainers of others, without what they ask for beyond what the files for them import. PyTorch and transformers are there from above.
+# Trainers of others, of some sixty megabytes: PyTorch, transformers and most of what they ask for are there from above, and what their
+# loops do not import is left out.
 if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
-    pip install --quiet --disable-pip-version-check --no-deps accelerate docstring-parser einops keras lightning lightning-utilities namex \
-        optree pytorch-lightning spmd-types torch-checkpointing torchmetrics torchtitan==0.3.0 typeguard tyro &&
-        pip install --quiet --disable-pip-version-check absl-py h5py ml-dtypes psutil rich ||
+    pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps accelerate docstring-parser h5py keras lightning lightning-utilities \
+        namex optree spmd-types tensorboard torchmetrics torchtitan==0.3.0 tyro &&
+        pip install --quiet --disable-pip-version-check absl-py ml-dtypes psutil pyyaml rich tqdm ||
         echo "python/test.sh: tests of trainers skipped: their wheels cannot be had" >&2
 fi
 
