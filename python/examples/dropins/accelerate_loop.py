@@ -1,4 +1,4 @@
-"""Trains with Accelerate on any number of processes: `python accelerate_loop.py FOLDER STEPS`, or `accelerate launch` in place of `python`.
+"""Trains with Accelerate on any number of processes: `torchrun --nproc-per-node=2 accelerate_loop.py FOLDER STEPS`, or `python` for one.
 
 Stopped after any step and started again, on as many processes or on others, it makes the steps of an uninterrupted run.
 """
@@ -21,6 +21,7 @@ def example(n: int, rng: np.random.Generator) -> dict[str, Any]:
 
 def main(folder: Path, steps: int) -> None:
     accelerator = Accelerator(cpu=True)
+    accelerator.print(f"processes: {accelerator.num_processes}")
     torch.manual_seed(0)
     model = torch.nn.Linear(1, 1)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.2)
