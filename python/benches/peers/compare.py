@@ -150,7 +150,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--dir", type=Path, default=REPOSITORY / "target" / "peers", help="where environments and data are kept")
     parser.add_argument("--corpus", type=Path, default=SAMPLE if SAMPLE.exists() else None, help="JSON Lines with a column `text`")
     parser.add_argument("--tokenizer", type=Path, default=TOKENIZER)
-    parser.add_argument("--mb", type=float, default=32, help="megabytes of text; the corpus is repeated or cut")
+    parser.add_argument("--mb", type=float, default=16, help="megabytes of text at most; nothing is repeated")
     parser.add_argument("--records", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=3)
@@ -175,8 +175,9 @@ def main() -> None:
     making += [f"--mb={options.mb}", f"--records={options.records}", f"--seed={options.seed}"]
     subprocess.run([*making, *([f"--corpus={options.corpus}"] if options.corpus else [])], check=True)
     about: dict[str, Any] = {"date": date.today().isoformat(), "machine": machine(), "load": load(), "runs": options.runs}
+    size = sum(file.stat().st_size for file in data.glob("text/*.jsonl")) / 1e6
     kind = f"of {options.corpus.name}" if options.corpus else "that is made up"
-    about |= {"python": f"Python {platform.python_version()}", "text": f"{options.mb:g} MB of text {kind}"}
+    about |= {"python": f"Python {platform.python_version()}", "text": f"{size:.1f} MB of text {kind}"}
     about |= {"records": options.records, "seed": options.seed, "commit": commit()}
     found = list(contests(environments, data, [name for name in options.peers.split(",") if name]))
     compete(found, [int(count) for count in options.workers.split(",")], options.runs)

@@ -7,7 +7,6 @@ import argparse
 import json
 import shutil
 from collections.abc import Iterable, Iterator
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,8 @@ PIXELS = 32 * 32 * 3
 
 
 def documents(corpus: Path | None, mb: float, seed: int) -> Iterator[str]:
-    """Texts of the corpus, again and again until there are so many megabytes of them, or made-up ones."""
-    if corpus is not None:
-        texts: Iterator[str] = cycle([json.loads(line)["text"] for line in corpus.read_text().splitlines()])
-    else:
-        texts = made_up(seed)
+    """Texts of the corpus, each once, or made-up ones, until there are so many megabytes of them."""
+    texts = made_up(seed) if corpus is None else (json.loads(line)["text"] for line in corpus.open(encoding="utf-8"))
     size = 0
     for text in texts:
         yield text
@@ -85,7 +81,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--mb", type=float, default=32)
+    parser.add_argument("--mb", type=float, default=16)
     parser.add_argument("--records", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

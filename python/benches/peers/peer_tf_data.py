@@ -42,7 +42,7 @@ def records(data: Data, workers: int) -> Batches:
         parsed = tf.io.parse_example(some, features)
         return {"id": parsed["id"], "image": tf.reshape(tf.io.decode_raw(parsed["image"], tf.uint8), [-1, *SHAPE])}
 
-    files = tf.data.TFRecordDataset(data.files("tfrecord/*.tfrecord*"))
+    files = tf.data.TFRecordDataset(data.files("tfrecord/*.tfrecord"))
     ds = files.shuffle(SHUFFLED, seed=1).batch(RECORDS).map(parse, num_parallel_calls=workers or None)
     return ds.prefetch(2 if workers else 0).with_options(options(workers)).as_numpy_iterator()
 
