@@ -37,6 +37,7 @@ pub use metrics::{Family, Kind, Metric, Unit};
 pub(crate) use openmetrics::CONTENT_TYPE;
 pub(crate) use picture::Picture;
 pub use verdict::{Advice, Change, Verdict};
+use waited::{Steady, beside};
 pub use why::Why;
 pub(crate) use why::who;
 
