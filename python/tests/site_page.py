@@ -24,7 +24,7 @@ PIPELINE = """source:
 stages:
   - tokenise: {tokenizer: gpt2.tokenizer.json, column: text}
   - window_pack: {length: {tokens: 64}, over_long: split}
-  - batch: {batch_size: 8, remainder: drop}
+  - batch: {batch_size: 64, remainder: drop}
 """
 
 

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import gristmill as gm
@@ -15,7 +17,8 @@ WORDS = "the mill wheel turns slowly after rain and the miller counts every sack
 RECORDS = 100
 
 # What each first half needs, and what it is called by pip.
-PEERS = {"torch": "torch", "streaming": "mosaicml-streaming", "litdata": "litdata", "tfdata": "tensorflow-cpu", "grain": "grain==0.2.18"}
+PIP = {"torch": "torch", "streaming": "mosaicml-streaming", "litdata": "litdata", "tfdata": "tensorflow-cpu", "grain": "grain==0.2.18"}
+PEERS = list(PIP)
 MODULES = {"tfdata": "tensorflow"}
 
 
@@ -31,7 +34,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def pythons(peer: str) -> list[tuple[str, dict[str, str]]]:
+def pythons() -> list[tuple[str, dict[str, str]]]:
     """Who may have the peer: this Python, with the folders that hold a package of its own, and that of other readers."""
     extra = [path for path in (os.environ.get("GRAIN_WHEEL"), os.environ.get("GRISTMILL_PEERS")) if path]
     path = os.pathsep.join([*([os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []), *extra])
@@ -39,21 +42,36 @@ def pythons(peer: str) -> list[tuple[str, dict[str, str]]]:
     return [here, *([(os.environ["GRISTMILL_PYTHON"], dict(os.environ))] if "GRISTMILL_PYTHON" in os.environ else [])]
 
 
-def run(program: str, data: Path, python: str = sys.executable, env: dict[str, str] | None = None) -> list[str]:
-    command = [python, str(FOLDER / "migrations" / f"{program}.py"), str(data)]
-    env = {**(env or os.environ), "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=env)
+def output(python: str, env: dict[str, str], program: Path, folder: Path) -> str:
+    """What a program prints that is run in a folder, which is its argument, too."""
+    env = {**env, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    command = [python, str(program), str(folder)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=env)
     assert done.returncode == 0, done.stderr[-3000:]
-    return [line for line in done.stdout.splitlines() if line.startswith(("in order ", "shuffled "))]
+    return done.stdout
+
+
+def interpreter(peer: str) -> Callable[[Path, Path], str]:
+    """Runs programs where the peer is installed, or skips the test."""
+    module = MODULES.get(peer, peer)
+    for python, env in pythons():
+        asked = subprocess.run([python, "-c", f"import {module}"], env=env, capture_output=True, timeout=120, check=False)
+        if asked.returncode == 0:
+            return partial(output, python, env)
+    pytest.skip(f"{module} is not installed: pip install {PIP.get(peer, peer)}")
+
+
+def lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(("in order ", "shuffled "))]
+
+
+def run(program: str, data: Path) -> list[str]:
+    return lines_of(output(sys.executable, dict(os.environ), FOLDER / "migrations" / f"{program}.py", data))
 
 
 def with_peer(program: str, peer: str, data: Path) -> list[str]:
     """Runs a program that needs a peer, or skips the test."""
-    for python, env in pythons(peer):
-        asked = subprocess.run([python, "-c", f"import {MODULES.get(peer, peer)}"], env=env, capture_output=True, timeout=120, check=False)
-        if asked.returncode == 0:
-            return run(program, data, python, env)
-    pytest.skip(f"{peer} is not installed: pip install {PEERS[peer]}")
+    return lines_of(interpreter(peer)(FOLDER / "migrations" / f"{program}.py", data))
 
 
 def elements(lines: list[str], order: str) -> list[str]:
