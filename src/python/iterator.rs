@@ -165,6 +165,7 @@ impl PyDatasetIterator {
         let advance = |loader: &mut Loader<BoxIter<Item>>| {
             if let Some((from, to, given)) = kept {
                 loader.note_lock(from, to, given);
+                loader.note_around(&self.meter.locked());
             }
             let next = loader.next_within(patience);
             let next = if writable { next.map(|next| next.map(|item| item.map(Item::into_exclusive))) } else { next };
@@ -246,6 +247,8 @@ impl PyDatasetIterator {
         let mut another = builder.resume(checkpoint).build()?;
         another.take_guard(loader, anew);
         another.take_viewers(loader);
+        // Times of the loop are those around the calls of this one.
+        *self.meter.locked() = ConsumerMeter::default();
         *loader = another;
         Ok(())
     }

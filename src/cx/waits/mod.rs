@@ -4,6 +4,7 @@
 //! done. Chunks come in order, so while the consumer waits, either the reader works, or it waits for *one* chunk, and that for whoever evaluates it.
 //! A wait of the consumer is laid over those, and every part of it has one cause: the parts add up to the wait.
 
+mod account;
 mod cause;
 mod longest;
 mod spans;
@@ -13,6 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+pub(crate) use self::account::Account;
 pub use self::cause::{Cause, LongWait, StoreUse};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
@@ -57,8 +59,7 @@ struct Log {
     /// taking what was there.
     holds: Spans,
     consumer: Spans,
-    shares: Shares,
-    store: StoreUse,
+    account: Account,
     longest: Longest,
 }
 
@@ -125,8 +126,7 @@ impl Waits {
         }
         let caused = begins.map_or_else(|| log.split(given), |cause| Caused::whole(cause, to - from));
         let shares = caused.shares();
-        log.shares.add(shares);
-        log.store.add(caused.store);
+        log.account.add(&caused.account);
         log.holds.forget(from);
         log.consumer.forget(to);
         if to - from >= LONG && begins.is_none() {
@@ -139,18 +139,13 @@ impl Waits {
     /// Counts the wait of a consumer that has made its element itself, `shares` of which were not its own work.
     pub(crate) fn made(&self, shares: Shares, store: StoreUse) {
         let mut log = self.log.locked();
-        log.shares.add(shares);
-        log.store.add(store);
+        log.account.shares.add(shares);
+        log.account.store.add(store);
     }
 
-    /// The causes of all waits so far.
-    pub(crate) fn causes(&self) -> Shares {
-        self.log.locked().shares
-    }
-
-    /// What was got of stores in chunks that were waited for.
-    pub(crate) fn store(&self) -> StoreUse {
-        self.log.locked().store
+    /// Sums of all waits so far.
+    pub(crate) fn account(&self) -> Account {
+        self.log.locked().account.clone()
     }
 
     /// The longest waits so far, the longest first; so many at most.
@@ -204,7 +199,7 @@ mod tests {
 
     /// Milliseconds of each cause, in the order of [`Cause`].
     fn shares(waits: &Waits) -> Vec<(Cause, u64)> {
-        let shares = waits.causes();
+        let shares = waits.account().shares;
         shares
             .iter()
             .filter(|(_, time)| !time.is_zero())
@@ -277,7 +272,7 @@ mod tests {
                 (Cause::HandOver, 5)
             ]
         );
-        assert_eq!(waits.store(), StoreUse { requests: 6, retries: 2, bytes: 140 });
+        assert_eq!(waits.account().store, StoreUse { requests: 6, retries: 2, bytes: 140 });
     }
 
     #[test]

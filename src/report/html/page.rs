@@ -30,7 +30,8 @@ pub(super) fn page(report: &Report, facts: &[(&str, String)], more: &str) -> Str
     body += &advice(report);
     body += &gaps(report);
     body += &stages(report);
-    body += &heat::section(report, &columns);
+    body += &heat::stages(report, &columns);
+    body += &heat::buffer(report, &columns);
     body += &histogram::section(report);
     body += more;
     body += &document::section("Memory of workers, within their budget", &budget(report));
@@ -310,7 +311,13 @@ fn data(report: &Report, columns: &Columns) -> String {
     });
     let waits = waits.collect::<Vec<_>>();
     let names = Cause::ALL.map(|kind| cause(kind).1);
-    let data = serde_json::json!({"columns": shares, "width": columns.width, "causes": names, "waits": waits});
+    // In MiB, as exactly as anybody looks.
+    let mib = |bytes: u64| bytes >> 20;
+    let memory = columns.all.iter().map(|column| [mib(column.memory as u64), mib(column.workers.used())]);
+    let memory: Vec<[u64; 2]> = memory.collect();
+    let data = serde_json::json!({
+        "columns": shares, "width": columns.width, "causes": names, "waits": waits, "memory": memory
+    });
     // Nothing in it ends the element that it stands in.
     data.to_string().replace('<', "\\u003c")
 }
