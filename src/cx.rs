@@ -37,6 +37,8 @@ pub(crate) use self::records::{
     Batch, Chunk, Fill, History, LEVELS, News, Seen, Snapshot, Stretch, Taken, WorkerMemory,
 };
 use self::sample::{Sample, clock_ns};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use self::waits::Hold;
 pub(crate) use self::waits::{Account, Shares};
 pub use self::waits::{Cause, LongWait, StoreUse};
 use crate::error::Error;

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod advised;
 mod causes;
+#[cfg(any(feature = "cli", feature = "python"))]
+mod cells;
 mod decoding;
 pub(crate) mod format;
 mod hosts;
@@ -20,6 +22,8 @@ mod places;
 pub(crate) mod record;
 mod startup;
 mod text;
+#[cfg(any(feature = "cli", feature = "python"))]
+mod tokens;
 mod verdict;
 mod waited;
 mod why;
@@ -30,12 +34,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(any(feature = "cli", feature = "python"))]
+pub(crate) use cells::Cells;
 #[cfg(feature = "cli")]
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use metrics::{Family, Kind, Metric, Unit};
 pub(crate) use openmetrics::CONTENT_TYPE;
 pub(crate) use picture::Picture;
+#[cfg(feature = "cli")]
+pub(crate) use tokens::TokenCount;
 pub use verdict::{Advice, Change, Verdict};
 pub(crate) use waited::beside;
 pub use why::Why;

@@ -22,7 +22,8 @@ pub enum Cause {
     Reader,
     /// A chunk waited for somebody who evaluates it: all were busy.
     Queue,
-    /// A chunk waited for memory: what is under way or lies ready had all that the budget has.
+    /// A chunk waited for memory: what is under way or lies ready had all that the budget has. Or one was being evaluated, and for others
+    /// there was no memory: as large a part of it as hands were free.
     Memory,
     /// A chunk waited for memory, and nothing was under way: views of elements that were handed over held all of it.
     Leases,
@@ -190,7 +191,7 @@ impl Caused {
     pub(super) fn chunk(&mut self, awaited: &Awaited, begin: Instant, end: Instant, holds: &Spans) {
         let made = &awaited.made;
         let begun = made.lost.map_or(made.begun, |(begun, _)| begun).clamp(begin, end);
-        let queued = holds.between(begin, begun, |cause, time| self.count(cause, time));
+        let queued = holds.between(begin, begun, |hold, time| self.count(hold.cause, time));
         self.count(Cause::Queue, queued);
         let done = made.done.clamp(begun, end);
         match made.lost {
@@ -202,16 +203,23 @@ impl Caused {
             None => {
                 // Nobody knows when in its evaluation it waited: every part of that counts alike.
                 let (time, (store, lock)) = (done - begun, made.off.within(made.took()));
-                let part =
-                    |of: Duration| time.mul_f64(of.as_secs_f64() / made.took().as_secs_f64().max(1e-9)).min(time);
-                let store = part(store);
-                let lock = part(lock).min(time - store);
+                let store = part_of(time, store, made.took());
+                let lock = part_of(time, lock, made.took()).min(time - store);
                 self.count(Cause::Store, store);
                 self.count(Cause::Lock, lock);
                 let rest = time - store - lock;
                 match awaited.holds_up {
                     true => self.account.count_held_up(made.slowest.and_then(|piece| piece.stage), rest),
-                    false => self.count(Cause::Evaluation, rest),
+                    false => {
+                        // Had all hands had memory, it would have been begun sooner.
+                        let mut idle = Duration::ZERO;
+                        holds.between(begun, done, |hold, time| {
+                            idle += if hold.cause == Cause::Memory { time.mul_f64(hold.idle) } else { Duration::ZERO };
+                        });
+                        let memory = part_of(rest, idle, time);
+                        self.count(Cause::Memory, memory);
+                        self.count(Cause::Evaluation, rest - memory);
+                    }
                 }
                 if !store.is_zero() {
                     self.account.store.add(StoreUse::of(&made.off));
@@ -251,6 +259,11 @@ impl Caused {
             record_bytes: None,
         }
     }
+}
+
+/// The part of a time that `some` is of `all`.
+fn part_of(time: Duration, some: Duration, all: Duration) -> Duration {
+    time.mul_f64(some.as_secs_f64() / all.as_secs_f64().max(1e-9)).min(time)
 }
 
 /// Use of stores in chunks that were waited for.

@@ -18,6 +18,11 @@ pub(crate) use self::account::Account;
 pub use self::cause::{Cause, LongWait, StoreUse};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
+#[cfg_attr(
+    not(all(feature = "workers", target_os = "linux")),
+    expect(unused_imports, reason = "nobody else holds anything back")
+)]
+pub(crate) use self::spans::Hold;
 use self::spans::Spans;
 use super::given::Given;
 use super::made::Made;
@@ -96,14 +101,14 @@ impl Waits {
 
     /// From `now` on nothing can be handed out because of that, or there is nothing in the way.
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn hold(&self, cause: Option<Cause>, now: Instant) {
-        self.log.locked().holds.turn(cause, now);
+    pub(crate) fn hold(&self, hold: Option<Hold>, now: Instant) {
+        self.log.locked().holds.turn(hold, now);
     }
 
     /// Notes that the consumer was kept from taking what may have been there.
     #[cfg(feature = "python")]
     pub(crate) fn kept(&self, cause: Cause, from: Instant, to: Instant) {
-        self.log.locked().consumer.note(cause, from, to);
+        self.log.locked().consumer.note(Hold::of_all(cause), from, to);
     }
 
     /// Keeps a wait of the consumer for something that it had been given by then; its share is counted by who notes it.
@@ -170,7 +175,7 @@ impl Log {
             at = end;
         }
         caused.count(Cause::Reader, there.saturating_duration_since(at));
-        let handed = self.consumer.between(there, given.given, |cause, time| caused.count(cause, time));
+        let handed = self.consumer.between(there, given.given, |hold, time| caused.count(hold.cause, time));
         caused.handed_over(handed);
         caused
     }
@@ -276,6 +281,26 @@ mod tests {
     }
 
     #[test]
+    fn hands_that_have_no_memory_have_their_part_in_what_the_others_take() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let holds = [(Some(0.75), 10), (Some(0.5), 18), (None, 28)];
+        for (idle, ms) in holds {
+            let hold = idle.map(|idle| Hold { cause: Cause::Memory, idle });
+            waits.log.locked().holds.turn(hold, at(ms));
+        }
+        // It waits for memory until 14, and is evaluated until 34: three of four had none until 18, and half of them until 28.
+        waits.note(awaited(waits.start, (10, 34), (14, 34), false));
+        explain(&waits, at(10), at(34), false);
+        assert_eq!(shares(&waits), [(Cause::Memory, 4 + 3 + 5), (Cause::Evaluation, 12)]);
+        // One that takes so long is its own fault.
+        waits.log.locked().holds.turn(Some(Hold { cause: Cause::Memory, idle: 0.5 }), at(40));
+        waits.note(awaited(waits.start, (40, 60), (40, 60), true));
+        explain(&waits, at(40), at(60), false);
+        assert_eq!(shares(&waits)[2], (Cause::HeadOfLine, 20));
+    }
+
+    #[test]
     fn who_takes_late_what_others_go_on_with_waits_for_their_work() {
         let waits = Waits::default();
         let at = |ms| waits.start + Duration::from_millis(ms);
@@ -292,7 +317,7 @@ mod tests {
         let at = |ms| waits.start + Duration::from_millis(ms);
         let given =
             Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
-        waits.log.locked().consumer.note(Cause::Lock, at(30), at(70));
+        waits.log.locked().consumer.note(Hold::of_all(Cause::Lock), at(30), at(70));
         waits.explain(&given, None);
         assert_eq!(shares(&waits), [(Cause::Reader, 30), (Cause::Lock, 30), (Cause::HandOver, 20)]);
     }

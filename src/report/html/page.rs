@@ -22,8 +22,8 @@ const LISTED: usize = 12;
 /// Workers whose memory is shown.
 const SHOWN: usize = 16;
 
-/// The page, with `facts` that others than the report know, a name and a value each, and sections of theirs.
-pub(super) fn page(report: &Report, facts: &[(&str, String)], more: &str) -> String {
+/// The page, with `facts` that others than the report know, a name and a value each.
+pub(super) fn page(report: &Report, facts: &[(&str, String)]) -> String {
     let columns = Columns::of(report, COLUMNS);
     let mut body = top(report);
     body += &ribbon(report, &columns);
@@ -33,7 +33,7 @@ pub(super) fn page(report: &Report, facts: &[(&str, String)], more: &str) -> Str
     body += &heat::stages(report, &columns);
     body += &heat::buffer(report, &columns);
     body += &histogram::section(report);
-    body += more;
+    body += &cells(report);
     body += &document::section("Memory of workers, within their budget", &budget(report));
     body += &decisions(report);
     body += &remarks(report);
@@ -258,6 +258,19 @@ fn budget(report: &Report) -> Chart {
     let all = format!("the budget of all, {}", size(workers.ram_budget));
     chart.legend(&[("memory", "used"), ("busy", "may be used"), ("ink", &all)]);
     chart
+}
+
+/// Lengths of sequences, and padding.
+fn cells(report: &Report) -> String {
+    #[cfg(any(feature = "cli", feature = "python"))]
+    let charts = report.picture.cells.charts();
+    // Whoever looks at batches is a command, or a loop in Python.
+    #[cfg(not(any(feature = "cli", feature = "python")))]
+    let charts = {
+        let _ = report;
+        <[(&str, Chart); 0]>::default()
+    };
+    charts.iter().map(|(heading, chart)| document::section(heading, chart)).collect()
 }
 
 fn decisions(report: &Report) -> String {

@@ -23,7 +23,7 @@ use super::crew::{Member, Respawn};
 use super::drought::Drought;
 use super::job::Queue;
 use super::lanes::Lanes;
-use crate::cx::{Cause, Recorder};
+use crate::cx::{Hold, Recorder};
 use crate::error::{Result, Told};
 use crate::exec::PoolReport;
 use crate::exec::remote::{Border, Deliver, How};
@@ -98,7 +98,7 @@ pub(super) struct Coordinator<C: Carrier> {
     /// Whether somebody is free, and there is no memory for what could be handed out.
     is_short: bool,
     /// The cause for which something waits that somebody might be free for.
-    held: Option<Cause>,
+    held: Option<Hold>,
     /// Whether it was said that elements are copied.
     told_of_copies: bool,
     /// Time of the last look for what nobody tells of.
