@@ -7,6 +7,7 @@
 //! how much was waiting: for a disk, a network, the interpreter's lock. Its owner hands the counts over to the shared [`Recorder`] at times of its own
 //! choosing.
 
+mod beside;
 pub(crate) mod clock;
 mod given;
 mod local;
@@ -32,9 +33,13 @@ pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
-pub(crate) use self::records::{Batch, Chunk, History, News, Seen, Snapshot, Stretch, Taken};
+pub(crate) use self::records::{
+    Batch, Chunk, Fill, History, LEVELS, News, Seen, Snapshot, Stretch, Taken, WorkerMemory,
+};
 use self::sample::{Sample, clock_ns};
-pub(crate) use self::waits::Shares;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use self::waits::Hold;
+pub(crate) use self::waits::{Account, Shares};
 pub use self::waits::{Cause, LongWait, StoreUse};
 use crate::error::Error;
 

@@ -4,6 +4,7 @@
 //! done. Chunks come in order, so while the consumer waits, either the reader works, or it waits for *one* chunk, and that for whoever evaluates it.
 //! A wait of the consumer is laid over those, and every part of it has one cause: the parts add up to the wait.
 
+mod account;
 mod cause;
 mod longest;
 mod spans;
@@ -13,9 +14,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+pub(crate) use self::account::Account;
 pub use self::cause::{Cause, LongWait, StoreUse};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
+#[cfg_attr(
+    not(all(feature = "workers", target_os = "linux")),
+    expect(unused_imports, reason = "nobody else holds anything back")
+)]
+pub(crate) use self::spans::Hold;
 use self::spans::Spans;
 use super::given::Given;
 use super::made::Made;
@@ -57,8 +64,7 @@ struct Log {
     /// taking what was there.
     holds: Spans,
     consumer: Spans,
-    shares: Shares,
-    store: StoreUse,
+    account: Account,
     longest: Longest,
 }
 
@@ -95,14 +101,14 @@ impl Waits {
 
     /// From `now` on nothing can be handed out because of that, or there is nothing in the way.
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn hold(&self, cause: Option<Cause>, now: Instant) {
-        self.log.locked().holds.turn(cause, now);
+    pub(crate) fn hold(&self, hold: Option<Hold>, now: Instant) {
+        self.log.locked().holds.turn(hold, now);
     }
 
     /// Notes that the consumer was kept from taking what may have been there.
     #[cfg(feature = "python")]
     pub(crate) fn kept(&self, cause: Cause, from: Instant, to: Instant) {
-        self.log.locked().consumer.note(cause, from, to);
+        self.log.locked().consumer.note(Hold::of_all(cause), from, to);
     }
 
     /// Keeps a wait of the consumer for something that it had been given by then; its share is counted by who notes it.
@@ -125,8 +131,7 @@ impl Waits {
         }
         let caused = begins.map_or_else(|| log.split(given), |cause| Caused::whole(cause, to - from));
         let shares = caused.shares();
-        log.shares.add(shares);
-        log.store.add(caused.store);
+        log.account.add(&caused.account);
         log.holds.forget(from);
         log.consumer.forget(to);
         if to - from >= LONG && begins.is_none() {
@@ -139,18 +144,13 @@ impl Waits {
     /// Counts the wait of a consumer that has made its element itself, `shares` of which were not its own work.
     pub(crate) fn made(&self, shares: Shares, store: StoreUse) {
         let mut log = self.log.locked();
-        log.shares.add(shares);
-        log.store.add(store);
+        log.account.shares.add(shares);
+        log.account.store.add(store);
     }
 
-    /// The causes of all waits so far.
-    pub(crate) fn causes(&self) -> Shares {
-        self.log.locked().shares
-    }
-
-    /// What was got of stores in chunks that were waited for.
-    pub(crate) fn store(&self) -> StoreUse {
-        self.log.locked().store
+    /// Sums of all waits so far.
+    pub(crate) fn account(&self) -> Account {
+        self.log.locked().account.clone()
     }
 
     /// The longest waits so far, the longest first; so many at most.
@@ -175,7 +175,7 @@ impl Log {
             at = end;
         }
         caused.count(Cause::Reader, there.saturating_duration_since(at));
-        let handed = self.consumer.between(there, given.given, |cause, time| caused.count(cause, time));
+        let handed = self.consumer.between(there, given.given, |hold, time| caused.count(hold.cause, time));
         caused.handed_over(handed);
         caused
     }
@@ -204,7 +204,7 @@ mod tests {
 
     /// Milliseconds of each cause, in the order of [`Cause`].
     fn shares(waits: &Waits) -> Vec<(Cause, u64)> {
-        let shares = waits.causes();
+        let shares = waits.account().shares;
         shares
             .iter()
             .filter(|(_, time)| !time.is_zero())
@@ -277,7 +277,27 @@ mod tests {
                 (Cause::HandOver, 5)
             ]
         );
-        assert_eq!(waits.store(), StoreUse { requests: 6, retries: 2, bytes: 140 });
+        assert_eq!(waits.account().store, StoreUse { requests: 6, retries: 2, bytes: 140 });
+    }
+
+    #[test]
+    fn hands_that_have_no_memory_have_their_part_in_what_the_others_take() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let holds = [(Some(0.75), 10), (Some(0.5), 18), (None, 28)];
+        for (idle, ms) in holds {
+            let hold = idle.map(|idle| Hold { cause: Cause::Memory, idle });
+            waits.log.locked().holds.turn(hold, at(ms));
+        }
+        // It waits for memory until 14, and is evaluated until 34: three of four had none until 18, and half of them until 28.
+        waits.note(awaited(waits.start, (10, 34), (14, 34), false));
+        explain(&waits, at(10), at(34), false);
+        assert_eq!(shares(&waits), [(Cause::Memory, 4 + 3 + 5), (Cause::Evaluation, 12)]);
+        // One that takes so long is its own fault.
+        waits.log.locked().holds.turn(Some(Hold { cause: Cause::Memory, idle: 0.5 }), at(40));
+        waits.note(awaited(waits.start, (40, 60), (40, 60), true));
+        explain(&waits, at(40), at(60), false);
+        assert_eq!(shares(&waits)[2], (Cause::HeadOfLine, 20));
     }
 
     #[test]
@@ -297,7 +317,7 @@ mod tests {
         let at = |ms| waits.start + Duration::from_millis(ms);
         let given =
             Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
-        waits.log.locked().consumer.note(Cause::Lock, at(30), at(70));
+        waits.log.locked().consumer.note(Hold::of_all(Cause::Lock), at(30), at(70));
         waits.explain(&given, None);
         assert_eq!(shares(&waits), [(Cause::Reader, 30), (Cause::Lock, 30), (Cause::HandOver, 20)]);
     }

@@ -216,7 +216,7 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
         let keys = match leaves.as_slice() {
             _ if is_as_it_was => None,
             [] => return Ok(None),
-            leaves => match LateKeys::find(leaves, |element, visit| visit(element), planning)? {
+            leaves => match LateKeys::find(leaves, planning)? {
                 Some(keys) => Some(Arc::new(keys)),
                 None => return Ok(None),
             },
@@ -237,10 +237,10 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
         match (self.each.sees_index(), self.each.role()) {
             (true, _) => "sees how many elements came before, so that it needs those themselves",
             (false, Role::Elementwise) => {
-                "may change the lengths by which stages behind it decide: keys know them in front of `to_iter`, or where each record is one element"
+                "may change the lengths by which stages behind it decide: keys know them of what single records become, in front of packing"
             }
             _ => {
-                "decides by the elements themselves: keys know what it keeps in front of `to_iter`, or where each record is one element"
+                "decides by the elements themselves: keys know what it keeps of what single records become, in front of packing"
             }
         }
     }
@@ -274,13 +274,33 @@ struct Applied<T, E> {
     stage: StageId,
 }
 
+impl<T, E> Applied<T, E> {
+    /// The element that one is made of, where that has another number among those of its record.
+    fn parent(&self, recipe: &[Member]) -> Result<Option<Member>> {
+        match (&self.keys, recipe) {
+            (Some(keys), [one]) => keys.parent(one),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What is asked for in place of a recipe.
+fn in_place_of<'a>(recipe: &'a [Member], parent: &'a Option<Member>) -> &'a [Member] {
+    parent.as_ref().map_or(recipe, std::slice::from_ref)
+}
+
 impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
     fn expect(&mut self, recipe: &[Member]) {
-        self.make.expect(recipe);
+        // Where a key cannot be looked up, that is an error once it is made.
+        if let Ok(parent) = self.parent(recipe) {
+            self.make.expect(in_place_of(recipe, &parent));
+        }
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<E::Out>> {
-        let Some(element) = self.make.make(recipe, failed, cx)? else { return Ok(None) };
+        let parent = self.parent(recipe)?;
+        let made = self.make.make(in_place_of(recipe, &parent), failed, cx)?;
+        let Some(element) = made else { return Ok(None) };
         let made = apply(&*self.each, self.stage, 0, element, cx);
         if let (Some(keys), Ok(made), [one]) = (&self.keys, &made, recipe) {
             let checked = keys.check(made.as_ref(), one);
@@ -296,7 +316,8 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
     }
 
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<E::Out>> {
-        let Some(element) = self.make.sample(recipe)? else { return Ok(None) };
+        let parent = self.parent(recipe)?;
+        let Some(element) = self.make.sample(in_place_of(recipe, &parent))? else { return Ok(None) };
         match apply(&*self.each, self.stage, 0, element, &mut Cx::default()) {
             Err(error) if error.kind() != ErrorKind::Data => Err(error),
             made => Ok(made.unwrap_or_default()),

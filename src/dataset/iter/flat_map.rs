@@ -75,7 +75,7 @@ where
     }
 
     fn unplanned(&self) -> &'static str {
-        "makes any number of each element: keys know how many in front of `to_iter`, or where each record is one element"
+        "makes any number of each element: keys know how many of what single records become, in front of packing"
     }
 }
 

@@ -175,9 +175,8 @@ where
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        let visit: Visit<D::Item> = |element, visit| visit(element);
-        let Some(keys) = planning.keys(&self.dataset, visit)? else { return Ok(None) };
-        planning.record(self.stage, &keys, visit);
+        let Some(keys) = planning.keys(&self.dataset, Visit::element())? else { return Ok(None) };
+        planning.record(self.stage, &keys, Visit::<D::Item>::element());
         self.plan_by(keys, planning).map(Some)
     }
 }

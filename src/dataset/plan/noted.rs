@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::keys::PrefixKeys;
-use super::records::{Visit, key_of};
+use super::visit::Visit;
 use crate::element::Slot;
 use crate::error::ErrorKind;
 use crate::keys::Key;
@@ -24,7 +24,7 @@ impl<T> Noted<T> {
     pub(in crate::dataset) fn note(&self, index: u64, slot: &Slot<T>) {
         let mut lens = Vec::new();
         let key = match slot {
-            Ok(item) => key_of(item.as_ref(), &self.names, self.visit, &mut lens),
+            Ok(item) => self.visit.key_of(item.as_ref(), &self.names, &mut lens),
             Err(error) if error.kind() == ErrorKind::Data => Ok(Key::Bad),
             Err(_) => return,
         };
