@@ -41,6 +41,7 @@ use self::sample::{Sample, clock_ns};
 pub(crate) use self::waits::Hold;
 pub(crate) use self::waits::{Account, Shares};
 pub use self::waits::{Cause, LongWait, StoreUse};
+use crate::element::Tag;
 use crate::error::Error;
 
 /// A stage's place in the pipeline: its position in post-order among the nodes below the adaptor that made it.
@@ -78,6 +79,7 @@ pub struct Cx {
     last_flush: Instant,
     waiting: Waiting,
     pieces: Box<Pieces>,
+    member: Option<Tag>,
 }
 
 /// Things to do before this thread waits for others.
@@ -131,7 +133,20 @@ impl Cx {
             last_flush: Instant::now(),
             waiting: Waiting::default(),
             pieces: Box::default(),
+            member: None,
         }
+    }
+
+    /// The element of a record that came last, where the keys of stages are noted: its index and its border. `None` for one of several of its record.
+    #[inline]
+    pub(crate) fn member(&self) -> Option<Tag> {
+        self.member
+    }
+
+    /// Says which element of which record comes next.
+    #[inline]
+    pub(crate) fn set_member(&mut self, member: Option<Tag>) {
+        self.member = member;
     }
 
     /// The sample that is taken now.

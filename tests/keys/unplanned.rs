@@ -122,9 +122,9 @@ fn a_last_stage_that_needs_whole_batches_is_named() {
 }
 
 /// Keeps every other element: a stage of the user's own, which says how it plans if it is told to.
-struct EveryOther<D> {
-    parent: D,
-    plans: bool,
+pub(super) struct EveryOther<D> {
+    pub(super) parent: D,
+    pub(super) plans: bool,
 }
 
 impl<D: Stage> Stage for EveryOther<D> {
@@ -155,7 +155,7 @@ impl<D: IterDataset> IterDataset for EveryOther<D> {
     }
 }
 
-struct Other<I>(I);
+pub(super) struct Other<I>(I);
 
 impl<I: DatasetIterator> DatasetIterator for Other<I> {
     type Item = I::Item;

@@ -12,13 +12,13 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, apply};
 use crate::dataset::memory::Memory;
-use crate::dataset::plan::{ByKey, LateKeys, Make, Member, Plan, PlanPass, Planning};
+use crate::dataset::plan::{ByKey, LateKeys, LateNoted, Make, Member, Plan, PlanPass, Planning};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
 use crate::element::Name;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::Failed;
+use crate::exec::{Failed, Runtime};
 
 /// A position of a pass: see [`DatasetIterator::State`].
 pub trait Position: Clone + Send + Sync + Serialize + DeserializeOwned + 'static {}
@@ -183,12 +183,16 @@ impl<E: Facts, K: Keep> Facts for InOrder<E, K> {
     }
 }
 
-impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
+impl<I: DatasetIterator, E: Each<I::Item, Out: 'static>, K: Keep> Flow<I> for InOrder<E, K> {
     type Pass = IterMappedIter<I, E, K>;
 
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         self.each.check()?;
-        Ok(IterMappedIter { parent, each: self.each.clone(), keep: self.keep.clone(), stage })
+        Ok(IterMappedIter { parent, each: self.each.clone(), keep: self.keep.clone(), noted: None, stage })
+    }
+
+    fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
+        Ok(IterMappedIter { noted: run.noted(stage), ..self.start(parent, stage)? })
     }
 
     /// It is asked what its own elements are like, and not its parent's: keys of what it makes know that.
@@ -217,16 +221,20 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
             _ if is_as_it_was => None,
             [] => return Ok(None),
             leaves => match LateKeys::find(leaves, planning)? {
-                Some(keys) => Some(Arc::new(keys)),
+                Some(keys) => {
+                    let keys = Arc::new(keys);
+                    planning.record_late(stage, &keys);
+                    Some(keys)
+                }
                 None => return Ok(None),
             },
         };
         let (keep, name) = (self.keep.clone(), self.each.name());
         let pass: PlanPass<K::State<I::State>> = match &keys {
-            None => Box::new(IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep, stage }),
+            None => Box::new(IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep, noted: None, stage }),
             Some(keys) => {
                 let each = Arc::new(ByKey { keys: keys.clone(), name });
-                Box::new(IterMappedIter { parent: parent.pass, each, keep, stage })
+                Box::new(IterMappedIter { parent: parent.pass, each, keep, noted: None, stage })
             }
         };
         let make = Applied { make: parent.make, each: self.each.clone(), keys, single: parent.single, stage };
@@ -341,10 +349,12 @@ pub struct IterMappedIter<I, E, K> {
     parent: I,
     each: Arc<E>,
     keep: K,
+    /// Who notes the keys of what it makes, if anybody does.
+    noted: Option<Arc<LateNoted>>,
     stage: StageId,
 }
 
-impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> DatasetIterator for IterMappedIter<I, E, K> {
+impl<I: DatasetIterator, E: Each<I::Item, Out: 'static>, K: Keep> DatasetIterator for IterMappedIter<I, E, K> {
     type Item = E::Out;
     type State = K::State<I::State>;
 
@@ -352,6 +362,9 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> DatasetIterator for IterMapp
         while let Some(element) = self.parent.next(cx)? {
             let index = self.keep.next_index();
             let made = apply(&*self.each, self.stage, index, element, cx).map_err(|error| K::at(error, index))?;
+            if let Some(noted) = &self.noted {
+                noted.note(cx.member(), made.as_ref().map(|made| made as _));
+            }
             let judged = self.keep.judge(made.is_none(), cx);
             judged.map_err(|error| cx.blame(self.stage, self.each.name(), error))?;
             if made.is_some() {

@@ -237,6 +237,7 @@ where
         loop {
             if let Some(piece) = self.pieces.next() {
                 self.given = if self.pieces.len() == 0 { 0 } else { self.given + 1 };
+                cx.set_member(None);
                 cx.produced(self.stage, 1, 0);
                 return Ok(Some(piece));
             }

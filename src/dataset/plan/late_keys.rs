@@ -1,10 +1,11 @@
 //! Keys of what a stage behind borders makes of elements, and its pass over stand-ins by those.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::leaf::{Leaf, OfLeaf};
 use super::stand_in::{stand_in, tag_of};
-use super::visit::{as_element, length};
+use super::visit::{as_element, key_of_one, length, lengths, texts};
 use super::{Member, Planning};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::Each;
@@ -15,7 +16,9 @@ use crate::keys::{FAILED, Key};
 /// Keys of what a stage behind borders makes of elements: which it keeps, and how long they are then.
 pub(in crate::dataset) struct LateKeys {
     leaves: Vec<OfLeaf>,
+    /// The arrays whose lengths are asked for, and the same as texts.
     names: Vec<Name>,
+    texts: Vec<String>,
 }
 
 /// The place of an element among those that were made of another one of its record.
@@ -39,7 +42,19 @@ impl LateKeys {
             let Some(keys) = leaf.keys(planning)? else { return Ok(None) };
             found.push(keys);
         }
-        Ok(Some(Self { leaves: found, names: planning.names.to_vec() }))
+        Ok(Some(Self { leaves: found, names: planning.names.to_vec(), texts: texts(planning.names) }))
+    }
+
+    /// Notes the key of what was made of the one element of an index in front of border `leaf`, where keys are noted; `None` is what was dropped.
+    pub(super) fn note(&self, leaf: u32, slot: u64, made: Option<&dyn Any>) {
+        let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(leaf) else { return };
+        let mut lens = Vec::new();
+        match made.map(|made| key_of_one(made, &self.texts, &mut lens)) {
+            Some(Ok(key)) => notes.note(*stage, slot, key, &lens),
+            None => notes.note_end(*stage, slot, Key::Elements(0)),
+            // It says nothing of the record.
+            Some(Err(_)) => {}
+        }
     }
 
     /// Puts the lengths that an element will have behind `lens`.
@@ -100,6 +115,18 @@ impl LateKeys {
         let mut lens = Vec::new();
         self.lens(member, &mut lens)?;
         check_lens(&element, &self.names, &lens)
+    }
+
+    /// Notes this key of an index in front of border `leaf`, where keys are noted.
+    pub(super) fn note_key(&self, leaf: u32, slot: u64, key: Key, lens: &[u32]) {
+        if let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(leaf) {
+            notes.note(*stage, slot, key, lens);
+        }
+    }
+
+    /// Puts the lengths of an element behind `lens`, unless they cannot be told.
+    pub(super) fn add_lens(&self, element: &dyn Any, lens: &mut Vec<u32>) -> bool {
+        lengths(element, &self.texts, lens).is_ok()
     }
 
     fn of(&self, leaf: u32) -> Result<&OfLeaf> {

@@ -35,6 +35,7 @@ where
     }
     let Some(keys) = LateKeys::find(&leaves, planning)? else { return Ok(None) };
     let keys = Arc::new(keys);
+    planning.record_late(stage, &keys);
     let pass = start(parent.pass, PiecesByKey { keys: keys.clone(), name });
     let make = LatePieces { make: parent.make, each, keys, again: Again::default(), stage };
     Ok(Some(Plan { pass, make: Box::new(make), single: true, leaves }))

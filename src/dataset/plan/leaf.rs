@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Planning;
 use super::keys::PrefixKeys;
+use super::late_notes::LateNotes;
 use super::pieces::{AsList, OfPieces, Shared, Traced};
 use super::visit::Visit;
 use crate::dataset::BoxMap;
@@ -15,6 +16,8 @@ pub(crate) struct Leaf<T> {
     /// The number of the border.
     number: u32,
     records: Records<T>,
+    /// Where a pass notes keys of its stages, if it does, and each record is one element so far.
+    noted: Option<Arc<LateNotes>>,
 }
 
 /// Elements by the indices of a prefix.
@@ -29,13 +32,18 @@ enum Records<T> {
 
 impl<T: 'static> Leaf<T> {
     /// The prefix `dataset` of border `number`.
-    pub(in crate::dataset) fn new(number: u32, dataset: BoxMap<T>) -> Self {
-        Self { number, records: Records::One(dataset) }
+    pub(in crate::dataset) fn new(number: u32, dataset: BoxMap<T>, noted: Option<Arc<LateNotes>>) -> Self {
+        Self { number, records: Records::One(dataset), noted }
     }
 
     /// The same of a prefix that yields any number for each index.
     pub(in crate::dataset) fn of_many(number: u32, dataset: BoxMap<Vec<T>>) -> Self {
-        Self { number, records: Records::Many(dataset) }
+        Self { number, records: Records::Many(dataset), noted: None }
+    }
+
+    /// The same behind a stage that may mix up which element is which: no pass notes keys behind it.
+    pub(super) fn unnoted(self) -> Self {
+        Self { noted: None, ..self }
     }
 
     /// The same with one more stage.
@@ -48,7 +56,7 @@ impl<T: 'static> Leaf<T> {
             Records::Many(ds) => Records::Traced(behind(ds, OfPieces(AsList(each.clone())))),
             Records::Traced(ds) => Records::Traced(behind(ds, OfPieces(AsList(each.clone())))),
         };
-        Leaf { number: self.number, records }
+        Leaf { number: self.number, records, noted: self.noted_one() }
     }
 
     /// The same with one more stage, which lists what it makes of each element.
@@ -61,7 +69,12 @@ impl<T: 'static> Leaf<T> {
             Records::Many(ds) => Records::Traced(behind(ds, OfPieces(Shared(each.clone())))),
             Records::Traced(ds) => Records::Traced(behind(ds, OfPieces(Shared(each.clone())))),
         };
-        Leaf { number: self.number, records }
+        Leaf { number: self.number, records, noted: self.noted_one() }
+    }
+
+    /// Where keys of one more stage are noted.
+    fn noted_one(&self) -> Option<Arc<LateNotes>> {
+        self.noted.clone().filter(|_| matches!(self.records, Records::One(_)))
     }
 
     /// The keys of what its stages make of records; `None` where there are none.
@@ -72,7 +85,10 @@ impl<T: 'static> Leaf<T> {
             Records::Traced(ds) => planning.keys(&Arc::new(ds.clone()), Visit::traced())?,
         };
         let is_traced = matches!(self.records, Records::Traced(_));
-        Ok(keys.map(|keys| OfLeaf { number: self.number, keys, is_traced }))
+        Ok(keys.map(|keys| {
+            let noted = self.noted.clone().map(|notes| (notes.add(&keys), notes));
+            OfLeaf { number: self.number, keys, is_traced, noted }
+        }))
     }
 }
 
@@ -83,6 +99,8 @@ pub(super) struct OfLeaf {
     pub(super) keys: Arc<PrefixKeys>,
     /// Whether they say of each element of which other it was made.
     pub(super) is_traced: bool,
+    /// The number of the stage among those of which keys are noted.
+    pub(super) noted: Option<(usize, Arc<LateNotes>)>,
 }
 
 /// Puts the function of a stage behind `dataset`.
@@ -119,6 +137,6 @@ impl<T: Send + 'static> Leaf<T> {
             }
             Records::Traced(ds) => Records::Traced(turn.turn(ds, move |list: Traced<T>| list.turned(convert))),
         };
-        Leaf { number: self.number, records }
+        Leaf { number: self.number, records, noted: self.noted }
     }
 }

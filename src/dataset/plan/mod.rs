@@ -12,6 +12,7 @@ mod branches;
 mod keyed;
 mod keys;
 mod late_keys;
+mod late_notes;
 mod late_pieces;
 mod leaf;
 mod noted;
@@ -32,6 +33,7 @@ pub(in crate::dataset) use branches::Branches;
 pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
 pub(in crate::dataset) use late_keys::{ByKey, LateKeys};
+pub(in crate::dataset) use late_notes::{Counted, LateNoted, LateNotes};
 pub(in crate::dataset) use late_pieces::plan_pieces;
 pub(crate) use leaf::Leaf;
 #[cfg(feature = "python")]
@@ -200,9 +202,25 @@ impl Planning<'_> {
         PrefixKeys::find(prefix, self.names, visit, &self.run)
     }
 
-    /// Has the pass over the border `stage` note the keys of what it evaluates, where keys are recorded.
-    pub(in crate::dataset) fn record<T: 'static>(&self, stage: StageId, keys: &Arc<PrefixKeys>, visit: Visit<T>) {
-        self.run.have_noted(stage, || Arc::new(Noted::new(keys.clone(), texts(self.names), visit)));
+    /// Has the pass over the border `stage` note the keys of what it evaluates, where keys are recorded; and where those of stages behind it are noted then.
+    pub(in crate::dataset) fn record<T: 'static>(
+        &self,
+        stage: StageId,
+        keys: &Arc<PrefixKeys>,
+        visit: Visit<T>,
+    ) -> Option<Arc<LateNotes>> {
+        let mut late: Option<Arc<LateNotes>> = None;
+        self.run.have_noted(stage, || {
+            let notes = late.insert(Arc::default());
+            let (leaf, names) = (self.next_leaf(), texts(self.names));
+            Arc::new(Noted { leaf, keys: keys.clone(), names, visit, late: notes.clone() })
+        });
+        late
+    }
+
+    /// Has the pass over `stage`, behind borders, note these keys of it, where keys are recorded.
+    pub(in crate::dataset) fn record_late(&self, stage: StageId, keys: &Arc<LateKeys>) {
+        self.run.have_noted(stage, || Arc::new(LateNoted(keys.clone())));
     }
 
     /// The number of the next border.
@@ -238,6 +256,16 @@ impl<T, S> Plan<T, S> {
     /// # Errors
     /// Errors of `start`.
     pub fn through<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
+    where
+        P: DatasetIterator<Item = Element> + 'static,
+        T: 'static,
+    {
+        let leaves = self.leaves.into_iter().map(Leaf::unnoted).collect();
+        Plan { leaves, ..self }.handing_on(start)
+    }
+
+    /// The same for a stage that says by [`Cx::member`] which element it hands on.
+    pub(crate) fn handing_on<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
     where
         P: DatasetIterator<Item = Element> + 'static,
     {

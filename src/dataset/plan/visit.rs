@@ -95,6 +95,20 @@ impl<T> Visit<T> {
     }
 }
 
+/// Makes the key of a record that has become this one element, as [`Visit::key_of`] does.
+///
+/// # Errors
+/// As there.
+pub(super) fn key_of_one(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) -> Result<Key> {
+    match lengths(element, names, lens) {
+        Ok(()) => Ok(Key::Elements(1)),
+        Err(error) => {
+            lens.clear();
+            bad(error)
+        }
+    }
+}
+
 /// Makes the key of a record that has failed.
 ///
 /// # Errors
@@ -125,7 +139,11 @@ fn piece(of: u32, made: Option<&dyn Any>, names: &[String], lens: &mut Vec<u32>)
     Ok(())
 }
 
-fn lengths(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) -> Result<()> {
+/// Puts the lengths of the arrays `names` of an element behind `lens`.
+///
+/// # Errors
+/// [`ErrorKind::Data`] where it has not all of them.
+pub(super) fn lengths(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
