@@ -253,8 +253,16 @@ impl Cx {
 
     /// An element is not there yet.
     pub(crate) fn will_wait(&mut self) {
+        self.works(false);
         if let Some(before) = &mut self.waiting.0 {
             before();
+        }
+    }
+
+    /// The thread that reads the stream is at work from now on, or waits.
+    pub(crate) fn works(&self, does: bool) {
+        if let Some(recorder) = &self.recorder {
+            recorder.waits().reader_works(does);
         }
     }
 
@@ -266,6 +274,9 @@ impl Cx {
         }
         if let Some(recorder) = &self.recorder {
             recorder.taken(chunk, at);
+        }
+        if chunk.wait.is_some() {
+            self.works(true);
         }
     }
 

@@ -226,8 +226,11 @@ mod tests {
     fn cheap_work_is_looked_at_seldom() {
         NEXT_LOOK.set(None);
         assert!(is_due());
+        let start = Instant::now();
         look(|| ());
-        assert!(!is_due());
+        // Whether it has come by now is for the machine to say.
+        let rest = NEXT_LOOK.get().map(|next| next - start);
+        assert!(rest >= Some(Duration::from_nanos(cost_ns() * SHARE / 2)), "{rest:?}");
         NEXT_LOOK.set(None);
     }
 }

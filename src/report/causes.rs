@@ -172,7 +172,8 @@ pub(super) fn part(why: &Why, stage: Option<&str>) -> String {
         (Cause::Death, _) => "workers that died".to_owned(),
         (Cause::Lock, Some(stage)) => format!("the interpreter's lock, for {stage}"),
         (Cause::Lock, None) => "the interpreter's lock".to_owned(),
-        (Cause::HandOver, _) => "hand-over".to_owned(),
+        (Cause::HandOver, Some(stage)) => format!("hand-over, behind {stage}"),
+        (Cause::HandOver, None) => "hand-over".to_owned(),
         (Cause::Transfer, _) => "transfer to the device".to_owned(),
     };
     format!("{} {what}", percent(why.share).replace(' ', "\u{a0}"))

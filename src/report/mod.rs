@@ -96,7 +96,8 @@ pub struct Report {
     /// on the first element.
     pub startup: Vec<String>,
     /// Share of waiting for an element that was there: until a loop in Python had the interpreter's lock again, and the element was
-    /// an object of Python's; and of waiting for work that is not known to be any stage's.
+    /// an object of Python's; and of waiting for work that is not known to be any stage's. What the loader takes to hand elements over is in the
+    /// shares of the stages that made them.
     pub handover_share: f64,
     /// Share of waiting for what is no stage's work: memory, what a worker had that died, a device, the first element behind a checkpoint.
     pub aside_share: f64,

@@ -43,8 +43,13 @@ pub(super) fn parts(account: &Account, beside: Shares, stages: &[StageReport], w
                 seconds -= own;
             }
         }
-        parts.divide(cause, seconds, stages);
+        match cause {
+            Cause::HandOver => {}
+            _ => parts.divide(cause, seconds, stages),
+        }
     }
+    let handed = account.shares.iter().find(|(cause, _)| *cause == Cause::HandOver);
+    parts.hand_over(handed.map_or(0.0, |(_, waited)| waited.as_secs_f64()), stages);
     // What is waited around the loader is the work of no stage.
     beside.iter().for_each(|(cause, waited)| parts.add(cause, None, waited.as_secs_f64()));
     let share = |seconds: f64| if wall > 0.0 { seconds / wall } else { 0.0 };
@@ -66,6 +71,24 @@ impl Parts {
         match self.0.iter_mut().find(|part| (part.0, part.1) == (cause, stage)) {
             Some((.., sum)) => *sum += seconds,
             None => self.0.push((cause, stage, seconds)),
+        }
+    }
+
+    /// Divides what the loader took to hand elements over among the stages that made them, by what was waited for each of them else.
+    fn hand_over(&mut self, seconds: f64, stages: &[StageReport]) {
+        let is_work =
+            |cause: Cause| matches!(cause, Cause::Reader | Cause::Queue | Cause::Evaluation | Cause::HeadOfLine);
+        let waited = |id: usize| -> f64 {
+            let own = self.0.iter().filter(|(cause, stage, _)| is_work(*cause) && *stage == Some(id));
+            own.map(|(.., seconds)| seconds).sum()
+        };
+        let by: Vec<f64> = stages.iter().map(|stage| waited(stage.id)).collect();
+        let all: f64 = by.iter().sum();
+        if all <= 0.0 {
+            return self.add(Cause::HandOver, None, seconds);
+        }
+        for (stage, own) in stages.iter().zip(by).filter(|(_, own)| *own > 0.0) {
+            self.add(Cause::HandOver, Some(stage.id), seconds * own / all);
         }
     }
 

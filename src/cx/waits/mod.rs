@@ -53,6 +53,8 @@ pub(crate) struct Waits {
     start: Instant,
     /// Nanoseconds for which those who evaluate waited for the interpreter's lock, whether anybody waited for them or not.
     lock_ns: AtomicU64,
+    /// Nanoseconds after the start from which the reader is at work without a break, and 1 more; 0 while it waits.
+    at_work: AtomicU64,
     log: Mutex<Log>,
 }
 
@@ -70,7 +72,7 @@ struct Log {
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { start: Instant::now(), lock_ns: AtomicU64::new(0), log: Mutex::default() }
+        Self { start: Instant::now(), lock_ns: AtomicU64::new(0), at_work: AtomicU64::new(0), log: Mutex::default() }
     }
 }
 
@@ -92,6 +94,12 @@ impl Waits {
             log.reader.pop_front();
         }
         log.reader.push_back(awaited);
+    }
+
+    /// The reader is at work from now on, or waits: for a chunk, or until the consumer has taken something.
+    pub(crate) fn reader_works(&self, does: bool) {
+        let now = || self.start.elapsed().as_nanos() as u64 + 1;
+        self.at_work.store(if does { now() } else { 0 }, Relaxed);
     }
 
     /// Time from which waits are counted.
@@ -123,13 +131,14 @@ impl Waits {
     /// Splits the wait of the consumer for what it was given; the first behind a beginning is that, and nothing else.
     pub(crate) fn explain(&self, given: &Given, begins: Option<Cause>) -> Shares {
         let (from, to) = (given.asked, given.given);
+        let at_work = self.at_work.load(Relaxed).checked_sub(1).map(|ns| self.start + Duration::from_nanos(ns));
         let mut log = self.log.locked();
         let log = &mut *log;
         // The consumer asks for one after the other: what was over before is asked about no more.
         while log.reader.front().is_some_and(|awaited| awaited.wait.1 <= from) {
             log.reader.pop_front();
         }
-        let caused = begins.map_or_else(|| log.split(given), |cause| Caused::whole(cause, to - from));
+        let caused = begins.map_or_else(|| log.split(given, at_work), |cause| Caused::whole(cause, to - from));
         let shares = caused.shares();
         log.account.add(&caused.account);
         log.holds.forget(from);
@@ -160,8 +169,8 @@ impl Waits {
 }
 
 impl Log {
-    /// Lays a wait over those of the reader.
-    fn split(&self, given: &Given) -> Caused {
+    /// Lays a wait over those of the reader, which is `at_work` since then, if it is.
+    fn split(&self, given: &Given, at_work: Option<Instant>) -> Caused {
         let (mut caused, mut at) = (Caused::default(), given.asked);
         // Once it was there, nobody worked for it any more.
         let there = given.made.map_or(given.given, |(_, there)| there.clamp(given.asked, given.given));
@@ -176,7 +185,11 @@ impl Log {
         }
         caused.count(Cause::Reader, there.saturating_duration_since(at));
         let handed = self.consumer.between(there, given.given, |hold, time| caused.count(hold.cause, time));
-        caused.handed_over(handed);
+        // Where the reader goes on meanwhile, who takes it at once waits for that instead.
+        let gone_on = at_work.map_or(Duration::ZERO, |since| given.given.saturating_duration_since(since.max(there)));
+        let read = handed.min(gone_on);
+        caused.count(Cause::Reader, read);
+        caused.handed_over(handed - read);
         caused
     }
 }
@@ -309,6 +322,23 @@ mod tests {
             Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(35))), given: at(40) };
         waits.explain(&given, None);
         assert_eq!(shares(&waits), [(Cause::Reader, 5), (Cause::Evaluation, 25)]);
+    }
+
+    #[test]
+    fn who_takes_late_what_the_reader_goes_on_with_waits_for_its_work() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let given =
+            Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
+        let split = |at_work| {
+            let caused = waits.log.locked().split(&given, at_work);
+            caused.shares().iter().filter(|(_, time)| !time.is_zero()).collect::<Vec<_>>()
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(split(None), [(Cause::Reader, ms(30)), (Cause::HandOver, ms(50))]);
+        assert_eq!(split(Some(at(41))), [(Cause::Reader, ms(79)), (Cause::HandOver, ms(1))]);
+        assert_eq!(split(Some(at(5))), [(Cause::Reader, ms(80))]);
+        assert_eq!(split(Some(at(95))), split(None));
     }
 
     #[test]

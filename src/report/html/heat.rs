@@ -20,7 +20,8 @@ pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
     if capacity == 0 || seen <= 0.0 {
         return String::new();
     }
-    let mut out = "<section><h2>How full the buffer was</h2><div class=\"rows tight\">".to_owned();
+    let mut out =
+        "<section><h2>How full the buffer was, in parts of the time</h2><div class=\"rows tight\">".to_owned();
     for level in levels {
         // All that lies above the capacity is none.
         let is_top = level == Fill::level(capacity);
@@ -33,7 +34,7 @@ pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
         };
         let share = columns.all.iter().map(of).sum::<f64>() / seen;
         let class = if level == 0 { "heat" } else { "ready" };
-        row(&mut out, &name, &cells(class, &means(columns, of)), &format!("{} of the time", percent(share)), 15);
+        row(&mut out, &name, &cells(class, &means(columns, of)), &percent(share), 15);
     }
     out + &axis(columns) + "</div></section>\n"
 }
