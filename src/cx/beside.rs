@@ -6,6 +6,7 @@ use super::waits::Shares;
 #[derive(Debug, Default)]
 pub(super) struct Beside {
     /// Sums as they were noted last.
+    #[cfg(any(test, feature = "python", feature = "pjrt"))]
     noted: Shares,
     /// What has come since a batch was recorded.
     pending: Shares,
@@ -13,6 +14,7 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Notes sums of all waits so far. A part that was more before has been corrected, and counts for nothing until it is more again.
+    #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(super) fn note(&mut self, so_far: Shares) {
         self.pending.add(so_far.since(self.noted));
         self.noted = self.noted.larger(so_far);

@@ -7,7 +7,9 @@ use super::Cause;
 use super::beside::Beside;
 use super::given::Given;
 use super::made::Off;
-use super::records::{News, Records, Seen, Snapshot, Taken, WorkerMemory};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use super::records::WorkerMemory;
+use super::records::{News, Records, Seen, Snapshot, Taken};
 use super::waits::{LongWait, Shares, StoreUse, Waits};
 use crate::sync::Locked;
 use hdrhistogram::Histogram;

@@ -1,7 +1,5 @@
 //! What a report keeps to be drawn.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::{LongWait, Report, why};
@@ -43,7 +41,7 @@ impl Report {
     /// The same with cells of its batches.
     #[cfg(any(feature = "cli", feature = "python"))]
     pub(crate) fn with_cells(mut self, cells: super::Cells) -> Self {
-        Arc::make_mut(&mut self.picture).cells = cells;
+        std::sync::Arc::make_mut(&mut self.picture).cells = cells;
         self
     }
 

@@ -72,6 +72,7 @@ impl Stretches {
     }
 
     /// Workers use so much memory now.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(super) fn workers_use(&mut self, memory: WorkerMemory) {
         self.present.workers = self.present.workers.larger(memory);
         self.workers = memory;

@@ -99,7 +99,6 @@ impl Shares {
     }
 
     /// Whether nothing was waited for.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -125,6 +124,7 @@ impl Shares {
     }
 
     /// What it is more than `before`.
+    #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(crate) fn since(self, before: Self) -> Self {
         let mut parts = self.0;
         parts.iter_mut().zip(before.0).for_each(|(now, before)| *now = now.saturating_sub(before));
@@ -132,6 +132,7 @@ impl Shares {
     }
 
     /// The longer part of each cause.
+    #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(crate) fn larger(self, other: Self) -> Self {
         let mut parts = self.0;
         parts.iter_mut().zip(other.0).for_each(|(part, other)| *part = (*part).max(other));

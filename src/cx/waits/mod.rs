@@ -18,10 +18,7 @@ pub(crate) use self::account::Account;
 pub use self::cause::{Cause, LongWait, StoreUse};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
-#[cfg_attr(
-    not(all(feature = "workers", target_os = "linux")),
-    expect(unused_imports, reason = "nobody else holds anything back")
-)]
+#[cfg(any(test, feature = "python", all(feature = "workers", target_os = "linux")))]
 pub(crate) use self::spans::Hold;
 use self::spans::Spans;
 use super::given::Given;
