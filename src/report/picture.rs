@@ -33,7 +33,14 @@ impl Picture {
         let mut waits = recorder.longest_waits(WAITS);
         why::name_records(&mut waits, pipeline);
         let next = meter.latency.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value()));
-        Self { records, waits, next: next.collect(), capacity: meter.capacity, ..Self::default() }
+        Self {
+            records,
+            waits,
+            next: next.collect(),
+            capacity: meter.capacity,
+            #[cfg(any(feature = "cli", feature = "python"))]
+            cells: super::Cells::default(),
+        }
     }
 }
 
