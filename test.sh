@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
 # Installs what the tests need and runs all of them: unit tests, integration tests, doctests, examples, the Python package.
 # Needs a Rust toolchain (1.89 or newer); the Python package is tested where there is Python 3.11 or newer. Tests that use the reference data beside the repository skip, and say so,
-# where it is absent; GRISTMILL_GOLDEN, GRISTMILL_FIXTURES and GRISTMILL_TOKENIZERS name other places.
+# where it is absent; GRISTMILL_GOLDEN, GRISTMILL_FIXTURES and GRISTMILL_TOKENIZERS name other places. GRISTMILL_TEST_ONLY=rust or python leaves the other out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
+
+only=${GRISTMILL_TEST_ONLY:-}
+case $only in
+    "" | rust | python) ;;
+    *) echo "test.sh: GRISTMILL_TEST_ONLY is rust, python or nothing, and not '$only'" >&2; exit 2 ;;
+esac
 
 if ! command -v cargo >/dev/null; then
     echo "test.sh: no cargo on the PATH; install Rust 1.89 or newer first" >&2
@@ -24,7 +30,7 @@ if [ -z "${GRISTMILL_PJRT_PLUGIN:-}" ]; then
 fi
 
 # What the formats' own packages read of what is written here: without them those tests skip, and say so.
-if [ -z "${GRISTMILL_PYTHON:-}" ]; then
+if [ -z "${GRISTMILL_PYTHON:-}" ] && [ "$only" != python ]; then
     readers=$(mktemp -d)
     trap 'rm -r "$readers" ${plugins:+"$plugins"}' EXIT
     if python3 -m venv "$readers" &&
@@ -41,5 +47,5 @@ if [ -z "${GRISTMILL_PYTHON:-}" ]; then
 fi
 
 # All features but `python`, whose tests are in Python: linking it into Rust's would ask for Python's own library.
-cargo test --features formats,image,riegeli,stores,pjrt --locked "$@"
-bash python/test.sh
+[ "$only" = python ] || cargo test --features formats,image,riegeli,stores,pjrt --locked "$@"
+[ "$only" = rust ] || bash python/test.sh
