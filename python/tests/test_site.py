@@ -143,6 +143,14 @@ def test_every_page_is_in_the_navigation() -> None:
     assert [page for page in pages if navigation.count(f" {page}\n") != 1] == []
 
 
+def test_every_page_has_text_or_shows_a_file_that_is_there() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        assert re.search(r"^# |^::: |^--8<-- ", text, re.MULTILINE), f"{page}: {text[:60]}"
+        for path in re.findall(r'--8<-- "([^":]+)', text):
+            assert (PYTHON / path).is_file(), f"{page}: {path}"
+
+
 def test_the_readme_is_a_page_and_not_a_book() -> None:
     assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 150
 
