@@ -42,6 +42,15 @@ if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
     fi
 fi
 
+# A peer whose programs the pages on coming from others show, in a folder of its own: it asks for clients of stores that tests have no use for.
+if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
+    if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/peers" lightning-utilities litdata obstore tifffile; then
+        export GRISTMILL_PEERS="$folder/peers"
+    else
+        echo "python/test.sh: programs of LitData skipped: its wheels cannot be had" >&2
+    fi
+fi
+
 # Trainers of others, of some sixty megabytes: PyTorch, transformers and most of what they ask for are there from above, and what their
 # loops do not import is left out.
 if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then

@@ -75,6 +75,11 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+/// The programs of a page of the site.
+#[cfg(all(doctest, feature = "text", feature = "parquet", feature = "s3", feature = "workers", target_os = "linux"))]
+#[doc = include_str!("../python/docs/rust/index.md")]
+struct RustPage;
+
 #[cfg(test)]
 extern crate self as gristmill;
 

@@ -49,8 +49,10 @@ def test_blocks_of_rust_are_compiled() -> None:
     crate = (REPOSITORY / "src" / "lib.rs").read_text()
     for block in BLOCKS:
         if block.language.startswith("rust") and not block.included and "held by" not in block.marks:
+            # That of the README is compared with what `tests/readme.rs` runs, and shown by other pages.
             page = block.page.relative_to(REPOSITORY)
-            assert f'include_str!("../{page}")' in crate or 'README.md:rust"' in block.page.read_text() or page.name == "README.md", block.place
+            shown = block.text == next(one.text for one in blocks(REPOSITORY / "README.md") if one.language == "rust")
+            assert f'include_str!("../{page}")' in crate or shown, block.place
 
 
 @cache
@@ -139,6 +141,14 @@ def test_every_page_is_in_the_navigation() -> None:
     navigation = (PYTHON / "mkdocs.yml").read_text().split("\nnav:\n")[1]
     pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
     assert [page for page in pages if navigation.count(f" {page}\n") != 1] == []
+
+
+def test_every_page_has_text_or_shows_a_file_that_is_there() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        assert re.search(r"^# |^::: |^--8<-- ", text, re.MULTILINE), f"{page}: {text[:60]}"
+        for path in re.findall(r'--8<-- "([^":]+)', text):
+            assert (PYTHON / path).is_file(), f"{page}: {path}"
 
 
 def test_the_readme_is_a_page_and_not_a_book() -> None:
