@@ -32,7 +32,7 @@ def measured(folder: Path, peers: str, *options: str) -> dict[str, Any]:
     command = [sys.executable, str(FOLDER / "compare.py"), "--dir", str(folder), "--peers", peers, "--mb=0.1", "--records=600"]
     command += ["--runs=1", "--workers=0", "--json", str(folder / "told.json"), *options]
     command += [f"--python={name}={sys.executable}" for name in ENVIRONMENTS]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return {**json.loads((folder / "told.json").read_text()), "printed": done.stdout}
 
