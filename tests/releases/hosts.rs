@@ -12,7 +12,12 @@ use super::{checkpoint, named, pipeline, read_json, states, write_json};
 
 /// Pipelines that hosts divide, how rows are dealt, and whether they are planned by key files.
 const PIPELINES: [(&str, &str, &str, bool); 5] = [
-    ("even", "source: {range: {stop: 500}}\nstages: [shuffle: {seed: 4}, batch: {batch_size: 12, remainder: drop}]", "even", false),
+    (
+        "even",
+        "source: {range: {stop: 500}}\nstages: [shuffle: {seed: 4}, batch: {batch_size: 12, remainder: drop}]",
+        "even",
+        false,
+    ),
     (
         "planned",
         "source: {jsonl: {paths: [jsonl/*.jsonl]}}\nstages: [shuffle: {seed: 1}, filter: {column: text, min_length: 12}, to_iter, window_shuffle: {window_size: 8, seed: 2}, repeat: {num_epochs: 6}, window_pack: {length: {tokens: 24}, window: 20}, batch: {batch_size: 6, remainder: drop}]",
