@@ -1,7 +1,7 @@
 //! What every release of gristmill has written is read by each that comes behind it: checkpoints, key files, indices of lanes, recordings of
 //! runs, folders of sinks, and the pipeline files and data that they are of.
 //!
-//! A folder of `tests/releases` is one release; `tests/releases/README.md` says which formats are promised, and until when.
+//! A folder of `tests/releases` is one release; `tests/releases/README.md` says what is in it, `VERSIONS.md` which format is read until when.
 //! `GRISTMILL_RELEASE=write cargo test --features formats --test releases` writes the folder of the version in `Cargo.toml`, where there is none.
 #![cfg(all(feature = "cli", feature = "formats"))]
 
