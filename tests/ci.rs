@@ -1,8 +1,8 @@
-//! `.ci/run` and what is written of the tree: every feature is checked by itself, every script that a stage calls is there, and paths that pages name exist.
+//! `.ci/run`: every feature is checked by itself, every stage says what it is, and every script that a stage calls is there.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 fn root() -> &'static Path {
@@ -64,30 +64,4 @@ fn every_stage_is_listed_and_calls_what_is_there() {
     }
     let wrong = Command::new("bash").args([".ci/run", "lint", "no-stage"]).current_dir(root()).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2), "a stage that is not there ends it before the first runs");
-}
-
-/// Whether a name in backticks is a path of the tree, and no pattern for one.
-fn is_path(name: &str) -> bool {
-    let folders = ["src/", "tests/", "python/", "fuzz/", "benches/", "examples/", "release/", ".ci/"];
-    folders.iter().any(|folder| name.starts_with(folder))
-        && !name.contains(['*', '{', ' ', '<', '…'])
-        && !name.contains("NAME")
-}
-
-#[test]
-fn paths_that_pages_name_exist() {
-    let mut missing = Vec::new();
-    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "UNSAFE.md"] {
-        let Ok(text) = fs::read_to_string(root().join(page)) else { continue };
-        let names: Vec<&str> = text.split('`').skip(1).step_by(2).filter(|name| is_path(name)).collect();
-        assert!(!names.is_empty(), "{page} names no path");
-        let exists = |name: &str| -> bool {
-            let path: PathBuf = root().join(name);
-            // A folder that a published package lacks.
-            let top = root().join(name.split('/').next().unwrap());
-            path.exists() || path.with_extension("rs").exists() || !top.exists()
-        };
-        missing.extend(names.into_iter().filter(|name| !exists(name)).map(|name| format!("{page}: {name}")));
-    }
-    assert!(missing.is_empty(), "not in the tree: {missing:#?}");
 }
