@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Installs what the tests need and runs all of them: unit tests, integration tests, doctests, examples, the Python package.
 # Needs a Rust toolchain (1.89 or newer); the Python package is tested where there is Python 3.11 or newer. Tests that use the reference data beside the repository skip, and say so,
-# where it is absent; GRISTMILL_GOLDEN, GRISTMILL_FIXTURES and GRISTMILL_TOKENIZERS name other places.
-# GRISTMILL_TEST_ONLY=rust leaves out the Python package, GRISTMILL_TEST_ONLY=python all else.
+# where it is absent; GRISTMILL_GOLDEN, GRISTMILL_FIXTURES and GRISTMILL_TOKENIZERS name other places. GRISTMILL_TEST_ONLY=rust or python leaves the other out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 only=${GRISTMILL_TEST_ONLY:-}
 case $only in
     "" | rust | python) ;;
-    *)
-        echo "test.sh: GRISTMILL_TEST_ONLY is rust, python or nothing, not $only" >&2
-        exit 2
-        ;;
+    *) echo "test.sh: GRISTMILL_TEST_ONLY is rust, python or nothing, and not '$only'" >&2; exit 2 ;;
 esac
 
 if ! command -v cargo >/dev/null; then
@@ -34,7 +30,7 @@ if [ -z "${GRISTMILL_PJRT_PLUGIN:-}" ]; then
 fi
 
 # What the formats' own packages read of what is written here: without them those tests skip, and say so.
-if [ "$only" != python ] && [ -z "${GRISTMILL_PYTHON:-}" ]; then
+if [ -z "${GRISTMILL_PYTHON:-}" ] && [ "$only" != python ]; then
     readers=$(mktemp -d)
     trap 'rm -r "$readers" ${plugins:+"$plugins"}' EXIT
     if python3 -m venv "$readers" &&

@@ -42,6 +42,15 @@ if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
     fi
 fi
 
+# Trainers of others, of some sixty megabytes: PyTorch, transformers and most of what they ask for are there from above, and what their
+# loops do not import is left out.
+if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
+    pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps accelerate docstring-parser h5py keras lightning lightning-utilities \
+        namex optree spmd-types tensorboard torchmetrics torchtitan==0.3.0 tyro &&
+        pip install --quiet --disable-pip-version-check absl-py ml-dtypes psutil pyyaml rich tqdm ||
+        echo "python/test.sh: tests of trainers skipped: their wheels cannot be had" >&2
+fi
+
 # What metrics are handed to: the page shows how, and a tool that is not installed has its test skipped.
 pip install --quiet --disable-pip-version-check opentelemetry-sdk ||
     echo "python/test.sh: OpenTelemetry's tests skipped: its wheel cannot be had" >&2

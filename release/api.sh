@@ -1,63 +1,46 @@
 #!/usr/bin/env bash
-# The public API of the crate beside that of the last release, by cargo-semver-checks, and beside the committed dump, by
-# cargo-public-api. What cannot run says "skipped" and why.
-#   release/api.sh         checks
-#   release/api.sh write   writes the dump anew: release/public-api.txt, whose change is then seen in a review
+# Compares what users can call with what they could call before: Rust's interface with the dump that is committed and, by
+# cargo-semver-checks, with the last tag; the Python package's with the last tag, by griffe. What cannot be had is skipped with the reason.
+#
+# usage: release/api.sh [--write]
+#   --write   renew the dump, `release/api.txt`; what has changed is seen in the diff of the change
+#
+# cargo-public-api and cargo-semver-checks: `cargo install --locked cargo-public-api cargo-semver-checks`, which takes minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1
-mode=${1:-check}
-if [ "$mode" != check ] && [ "$mode" != write ]; then
-    echo "release/api.sh: takes nothing or \`write\`, not $mode" >&2
-    exit 2
-fi
-# All that users have; the extension module has no Rust API.
-features=cli,formats,image,pjrt,riegeli,stores,workers
-dump=release/public-api.txt
+features=cli,formats,image,pjrt,riegeli,stores,top,workers
+skip() { echo "release/api.sh: $1 skipped: $2" >&2; }
 
-semver() {
-    local last
-    if ! cargo semver-checks --version >/dev/null 2>&1; then
-        echo "skipped: no cargo-semver-checks"
-        return
-    fi
-    last=$(git tag --list 'v[0-9]*' --sort=-version:refname 2>/dev/null | head -1)
-    if [ -z "$last" ]; then
-        echo "skipped: cargo-semver-checks: no tag of a release to compare with"
-        return
-    fi
-    cargo semver-checks check-release --baseline-rev "$last" --only-explicit-features --features "$features"
-}
-
-public() {
-    local found
-    if ! cargo public-api --version >/dev/null 2>&1; then
-        echo "skipped: no cargo-public-api"
-        return
-    fi
-    if ! cargo +nightly --version >/dev/null 2>&1; then
-        echo "skipped: cargo-public-api: no nightly toolchain, whose rustdoc it reads"
-        return
-    fi
-    if [ "$mode" = check ] && [ ! -e "$dump" ]; then
-        echo "skipped: cargo-public-api: no $dump; \`bash release/api.sh write\` makes it"
-        return
-    fi
-    found=$(mktemp)
-    cargo +nightly public-api --simplified --no-default-features --features "$features" >"$found"
-    if [ "$mode" = write ]; then
-        mv "$found" "$dump"
-        chmod 644 "$dump"
-        echo "written: $dump"
-    elif ! diff -u "$dump" "$found"; then
-        rm "$found"
-        echo "release/api.sh: the public API is not that of $dump; where that is meant, \`bash release/api.sh write\`" >&2
-        exit 1
+if ! cargo public-api --version >/dev/null 2>&1; then
+    skip "the dump of the interface" "no cargo-public-api"
+elif ! cargo +nightly --version >/dev/null 2>&1; then
+    skip "the dump of the interface" "no nightly toolchain, whose rustdoc says it as JSON"
+else
+    told=$(mktemp)
+    trap 'rm -f "$told"' EXIT
+    CARGO_TARGET_DIR=target/api cargo +nightly public-api --omit blanket-impls,auto-trait-impls,auto-derived-impls --features "$features" >"$told"
+    if [ "${1:-}" = --write ]; then
+        cp "$told" release/api.txt
+    elif [ ! -f release/api.txt ]; then
+        skip "the comparison with the dump" "none is committed yet; release/api.sh --write makes it"
     else
-        rm "$found"
-        echo "the public API is that of $dump"
+        diff -u release/api.txt "$told" ||
+            { echo "release/api.sh: the interface is not that of release/api.txt: if that is meant, release/api.sh --write, and say so in CHANGELOG.md" >&2; exit 1; }
     fi
-}
+fi
 
-[ "$mode" = write ] || semver
-public
+last=$(git describe --tags --abbrev=0 2>/dev/null || true)
+if [ -z "$last" ]; then
+    skip "the comparison with the last release" "there is no tag yet"
+    exit
+fi
+if cargo semver-checks --version >/dev/null 2>&1; then
+    cargo semver-checks --baseline-rev "$last" --only-explicit-features --features "$features"
+else
+    skip "cargo-semver-checks" "it is not installed"
+fi
+if python3 -c 'import griffe' 2>/dev/null; then
+    python3 -m griffe check gristmill --search python --against "$last"
+else
+    skip "griffe" "it is not installed: pip install griffe"
+fi

@@ -7,6 +7,7 @@
 //! how much was waiting: for a disk, a network, the interpreter's lock. Its owner hands the counts over to the shared [`Recorder`] at times of its own
 //! choosing.
 
+mod beside;
 pub(crate) mod clock;
 mod given;
 mod local;
@@ -32,10 +33,15 @@ pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
-pub(crate) use self::records::{Batch, Chunk, History, News, Seen, Snapshot, Stretch, Taken};
+pub(crate) use self::records::{
+    Batch, Chunk, Fill, History, LEVELS, News, Seen, Snapshot, Stretch, Taken, WorkerMemory,
+};
 use self::sample::{Sample, clock_ns};
-pub(crate) use self::waits::Shares;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use self::waits::Hold;
+pub(crate) use self::waits::{Account, Shares};
 pub use self::waits::{Cause, LongWait, StoreUse};
+use crate::element::Tag;
 use crate::error::Error;
 
 /// A stage's place in the pipeline: its position in post-order among the nodes below the adaptor that made it.
@@ -73,6 +79,7 @@ pub struct Cx {
     last_flush: Instant,
     waiting: Waiting,
     pieces: Box<Pieces>,
+    member: Option<Tag>,
 }
 
 /// Things to do before this thread waits for others.
@@ -126,7 +133,20 @@ impl Cx {
             last_flush: Instant::now(),
             waiting: Waiting::default(),
             pieces: Box::default(),
+            member: None,
         }
+    }
+
+    /// The element of a record that came last, where the keys of stages are noted: its index and its border. `None` for one of several of its record.
+    #[inline]
+    pub(crate) fn member(&self) -> Option<Tag> {
+        self.member
+    }
+
+    /// Says which element of which record comes next.
+    #[inline]
+    pub(crate) fn set_member(&mut self, member: Option<Tag>) {
+        self.member = member;
     }
 
     /// The sample that is taken now.
@@ -233,8 +253,16 @@ impl Cx {
 
     /// An element is not there yet.
     pub(crate) fn will_wait(&mut self) {
+        self.works(false);
         if let Some(before) = &mut self.waiting.0 {
             before();
+        }
+    }
+
+    /// The thread that reads the stream is at work from now on, or waits.
+    pub(crate) fn works(&self, does: bool) {
+        if let Some(recorder) = &self.recorder {
+            recorder.waits().reader_works(does);
         }
     }
 
@@ -246,6 +274,9 @@ impl Cx {
         }
         if let Some(recorder) = &self.recorder {
             recorder.taken(chunk, at);
+        }
+        if chunk.wait.is_some() {
+            self.works(true);
         }
     }
 

@@ -31,6 +31,8 @@ use crate::fork::Ours;
 use crate::keys::KeyRecorder;
 use crate::live::Remarks;
 use crate::part::{Deal, Part, RowBatch, RowNumbers};
+#[cfg(any(feature = "python", feature = "pjrt"))]
+use crate::report::beside;
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
 use crate::sync::Locked;
@@ -304,7 +306,8 @@ impl<D: IterDataset + 'static> Loader<D> {
             self.recorder = Recorder::new((&*self.dataset as &dyn Stage).count());
         }
         self.run.demand().aside(|| self.run.sync());
-        let seen = Seen { meter: &self.meter, around, first: &self.first };
+        let account = self.recorder.waits().account();
+        let seen = Seen { meter: &self.meter, around, account: &account, first: &self.first };
         let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
         self.remarks().add_to(&mut report);
         self.tell();
@@ -331,6 +334,12 @@ impl<D: IterDataset + 'static> Loader<D> {
             true => self.recorder.waits().late(self.meter.delivered.saturating_sub(1), Cause::Lock, from, to),
             false => self.recorder.waits().kept(Cause::Lock, from, to),
         }
+    }
+
+    /// Notes what a loop `around` has waited so far beside this.
+    #[cfg(any(feature = "python", feature = "pjrt"))]
+    pub(crate) fn note_around(&self, around: &ConsumerMeter) {
+        self.recorder.waited_beside(beside(&self.meter, Some(around)));
     }
 
     /// The next element, as [`next`](Iterator::next) gives it; pending where others make it and have not done so within

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gristmill::dataset::map::{Range, Source};
-use gristmill::report::Cause;
+use gristmill::report::{Cause, Change};
 use gristmill::source::Npy;
 use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Array, Element, Executor, IterDataset, Load, Loader, MapDataset, Report, Result};
@@ -43,6 +43,8 @@ enum Fault {
     Cut { blocks: usize },
     /// A store sends so many bytes a second.
     Slow { bytes: u64 },
+    /// The budget has memory for few elements at a time, which take so many microseconds each, and most threads wait for it.
+    Memory { us: u64 },
 }
 
 impl Fault {
@@ -96,6 +98,11 @@ impl Fault {
                 report.why.first().is_some_and(|why| why.cause == Cause::Store && why.stage == Some(0))
                     && report.verdict.bottleneck == "store"
             }
+            Self::Memory { .. } => {
+                report.why.iter().find(|why| why.cause != Cause::Start).is_some_and(|why| why.cause == Cause::Memory)
+                    && report.verdict.bottleneck == "memory"
+                    && matches!(report.verdict.advice[0].change, Change::Budget(_))
+            }
         }
     }
 }
@@ -129,7 +136,7 @@ fn fault(number: usize, folder: &std::path::Path) -> (Fault, By) {
         let order = Range::new(0, LEN).shuffle(7).collect().unwrap();
         order[place as usize]
     };
-    let fault = match number % 10 {
+    let fault = match number % 11 {
         0..3 => {
             Fault::Element { stage: STAGES[draw.below(3)], value: value(&mut draw), ms: 40 + draw.below(60) as u64 }
         }
@@ -142,9 +149,14 @@ fn fault(number: usize, folder: &std::path::Path) -> (Fault, By) {
         6 => Fault::Step { us: 8000 + draw.below(4000) as u64 },
         7 => Fault::Leases { from: 40 + draw.below(20), ms: 50 + draw.below(10) as u64 },
         8 => Fault::Cut { blocks: 8 + draw.below(12) },
-        _ => Fault::Slow { bytes: (10 + draw.below(10) as u64) * MIB },
+        9 => Fault::Slow { bytes: (10 + draw.below(10) as u64) * MIB },
+        _ => Fault::Memory { us: 3000 + draw.below(2000) as u64 },
     };
-    let by = if matches!(fault, Fault::Death { .. } | Fault::Leases { .. }) { By::Workers } else { by };
+    let by = if matches!(fault, Fault::Death { .. } | Fault::Leases { .. } | Fault::Memory { .. }) {
+        By::Workers
+    } else {
+        by
+    };
     (fault, by)
 }
 
@@ -164,9 +176,19 @@ fn pipeline(fault: Fault) -> Result<impl IterDataset<Item = Vec<i64>>> {
 
 /// Large elements, many of which do not fit into shared memory at a time.
 fn large(_: ()) -> Result<impl IterDataset<Item = Element>> {
-    let element = |x: i64| {
-        std::thread::sleep(2 * USUAL);
-        Element::new().with("x", Array::from_vec(vec![x; 64 << 10]))
+    elements(64 << 10, 2 * USUAL)
+}
+
+/// Elements of which hardly two fit into it, and that take so many microseconds.
+fn huge(us: u64) -> Result<impl IterDataset<Item = Element>> {
+    elements(200 << 10, Duration::from_micros(us))
+}
+
+/// Elements of so many numbers, each of which takes so long.
+fn elements(numbers: usize, time: Duration) -> Result<impl IterDataset<Item = Element>> {
+    let element = move |x: i64| {
+        std::thread::sleep(time);
+        Element::new().with("x", Array::from_vec(vec![x; numbers]))
     };
     Ok(Range::new(0, 100).map(element).to_iter())
 }
@@ -202,6 +224,10 @@ fn run(fault: &Fault, by: By) -> Report {
                     held.lock().unwrap().push(element);
                 }
             })
+        }
+        Fault::Memory { us } => {
+            let options = options(1).threads_per_worker(8);
+            taken(mp_prefetch(huge, us, options).unwrap().build().unwrap(), |_, _| {})
         }
         Fault::Cut { .. } | Fault::Slow { .. } => {
             let (server, rows) = (Server::start(), 30_usize);
@@ -246,6 +272,14 @@ fn run(fault: &Fault, by: By) -> Report {
 fn adds_up(report: &Report) {
     let (sum, waited) = (report.why.iter().map(|why| why.share).sum::<f64>(), report.consumer_wait_share);
     assert!((sum - waited).abs() <= 0.01 * waited.max(0.05), "{sum} of {waited}: {report}");
+    // The table, the first line and the causes are sums of the same parts.
+    for stage in &report.stages {
+        let own: f64 = report.why.iter().filter(|why| why.stage == Some(stage.id)).map(|why| why.share).sum();
+        assert!((own - stage.wait_share).abs() < 1e-9, "{own} is not {}: {report}", stage.wait_share);
+    }
+    let stages: f64 = report.stages.iter().map(|stage| stage.wait_share).sum();
+    let told = report.startup_share + report.handover_share + report.aside_share + stages;
+    assert!((told - sum).abs() < 1e-9, "{told} is not {sum}: {report}");
 }
 
 /// Faults, and how many pipelines run at a time: they mostly sleep.
@@ -282,6 +316,16 @@ fn faults_are_found() {
     let missed = missed.into_inner().unwrap();
     eprintln!("{} of {FAULTS} are not found", missed.len());
     assert!(20 * missed.len() <= FAULTS, "{} of {FAULTS} are not found:\n{}", missed.len(), missed.join("\n\n"));
+}
+
+#[test]
+fn a_budget_that_leaves_threads_without_memory_is_told_in_words() {
+    let report = run(&Fault::Memory { us: 5000 }, By::Workers);
+    adds_up(&report);
+    // But for the first, which waits for nothing but itself.
+    let most = report.why.iter().find(|why| why.cause != Cause::Start);
+    assert_eq!(most.map(|why| why.cause), Some(Cause::Memory), "{report}");
+    assert!(report.to_string().contains("the budget limits the run"), "{report}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the README shows and claims, where no other test does.
+//! What the README and pages of the site show and claim, where no other test does.
 #![cfg(feature = "spec")]
 
 use std::collections::BTreeMap;
@@ -14,6 +14,9 @@ use gristmill::{Element, ElementSpec, IterDataset, Load, MapDataset, Result, dem
 mod lengths;
 
 const README: &str = include_str!("../README.md");
+
+/// The page of the crate's features.
+const FEATURES: &str = include_str!("../python/docs/rust/features.md");
 
 thread_local! {
     static TRAINED: std::cell::RefCell<Vec<Element>> = const { std::cell::RefCell::new(Vec::new()) };
@@ -44,9 +47,9 @@ fn example() -> Result<()> {
     Ok(())
 }
 
-/// The first block of a language.
-fn block(language: &str) -> &'static str {
-    let (_, rest) = README.split_once(&format!("```{language}\n")).expect("a block");
+/// The first block of a language on a page.
+fn block<'a>(page: &'a str, language: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("```{language}\n")).expect("a block");
     rest.split_once("```").expect("its end").0
 }
 
@@ -60,7 +63,7 @@ fn both_pipelines_run_as_they_are_shown() {
     let source = include_str!("readme.rs");
     let shown = source.split("    // Shown:\n").nth(1).unwrap().split("    // Until here.").next().unwrap();
     let shown: String = shown.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
-    assert_eq!(shown, block("rust"));
+    assert_eq!(shown, block(README, "rust"));
 
     let folder = tempfile::tempdir().unwrap();
     std::env::set_current_dir(folder.path()).unwrap();
@@ -75,7 +78,8 @@ fn both_pipelines_run_as_they_are_shown() {
     let specs = names.map(|name| (name.to_owned(), "int32[32, 1024]".to_owned()));
     assert_eq!(spec(&trained[0]), BTreeMap::from(specs.clone()));
 
-    let declared = Pipeline::from_text(block("yaml"), Format::Yaml, ".").unwrap();
+    let Some(page) = page_of_pipelines() else { return };
+    let declared = Pipeline::from_text(block(&page, "yaml"), Format::Yaml, ".").unwrap();
     let mut loader = declared.build().unwrap().loader().build().unwrap();
     let first = loader.next().unwrap().unwrap();
     assert_eq!(spec(&first), BTreeMap::from(specs));
@@ -88,16 +92,15 @@ fn both_pipelines_run_as_they_are_shown() {
 fn features_that_are_on_by_default_are_named() {
     let manifest = include_str!("../Cargo.toml");
     let list = manifest.lines().find_map(|line| line.strip_prefix("default = [")).unwrap().trim_end_matches(']');
-    let features = README.split_once("## Features\n").unwrap().1;
-    let on = features.split_once(" are on by default").unwrap().0;
+    let on = FEATURES.split_once(" are on by default").unwrap().0;
     for feature in list.split(", ") {
         assert!(on.contains(&feature.replace('"', "`")), "{feature} is on by default");
     }
     let msrv = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap().trim_matches('"');
-    assert!(features.contains(&format!("Minimum supported Rust version: {msrv}.")), "{msrv}");
+    assert!(FEATURES.contains(&format!("Minimum supported Rust version: {msrv}.")), "{msrv}");
 }
 
-/// The first row of the table, and what the documentation of `window_pack` says.
+/// The rows of `real tokens` of the record of the benches, and what the documentation of `window_pack` says.
 #[test]
 fn a_window_fills_rows_better_than_bins_do() {
     use gristmill::pack::{Strategy, compare};
@@ -203,15 +206,14 @@ fn the_files_of_the_page_of_pipelines_run() {
 }
 
 #[test]
-fn every_feature_is_in_the_readme_and_in_the_crate_docs() {
+fn every_feature_is_on_its_page_and_in_the_crate_docs() {
     let manifest = include_str!("../Cargo.toml").parse::<toml::Table>().unwrap();
     // What all stores need is of no use by itself.
     let features =
         manifest["features"].as_table().unwrap().keys().filter(|name| !["default", "store"].contains(&name.as_str()));
-    let (_, readme) = README.split_once("## Features").unwrap();
     let (_, docs) = include_str!("../src/lib.rs").split_once("//! # Features").unwrap();
     let lacking: Vec<_> = features
-        .filter(|name| !readme.contains(&format!("`{name}`")) || !docs.contains(&format!("`{name}`")))
+        .filter(|name| !FEATURES.contains(&format!("`{name}`")) || !docs.contains(&format!("`{name}`")))
         .collect();
     assert!(lacking.is_empty(), "{lacking:?}");
 }

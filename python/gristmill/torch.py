@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -309,3 +309,171 @@ class TensorIterator(Closing):
         """Ends the threads and lets go of everything that was read ahead."""
         if self._origin.is_here() or not self._pin_memory:
             self._source.close()
+
+
+# No batch: the pass is over.
+_END = object()
+
+
+class StatefulLoader:
+    """Epochs of a gristmill dataset, with the interface of torchdata's `StatefulDataLoader`, for trainers that expect one.
+
+    Batch n of a training is element n of one stream, in whatever way the trainer cuts it into epochs. A loop that is left early is
+    followed by one that starts behind its last batch, and a loader that is given a state goes on in the epoch that it was taken in. States are those
+    of all processes, and behind the batch that the loop has, whatever was read ahead.
+
+    Of a `MapDataset` an epoch is `len(ds)` elements of `ds.repeat()`, so each is shuffled anew. Of an `IterDataset` it is `length` elements, and
+    the stream may be without end; where no length is given it is a pass, and all are alike.
+
+    Args:
+        ds: The dataset, which makes its batches itself.
+        length: Batches of an epoch, which `len` says to the trainer. One that is not told reads a batch ahead to find the end, and
+            states are then behind that batch.
+        threads: As for `IterableDataset`, like all that follows.
+        buffer: Batches that are kept ready, where there are threads.
+        pin_memory: Whether tensors lie in page-locked memory.
+        part: Rows of every batch that are delivered in this process.
+        deal: Which rows are whose.
+        guard: How processes are compared.
+        guard_timeout: Seconds after which a process that has said nothing is an error.
+        keys: The folder of key files.
+        on_failed_element: What becomes of an element that fails after rows were planned of it.
+        failed_element_limit: The most that become padding.
+
+    Raises:
+        ConfigError: `length` is below 1.
+    """
+
+    def __init__(
+        self,
+        ds: _IterDataset | MapDataset,
+        *,
+        length: int | None = None,
+        threads: int | Literal["auto"] = 0,
+        buffer: int = 2,
+        pin_memory: bool = False,
+        part: Part | tuple[int, int] | str | None = None,
+        deal: Literal["even", "lanes"] | Deal = "even",
+        guard: _hosts.Guard = "auto",
+        guard_timeout: float = 600.0,
+        keys: str | os.PathLike[str] | None = None,
+        on_failed_element: Literal["error", "pad"] = "error",
+        failed_element_limit: int | None = None,
+    ) -> None:
+        if isinstance(ds, MapDataset):
+            length, ds = len(ds) if length is None else length, ds.repeat()
+        if length is not None and length < 1:
+            raise _errors.make("config", f"an epoch of {length} batches", "give it 1 at least")
+        self._length = length
+        self._data = IterableDataset(
+            ds,
+            threads=threads,
+            buffer=buffer,
+            pin_memory=pin_memory,
+            part=part,
+            deal=deal,
+            guard=guard,
+            guard_timeout=guard_timeout,
+            keys=keys,
+            on_failed_element=on_failed_element,
+            failed_element_limit=failed_element_limit,
+        )
+        self._pass: TensorIterator | None = None
+        # Where the next pass starts, as JSON: at the start if it is empty.
+        self._start = ""
+        # Batches of this epoch that were delivered, and whether the next loop goes on in it.
+        self._step, self._goes_on = 0, False
+        self._loops = 0
+
+    def __len__(self) -> int:
+        """Batches of an epoch.
+
+        Raises:
+            TypeError: The dataset is a stream, and no length was given.
+        """
+        if self._length is None:
+            raise TypeError("how many batches an epoch of a stream has is not known: StatefulLoader(ds, length=…)")
+        return self._length
+
+    def __iter__(self) -> Iterator[Any]:
+        """Starts the next epoch, or goes on in the one in which a state was taken."""
+        self._loops += 1
+        return self._epoch(self._loops)
+
+    def _epoch(self, loop: int) -> Iterator[Any]:
+        self._check_newest(loop)
+        if not self._goes_on or self._is_over():
+            self._step = 0
+        self._goes_on = False
+        batch = self._draw()
+        if batch is _END and self._start == "":
+            # The last epoch took all that the pass had.
+            batch = self._draw()
+        while batch is not _END:
+            self._step += 1
+            yield batch
+            self._check_newest(loop)
+            batch = _END if self._is_over() else self._draw()
+
+    def _check_newest(self, loop: int) -> None:
+        if loop != self._loops:
+            message = "a newer loop goes over this loader, or a state was loaded"
+            raise _errors.make("config", message, "use one loader for each loop that runs at a time")
+
+    def _is_over(self) -> bool:
+        return self._length is not None and self._step >= self._length
+
+    def _draw(self) -> Any:
+        """The next batch of the pass, which is started where there is none, or `_END` and an end to it."""
+        if self._pass is None:
+            if self._start:
+                self._data.load_state_dict(json.loads(self._start))
+            self._pass = iter(self._data)
+        try:
+            return next(self._pass)
+        except StopIteration:
+            self._forget("", 0)
+            return _END
+
+    def _forget(self, start: str, step: int) -> None:
+        """Ends the pass: the next one starts elsewhere."""
+        if self._pass is not None:
+            self._pass.close()
+        self._pass, self._start, self._step = None, start, step
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the newest loop is: a few hundred bytes of numbers and text, which JSON, `torch.save` and
+        `torch.distributed.checkpoint` can hold.
+        """
+        start = self._start if self._pass is None else json.dumps(self._pass.state_dict())
+        return {"format": _FORMAT, "step": self._step, "pass": start}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes to where `state_dict` was taken: the next loop goes on in that epoch, or with the next one if it was over.
+
+        Raises:
+            StateError: It is no state of a `StatefulLoader`. One of another pipeline is an error in the next loop.
+        """
+        if state_dict.get("format") != _FORMAT or not isinstance(state_dict.get("pass"), str):
+            message = f"not a state of gristmill.torch.StatefulLoader: it has {sorted(state_dict)}"
+            raise _errors.make("state", message, "give it what `state_dict` of a StatefulLoader returned")
+        self._loops += 1
+        self._forget(state_dict["pass"], int(state_dict["step"]))
+        self._goes_on = True
+
+    def report(self) -> Report:
+        """Where the time went in the pass that runs, over its epochs.
+
+        Raises:
+            ConfigError: No batch was asked for yet, or the pass is over.
+        """
+        if self._pass is None:
+            raise _errors.make("config", "no pass runs", "ask for the report in the loop")
+        return self._pass.report()
+
+    def close(self) -> None:
+        """Ends the threads; the next loop goes on where this one is."""
+        if self._pass is not None:
+            state = self.state_dict()
+            self._loops += 1
+            self._forget(state["pass"], state["step"])

@@ -1,6 +1,6 @@
 """One of several processes of a training job: `python jax_parts.py ADDRESS PROCESS COUNT STATE STEPS [FOLDER]`.
 
-With a folder it trains on the pipeline that the README shows, over the corpora there. It goes on from the state in the
+With a folder it trains on the pipeline that `docs/hosts.md` shows, over the corpora there. It goes on from the state in the
 file `STATE`, if there is one, for so many steps or to the end. The first process saves the state of all, and prints what
 the step saw of each batch, in JSON.
 """

@@ -23,8 +23,8 @@ def pipeline() -> gm.IterDataset:
 
 
 def shown() -> gm.IterDataset:
-    """That which the README shows, with shorter rows, over the corpora in this folder."""
-    blocks = (text.split("```")[0] for text in (REPOSITORY / "README.md").read_text().split("```python\n")[1:])
+    """That which `docs/hosts.md` shows, with shorter rows, over the corpora in this folder."""
+    blocks = (text.split("```")[0] for text in (REPOSITORY / "python" / "docs" / "hosts.md").read_text().split("```python\n")[1:])
     lines = next(text for text in blocks if "host.repart" in text).split("host =")[0]
     assert "1024" in lines
     names: dict[str, Any] = {"gm": gm}
@@ -33,7 +33,7 @@ def shown() -> gm.IterDataset:
 
 
 def write_corpora(folder: Path) -> None:
-    """The corpora that the README names, and the tokenizer."""
+    """The corpora that the page names, and the tokenizer."""
     words = "the mill wheel turns slowly after rain and the miller counts every sack of flour twice".split()
     for number, name in enumerate(("web", "books", "code")):
         (folder / name).mkdir()

@@ -22,7 +22,7 @@ def run(name: str, *arguments: object) -> list[str]:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_it_is_short_and_shown(example: Path) -> None:
     assert len(example.read_text().splitlines()) < 60
-    pages = [page.read_text() for page in (FOLDER / "docs" / "examples").glob("*.md")]
+    pages = [page.read_text() for page in (FOLDER / "docs").rglob("*.md")]
     assert sum(f'--8<-- "examples/{example.name}"' in page for page in pages) == 1
 
 

@@ -379,9 +379,9 @@ def test_the_example_resumes_where_it_stopped(tmp_path: Path) -> None:
     assert [*train("parts", 13), *train("parts", 40)] == whole
 
 
-def test_the_example_of_the_readme_runs_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = (REPOSITORY / "README.md").read_text().split("## Python\n")[1]
-    program = section.split("```python\n")[1].split("```")[0]
+def test_the_example_of_the_page_runs_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (REPOSITORY / "python" / "docs" / "examples" / "jax.md").read_text()
+    program = page.split("```python\n")[1].split("```")[0]
     rows = np.arange(4000, dtype=np.float32).reshape(1000, 4)
     np.save(tmp_path / "rows.npy", rows)
     monkeypatch.chdir(tmp_path)

@@ -202,7 +202,7 @@ def test_four_processes_go_on_as_two_then_three_then_one(tmp_path: Path) -> None
     assert len(seen) > 14
 
 
-def test_what_the_readme_shows_goes_on_as_any_number_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_page_shows_goes_on_as_any_number_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON Lines, tokenised, a mix of three, filtered, packed, in batches: four processes, then two, three and one."""
     parts_pipeline.write_corpora(tmp_path)
     state, seen = tmp_path / "state.json", list[list[int]]()

@@ -421,11 +421,42 @@ def test_functions_behind_a_shuffle_have_keys_of_their_own(tmp_path: Path) -> No
             for name, rows in theirs.items():
                 np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
         assert len(made) < everything / 3
-    # A pass evaluates everything and notes the keys of the border alone: the others the command makes.
+    # A pass evaluates everything, and notes the keys of the border and of both functions.
     with ds.loader(part=(0, 2), keys=tmp_path / "recorded", record_keys=True) as loader:
         assert all(np.array_equal(mine["ids"], theirs["ids"][:6]) for mine, theirs in zip(loader, whole, strict=True))
         notes = " ".join(str(loader.report()).split())
-    assert "keys of range(0, 2000, 1) are recorded note" in notes and "→ map → filter: none are written yet" in notes, notes
+    assert notes.count("are recorded: the next start plans by them") == 3, notes
+    assert sorted(keys["was_there"] for keys in ds.make_keys(tmp_path / "recorded")) == [True] * 3
+
+
+def test_functions_behind_a_flat_map_have_keys_for_each_of_its_elements(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def sequence(x: int) -> dict[str, Any]:
+        made.append(x)
+        return {"ids": np.full(x % 5 + 1, x, np.int32)}
+
+    def halves(e: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"ids": e["ids"][:2]}, {"ids": e["ids"][1:] + 1}][: 1 + e["ids"][0] % 2]
+
+    ds = gm.MapDataset.range(2000).map(sequence).to_iter_dataset().window_shuffle(64, seed=3).flat_map(halves)
+    ds = ds.window_shuffle(32, seed=5).filter(lambda e: len(e["ids"]) > 0 and e["ids"][0] % 7 != 0)
+    ds = ds.map(lambda e: {"ids": e["ids"][:3]}).window_pack(length={"ids": 16}, window=32)
+    ds = ds.batch(BATCH, drop_remainder=True)
+    whole = list(ds.loader())
+    everything = len(made)
+    assert "with `keys` it would evaluate its own alone" in " ".join(str(ds.explain()).split())
+    kept = sum(1 for x in range(2000) for y in [x, x + 1][: 1 + x % 2] if y % 7 != 0 and not (y > x and x % 5 == 0))
+    assert [keys["elements"] for keys in ds.make_keys(tmp_path)] == [2000, 3000, kept, kept]
+    for index in range(4):
+        made.clear()
+        with ds.loader(part=(index, 4), keys=tmp_path, threads=2) as loader:
+            own = list(loader)
+            assert "plans all rows out of keys" in str(loader.report())
+        for mine, theirs in zip(own, whole, strict=True):
+            for name, rows in theirs.items():
+                np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
+        assert len(made) < everything / 2
 
 
 def test_the_first_pass_records_the_keys_that_the_next_plans_by(tmp_path: Path) -> None:

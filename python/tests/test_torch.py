@@ -182,9 +182,9 @@ def test_a_dataset_of_random_access_is_one_of_torch_too(npy: Path) -> None:
     assert [tuple(batch["data"].shape) for batch in loader] == [(5, 4)] * 8
 
 
-def test_the_example_of_the_readme_runs_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
-    program = next(part.split("```")[0] for part in readme.split("```python\n")[1:] if "gm.torch.Iter" in part)
+def test_the_example_of_the_page_runs_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "examples" / "torch.md").read_text()
+    program = next(part.split("```")[0] for part in page.split("```python\n")[1:] if "gm.torch.Iter" in part)
     np.save(tmp_path / "rows.npy", np.zeros((640, 8), np.float32))
     monkeypatch.chdir(tmp_path)
     trained: list[Any] = []

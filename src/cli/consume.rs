@@ -8,13 +8,12 @@ use crate::element::OrderHash;
 use crate::{BoxIter, Element, Error, Loader, LoaderBuilder, Part, Report, Result};
 use serde::Serialize;
 
-use crate::cli::cells::Cells;
 use crate::cli::format::{count, grouped, percent, time};
 use crate::cli::hash::Rows;
 use crate::cli::progress::Progress;
 use crate::cli::saved::{RunState, States};
-use crate::cli::tokens::TokenCount;
 use crate::cli::{interrupt, output, report, views};
+use crate::report::{Cells, TokenCount};
 
 /// A way to run a pipeline.
 pub(crate) struct Plan {
@@ -72,9 +71,6 @@ pub(crate) struct Summary {
     /// The file with the state, if one was written.
     pub(crate) state_file: Option<PathBuf>,
     pub(crate) report: Report,
-    /// Cells of the batches of this run.
-    #[serde(skip)]
-    cells: Cells,
     /// The reason why the state is not saved, if it was to be.
     #[serde(skip)]
     pub(crate) unsaved: Option<Error>,
@@ -146,7 +142,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     if unsaved.is_none() {
         interrupt::saved();
     }
-    let report = loader.report();
+    let report = loader.report().with_cells(position.cells);
     let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
     let batches_this_run = loader.delivered() - before.0;
     let summary = Summary {
@@ -167,7 +163,6 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         resumed,
         state_file,
         report,
-        cells: position.cells,
         unsaved,
     };
     if stopped == Stopped::Interrupted {
@@ -214,7 +209,7 @@ impl Position {
         self.hash.update(batch);
         let before = self.tokens;
         self.tokens.add(batch);
-        self.cells.add(batch, self.tokens.since(before));
+        self.cells.look(loader.delivered() - 1, batch, Some(self.tokens.since(before)));
         self.rows.take(loader.delivered() - 1, batch, loader.rows());
     }
 
@@ -244,7 +239,7 @@ impl Summary {
         }
         facts.push(("order hash", self.order_hash.to_string()));
         facts.push(("row digest", self.rows.digest.to_string()));
-        report::write_html(&self.report, &facts, &self.cells.charts(), file)
+        report::write_html(&self.report, &facts, file)
     }
 
     /// The report for people, on stdout.

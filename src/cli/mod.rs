@@ -1,7 +1,6 @@
 //! The `gristmill` command: data on stdout, everything else on stderr. The binary and the Python package run the same.
 
 mod bench;
-mod cells;
 mod completions;
 mod consume;
 mod convert;
@@ -36,7 +35,6 @@ mod shown;
 mod stages;
 mod step_time;
 mod tokenise;
-mod tokens;
 #[cfg(all(feature = "top", target_os = "linux"))]
 mod top;
 mod tune;

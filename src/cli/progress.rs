@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::format::{count, percent};
 use crate::cli::output;
-use crate::cli::tokens::TokenCount;
+use crate::report::TokenCount;
 use crate::units::Bytes;
 
 /// Between two refreshes of the bar.

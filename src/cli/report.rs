@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Outcome, output};
-use crate::report::html::Chart;
 use crate::{Error, Report, Result};
 
 /// Shows what a run waited for that was recorded by `--record`, or by `record=` in Python.
@@ -31,19 +30,14 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     } else {
         output::data(&report.to_string());
     }
-    args.html.iter().try_for_each(|file| write_html(&report, &[], &[], file))?;
+    args.html.iter().try_for_each(|file| write_html(&report, &[], file))?;
     Ok(Outcome::Done)
 }
 
-/// Writes a report as a page, with `facts` and `charts` of the run, and says where; in a file that ends so, the ribbon alone.
-pub(crate) fn write_html(
-    report: &Report,
-    facts: &[(&str, String)],
-    charts: &[(&str, Chart)],
-    file: &Path,
-) -> Result<()> {
+/// Writes a report as a page, with `facts` of the run, and says where; in a file that ends so, the ribbon alone.
+pub(crate) fn write_html(report: &Report, facts: &[(&str, String)], file: &Path) -> Result<()> {
     let is_picture = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
-    let page = if is_picture { report.to_svg() } else { report.page(facts, charts) };
+    let page = if is_picture { report.to_svg() } else { report.page(facts) };
     std::fs::write(file, page).map_err(|e| Error::io(e, file))?;
     output::say(&format!("the report is in {}", file.display()));
     Ok(())

@@ -10,7 +10,7 @@ use crate::{Checkpoint, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::hash::Rows;
-use crate::cli::tokens::TokenCount;
+use crate::report::TokenCount;
 
 /// The position of a run: the pipeline's checkpoint, and what the command line adds to it.
 #[derive(Debug, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use crate::{BoxIter, Element, Loader, LoaderBuilder};
 #[derive(Clone, Default, clap::Args)]
 pub(crate) struct Views {
     /// Answer GET /metrics at this address with the figures of the run, for Prometheus: HOST:PORT, or a port alone, which nobody but
-    /// this machine reaches; 0 takes a free one
-    #[arg(long, value_name = "[HOST:]PORT")]
+    /// this machine reaches; 0 takes a free one. Other users of this machine are refused: everybody@PORT answers them, too
+    #[arg(long, value_name = "[everybody@][HOST:]PORT")]
     metrics: Option<String>,
     /// Let people of this user look at the run with `gristmill top`; GRISTMILL_TOP=1 in the environment does the same
     #[arg(long)]

@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::cli::format::{count, grouped};
 use crate::cli::how::{memory, threads};
 use crate::cli::progress::Written;
-use crate::cli::tokens::TokenCount;
 use crate::cli::{Outcome, interrupt, output};
+use crate::report::TokenCount;
 
 /// Where shards go, and how they are written.
 #[derive(clap::Args)]

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::Cause;
+use super::beside::Beside;
 use super::given::Given;
 use super::made::Off;
-use super::records::{News, Records, Seen, Snapshot, Taken};
+use super::records::{News, Records, Seen, Snapshot, Taken, WorkerMemory};
 use super::waits::{LongWait, Shares, StoreUse, Waits};
 use crate::sync::Locked;
 use hdrhistogram::Histogram;
@@ -87,6 +88,7 @@ pub struct Recorder {
     stages: Mutex<Vec<StageTally>>,
     notes: Mutex<Vec<(String, u64)>>,
     waits: Waits,
+    beside: Mutex<Beside>,
     /// `None` where none are kept.
     records: Option<Records>,
     /// Of other machines, what their part of each stage was, by stage id.
@@ -106,7 +108,14 @@ impl Default for Recorder {
     fn default() -> Self {
         let waits = Waits::default();
         let records = Some(Records::new(waits.start()));
-        Self { stages: Mutex::default(), notes: Mutex::default(), waits, records, hosts: Mutex::default() }
+        Self {
+            stages: Mutex::default(),
+            notes: Mutex::default(),
+            waits,
+            beside: Mutex::default(),
+            records,
+            hosts: Mutex::default(),
+        }
     }
 }
 
@@ -172,7 +181,21 @@ impl Recorder {
 
     fn record(&self, given: &Given, shares: Shares) {
         if let Some(records) = &self.records {
-            records.batch(given, shares, || self.work());
+            records.batch(given, shares, self.beside.locked().take(), || self.work());
+        }
+    }
+
+    /// Notes what a loop around the loader has waited beside it so far, by cause.
+    #[cfg(any(feature = "python", feature = "pjrt"))]
+    pub(crate) fn waited_beside(&self, so_far: Shares) {
+        self.beside.locked().note(so_far);
+    }
+
+    /// Notes how much memory workers use now.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn workers_use(&self, memory: WorkerMemory) {
+        if let Some(records) = &self.records {
+            records.workers_use(memory);
         }
     }
 

@@ -163,6 +163,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
     fn advance(&mut self) -> Result<Option<DeviceBatch>> {
         self.slots.origin().check(NAME)?;
         self.look_back()?;
+        self.loader.note_around(&self.meter);
         self.fill();
         let Some(sent) = self.ahead.pop_front() else { return Ok(None) };
         let Sent { batch, state, started, host } = sent?;

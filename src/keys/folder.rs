@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::find::{KeySource, Keyed, Keys};
-use super::{Key, KeyBlock, KeyFile, KeyHead, KeyRecorder, KeyWriter, LaneFile, LaneHead, MarkedLanes, lanes};
+use super::{Key, KeyBlock, KeyFile, KeyHead, KeyRecorder, KeyWriter, LaneFile, LaneHead, MarkedLanes, OF, lanes};
 use crate::cores;
 use crate::error::{Error, Result};
 use crate::sync::Locked;
@@ -130,9 +130,13 @@ fn missing(keyed: &dyn Keyed, path: &Path) -> Error {
     )
 }
 
-/// The hash by which a file is found.
+/// The hash by which a file is found. Keys that say of which elements others were made have another file than those that do not.
 fn fingerprint(keyed: &dyn Keyed) -> String {
-    format!("{:016x}", xxh3_64(keyed.lines().join("\n").as_bytes()))
+    let mut of = keyed.lines().join("\n");
+    if keyed.names().first().is_some_and(|name| name == OF) {
+        of = of + "\n" + OF;
+    }
+    format!("{:016x}", xxh3_64(of.as_bytes()))
 }
 
 pub(super) fn head(keyed: &dyn Keyed) -> KeyHead {

@@ -38,6 +38,10 @@
 //! and without gaps, and fill the last byte with zeros. So numbers that are all equal take nothing but their frame, and a large one
 //! widens those of its group alone.
 //!
+//! Keys of a stage behind one that makes several elements of a record have a column more, in front of the others, named `\0of`, as no array is. It has for each
+//! element the number of the one that it was made of, among those that the record yields in front of that stage. With 2^31 added it says that
+//! the stage has failed there: the other lengths are 0 then. The elements that the record yields behind the stage are numbered as they stand, those that have failed among them.
+//!
 //! | bytes | index, behind the last block |
 //! |---|---|
 //! | 24 for each block | 8: where it begins in the file; 8: elements in front of it; 8: its hash |
@@ -86,6 +90,12 @@ pub use writer::KeyWriter;
 
 /// Slots of a block; the last block of a file has what is left.
 pub const BLOCK: usize = 1 << 16;
+
+/// The column that says of each element of which other one of its record it was made.
+pub(crate) const OF: &str = "\0of";
+
+/// The number from which on it says that what was made of it has failed.
+pub(crate) const FAILED: u32 = 1 << 31;
 
 /// Whether hashes must be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,7 +50,7 @@ impl KeyRecorder {
     pub(crate) fn remarks(&self) -> Vec<String> {
         let useless = self.useless.get().map(|why| format!("keys are not recorded, as they would not help: {why}"));
         let recordings = self.recordings.locked();
-        // Stages far behind the border have keys that no pass comes to.
+        // There are stages of which no pass knows what they made of which record.
         let are_all_begun = recordings.iter().all(|recording| recording.has_begun());
         let is_any_begun = recordings.iter().any(|recording| recording.has_begun());
         let begun = recordings.iter().filter(|_| is_any_begun);

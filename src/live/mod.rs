@@ -24,7 +24,7 @@ pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::looks::{Looks, View};
 pub(crate) use self::record::RecordView;
 pub(crate) use self::trace::TraceView;
-use crate::cx::{News, Recorder, Seen};
+use crate::cx::{Account, News, Recorder, Seen};
 use crate::dataset::Stage;
 use crate::exec::Runtime;
 use crate::report::{ConsumerMeter, Depth, First, Report, Seen as SeenBy};
@@ -51,8 +51,11 @@ pub(crate) struct Live {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) meter: ConsumerMeter,
+    pub(crate) account: Account,
     pub(crate) first: First,
     pub(crate) remarks: Remarks,
+    /// Times of the loop around it, if there is one.
+    pub(crate) around: Option<ConsumerMeter>,
 }
 
 /// Remarks about a pass that stand beside its counts.
@@ -97,7 +100,8 @@ impl Live {
 
     /// The consumer tells of itself.
     pub(crate) fn tell(&self, told: Told) {
-        *self.told.locked() = told;
+        let around = self.around.locked().as_ref().map(|around| around.locked().clone());
+        *self.told.locked() = Told { around, ..told };
     }
 
     /// Times of a loop in another language are seen from now on.
@@ -130,10 +134,9 @@ impl Live {
         let subject = self.subject.locked();
         let Subject { pipeline, executor, recorder, run } = subject.as_ref()?;
         run.sync_within(SYNC);
-        let Told { mut meter, first, remarks } = self.told.locked().clone();
+        let Told { mut meter, account, first, remarks, around } = self.told.locked().clone();
         meter.delivered = self.delivered.load(Ordering::Relaxed);
-        let around = self.around.locked().as_ref().map(|around| around.locked().clone());
-        let seen = SeenBy { meter: &meter, around: around.as_ref(), first: &first };
+        let seen = SeenBy { meter: &meter, around: around.as_ref(), account: &account, first: &first };
         let mut report = Report::of(depth, &**pipeline, executor, recorder, run, seen);
         remarks.add_to(&mut report);
         Some(report)

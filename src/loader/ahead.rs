@@ -255,12 +255,17 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
                 outbox.elements.push(Ok((element, state)));
                 !outbox.is_due() || {
                     cx.flush_if_due();
-                    outbox.send()
+                    // Where the buffer is full, it waits for the consumer.
+                    cx.works(false);
+                    let sent = outbox.send();
+                    cx.works(true);
+                    sent
                 }
             }
             last => {
                 // The totals are complete before the consumer can see the end.
                 cx.flush();
+                cx.works(false);
                 run.sync();
                 let mut outbox = post();
                 outbox.elements.extend(last.err().map(Err));

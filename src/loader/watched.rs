@@ -195,6 +195,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         let remarks = self.remarks();
         let Some(watched) = self.watched.as_mut().and_then(Ours::get_mut) else { return };
         watched.told = Some(Instant::now());
-        watched.live.tell(Told { meter: self.meter.clone(), first: self.first.clone(), remarks });
+        let (meter, account) = (self.meter.clone(), self.recorder.waits().account());
+        watched.live.tell(Told { meter, account, first: self.first.clone(), remarks, around: None });
     }
 }

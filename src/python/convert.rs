@@ -11,7 +11,7 @@ use super::native::Native;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Dealt, PartPassOf};
 use crate::dataset::map::Many;
-use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments};
+use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments, Turn};
 use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
 use crate::element::{Element, Tree, Value};
 use crate::error::Result;
@@ -104,8 +104,20 @@ where
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
         let Some(plan) = self.inner.plan(planning)? else { return Ok(None) };
         let (convert, releases) = (self.convert, self.releases);
-        let turn = |inner| BoxMap::new(Converted { inner, convert, releases, object: None });
-        Ok(Some(plan.making(|make| MakeConverted { make, convert, releases }, turn)))
+        Ok(Some(plan.making(|make| MakeConverted { make, convert, releases }, convert, &Releasing(releases))))
+    }
+}
+
+/// Has the items of records turned into others, and lets go of the interpreter for them or not.
+struct Releasing(bool);
+
+impl Turn for Releasing {
+    fn turn<I: Send + 'static, O: 'static>(
+        &self,
+        inner: BoxMap<I>,
+        convert: impl Fn(I) -> Result<O> + Clone + Send + Sync + 'static,
+    ) -> BoxMap<O> {
+        BoxMap::new(Converted { inner, convert, releases: self.0, object: None })
     }
 }
 

@@ -1,8 +1,8 @@
 //! A pipeline that runs.
 
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyString, PyType};
 
+use super::around::Around;
 use super::buffer::Access;
 use super::error::{self, OrRaise};
 use super::generic;
@@ -25,10 +26,8 @@ use super::report::PyReport;
 use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
-use crate::cx::Cause;
 use crate::dataset::BoxIter;
 use crate::fork::{Origin, ThreadOf};
-use crate::report::ConsumerMeter;
 use crate::sync::{Locked, Regardless};
 use crate::units::Bytes;
 use crate::{Checkpoint, Error, ErrorKind, Executor, Loader, Report, Result};
@@ -61,10 +60,7 @@ pub(crate) struct PyDatasetIterator {
     plan: Plan,
     /// The address of the endpoint of metrics.
     metrics: Option<SocketAddr>,
-    /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
-    meter: Arc<Mutex<ConsumerMeter>>,
-    /// The time in which it waited for the interpreter last, and whether it had something to give, until the loader is told.
-    kept: Mutex<Option<(Instant, Instant, bool)>>,
+    around: Around,
     /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
     object: Py<PyAny>,
 }
@@ -111,8 +107,8 @@ impl PyDatasetIterator {
             }
         };
         let loader = detached(py, start).or_raise(py)?;
-        let meter = Arc::default();
-        loader.show_around(&meter);
+        let around = Around::default();
+        around.show_to(&loader);
         let metrics = loader.metrics_address();
         let (loader, owner, origin) = (Mutex::new(Some(loader)), AtomicU64::new(0), Origin::here());
         let iterator = Bound::new(
@@ -129,8 +125,7 @@ impl PyDatasetIterator {
                 follows,
                 plan,
                 metrics,
-                meter,
-                kept: Mutex::default(),
+                around,
                 object: object.clone().unbind(),
             },
         )?;
@@ -161,14 +156,15 @@ impl PyDatasetIterator {
 
     /// The next element, or that it is not there yet; and what is known of the pass then.
     fn advance(&self, py: Python<'_>, patience: Duration) -> PyResult<(Poll<Option<Result<Item>>>, Seen)> {
-        let (writable, kept) = (self.how.writable, self.kept.locked().take());
+        let (writable, around) = (self.how.writable, &self.around);
         let advance = |loader: &mut Loader<BoxIter<Item>>| {
-            if let Some((from, to, given)) = kept {
-                loader.note_lock(from, to, given);
-            }
+            around.tell(loader);
             let next = loader.next_within(patience);
             let next = if writable { next.map(|next| next.map(|item| item.map(Item::into_exclusive))) } else { next };
             let (delivered, short) = (loader.delivered(), loader.is_short_of_memory());
+            if let Poll::Ready(Some(Ok(item))) = &next {
+                around.look(item, delivered);
+            }
             (next, Seen { delivered, short, done: Instant::now() })
         };
         let (next, seen) = if self.holds {
@@ -182,11 +178,7 @@ impl PyDatasetIterator {
         } else {
             self.running(py, advance)?
         };
-        let now = Instant::now();
-        *self.kept.locked() = Some((seen.done, now, next.is_ready()));
-        if next.is_ready() {
-            self.meter.locked().beside.count(Cause::Lock, now - seen.done);
-        }
+        around.has_lock(seen.done, next.is_ready());
         Ok((next, seen))
     }
 
@@ -246,6 +238,7 @@ impl PyDatasetIterator {
         let mut another = builder.resume(checkpoint).build()?;
         another.take_guard(loader, anew);
         another.take_viewers(loader);
+        self.around.begin_again();
         *loader = another;
         Ok(())
     }
@@ -336,10 +329,9 @@ impl PyDatasetIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.check_process(py)?;
-        // Each call, however short: one that seemed to be may have had to wait for the interpreter.
         let start = Instant::now();
         let next = self.next_object(py);
-        self.meter.locked().end(start);
+        self.around.called(start);
         next
     }
 
@@ -430,12 +422,7 @@ impl PyDatasetIterator {
     #[doc = docs!(DatasetIterator.report)]
     fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
         self.check_process(py)?;
-        let (around, kept) = (self.meter.locked().clone(), self.kept.locked().take());
-        let report = |loader: &mut Loader<BoxIter<Item>>| {
-            kept.into_iter().for_each(|(from, to, given)| loader.note_lock(from, to, given));
-            loader.report_around(Some(&around))
-        };
-        self.running(py, report).map(PyReport)
+        self.running(py, |loader| self.around.report(loader)).map(PyReport)
     }
 
     #[doc = docs!(DatasetIterator.metrics_address)]
@@ -479,7 +466,7 @@ impl PyDatasetIterator {
 #[pyfunction]
 pub(super) fn _waited_for_device(iterator: &PyDatasetIterator, seconds: f64) {
     let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-    iterator.meter.locked().wait_beside(Cause::Transfer, time);
+    iterator.around.waited_for_device(time);
 }
 
 impl Drop for PyDatasetIterator {

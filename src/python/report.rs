@@ -59,7 +59,7 @@ impl PyReport {
     #[doc = docs!(Report.metrics)]
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let metrics = PyDict::new(py);
-        self.0.metrics().iter().try_for_each(|metric| metrics.set_item(metric.path(), metric.value))?;
+        self.0.flat_metrics().into_iter().try_for_each(|(path, value)| metrics.set_item(path, value))?;
         Ok(metrics)
     }
 }

@@ -1,6 +1,9 @@
 //! Advice that is followed, on a simulated machine: it brings something, and no more than was promised.
 
-use super::{Change, Place, Report, StageReport, Verdict, verdict};
+use std::time::Duration;
+
+use super::{Change, Place, Report, StageReport, Verdict, verdict, waited, why};
+use crate::cx::{Account, Cause, Shares};
 use crate::dataset::Role;
 use crate::report::WorkersReport;
 use crate::tune::world::{NOTHING, World};
@@ -34,8 +37,14 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     let pack_s = all * world.suffix_s;
     let pack = StageReport { cpu_s: pack_s, ..stage(1, "pack", Role::Stateful, suffix_place, pack_s) };
     let mut stages = vec![source, pack];
-    let blocked = (steady_s - pack_s).max(0.0) * f64::from(u8::from(threads > 0));
-    let _ = verdict::share_out(&mut stages, waits_s.max(0.0) / wall_s, blocked);
+    let mut account =
+        Account { shares: Shares::of(Cause::Start, Duration::from_secs_f64(STARTUP_S)), ..Account::default() };
+    // Whoever reads has nothing to do but to pack, and waits for threads else; without threads it does all.
+    let packing = if threads > 0 { pack_s / steady_s.max(pack_s) } else { 1.0 };
+    account.shares.count(Cause::Reader, Duration::from_secs_f64(waits_s.max(0.0) * packing));
+    account.shares.count(Cause::Evaluation, Duration::from_secs_f64(waits_s.max(0.0) * (1.0 - packing)));
+    let why = why::parts(&account, Shares::default(), &stages, wall_s);
+    let rest = waited::share_out(&why, &mut stages);
     let workers =
         (processes > 0).then(|| WorkersReport { workers: vec![Default::default(); processes], ..Default::default() });
     let mut report = Report {
@@ -49,11 +58,11 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
         consumer_wait_share: (waits_s + STARTUP_S) / wall_s,
         steady_wait_share: (waits_s / steady_s).max(0.0),
         first_wait_s: STARTUP_S,
-        startup_share: STARTUP_S / wall_s,
+        startup_share: rest.startup,
         startup: Vec::new(),
-        handover_share: 0.0,
-        aside_share: 0.0,
-        why: Vec::new(),
+        handover_share: rest.handover,
+        aside_share: rest.aside,
+        why,
         longest_waits: Vec::new(),
         next_p50_us: 1.0,
         next_p99_us: 1.0,
@@ -72,7 +81,7 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     report
 }
 
-fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64) -> StageReport {
+pub(super) fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64) -> StageReport {
     StageReport {
         id,
         name: name.into(),

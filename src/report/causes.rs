@@ -162,7 +162,8 @@ pub(super) fn part(why: &Why, stage: Option<&str>) -> String {
         (Cause::Queue, None) => "elements that waited for somebody free".to_owned(),
         (Cause::Memory, _) => "no memory left of the budget".to_owned(),
         (Cause::Leases, _) => "memory of elements that you hold".to_owned(),
-        (Cause::HeadOfLine, _) => "single elements that all others waited for".to_owned(),
+        (Cause::HeadOfLine, Some(stage)) => format!("single elements that all others waited for, in {stage}"),
+        (Cause::HeadOfLine, None) => "single elements that all others waited for".to_owned(),
         (Cause::Store, _) => {
             let used = why.store.unwrap_or_default();
             let again = if used.retries > 0 { format!(", {} asked again", used.retries) } else { String::new() };
@@ -171,7 +172,8 @@ pub(super) fn part(why: &Why, stage: Option<&str>) -> String {
         (Cause::Death, _) => "workers that died".to_owned(),
         (Cause::Lock, Some(stage)) => format!("the interpreter's lock, for {stage}"),
         (Cause::Lock, None) => "the interpreter's lock".to_owned(),
-        (Cause::HandOver, _) => "hand-over".to_owned(),
+        (Cause::HandOver, Some(stage)) => format!("hand-over, behind {stage}"),
+        (Cause::HandOver, None) => "hand-over".to_owned(),
         (Cause::Transfer, _) => "transfer to the device".to_owned(),
     };
     format!("{} {what}", percent(why.share).replace(' ', "\u{a0}"))

@@ -199,6 +199,20 @@ impl Report {
         list.0
     }
 
+    /// The same figures in a flat list, each under its [path](Metric::path). Counts whose labels differ in nothing but signs, such as two notes of the
+    /// same words, are added up.
+    pub fn flat_metrics(&self) -> Vec<(String, f64)> {
+        let mut flat: Vec<(String, f64)> = Vec::new();
+        for metric in self.metrics() {
+            let path = metric.path();
+            match flat.iter_mut().find(|(other, _)| metric.label.is_some() && *other == path) {
+                Some((_, value)) => *value += metric.value,
+                None => flat.push((path, metric.value)),
+            }
+        }
+        flat
+    }
+
     /// Those of packing, if rows were packed.
     fn packed(&self, list: &mut List) {
         let noted =
@@ -311,6 +325,20 @@ mod tests {
         for (path, expected) in expected {
             assert_eq!(value(&metrics, path), Some(expected), "{path}");
         }
+    }
+
+    #[test]
+    fn notes_of_the_same_words_are_added_up_and_none_is_lost() {
+        let mut report = report(0);
+        let notes = [("bad records: a", 1), ("bad records (a)", 2), ("bad records, a!", 4), ("other", 8)];
+        report.notes = notes.map(|(what, count)| (what.to_owned(), count)).to_vec();
+        let flat = report.flat_metrics();
+        let told: Vec<_> = flat.iter().filter(|(path, _)| path.starts_with("input/notes/")).collect();
+        assert_eq!(told, [&("input/notes/bad_records_a".to_owned(), 7.0), &("input/notes/other".to_owned(), 8.0)]);
+        let paths: BTreeSet<_> = flat.iter().map(|(path, _)| path).collect();
+        assert_eq!(paths.len(), flat.len());
+        // Where labels are whole, each is told by itself.
+        assert_eq!(report.to_openmetrics().matches("gristmill_input_notes_total{").count(), 4);
     }
 
     #[test]

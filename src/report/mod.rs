@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod advised;
 mod causes;
+#[cfg(any(feature = "cli", feature = "python"))]
+mod cells;
 mod decoding;
 pub(crate) mod format;
 mod hosts;
@@ -20,6 +22,8 @@ mod places;
 pub(crate) mod record;
 mod startup;
 mod text;
+#[cfg(any(feature = "cli", feature = "python"))]
+mod tokens;
 mod verdict;
 mod waited;
 mod why;
@@ -30,21 +34,25 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(any(feature = "cli", feature = "python"))]
+pub(crate) use cells::Cells;
 #[cfg(feature = "cli")]
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use metrics::{Family, Kind, Metric, Unit};
 pub(crate) use openmetrics::CONTENT_TYPE;
 pub(crate) use picture::Picture;
+#[cfg(feature = "cli")]
+pub(crate) use tokens::TokenCount;
 pub use verdict::{Advice, Change, Verdict};
-use waited::{Steady, beside};
+pub(crate) use waited::beside;
 pub use why::Why;
 pub(crate) use why::who;
 
 #[cfg(all(feature = "top", target_os = "linux"))]
 pub(crate) use crate::cx::Stretch;
+use crate::cx::{Account, Recorder, Snapshot, StageTally};
 pub use crate::cx::{Cause, LongWait, StoreUse};
-use crate::cx::{Recorder, Snapshot, StageTally};
 use crate::dataset::{Role, Stage};
 use crate::exec::Runtime;
 pub use crate::exec::{LinkReport, PoolReport, WorkerReport, WorkersReport};
@@ -55,10 +63,10 @@ pub use hosts::HostReport;
 
 /// Account of where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
 ///
-/// Shares are of the consumer's wall time, from 0 to 1, from its first call of `next` to the end of its last. The
-/// [`wait_share`](StageReport::wait_share)s of the stages, [`startup_share`](Self::startup_share),
-/// [`handover_share`](Self::handover_share) and [`aside_share`](Self::aside_share) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1: a pipeline
-/// that keeps up says so.
+/// Shares are of the consumer's wall time, from 0 to 1, from its first call of `next` to the end of its last. The parts of
+/// [`why`](Self::why) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1: a pipeline that keeps up says so. Every
+/// [`wait_share`](StageReport::wait_share) of a stage is the sum of its parts; [`startup_share`](Self::startup_share),
+/// [`handover_share`](Self::handover_share) and [`aside_share`](Self::aside_share) are those of no stage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The evaluator of the pipeline, in words.
@@ -82,17 +90,18 @@ pub struct Report {
     pub steady_wait_share: f64,
     /// Seconds of waiting for the first element: start-up, which no stage is blamed for.
     pub first_wait_s: f64,
-    /// Share of that wait.
+    /// Share of that wait, without its hand-over.
     pub startup_share: f64,
     /// Causes of that wait, as far as they are known: what was made meanwhile, in this process or a worker, or the stage that worked
     /// on the first element.
     pub startup: Vec<String>,
     /// Share of waiting for an element that was there: until a loop in Python had the interpreter's lock again, and the element was
-    /// an object of Python's.
+    /// an object of Python's; and of waiting for work that is not known to be any stage's. What the loader takes to hand elements over is in the
+    /// shares of the stages that made them.
     pub handover_share: f64,
     /// Share of waiting for what is no stage's work: memory, what a worker had that died, a device, the first element behind a checkpoint.
     pub aside_share: f64,
-    /// The waits by cause, the largest first, its start-up among them: they add up to what it waited.
+    /// The waits by cause and stage, the largest first, its start-up among them: they add up to what it waited.
     pub why: Vec<Why>,
     /// The longest waits behind the first, of a millisecond and more; the longest first, 16 at most.
     pub longest_waits: Vec<LongWait>,
@@ -144,6 +153,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) meter: &'a ConsumerMeter,
     /// By a loop in another language, around the loader.
     pub(crate) around: Option<&'a ConsumerMeter>,
+    /// The causes of what it waited by the loader.
+    pub(crate) account: &'a Account,
 }
 
 /// Events until the first element came.
@@ -179,7 +190,7 @@ pub struct StageReport {
     pub params: String,
     /// Place where it ran.
     pub place: Place,
-    /// Share of the consumer's wall time that it waited because of this stage.
+    /// Share of the consumer's wall time that it waited because of this stage: the sum of its parts in [`why`](Report::why).
     pub wait_share: f64,
     /// Seconds of its own work, on all threads together, estimated from a sample where elements are cheap.
     pub self_s: f64,
@@ -235,7 +246,7 @@ impl Report {
         seen: Seen<'_>,
     ) -> Self {
         let totals = recorder.totals();
-        let Seen { meter, around, first } = seen;
+        let Seen { meter, around, first, account } = seen;
         let whole = around.unwrap_or(meter);
         let wall = whole.wall().as_secs_f64();
         let share = |seconds: f64| if wall > 0.0 { (seconds / wall).clamp(0.0, 1.0) } else { 0.0 };
@@ -243,22 +254,18 @@ impl Report {
         let threads = run.parallel();
         let busy = run.busy().as_secs_f64();
         let mut stages = stage_reports(pipeline, &totals, wall, threads > 0);
-        let blocked = totals.iter().map(|t| t.counts.wait_ns).sum::<u64>() as f64 / 1e9;
         let hosts = recorder.hosts();
         stages.iter_mut().for_each(|stage| stage.hosts = hosts::of_stage(&hosts, stage.id));
-        let why = why::causes(recorder, beside(meter, around), &stages, wall);
-        let transfers_s = causes::share(&why, Cause::Transfer) * wall;
-        let waited = Steady::of(steady_wait_s, meter.steady_wait().as_secs_f64(), transfers_s);
-        let aside = |cause: &Cause| cause.is_aside() && *cause != Cause::Transfer;
-        let aside_s: f64 =
-            why.iter().filter(|why| aside(&why.cause)).map(|why| why.seconds).sum::<f64>().min(waited.elements_s);
-        let unassigned = verdict::share_out(&mut stages, share(waited.elements_s - aside_s), blocked);
+        let account = match around {
+            // The loader measures a sample of its calls where they are cheap, the loop around it all of them.
+            Some(around) => account.within(around.waited),
+            None => account.clone(),
+        };
+        let why = why::parts(&account, beside(meter, around), &stages, wall);
+        let rest = waited::share_out(&why, &mut stages);
         let notes = recorder.notes();
         let workers = run.workers();
         let us = |q: f64| whole.latency.value_at_quantile(q) as f64 / 1e3;
-        let startup_share = share(whole.first_wait.as_secs_f64());
-        let handover_share = share(waited.rest_s) + unassigned;
-        let aside_share = share(aside_s + waited.transfers_s);
         let mut longest_waits = recorder.longest_waits(why::LONGEST);
         if depth != Depth::Figures {
             why::name_records(&mut longest_waits, pipeline);
@@ -268,7 +275,6 @@ impl Report {
             Depth::Named => Picture::of(Snapshot::default(), recorder, pipeline, whole),
             Depth::Whole => Picture::of(recorder.snapshot(), recorder, pipeline, whole),
         };
-        let stages_share: f64 = stages.iter().map(|stage| stage.wait_share).sum();
         let mut report = Self {
             executor: executor.to_string(),
             part: None,
@@ -277,13 +283,13 @@ impl Report {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             wall_s: wall,
             delivered: meter.delivered,
-            consumer_wait_share: startup_share + handover_share + aside_share + stages_share,
+            consumer_wait_share: share(whole.waited.as_secs_f64()),
             steady_wait_share: if steady_s > 0.0 { (steady_wait_s / steady_s).min(1.0) } else { 0.0 },
             first_wait_s: whole.first_wait.as_secs_f64(),
-            startup_share,
+            startup_share: rest.startup,
             startup: startup::causes(whole.first_wait, workers.as_ref(), first, &stages),
-            handover_share,
-            aside_share,
+            handover_share: rest.handover,
+            aside_share: rest.aside,
             why,
             longest_waits,
             next_p50_us: us(0.5),

@@ -1,5 +1,7 @@
 //! What a report keeps to be drawn.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::{LongWait, Report, why};
@@ -22,6 +24,10 @@ pub(crate) struct Picture {
     pub(super) next: Vec<(u64, u64)>,
     /// Places of the buffer.
     pub(super) capacity: usize,
+    /// Cells of the batches, if anybody has looked at them.
+    #[cfg(any(feature = "cli", feature = "python"))]
+    #[serde(skip)]
+    pub(super) cells: super::Cells,
 }
 
 impl Picture {
@@ -29,11 +35,18 @@ impl Picture {
         let mut waits = recorder.longest_waits(WAITS);
         why::name_records(&mut waits, pipeline);
         let next = meter.latency.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value()));
-        Self { records, waits, next: next.collect(), capacity: meter.capacity }
+        Self { records, waits, next: next.collect(), capacity: meter.capacity, ..Self::default() }
     }
 }
 
 impl Report {
+    /// The same with cells of its batches.
+    #[cfg(any(feature = "cli", feature = "python"))]
+    pub(crate) fn with_cells(mut self, cells: super::Cells) -> Self {
+        Arc::make_mut(&mut self.picture).cells = cells;
+        self
+    }
+
     /// The longest waits that a picture tells of, with names of records.
     pub(crate) fn named_waits(&self) -> &[LongWait] {
         &self.picture.waits

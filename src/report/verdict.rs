@@ -76,29 +76,6 @@ pub enum Change {
     Transfer,
 }
 
-/// Splits the consumer's wait for elements over the stages; returns what no stage has worked for.
-///
-/// Inside one thread a wait goes to the stages by self time. With threads, the stateful part either worked or was
-/// `blocked` (seconds) on elements from the threads: that proportion divides the wait between the two groups first.
-pub(super) fn share_out(stages: &mut [StageReport], wait_share: f64, blocked: f64) -> f64 {
-    let total = |stages: &[StageReport], threads: bool| -> f64 {
-        stages.iter().filter(|s| (s.place == Place::Threads) == threads).map(|s| s.self_s).sum()
-    };
-    let (on_threads, elsewhere) = (total(stages, true), total(stages, false));
-    let blamed_on_threads = match (on_threads > 0.0, blocked + elsewhere > 0.0) {
-        (true, true) => blocked / (blocked + elsewhere),
-        (has_threads, _) => f64::from(has_threads),
-    };
-    for stage in stages.iter_mut() {
-        let (group, share) = match stage.place {
-            Place::Threads => (on_threads, blamed_on_threads),
-            _ => (elsewhere, 1.0 - blamed_on_threads),
-        };
-        stage.wait_share = if group > 0.0 { wait_share * share * stage.self_s / group } else { 0.0 };
-    }
-    (wait_share - stages.iter().map(|stage| stage.wait_share).sum::<f64>()).max(0.0)
-}
-
 pub(super) fn judge(report: &Report) -> Verdict {
     let of = |bottleneck: &str, text: String| Verdict { bottleneck: bottleneck.into(), text, ..Verdict::default() };
     if report.delivered == 0 {

@@ -1,28 +1,11 @@
-//! Divisions of what a consumer waited, where another loop is around the loader: that of Python, or one that sends batches to devices.
+//! Divisions of what a consumer waited: whatever a report says of waits is added up from the same parts.
 
 use super::meter::ConsumerMeter;
+use super::{StageReport, Why};
 use crate::cx::{Cause, Shares};
 
-/// Parts of what the consumer waited behind its first element, in seconds. They add up to it.
-#[derive(Debug, PartialEq)]
-pub(super) struct Steady {
-    pub(super) elements_s: f64,
-    pub(super) transfers_s: f64,
-    pub(super) rest_s: f64,
-}
-
-impl Steady {
-    /// Divides `waited_s`. The first call of a loop around the loader may have made and sent several batches: what those took beyond
-    /// the rest is in its time already.
-    pub(super) fn of(waited_s: f64, elements_s: f64, transfers_s: f64) -> Self {
-        let elements_s = elements_s.min(waited_s);
-        let transfers_s = transfers_s.min(waited_s - elements_s);
-        Self { elements_s, transfers_s, rest_s: waited_s - elements_s - transfers_s }
-    }
-}
-
-/// What a loop `around` the loader waited in its calls beside what the loader made it wait.
-pub(super) fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> Shares {
+/// What a loop `around` the loader waited in its calls beside what the loader made it wait: that of Python, or one that sends batches to devices.
+pub(crate) fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> Shares {
     let Some(around) = around else { return Shares::default() };
     let all = around.waited.saturating_sub(meter.waited);
     let mut shares = around.beside.within(all);
@@ -30,20 +13,85 @@ pub(super) fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> S
     shares
 }
 
+/// Shares of the wall time that were waited because of no stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Rest {
+    /// For the first element.
+    pub(super) startup: f64,
+    /// For elements that were there, and for work that is not known to be any stage's.
+    pub(super) handover: f64,
+    /// For what is no stage's work.
+    pub(super) aside: f64,
+}
+
+/// Gives every stage the share of its parts in `why`, and returns what is of none.
+pub(super) fn share_out(why: &[Why], stages: &mut [StageReport]) -> Rest {
+    let mut rest = Rest::default();
+    stages.iter_mut().for_each(|stage| stage.wait_share = 0.0);
+    for part in why {
+        let stage = part.stage.and_then(|id| stages.get_mut(id));
+        let share = match (stage, part.cause) {
+            (Some(stage), _) => &mut stage.wait_share,
+            (None, Cause::Start) => &mut rest.startup,
+            (None, cause) if cause.is_aside() => &mut rest.aside,
+            (None, _) => &mut rest.handover,
+        };
+        *share += part.share;
+    }
+    rest
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn parts_add_up_whatever_the_first_call_did() {
-        let parts = |waited, elements, transfers| {
-            let Steady { elements_s, transfers_s, rest_s } = Steady::of(waited, elements, transfers);
-            [elements_s, transfers_s, rest_s]
+    use super::super::advised::stage;
+    use super::super::why;
+    use super::*;
+    use crate::cx::Account;
+    use crate::dataset::Role;
+    use crate::report::Place;
+
+    /// Stages of a pipeline with so much work each, on the threads in front of the border or on the one behind it.
+    fn stages(work: &[(bool, f64, f64)]) -> Vec<StageReport> {
+        let of = |(id, &(ahead, self_s, lock)): (usize, &(bool, f64, f64))| StageReport {
+            lock_s: lock * self_s,
+            reads_far: id == 0,
+            ..stage(id, "map", Role::Elementwise, if ahead { Place::Threads } else { Place::Suffix }, self_s)
         };
-        assert_eq!(parts(8.0, 2.0, 4.0), [2.0, 4.0, 2.0]);
-        // A first call that sent two batches, the second of which the loader saw behind its own first.
-        assert_eq!(parts(8.0, 2.0, 7.0), [2.0, 6.0, 0.0]);
-        assert_eq!(parts(8.0, 9.0, 1.0), [8.0, 0.0, 0.0]);
-        assert_eq!(parts(0.0, 1.0, 1.0), [0.0, 0.0, 0.0]);
+        work.iter().enumerate().map(of).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn shares_of_stages_are_their_parts_and_all_add_up(
+            waits in prop::collection::vec(0u64..1_000_000_000, Cause::ALL.len()),
+            around in prop::collection::vec(0u64..1_000_000_000, 3),
+            work in prop::collection::vec((any::<bool>(), 0.0f64..9.0, 0.0f64..1.0), 1..6),
+            held_up in (0u32..6, 0u64..1_000_000_000),
+        ) {
+            let time = std::time::Duration::from_nanos;
+            let mut account = Account::default();
+            Cause::ALL.into_iter().zip(&waits).for_each(|(cause, ns)| account.shares.count(cause, time(*ns)));
+            account.held_up.insert(held_up.0, held_up.1.min(waits[Cause::HeadOfLine as usize]));
+            let mut beside = Shares::default();
+            let causes = [Cause::Lock, Cause::HandOver, Cause::Transfer];
+            causes.into_iter().zip(&around).for_each(|(cause, ns)| beside.count(cause, time(*ns)));
+            let mut stages = stages(&work);
+            let why = why::parts(&account, beside, &stages, 20.0);
+            let rest = share_out(&why, &mut stages);
+            let all = (account.shares.total() + beside.total()).as_secs_f64() / 20.0;
+            let told: f64 = why.iter().map(|part| part.share).sum();
+            prop_assert!((told - all).abs() < 1e-9, "{told} of {all}");
+            let of_stages: f64 = stages.iter().map(|stage| stage.wait_share).sum();
+            prop_assert!((of_stages + rest.startup + rest.handover + rest.aside - all).abs() < 1e-9, "{rest:?}");
+            for stage in &stages {
+                let own: f64 = why.iter().filter(|part| part.stage == Some(stage.id)).map(|part| part.share).sum();
+                prop_assert!((own - stage.wait_share).abs() < 1e-12, "{stage:?}");
+            }
+            let mut named: Vec<_> = why.iter().map(|part| (part.cause as usize, part.stage)).collect();
+            named.sort_unstable();
+            prop_assert!(named.windows(2).all(|two| two[0] != two[1]), "one part of each: {why:?}");
+        }
     }
 }

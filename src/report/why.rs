@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::format::{bytes, time};
 use super::{Place, StageReport, causes};
-use crate::cx::{Cause, LongWait, Recorder, Shares, StageId, StoreUse};
+use crate::cx::{Account, Cause, LongWait, Shares, StageId, StoreUse};
 use crate::dataset::{Stage, suspect_in};
 
 /// A part of the consumer's waits with one cause. All parts add up to what it waited.
@@ -30,49 +30,87 @@ pub(super) const LONGEST: usize = 16;
 /// A single wait is told of where it took at least so many seconds.
 const LONG: f64 = 0.005;
 
-/// Finds the causes of what `recorder` has seen the consumer wait for, and of what it waited `beside`, in a run of `wall` seconds whose stages
-/// did this.
-pub(super) fn causes(recorder: &Recorder, beside: Shares, stages: &[StageReport], wall: f64) -> Vec<Why> {
-    let mut shares = recorder.waits().causes();
-    shares.add(beside);
-    let used = recorder.waits().store();
-    let mut why = Vec::new();
-    for (cause, waited) in shares.iter().filter(|(_, waited)| !waited.is_zero()) {
-        let seconds = waited.as_secs_f64();
-        let work =
-            |stage: &StageReport, is_its: bool| if is_its { (stage.self_s - stage.lock_s).max(0.0) } else { 0.0 };
-        let part = |stage: &StageReport| match cause {
-            Cause::Reader => work(stage, stage.place != Place::Threads),
-            Cause::Queue | Cause::Evaluation => work(stage, stage.place == Place::Threads),
-            Cause::Store if stage.reads_far => stage.self_s.max(1e-9),
-            Cause::Lock => stage.lock_s,
-            _ => 0.0,
-        };
-        divide(&mut why, cause, seconds, stages, part);
+/// Divides what the consumer waited by the `account` of its waits, and what it waited `beside`, in a run of `wall` seconds whose stages did this:
+/// one part for each cause and stage, the largest first.
+pub(super) fn parts(account: &Account, beside: Shares, stages: &[StageReport], wall: f64) -> Vec<Why> {
+    let mut parts = Parts::default();
+    for (cause, waited) in account.shares.iter() {
+        let mut seconds = waited.as_secs_f64();
+        if cause == Cause::HeadOfLine {
+            for (stage, ns) in &account.held_up {
+                let own = (*ns as f64 / 1e9).min(seconds);
+                parts.add(cause, Some(*stage as usize).filter(|id| *id < stages.len()), own);
+                seconds -= own;
+            }
+        }
+        match cause {
+            Cause::HandOver => {}
+            _ => parts.divide(cause, seconds, stages),
+        }
     }
-    why.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let handed = account.shares.iter().find(|(cause, _)| *cause == Cause::HandOver);
+    parts.hand_over(handed.map_or(0.0, |(_, waited)| waited.as_secs_f64()), stages);
+    // What is waited around the loader is the work of no stage.
+    beside.iter().for_each(|(cause, waited)| parts.add(cause, None, waited.as_secs_f64()));
     let share = |seconds: f64| if wall > 0.0 { seconds / wall } else { 0.0 };
-    let why = why.into_iter().map(|(cause, stage, seconds)| {
-        let store = Some(used).filter(|_| cause == Cause::Store);
+    let parts = parts.0.into_iter().filter(|(.., seconds)| *seconds > 0.0).map(|(cause, stage, seconds)| {
+        let store = Some(account.store).filter(|_| cause == Cause::Store);
         Why { cause, stage, share: share(seconds), seconds, store }
     });
-    why.collect()
+    let mut why: Vec<Why> = parts.collect();
+    why.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    why
 }
 
-/// Divides a wait among stages, by the part that each had in it; where none had any it is of no stage.
-fn divide(
-    why: &mut Vec<(Cause, Option<usize>, f64)>,
-    cause: Cause,
-    seconds: f64,
-    stages: &[StageReport],
-    part: impl Fn(&StageReport) -> f64,
-) {
-    let all: f64 = stages.iter().map(&part).sum();
-    if all > 0.0 {
-        let parts = stages.iter().map(|stage| (stage.id, part(stage))).filter(|(_, part)| *part > 0.0);
-        why.extend(parts.map(|(id, part)| (cause, Some(id), seconds * part / all)));
-    } else {
-        why.push((cause, None, seconds));
+/// Seconds by cause and stage.
+#[derive(Default)]
+struct Parts(Vec<(Cause, Option<usize>, f64)>);
+
+impl Parts {
+    fn add(&mut self, cause: Cause, stage: Option<usize>, seconds: f64) {
+        match self.0.iter_mut().find(|part| (part.0, part.1) == (cause, stage)) {
+            Some((.., sum)) => *sum += seconds,
+            None => self.0.push((cause, stage, seconds)),
+        }
+    }
+
+    /// Divides what the loader took to hand elements over among the stages that made them, by what was waited for each of them else.
+    fn hand_over(&mut self, seconds: f64, stages: &[StageReport]) {
+        let is_work =
+            |cause: Cause| matches!(cause, Cause::Reader | Cause::Queue | Cause::Evaluation | Cause::HeadOfLine);
+        let waited = |id: usize| -> f64 {
+            let own = self.0.iter().filter(|(cause, stage, _)| is_work(*cause) && *stage == Some(id));
+            own.map(|(.., seconds)| seconds).sum()
+        };
+        let by: Vec<f64> = stages.iter().map(|stage| waited(stage.id)).collect();
+        let all: f64 = by.iter().sum();
+        if all <= 0.0 {
+            return self.add(Cause::HandOver, None, seconds);
+        }
+        for (stage, own) in stages.iter().zip(by).filter(|(_, own)| *own > 0.0) {
+            self.add(Cause::HandOver, Some(stage.id), seconds * own / all);
+        }
+    }
+
+    /// Divides a wait among stages, by what each has done of its cause; where none has done anything it is of no stage.
+    fn divide(&mut self, cause: Cause, seconds: f64, stages: &[StageReport]) {
+        let done = |stage: &StageReport| {
+            let work = |is_its: bool| if is_its { (stage.self_s - stage.lock_s).max(0.0) } else { 0.0 };
+            match cause {
+                Cause::Reader => work(stage.place != Place::Threads),
+                Cause::Queue | Cause::Evaluation | Cause::HeadOfLine => work(stage.place == Place::Threads),
+                Cause::Store if stage.reads_far => stage.self_s.max(1e-9),
+                Cause::Lock => stage.lock_s,
+                _ => 0.0,
+            }
+        };
+        let all: f64 = stages.iter().map(done).sum();
+        if all > 0.0 {
+            let shares = stages.iter().map(|stage| (stage.id, done(stage) / all)).filter(|(_, share)| *share > 0.0);
+            shares.for_each(|(id, share)| self.add(cause, Some(id), seconds * share));
+        } else {
+            self.add(cause, None, seconds);
+        }
     }
 }
 

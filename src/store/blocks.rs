@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::limit;
 use super::retry::Failure;
@@ -24,8 +24,8 @@ pub(super) struct Blocks {
     most: u64,
     /// Blocks that are on their way, or here and not yet read.
     unread: AtomicU64,
-    /// How often requests for blocks were repeated, of late.
-    repeats: Mutex<HashMap<Key, u64>>,
+    /// How often requests for blocks were repeated of late, until somebody has counted it: one number for all blocks of a request.
+    repeats: Mutex<HashMap<Key, Arc<AtomicU64>>>,
 }
 
 #[derive(Debug, Default)]
@@ -135,12 +135,16 @@ impl Blocks {
         if repeats.len() > MOST_REPEATS {
             repeats.clear();
         }
-        keys.for_each(|key| *repeats.entry(key).or_default() += 1);
+        let keys: Vec<Key> = keys.collect();
+        // What is left of a request that was repeated before is that request.
+        let count = keys.iter().find_map(|key| repeats.get(key).cloned()).unwrap_or_default();
+        count.fetch_add(1, Relaxed);
+        repeats.extend(keys.into_iter().map(|key| (key, count.clone())));
     }
 
-    /// How often requests for a block were repeated, as far as that is remembered.
-    pub(super) fn repeats(&self, key: Key) -> u64 {
-        self.repeats.locked().get(&key).copied().unwrap_or(0)
+    /// How often the request for a block was repeated, as far as that is remembered and nobody has counted it for another block of it.
+    pub(super) fn take_repeats(&self, key: Key) -> u64 {
+        self.repeats.locked().get(&key).map_or(0, |count| count.swap(0, Relaxed))
     }
 
     /// A block has come.
@@ -244,6 +248,18 @@ mod tests {
     /// Keys of one shard.
     fn key(number: u64) -> Key {
         (0, number * SHARDS as u64)
+    }
+
+    #[test]
+    fn a_request_that_is_repeated_is_counted_once_however_many_wait_for_it() {
+        let blocks = Blocks::new(1 << 20);
+        blocks.repeat((0..4).map(key));
+        // Two of its blocks had come by then.
+        blocks.repeat((2..4).map(key));
+        blocks.repeat((8..9).map(key));
+        assert_eq!([2, 3, 0, 1, 8, 9].map(|number| blocks.take_repeats(key(number))), [2, 0, 0, 0, 1, 0]);
+        blocks.repeat((3..4).map(key));
+        assert_eq!([0, 3].map(|number| blocks.take_repeats(key(number))), [1, 0]);
     }
 
     #[test]

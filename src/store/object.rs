@@ -243,7 +243,7 @@ impl Object {
             let time = start.elapsed();
             if time > MOMENT {
                 let bytes = found.as_ref().ok().and_then(Option::as_ref).map_or(0, Buffer::len);
-                waited_for_store(time, self.shared.blocks.repeats(key), bytes as u64);
+                waited_for_store(time, self.shared.blocks.take_repeats(key), bytes as u64);
             }
             if let Some(bytes) = found.map_err(|failure| failure.error().path(self.at.path()))? {
                 return Ok(bytes);

@@ -63,7 +63,11 @@ impl Carrier for Processes {
 
     fn memory(&self) -> MemoryFigures {
         let stats = self.slab.stats();
-        MemoryFigures { high_water_bytes: stats.high_water_bytes as u64, copies: stats.copies }
+        MemoryFigures {
+            used_bytes: (stats.granted_bytes + stats.leased_bytes) as u64,
+            high_water_bytes: stats.high_water_bytes as u64,
+            copies: stats.copies,
+        }
     }
 }
 

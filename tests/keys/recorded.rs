@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use gristmill::dataset::Remainder;
+use gristmill::dataset::iter::mix;
 use gristmill::dataset::map::Range;
 use gristmill::keys::{BLOCK, KeyFile, KeyFolder};
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Part, RowDigest};
 use gristmill::prelude::*;
-use gristmill::{Array, BoxIter, BoxMap, Element, Executor, Loader};
+use gristmill::{Array, BoxIter, BoxMap, Element, Error, Executor, Loader, Result};
 
-use super::{BATCH, Host, Made, Prefix, documents, packed};
+use super::unplanned::EveryOther;
+use super::{BATCH, Host, Made, Prefix, documents, id, packed};
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> =
@@ -53,6 +55,91 @@ fn recorded_files_are_those_that_are_made_before() {
                 assert_eq!(read(made.path()), read(recorded.path()), "{prefix:?}");
             }
         }
+    }
+}
+
+/// Pipelines whose stages stand behind others that change the order, and how many key files they have.
+fn late() -> Vec<(&'static str, BoxIter<Element>, usize)> {
+    let of = |prefix: Prefix| prefix.build(&Made::default());
+    let other = || documents(5000, 700, 1, &Made::default()).to_iter().boxed();
+    let filter = |ds: BoxIter<Element>| IterDataset::filter(ds, |e| id(e) % 3 != 0).boxed();
+    let trim = |ds: BoxIter<Element>| {
+        let half = |e: Element| {
+            let tokens = e.array("t").unwrap().as_slice::<i32>().unwrap();
+            Element::new()
+                .with("t", Array::from_vec(tokens[tokens.len() / 2..].to_vec()))
+                .with("id", e.array("id").unwrap().clone())
+        };
+        IterDataset::map(ds, half).boxed()
+    };
+    let fan = |ds: BoxIter<Element>| IterDataset::flat_map(ds, |e| vec![e.clone(); id(&e) as usize % 4]).boxed();
+    let shuffle = |ds: BoxIter<Element>| ds.window_shuffle(50, 5).boxed();
+    let fails = |ds: BoxIter<Element>| {
+        IterDataset::try_map(ds, |e| if id(&e) == 77 { Err(Error::data("no good")) } else { Ok(e) }).boxed()
+    };
+    vec![
+        ("filter, map", trim(filter(shuffle(of(Prefix::Plain)))), 3),
+        ("behind a filter", filter(trim(shuffle(of(Prefix::Filter)))), 2),
+        ("behind bad records", filter(shuffle(of(Prefix::Bad))), 2),
+        ("shuffles between", filter(shuffle(trim(shuffle(shuffle(of(Prefix::Plain)))))), 2),
+        ("of a mix", filter(shuffle(mix([filter(shuffle(of(Prefix::Plain))), trim(other())]).boxed())), 5),
+        ("of both epochs", filter(shuffle(of(Prefix::Repeated)).repeat(2).boxed()), 2),
+        ("some left out", filter(shuffle(of(Prefix::Plain)).limit(800).skip(100).boxed()), 2),
+        ("one that fails", fails(filter(shuffle(of(Prefix::Plain)))), 3),
+        ("flat_map", fan(filter(shuffle(of(Prefix::Plain)))), 3),
+    ]
+}
+
+fn packed_late(ds: BoxIter<Element>) -> BoxIter<Element> {
+    let rows = ds.window_pack(WindowPackOptions::new(RowSpec::new([("t", 24)])).window(30));
+    rows.batch_with(BATCH, Remainder::Drop).boxed()
+}
+
+/// The same of stages behind those that change the order: a pass that calls them anyway notes what they make.
+#[test]
+fn keys_of_late_stages_are_recorded() {
+    for (at, (what, ds, files)) in late().into_iter().enumerate() {
+        let ds = packed_late(ds);
+        let (made, recorded) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let keys = super::Recorder(KeyFolder::new(made.path()));
+        ds.clone().loader().part(Part::of(0, 2)).keys(keys).build().unwrap();
+        let executor = if at.is_multiple_of(2) { Executor::Inline } else { Executor::Threads(2) };
+        let mut loader =
+            ds.loader().executor(executor).keys(KeyFolder::new(recorded.path()).recorded()).build().unwrap();
+        // A record that fails ends no pass.
+        let failed = loader.by_ref().filter(Result::is_err).count();
+        assert_eq!(failed, usize::from(what == "one that fails"), "{what}");
+        let told: Vec<_> = loader.report().remarks.into_iter().filter(|told| told.starts_with("keys ")).collect();
+        assert_eq!(told.len(), files, "{what}: {told:?}");
+        assert!(
+            told.iter().all(|told| told.ends_with("are recorded: the next start plans by them")),
+            "{what}: {told:?}"
+        );
+        assert_eq!((names(made.path()).len(), names(recorded.path())), (files, names(made.path())), "{what}");
+        for name in names(made.path()) {
+            let read = |folder: &Path| std::fs::read(folder.join(&name)).unwrap();
+            assert!(read(made.path()) == read(recorded.path()), "{what}");
+        }
+    }
+}
+
+/// Where a pass does not know of which element something was made, it writes no keys of it.
+#[test]
+fn keys_that_no_pass_knows_are_left_to_the_command() {
+    let shuffled = || documents(0, 900, 7, &Made::default()).to_iter().window_shuffle(50, 5);
+    let filter = |ds: BoxIter<Element>| IterDataset::filter(ds, |e| id(e) % 3 != 0).boxed();
+    let twice = shuffled().flat_map(|e| [e.clone(), e]).boxed();
+    let own = EveryOther { parent: shuffled(), plans: true }.boxed();
+    let fanned = documents(0, 900, 7, &Made::default()).to_iter().flat_map(|e| [e.clone(), e]).boxed();
+    let beside = mix([fanned, shuffled().boxed()]).boxed();
+    for (ds, recorded, left) in [(twice, 2, 1), (own, 1, 1), (beside, 3, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let told = record(&packed_late(filter(ds)), None, folder.path(), Executor::Inline, usize::MAX);
+        let whole = |told: &&String| told.ends_with("are recorded");
+        let none = |told: &&String| told.ends_with("none are written yet; `gristmill index --keys` makes them");
+        assert_eq!(told.iter().filter(whole).count(), recorded, "{told:?}");
+        assert_eq!(told.iter().filter(none).count(), left, "{told:?}");
+        assert_eq!(names(folder.path()).len(), recorded, "{told:?}");
     }
 }
 

@@ -5,10 +5,11 @@ use std::path::Path;
 use gristmill::dataset::Remainder;
 use gristmill::keys::{KeyFolder, Recompute};
 use gristmill::{BoxIter, LoaderBuilder};
+use proptest::sample::{Index, select};
 
 use super::hosts::run;
 use super::keyed::Recorder;
-use super::pipelines::{is_kept, pieces};
+use super::pipelines::{is_kept, sequence};
 use super::*;
 
 /// What stands behind the change before it.
@@ -22,7 +23,7 @@ enum Behind {
 }
 
 const BEHIND: [Behind; 4] = [Behind::Filter, Behind::Trim, Behind::Fan, Behind::Shuffle];
-const ORDERS: [[Behind; 3]; 8] = [
+const ORDERS: [[Behind; 3]; 12] = [
     [Behind::Filter, Behind::Trim, Behind::Filter],
     [Behind::Filter, Behind::Shuffle, Behind::Filter],
     [Behind::Trim, Behind::Shuffle, Behind::Trim],
@@ -30,8 +31,15 @@ const ORDERS: [[Behind; 3]; 8] = [
     [Behind::Shuffle, Behind::Fan, Behind::Shuffle],
     [Behind::Filter, Behind::Filter, Behind::Trim],
     [Behind::Shuffle, Behind::Trim, Behind::Fan],
+    // Elements of a record that are made of others of it.
     [Behind::Fan, Behind::Shuffle, Behind::Filter],
+    [Behind::Fan, Behind::Filter, Behind::Trim],
+    [Behind::Fan, Behind::Trim, Behind::Fan],
+    [Behind::Fan, Behind::Fan, Behind::Filter],
+    [Behind::Filter, Behind::Fan, Behind::Fan],
 ];
+/// What stands in front of them.
+const FIRST: [Change; 5] = [Change::Shuffle, Change::Mix, Change::Limit, Change::Repeat, Change::Fan];
 const ROWS: [Rows; 5] = [Rows::Plain, Rows::FirstFit, Rows::BestFit, Rows::Concat, Rows::Window];
 
 fn trim(element: Element) -> Element {
@@ -40,10 +48,21 @@ fn trim(element: Element) -> Element {
     Element::new().with("tokens", Array::from_vec(half))
 }
 
+/// Up to three elements of each: its first cells, its last ones, and all of them. No two of a document are alike.
+fn parts_of(element: Element) -> Vec<Element> {
+    let tokens = element.array("tokens").unwrap().as_slice::<i32>().unwrap();
+    let (of, half) = (tokens[0], tokens.len() / 2);
+    let part = |number: i32, cells: usize| Element::new().with("tokens", Array::from_vec(vec![3 * of + number; cells]));
+    let all = [part(0, tokens.len() - half), part(1, 1 + half), part(2, tokens.len())];
+    all.into_iter().take((of % 4) as usize).collect()
+}
+
 fn build(first: Change, order: &[Behind], rows: Rows, batch: usize) -> BoxIter<Element> {
     let len = 50 * batch as i64;
+    let fanned = |seed| Range::new(0, len).shuffle(seed).map(sequence).to_iter().flat_map(parts_of).boxed();
     let changed = match first {
         Change::Mix => mix([documents(7, len), documents(3, len / 2)]).weights([2.0, 1.0]).boxed(),
+        Change::Fan => mix([fanned(7), documents(3, len)]).boxed(),
         Change::Limit => documents(7, len).limit(len as u64 * 3 / 4).boxed(),
         Change::Repeat => documents(7, len).repeat(2).boxed(),
         _ => documents(7, len).window_shuffle(50, 5).boxed(),
@@ -51,7 +70,7 @@ fn build(first: Change, order: &[Behind], rows: Rows, batch: usize) -> BoxIter<E
     let changed = order.iter().fold(changed, |ds, behind| match behind {
         Behind::Filter => ds.filter(is_kept).boxed(),
         Behind::Trim => ds.map(trim).boxed(),
-        Behind::Fan => ds.flat_map(pieces).boxed(),
+        Behind::Fan => ds.flat_map(parts_of).boxed(),
         Behind::Shuffle => ds.window_shuffle(30, 9).boxed(),
     });
     Pipeline { batch, documents: len, ..Pipeline::new(&[], rows) }.batches(changed)
@@ -70,12 +89,6 @@ fn start(ds: &BoxIter<Element>, keys: Option<&Path>, part: Part, at: Option<&Che
     Host { loader: builder.build().unwrap(), digest: RowDigest::default() }
 }
 
-/// Whether keys know what elements become: each stage sees one element of one record.
-fn is_planned(order: &[Behind]) -> bool {
-    let fan = order.iter().position(|behind| *behind == Behind::Fan);
-    fan.is_none_or(|fan| order[fan + 1..].iter().all(|behind| *behind == Behind::Shuffle))
-}
-
 /// Five hosts, then seven, then one: rows of all stages in all orders, by keys from files and made anew.
 #[test]
 fn stages_that_decide_are_planned_in_any_order() {
@@ -84,7 +97,7 @@ fn stages_that_decide_are_planned_in_any_order() {
     orders.extend(ORDERS.map(Vec::from));
     for (number, order) in orders.iter().enumerate() {
         for (at, rows) in ROWS.into_iter().enumerate().filter(|(at, _)| number < 3 || (number + at).is_multiple_of(2)) {
-            let first = [Change::Shuffle, Change::Mix, Change::Limit, Change::Repeat][(number + at) % 4];
+            let first = FIRST[(number + at) % FIRST.len()];
             let what = format!("{first:?} {order:?} {rows:?}");
             let ds = build(first, order, rows, 35);
             let keys = temp.path().join("keys");
@@ -100,8 +113,30 @@ fn stages_that_decide_are_planned_in_any_order() {
             assert_eq!((digest, at.map(|at| at.delivered)), (expected, Some(batches)), "{what}");
             assert!(batches > 4, "{batches}: {what}");
             let report = start(&ds, keys, Part::of(0, 5), None).loader.report().to_string().replace("\n      ", " ");
-            assert_eq!(report.contains("plans all rows out of keys"), is_planned(order), "{what}: {report}");
+            assert!(report.contains("plans all rows out of keys"), "{what}: {report}");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 100, ..ProptestConfig::default() })]
+
+    /// Any stages in any order, among any number of hosts that come and go between two batches, and give some back.
+    #[test]
+    fn hosts_come_and_go_behind_stages_in_any_order(
+        first in select(FIRST.to_vec()),
+        order in prop::collection::vec(select(BEHIND.to_vec()), 1..5),
+        rows in select(ROWS.to_vec()),
+        (batch, counts) in select(vec![(35, vec![1, 5, 7]), (24, vec![1, 2, 3, 24])]),
+        changes in prop::collection::vec((any::<Index>(), 0usize..3), 4),
+        in_files in any::<bool>(),
+    ) {
+        let temp = tempfile::tempdir().unwrap();
+        let ds = build(first, &order, rows, batch);
+        let start = |_| start(&ds, in_files.then_some(temp.path()), Part::whole(), None);
+        let hosts = (0..counts[counts.len() - 1]).map(start).collect();
+        let changes = changes.into_iter().map(|(count, back)| (*count.get(&counts), back));
+        prop_assert_eq!(come_and_go(hosts, changes), alone(&ds).0);
     }
 }
 
@@ -139,6 +174,34 @@ fn a_host_evaluates_its_own_behind_a_late_filter() {
         assert_eq!([made.load(Ordering::Relaxed), kept.load(Ordering::Relaxed)], [rows; 2]);
     }
     assert_eq!(digest, all);
+}
+
+/// An element that fails is an error where it comes, and none where it does not: others of its record are not bad for it.
+#[test]
+fn an_element_of_a_record_is_bad_by_itself() {
+    let fails = |e: Element| if first(&e) == 3 * 31 + 1 { Err(Error::data("no good")) } else { Ok(e) };
+    let ds = |fanned: BoxIter<Element>, kept: bool| {
+        let kept = fanned.filter(move |e| kept || first(e) != 3 * 31 + 1).map(trim).try_map(fails);
+        let rows = kept.map(|e| Element::new().with("tokens", Array::scalar(first(&e))));
+        rows.filter(|_| true).batch_with(5, Remainder::Drop).boxed()
+    };
+    let fanned = || documents(7, 200).window_shuffle(50, 5).flat_map(parts_of).boxed();
+    let lazily = ds(fanned(), false);
+    let (mut digest, expected) = (RowDigest::default(), alone(&lazily).0);
+    for index in 0..5 {
+        let mut host = start(&lazily, None, Part::of(index, 5), None);
+        while host.step() {}
+        digest.add(host.digest);
+    }
+    assert_eq!(digest, expected);
+    let failing = ds(fanned(), true);
+    let errors = |loader: &mut gristmill::Loader<BoxIter<Element>>| loader.filter_map(Result::err).count();
+    let alone = errors(&mut failing.clone().loader().build().unwrap());
+    let mut host = start(&failing, None, Part::of(1, 5), None);
+    let error = host.loader.find_map(Result::err).expect("one element fails");
+    assert_eq!((alone, error.kind()), (1, ErrorKind::Data));
+    assert!(error.to_string().contains("its key says that it is bad"), "{error}");
+    assert_eq!(errors(&mut host.loader), 0, "others of its record do not");
 }
 
 /// A function that keeps something else than when its keys were made is found where it matters, and named.

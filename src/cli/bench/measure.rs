@@ -9,7 +9,7 @@ use crate::{BoxIter, Element, Error, Loader, Result};
 use serde::{Deserialize, Serialize};
 
 use super::device::Device;
-use crate::cli::tokens::TokenCount;
+use crate::report::TokenCount;
 
 /// Length of a run.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use super::point::Measured;
 use super::sweep::Point;
 use super::usage::Memory;
 use crate::cli::hash::Rows;
-use crate::cli::tokens::TokenCount;
 use crate::consumer::Metrics;
+use crate::report::TokenCount;
 use crate::stats::Stats;
 
 /// One row of the table: a point of the sweep, and its figures or why there are none.

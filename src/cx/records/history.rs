@@ -122,6 +122,7 @@ mod tests {
                     made: (number % 5 > 0).then_some((asked, given)),
                 },
                 shares,
+                Shares::of(Cause::Transfer, Duration::from_nanos(number % 2)),
                 || vec![number],
             );
             let slowest = Some(Piece { index: number, count: 1, took: Duration::from_micros(3), stage: Some(1) });
@@ -151,7 +152,7 @@ mod tests {
         let (mut history, mut seen) = (History::default(), Seen::default());
         for number in 0..3 * BATCHES as u64 {
             let given = Given { first: number, count: 1, ready: None, asked: start, given: start, made: None };
-            records.batch(&given, Shares::default(), Vec::new);
+            records.batch(&given, Shares::default(), Shares::default(), Vec::new);
             if number == 9 {
                 history.add(records.news(&mut seen, None));
             }

@@ -3,7 +3,9 @@
 //! Both are rare, some thousand a second at most: small elements travel in packets, which have one record for all. Rings keep the last of
 //! them, stretches get longer with age, so a run of any length is seen in a few megabytes.
 
+mod fill;
 mod history;
+mod memory;
 mod ns;
 mod ring;
 mod stretches;
@@ -11,7 +13,9 @@ mod stretches;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+pub(crate) use self::fill::{Fill, LEVELS};
 pub(crate) use self::history::{History, News, Seen};
+pub(crate) use self::memory::WorkerMemory;
 use self::ring::Ring;
 pub(crate) use self::stretches::Stretch;
 use self::stretches::Stretches;
@@ -46,6 +50,9 @@ pub(crate) struct Batch {
     /// The wait in between by cause.
     #[serde(with = "ns::by_cause")]
     pub(crate) shares: Shares,
+    /// Waits around the loader between the batch before and this one: for the interpreter's lock, and for devices.
+    #[serde(default, with = "ns::by_cause", skip_serializing_if = "Shares::is_none")]
+    pub(crate) beside: Shares,
 }
 
 /// Consecutive root elements that one evaluated, and the reader of the stream took.
@@ -127,8 +134,8 @@ impl Records {
         Self { start, book: Mutex::new(book) }
     }
 
-    /// Keeps a batch that was waited for because of `shares`. Where a stretch is over, it is asked for the `work` of the stages so far.
-    pub(super) fn batch(&self, given: &Given, shares: Shares, work: impl FnOnce() -> Vec<u64>) {
+    /// Keeps a batch that was waited for because of `shares`, and before which the loop around waited `beside` the loader. Where a stretch is over, it is asked for the `work` of the stages so far.
+    pub(super) fn batch(&self, given: &Given, shares: Shares, beside: Shares, work: impl FnOnce() -> Vec<u64>) {
         let batch = Batch {
             first: given.first,
             count: narrow(given.count as u64),
@@ -137,6 +144,7 @@ impl Records {
             given: self.after(given.given),
             made: given.made.map(|(begun, done)| (self.after(begun), self.after(done))),
             shares,
+            beside,
         };
         let mut book = self.book.locked();
         book.batches.push(batch);
@@ -144,6 +152,12 @@ impl Records {
             // No one who has the lock of the tallies waits for that of the book.
             book.stretches.close(batch.given, work());
         }
+    }
+
+    /// Notes how much memory workers use now.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(super) fn workers_use(&self, memory: WorkerMemory) {
+        self.book.locked().stretches.workers_use(memory);
     }
 
     /// Keeps a chunk that was taken in front of the border of this id.
@@ -229,7 +243,7 @@ mod tests {
         for number in 0..BATCHES as u64 + 100 {
             let (asked, given) = (at(number), at(number + 1));
             let given = Given { first: number, count: 1, ready: Some(2), asked, given, made: Some((asked, given)) };
-            records.batch(&given, Shares::of(Cause::Reader, Duration::from_millis(1)), Vec::new);
+            records.batch(&given, Shares::of(Cause::Reader, Duration::from_millis(1)), Shares::default(), Vec::new);
         }
         let snapshot = records.snapshot(&[]);
         assert_eq!(snapshot.batches.len(), BATCHES);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Batch, ns};
+use super::{Batch, Fill, WorkerMemory, memory, ns};
 use crate::cx::waits::Shares;
 
 /// Time that a stretch takes at first.
@@ -33,8 +33,14 @@ pub(crate) struct Stretch {
     /// Places of the buffer that were filled, added up over the times that the consumer asked, and how often those were.
     pub(crate) ready: u64,
     pub(crate) looks: u32,
+    /// The same looks by how many places were filled.
+    #[serde(default, skip_serializing_if = "Fill::is_empty")]
+    pub(crate) fill: Fill,
     /// Bytes of this process in memory at the end of it, the most of those that go together; 0 where the system does not say.
     pub(crate) memory: u64,
+    /// Memory of workers, the most that was seen.
+    #[serde(default, skip_serializing_if = "WorkerMemory::is_none")]
+    pub(crate) workers: WorkerMemory,
 }
 
 /// Summaries of a run.
@@ -46,6 +52,8 @@ pub(super) struct Stretches {
     ended: u64,
     /// Nanoseconds of own work of every stage when it began.
     work: Vec<u64>,
+    /// Memory of workers, as it was told last.
+    workers: WorkerMemory,
 }
 
 impl Stretches {
@@ -53,19 +61,27 @@ impl Stretches {
     pub(super) fn add(&mut self, batch: &Batch) -> bool {
         let present = &mut self.present;
         present.shares.add(batch.shares);
+        present.shares.add(batch.beside);
         present.elements += u64::from(batch.count);
         if let Some(ready) = batch.ready {
             present.ready += u64::from(ready);
             present.looks = present.looks.saturating_add(1);
+            present.fill.count(ready);
         }
         batch.given.saturating_sub(present.from) >= TIME
+    }
+
+    /// Workers use so much memory now.
+    pub(super) fn workers_use(&mut self, memory: WorkerMemory) {
+        self.present.workers = self.present.workers.larger(memory);
+        self.workers = memory;
     }
 
     /// Ends the present stretch at this time, at which stages have done so much work.
     pub(super) fn close(&mut self, at: Duration, work: Vec<u64>) {
         let row = self.finished(at, &work);
         self.work = work;
-        self.present = Stretch { from: at, ..Stretch::default() };
+        self.present = Stretch { from: at, workers: self.workers, ..Stretch::default() };
         self.push(row);
     }
 
@@ -106,7 +122,7 @@ impl Stretches {
         let before = self.work.iter().copied().chain(std::iter::repeat(0));
         let seconds = |(now, before): (&u64, u64)| (now.saturating_sub(before) as f64 / 1e9) as f32;
         let work = work.iter().zip(before).map(seconds).collect();
-        Stretch { to: at, work, memory: memory(), ..self.present.clone() }
+        Stretch { to: at, work, memory: memory::own(), ..self.present.clone() }
     }
 
     /// Has the oldest of full levels go together.
@@ -133,21 +149,11 @@ impl Stretch {
         self.work.iter_mut().zip(&next.work).for_each(|(work, next)| *work += next);
         self.ready += next.ready;
         self.looks = self.looks.saturating_add(next.looks);
+        self.fill.add(next.fill);
         self.memory = self.memory.max(next.memory);
+        self.workers = self.workers.larger(next.workers);
         self
     }
-}
-
-/// Bytes of this process in memory.
-fn memory() -> u64 {
-    #[cfg(target_os = "linux")]
-    {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"));
-        kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) << 10
-    }
-    #[cfg(not(target_os = "linux"))]
-    0
 }
 
 /// Bytes that stretches take up at most, in a pipeline of so many stages.
@@ -175,9 +181,11 @@ mod tests {
                 asked: at - TIME / 4,
                 given: at,
                 made: None,
-                shares: Shares::of(Cause::Queue, TIME / 4),
+                shares: Shares::of(Cause::Queue, TIME / 8),
+                beside: Shares::of(Cause::Transfer, TIME / 8),
             };
             assert!(stretches.add(&batch));
+            stretches.workers_use(WorkerMemory { heaps: number, shared: 1, budget: 2 * runs });
             stretches.close(at, vec![number * 50_000_000, 0]);
         }
         let rows = stretches.with_present(TIME * runs as u32, &[]);
@@ -187,6 +195,8 @@ mod tests {
         assert_eq!(rows.iter().map(|row| row.elements).sum::<u64>(), 10 * runs);
         assert_eq!(rows.iter().map(|row| row.ready).sum::<u64>(), 3 * runs);
         assert_eq!(rows.iter().map(|row| row.shares.total()).sum::<Duration>(), TIME / 4 * runs as u32);
+        assert_eq!(rows.iter().map(|row| row.fill.shares()[3]).sum::<f64>(), rows.len() as f64);
+        assert!(rows.windows(2).all(|rows| rows[0].workers.heaps < rows[1].workers.heaps), "the most of each");
         let work: f32 = rows.iter().map(|row| row.work[0]).sum();
         assert!((work - runs as f32 / 20.0).abs() < 1.0, "{work}");
     }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::Awaited;
 use super::spans::Spans;
+use super::{Account, Awaited};
 use crate::cx::made::Off;
 use crate::cx::piece::Piece;
 
@@ -22,7 +22,8 @@ pub enum Cause {
     Reader,
     /// A chunk waited for somebody who evaluates it: all were busy.
     Queue,
-    /// A chunk waited for memory: what is under way or lies ready had all that the budget has.
+    /// A chunk waited for memory: what is under way or lies ready had all that the budget has. Or one was being evaluated, and for others
+    /// there was no memory: as large a part of it as hands were free.
     Memory,
     /// A chunk waited for memory, and nothing was under way: views of elements that were handed over held all of it.
     Leases,
@@ -97,6 +98,12 @@ impl Shares {
         shares
     }
 
+    /// Whether nothing was waited for.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The sum.
     pub(crate) fn total(self) -> Duration {
         Duration::from_nanos(self.0.iter().sum())
@@ -110,6 +117,25 @@ impl Shares {
             left -= part;
             part
         }))
+    }
+
+    /// Such a part of it.
+    pub(super) fn part(self, part: f64) -> Self {
+        Self(self.0.map(|ns| (ns as f64 * part) as u64))
+    }
+
+    /// What it is more than `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        let mut parts = self.0;
+        parts.iter_mut().zip(before.0).for_each(|(now, before)| *now = now.saturating_sub(before));
+        Self(parts)
+    }
+
+    /// The longer part of each cause.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        let mut parts = self.0;
+        parts.iter_mut().zip(other.0).for_each(|(part, other)| *part = (*part).max(other));
+        Self(parts)
     }
 
     /// So many times as long.
@@ -134,28 +160,26 @@ impl Shares {
 /// Causes of one wait.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caused {
-    shares: Shares,
+    pub(super) account: Account,
     /// The chunk that it waited for longest, and for how long.
     most: Option<(Duration, Awaited)>,
     /// Whether others were still at work on what comes behind the chunk that it waited for last.
     busy: bool,
-    /// What was got of stores in the chunks that it waited for.
-    pub(super) store: StoreUse,
 }
 
 impl Caused {
     /// The time by cause.
     pub(super) fn shares(&self) -> Shares {
-        self.shares
+        self.account.shares
     }
 
     /// A wait that has one cause.
     pub(super) fn whole(cause: Cause, time: Duration) -> Self {
-        Self { shares: Shares::of(cause, time), ..Self::default() }
+        Self { account: Account::whole(cause, time), ..Self::default() }
     }
 
     pub(super) fn count(&mut self, cause: Cause, time: Duration) {
-        self.shares.count(cause, time);
+        self.account.shares.count(cause, time);
     }
 
     /// Something that was there was not taken for so long. Where others are at work meanwhile, who takes it at once waits for those instead.
@@ -167,10 +191,9 @@ impl Caused {
     pub(super) fn chunk(&mut self, awaited: &Awaited, begin: Instant, end: Instant, holds: &Spans) {
         let made = &awaited.made;
         let begun = made.lost.map_or(made.begun, |(begun, _)| begun).clamp(begin, end);
-        let queued = holds.between(begin, begun, |cause, time| self.shares.count(cause, time));
+        let queued = holds.between(begin, begun, |hold, time| self.count(hold.cause, time));
         self.count(Cause::Queue, queued);
         let done = made.done.clamp(begun, end);
-        let evaluation = if awaited.holds_up { Cause::HeadOfLine } else { Cause::Evaluation };
         match made.lost {
             Some((_, died)) => {
                 let died = died.clamp(begun, done);
@@ -180,15 +203,26 @@ impl Caused {
             None => {
                 // Nobody knows when in its evaluation it waited: every part of that counts alike.
                 let (time, (store, lock)) = (done - begun, made.off.within(made.took()));
-                let part =
-                    |of: Duration| time.mul_f64(of.as_secs_f64() / made.took().as_secs_f64().max(1e-9)).min(time);
-                let store = part(store);
-                let lock = part(lock).min(time - store);
+                let store = part_of(time, store, made.took());
+                let lock = part_of(time, lock, made.took()).min(time - store);
                 self.count(Cause::Store, store);
                 self.count(Cause::Lock, lock);
-                self.count(evaluation, time - store - lock);
+                let rest = time - store - lock;
+                match awaited.holds_up {
+                    true => self.account.count_held_up(made.slowest.and_then(|piece| piece.stage), rest),
+                    false => {
+                        // Had all hands had memory, it would have been begun sooner.
+                        let mut idle = Duration::ZERO;
+                        holds.between(begun, done, |hold, time| {
+                            idle += if hold.cause == Cause::Memory { time.mul_f64(hold.idle) } else { Duration::ZERO };
+                        });
+                        let memory = part_of(rest, idle, time);
+                        self.count(Cause::Memory, memory);
+                        self.count(Cause::Evaluation, rest - memory);
+                    }
+                }
                 if !store.is_zero() {
-                    self.store.add(StoreUse::of(&made.off));
+                    self.account.store.add(StoreUse::of(&made.off));
                 }
             }
         }
@@ -202,7 +236,7 @@ impl Caused {
 
     /// The wait as it is kept: `at` after the start of the run.
     pub(super) fn into_long(self, batch: u64, at: Duration, wait: Duration) -> LongWait {
-        let cause = self.shares.iter().max_by_key(|(_, time)| *time).map_or(Cause::Reader, |(cause, _)| cause);
+        let cause = self.shares().iter().max_by_key(|(_, time)| *time).map_or(Cause::Reader, |(cause, _)| cause);
         let chunk = self.most.filter(|_| cause.is_of_chunk()).map(|(_, awaited)| awaited);
         let piece: Option<Piece> = chunk.and_then(|chunk| chunk.made.slowest);
         let who = chunk.map(|chunk| chunk.made.who);
@@ -219,12 +253,17 @@ impl Caused {
             worker: who.map(|who| who.number),
             host: None,
             host_number: who.and_then(|who| who.host),
-            store: Some(self.store).filter(|_| cause == Cause::Store),
+            store: Some(self.account.store).filter(|_| cause == Cause::Store),
             largest: None,
             record: None,
             record_bytes: None,
         }
     }
+}
+
+/// The part of a time that `some` is of `all`.
+fn part_of(time: Duration, some: Duration, all: Duration) -> Duration {
+    time.mul_f64(some.as_secs_f64() / all.as_secs_f64().max(1e-9)).min(time)
 }
 
 /// Use of stores in chunks that were waited for.

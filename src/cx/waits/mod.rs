@@ -4,6 +4,7 @@
 //! done. Chunks come in order, so while the consumer waits, either the reader works, or it waits for *one* chunk, and that for whoever evaluates it.
 //! A wait of the consumer is laid over those, and every part of it has one cause: the parts add up to the wait.
 
+mod account;
 mod cause;
 mod longest;
 mod spans;
@@ -13,9 +14,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+pub(crate) use self::account::Account;
 pub use self::cause::{Cause, LongWait, StoreUse};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
+#[cfg_attr(
+    not(all(feature = "workers", target_os = "linux")),
+    expect(unused_imports, reason = "nobody else holds anything back")
+)]
+pub(crate) use self::spans::Hold;
 use self::spans::Spans;
 use super::given::Given;
 use super::made::Made;
@@ -46,6 +53,8 @@ pub(crate) struct Waits {
     start: Instant,
     /// Nanoseconds for which those who evaluate waited for the interpreter's lock, whether anybody waited for them or not.
     lock_ns: AtomicU64,
+    /// Nanoseconds after the start from which the reader is at work without a break, and 1 more; 0 while it waits.
+    at_work: AtomicU64,
     log: Mutex<Log>,
 }
 
@@ -57,14 +66,13 @@ struct Log {
     /// taking what was there.
     holds: Spans,
     consumer: Spans,
-    shares: Shares,
-    store: StoreUse,
+    account: Account,
     longest: Longest,
 }
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { start: Instant::now(), lock_ns: AtomicU64::new(0), log: Mutex::default() }
+        Self { start: Instant::now(), lock_ns: AtomicU64::new(0), at_work: AtomicU64::new(0), log: Mutex::default() }
     }
 }
 
@@ -88,6 +96,12 @@ impl Waits {
         log.reader.push_back(awaited);
     }
 
+    /// The reader is at work from now on, or waits: for a chunk, or until the consumer has taken something.
+    pub(crate) fn reader_works(&self, does: bool) {
+        let now = || self.start.elapsed().as_nanos() as u64 + 1;
+        self.at_work.store(if does { now() } else { 0 }, Relaxed);
+    }
+
     /// Time from which waits are counted.
     pub(crate) fn start(&self) -> Instant {
         self.start
@@ -95,14 +109,14 @@ impl Waits {
 
     /// From `now` on nothing can be handed out because of that, or there is nothing in the way.
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn hold(&self, cause: Option<Cause>, now: Instant) {
-        self.log.locked().holds.turn(cause, now);
+    pub(crate) fn hold(&self, hold: Option<Hold>, now: Instant) {
+        self.log.locked().holds.turn(hold, now);
     }
 
     /// Notes that the consumer was kept from taking what may have been there.
     #[cfg(feature = "python")]
     pub(crate) fn kept(&self, cause: Cause, from: Instant, to: Instant) {
-        self.log.locked().consumer.note(cause, from, to);
+        self.log.locked().consumer.note(Hold::of_all(cause), from, to);
     }
 
     /// Keeps a wait of the consumer for something that it had been given by then; its share is counted by who notes it.
@@ -117,16 +131,16 @@ impl Waits {
     /// Splits the wait of the consumer for what it was given; the first behind a beginning is that, and nothing else.
     pub(crate) fn explain(&self, given: &Given, begins: Option<Cause>) -> Shares {
         let (from, to) = (given.asked, given.given);
+        let at_work = self.at_work.load(Relaxed).checked_sub(1).map(|ns| self.start + Duration::from_nanos(ns));
         let mut log = self.log.locked();
         let log = &mut *log;
         // The consumer asks for one after the other: what was over before is asked about no more.
         while log.reader.front().is_some_and(|awaited| awaited.wait.1 <= from) {
             log.reader.pop_front();
         }
-        let caused = begins.map_or_else(|| log.split(given), |cause| Caused::whole(cause, to - from));
+        let caused = begins.map_or_else(|| log.split(given, at_work), |cause| Caused::whole(cause, to - from));
         let shares = caused.shares();
-        log.shares.add(shares);
-        log.store.add(caused.store);
+        log.account.add(&caused.account);
         log.holds.forget(from);
         log.consumer.forget(to);
         if to - from >= LONG && begins.is_none() {
@@ -139,18 +153,13 @@ impl Waits {
     /// Counts the wait of a consumer that has made its element itself, `shares` of which were not its own work.
     pub(crate) fn made(&self, shares: Shares, store: StoreUse) {
         let mut log = self.log.locked();
-        log.shares.add(shares);
-        log.store.add(store);
+        log.account.shares.add(shares);
+        log.account.store.add(store);
     }
 
-    /// The causes of all waits so far.
-    pub(crate) fn causes(&self) -> Shares {
-        self.log.locked().shares
-    }
-
-    /// What was got of stores in chunks that were waited for.
-    pub(crate) fn store(&self) -> StoreUse {
-        self.log.locked().store
+    /// Sums of all waits so far.
+    pub(crate) fn account(&self) -> Account {
+        self.log.locked().account.clone()
     }
 
     /// The longest waits so far, the longest first; so many at most.
@@ -160,8 +169,8 @@ impl Waits {
 }
 
 impl Log {
-    /// Lays a wait over those of the reader.
-    fn split(&self, given: &Given) -> Caused {
+    /// Lays a wait over those of the reader, which is `at_work` since then, if it is.
+    fn split(&self, given: &Given, at_work: Option<Instant>) -> Caused {
         let (mut caused, mut at) = (Caused::default(), given.asked);
         // Once it was there, nobody worked for it any more.
         let there = given.made.map_or(given.given, |(_, there)| there.clamp(given.asked, given.given));
@@ -175,8 +184,12 @@ impl Log {
             at = end;
         }
         caused.count(Cause::Reader, there.saturating_duration_since(at));
-        let handed = self.consumer.between(there, given.given, |cause, time| caused.count(cause, time));
-        caused.handed_over(handed);
+        let handed = self.consumer.between(there, given.given, |hold, time| caused.count(hold.cause, time));
+        // Where the reader goes on meanwhile, who takes it at once waits for that instead.
+        let gone_on = at_work.map_or(Duration::ZERO, |since| given.given.saturating_duration_since(since.max(there)));
+        let read = handed.min(gone_on);
+        caused.count(Cause::Reader, read);
+        caused.handed_over(handed - read);
         caused
     }
 }
@@ -204,7 +217,7 @@ mod tests {
 
     /// Milliseconds of each cause, in the order of [`Cause`].
     fn shares(waits: &Waits) -> Vec<(Cause, u64)> {
-        let shares = waits.causes();
+        let shares = waits.account().shares;
         shares
             .iter()
             .filter(|(_, time)| !time.is_zero())
@@ -277,7 +290,27 @@ mod tests {
                 (Cause::HandOver, 5)
             ]
         );
-        assert_eq!(waits.store(), StoreUse { requests: 6, retries: 2, bytes: 140 });
+        assert_eq!(waits.account().store, StoreUse { requests: 6, retries: 2, bytes: 140 });
+    }
+
+    #[test]
+    fn hands_that_have_no_memory_have_their_part_in_what_the_others_take() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let holds = [(Some(0.75), 10), (Some(0.5), 18), (None, 28)];
+        for (idle, ms) in holds {
+            let hold = idle.map(|idle| Hold { cause: Cause::Memory, idle });
+            waits.log.locked().holds.turn(hold, at(ms));
+        }
+        // It waits for memory until 14, and is evaluated until 34: three of four had none until 18, and half of them until 28.
+        waits.note(awaited(waits.start, (10, 34), (14, 34), false));
+        explain(&waits, at(10), at(34), false);
+        assert_eq!(shares(&waits), [(Cause::Memory, 4 + 3 + 5), (Cause::Evaluation, 12)]);
+        // One that takes so long is its own fault.
+        waits.log.locked().holds.turn(Some(Hold { cause: Cause::Memory, idle: 0.5 }), at(40));
+        waits.note(awaited(waits.start, (40, 60), (40, 60), true));
+        explain(&waits, at(40), at(60), false);
+        assert_eq!(shares(&waits)[2], (Cause::HeadOfLine, 20));
     }
 
     #[test]
@@ -292,12 +325,29 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_late_what_the_reader_goes_on_with_waits_for_its_work() {
+        let waits = Waits::default();
+        let at = |ms| waits.start + Duration::from_millis(ms);
+        let given =
+            Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
+        let split = |at_work| {
+            let caused = waits.log.locked().split(&given, at_work);
+            caused.shares().iter().filter(|(_, time)| !time.is_zero()).collect::<Vec<_>>()
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(split(None), [(Cause::Reader, ms(30)), (Cause::HandOver, ms(50))]);
+        assert_eq!(split(Some(at(41))), [(Cause::Reader, ms(79)), (Cause::HandOver, ms(1))]);
+        assert_eq!(split(Some(at(5))), [(Cause::Reader, ms(80))]);
+        assert_eq!(split(Some(at(95))), split(None));
+    }
+
+    #[test]
     fn nothing_is_waited_for_that_is_there() {
         let waits = Waits::default();
         let at = |ms| waits.start + Duration::from_millis(ms);
         let given =
             Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
-        waits.log.locked().consumer.note(Cause::Lock, at(30), at(70));
+        waits.log.locked().consumer.note(Hold::of_all(Cause::Lock), at(30), at(70));
         waits.explain(&given, None);
         assert_eq!(shares(&waits), [(Cause::Reader, 30), (Cause::Lock, 30), (Cause::HandOver, 20)]);
     }

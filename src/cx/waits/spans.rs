@@ -13,31 +13,46 @@ use super::Cause;
 /// Spans that are kept until a wait is laid over them.
 const KEPT: usize = 4096;
 
+/// Cause for which hands are free that there would be work for, and which part of all hands those are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Hold {
+    pub(crate) cause: Cause,
+    /// From 0 to 1.
+    pub(crate) idle: f64,
+}
+
+impl Hold {
+    /// A cause for which nobody works.
+    pub(crate) fn of_all(cause: Cause) -> Self {
+        Self { cause, idle: 1.0 }
+    }
+}
+
 /// Spans of time, in order, each with one cause; the last may go on.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    over: VecDeque<(Instant, Instant, Cause)>,
-    present: Option<(Instant, Cause)>,
+    over: VecDeque<(Instant, Instant, Hold)>,
+    present: Option<(Instant, Hold)>,
 }
 
 impl Spans {
     /// From `now` on there is this cause, or none.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
-    pub(super) fn turn(&mut self, cause: Option<Cause>, now: Instant) {
-        if self.present.map(|(_, present)| present) == cause {
+    pub(super) fn turn(&mut self, hold: Option<Hold>, now: Instant) {
+        if self.present.map(|(_, present)| present) == hold {
             return;
         }
-        if let Some((from, before)) = std::mem::replace(&mut self.present, cause.map(|cause| (now, cause))) {
+        if let Some((from, before)) = std::mem::replace(&mut self.present, hold.map(|hold| (now, hold))) {
             self.note(before, from, now);
         }
     }
 
     /// Adds a span behind all others.
-    pub(super) fn note(&mut self, cause: Cause, from: Instant, to: Instant) {
+    pub(super) fn note(&mut self, hold: Hold, from: Instant, to: Instant) {
         if self.over.len() == KEPT {
             self.over.pop_front();
         }
-        self.over.push_back((from, to, cause));
+        self.over.push_back((from, to, hold));
     }
 
     /// Forgets what was over before.
@@ -48,15 +63,15 @@ impl Spans {
     }
 
     /// Calls `see` with each cause that there was between these times, and for how long; the time that is left had none.
-    pub(super) fn between(&self, from: Instant, to: Instant, mut see: impl FnMut(Cause, Duration)) -> Duration {
-        let present = self.present.map(|(begin, cause)| (begin, to, cause));
+    pub(super) fn between(&self, from: Instant, to: Instant, mut see: impl FnMut(Hold, Duration)) -> Duration {
+        let present = self.present.map(|(begin, hold)| (begin, to, hold));
         let mut at = from;
         let mut left = Duration::ZERO;
-        for (begin, end, cause) in self.over.iter().copied().chain(present) {
+        for (begin, end, hold) in self.over.iter().copied().chain(present) {
             let (begin, end) = (begin.clamp(at, to.max(at)), end.clamp(at, to.max(at)));
             if begin < end {
                 left += begin - at;
-                see(cause, end - begin);
+                see(hold, end - begin);
                 at = end;
             }
         }
@@ -79,11 +94,11 @@ mod tests {
             (None, 30),
             (Some(Cause::Death), 50),
         ] {
-            spans.turn(cause, at(ms));
+            spans.turn(cause.map(Hold::of_all), at(ms));
         }
         let split = |from, to| {
             let mut parts = Vec::new();
-            let left = spans.between(at(from), at(to), |cause, time| parts.push((cause, time.as_millis())));
+            let left = spans.between(at(from), at(to), |hold, time| parts.push((hold.cause, time.as_millis())));
             (parts, left.as_millis())
         };
         assert_eq!(split(0, 60), (vec![(Cause::Memory, 10), (Cause::Leases, 10), (Cause::Death, 10)], 30));

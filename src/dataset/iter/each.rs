@@ -12,13 +12,13 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, apply};
 use crate::dataset::memory::Memory;
-use crate::dataset::plan::{ByKey, LateKeys, Make, Member, Plan, PlanPass, Planning};
+use crate::dataset::plan::{ByKey, LateKeys, LateNoted, Make, Member, Plan, PlanPass, Planning};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
 use crate::element::Name;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::Failed;
+use crate::exec::{Failed, Runtime};
 
 /// A position of a pass: see [`DatasetIterator::State`].
 pub trait Position: Clone + Send + Sync + Serialize + DeserializeOwned + 'static {}
@@ -183,12 +183,16 @@ impl<E: Facts, K: Keep> Facts for InOrder<E, K> {
     }
 }
 
-impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
+impl<I: DatasetIterator, E: Each<I::Item, Out: 'static>, K: Keep> Flow<I> for InOrder<E, K> {
     type Pass = IterMappedIter<I, E, K>;
 
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         self.each.check()?;
-        Ok(IterMappedIter { parent, each: self.each.clone(), keep: self.keep.clone(), stage })
+        Ok(IterMappedIter { parent, each: self.each.clone(), keep: self.keep.clone(), noted: None, stage })
+    }
+
+    fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
+        Ok(IterMappedIter { noted: run.noted(stage), ..self.start(parent, stage)? })
     }
 
     /// It is asked what its own elements are like, and not its parent's: keys of what it makes know that.
@@ -216,17 +220,21 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
         let keys = match leaves.as_slice() {
             _ if is_as_it_was => None,
             [] => return Ok(None),
-            leaves => match LateKeys::find(leaves, |element, visit| visit(element), planning)? {
-                Some(keys) => Some(Arc::new(keys)),
+            leaves => match LateKeys::find(leaves, planning)? {
+                Some(keys) => {
+                    let keys = Arc::new(keys);
+                    planning.record_late(stage, &keys);
+                    Some(keys)
+                }
                 None => return Ok(None),
             },
         };
         let (keep, name) = (self.keep.clone(), self.each.name());
         let pass: PlanPass<K::State<I::State>> = match &keys {
-            None => Box::new(IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep, stage }),
+            None => Box::new(IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep, noted: None, stage }),
             Some(keys) => {
                 let each = Arc::new(ByKey { keys: keys.clone(), name });
-                Box::new(IterMappedIter { parent: parent.pass, each, keep, stage })
+                Box::new(IterMappedIter { parent: parent.pass, each, keep, noted: None, stage })
             }
         };
         let make = Applied { make: parent.make, each: self.each.clone(), keys, single: parent.single, stage };
@@ -237,10 +245,10 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> Flow<I> for InOrder<E, K> {
         match (self.each.sees_index(), self.each.role()) {
             (true, _) => "sees how many elements came before, so that it needs those themselves",
             (false, Role::Elementwise) => {
-                "may change the lengths by which stages behind it decide: keys know them in front of `to_iter`, or where each record is one element"
+                "may change the lengths by which stages behind it decide: keys know them of what single records become, in front of packing"
             }
             _ => {
-                "decides by the elements themselves: keys know what it keeps in front of `to_iter`, or where each record is one element"
+                "decides by the elements themselves: keys know what it keeps of what single records become, in front of packing"
             }
         }
     }
@@ -274,13 +282,33 @@ struct Applied<T, E> {
     stage: StageId,
 }
 
+impl<T, E> Applied<T, E> {
+    /// The element that one is made of, where that has another number among those of its record.
+    fn parent(&self, recipe: &[Member]) -> Result<Option<Member>> {
+        match (&self.keys, recipe) {
+            (Some(keys), [one]) => keys.parent(one),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What is asked for in place of a recipe.
+fn in_place_of<'a>(recipe: &'a [Member], parent: &'a Option<Member>) -> &'a [Member] {
+    parent.as_ref().map_or(recipe, std::slice::from_ref)
+}
+
 impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
     fn expect(&mut self, recipe: &[Member]) {
-        self.make.expect(recipe);
+        // Where a key cannot be looked up, that is an error once it is made.
+        if let Ok(parent) = self.parent(recipe) {
+            self.make.expect(in_place_of(recipe, &parent));
+        }
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<E::Out>> {
-        let Some(element) = self.make.make(recipe, failed, cx)? else { return Ok(None) };
+        let parent = self.parent(recipe)?;
+        let made = self.make.make(in_place_of(recipe, &parent), failed, cx)?;
+        let Some(element) = made else { return Ok(None) };
         let made = apply(&*self.each, self.stage, 0, element, cx);
         if let (Some(keys), Ok(made), [one]) = (&self.keys, &made, recipe) {
             let checked = keys.check(made.as_ref(), one);
@@ -296,7 +324,8 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
     }
 
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<E::Out>> {
-        let Some(element) = self.make.sample(recipe)? else { return Ok(None) };
+        let parent = self.parent(recipe)?;
+        let Some(element) = self.make.sample(in_place_of(recipe, &parent))? else { return Ok(None) };
         match apply(&*self.each, self.stage, 0, element, &mut Cx::default()) {
             Err(error) if error.kind() != ErrorKind::Data => Err(error),
             made => Ok(made.unwrap_or_default()),
@@ -320,10 +349,12 @@ pub struct IterMappedIter<I, E, K> {
     parent: I,
     each: Arc<E>,
     keep: K,
+    /// Who notes the keys of what it makes, if anybody does.
+    noted: Option<Arc<LateNoted>>,
     stage: StageId,
 }
 
-impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> DatasetIterator for IterMappedIter<I, E, K> {
+impl<I: DatasetIterator, E: Each<I::Item, Out: 'static>, K: Keep> DatasetIterator for IterMappedIter<I, E, K> {
     type Item = E::Out;
     type State = K::State<I::State>;
 
@@ -331,6 +362,9 @@ impl<I: DatasetIterator, E: Each<I::Item>, K: Keep> DatasetIterator for IterMapp
         while let Some(element) = self.parent.next(cx)? {
             let index = self.keep.next_index();
             let made = apply(&*self.each, self.stage, index, element, cx).map_err(|error| K::at(error, index))?;
+            if let Some(noted) = &self.noted {
+                noted.note(cx.member(), made.as_ref().map(|made| made as _));
+            }
             let judged = self.keep.judge(made.is_none(), cx);
             judged.map_err(|error| cx.blame(self.stage, self.each.name(), error))?;
             if made.is_some() {

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::stream::border_stage;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::BoxMap;
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapDataset, Mapped};
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::plan::{KeyedPieces, OwnPieces, Plan, PlanOf, Planning, Visit};
+use crate::dataset::plan::{KeyedPieces, Leaf, OwnPieces, Plan, PlanOf, Planning, Visit};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -193,14 +194,14 @@ where
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        let visit: Visit<Vec<T>> = |pieces, visit| pieces.iter().try_for_each(|piece| visit(piece));
-        let Some(keys) = planning.keys(&self.dataset, visit)? else { return Ok(None) };
-        planning.record(self.stage, &keys, visit);
+        let Some(keys) = planning.keys(&self.dataset, Visit::list())? else { return Ok(None) };
+        planning.record(self.stage, &keys, Visit::<Vec<T>>::list());
+        let leaves = vec![Leaf::of_many(planning.next_leaf(), BoxMap::new(self.dataset.clone()))];
         let keyed = Arc::new(KeyedPieces::new(keys.clone(), self.dataset.len(), planning));
         let prefix = Prefix::new(Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?, self.options);
         let pass = FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage };
         let make = OwnPieces::new(self.dataset.clone(), keys, self.stage, planning)?;
-        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves: Vec::new() }))
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves }))
     }
 }
 
@@ -236,6 +237,7 @@ where
         loop {
             if let Some(piece) = self.pieces.next() {
                 self.given = if self.pieces.len() == 0 { 0 } else { self.given + 1 };
+                cx.set_member(None);
                 cx.produced(self.stage, 1, 0);
                 return Ok(Some(piece));
             }

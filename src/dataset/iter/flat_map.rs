@@ -8,11 +8,12 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapFn, TryMapFn};
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::plan::{Plan, Planning, plan_pieces};
+use crate::dataset::plan::{Counted, LateNoted, Plan, Planning, plan_pieces};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::element::Name;
 use crate::error::{Error, Result};
+use crate::exec::Runtime;
 
 /// See [`IterDataset::flat_map`](super::IterDataset::flat_map).
 pub type IterFlatMap<D, F> = Flowing<D, FlatMapFlow<MapFn<F>>>;
@@ -44,13 +45,17 @@ impl<E: Send + Sync> Facts for FlatMapFlow<E> {
 impl<I, C, E> Flow<I> for FlatMapFlow<E>
 where
     I: DatasetIterator,
-    C: IntoIterator<IntoIter: Send>,
+    C: IntoIterator<Item: 'static, IntoIter: Send>,
     E: Each<I::Item, Out = C>,
 {
     type Pass = IterFlatMapIter<I, E, C>;
 
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
-        Ok(IterFlatMapIter { parent, each: self.0.clone(), open: None, stage })
+        Ok(IterFlatMapIter { parent, each: self.0.clone(), open: None, noted: None, stage })
+    }
+
+    fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
+        Ok(IterFlatMapIter { noted: run.noted(stage), ..self.start(parent, stage)? })
     }
 
     /// Keys are asked what its pieces are like, and not the parent what elements are.
@@ -70,12 +75,12 @@ where
         C::Item: Send + 'static,
     {
         plan_pieces(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
-            Box::new(IterFlatMapIter { parent, each: Arc::new(pieces), open: None, stage })
+            Box::new(IterFlatMapIter { parent, each: Arc::new(pieces), open: None, noted: None, stage })
         })
     }
 
     fn unplanned(&self) -> &'static str {
-        "makes any number of each element: keys know how many in front of `to_iter`, or where each record is one element"
+        "makes any number of each element: keys know how many of what single records become, in front of packing"
     }
 }
 
@@ -108,6 +113,8 @@ pub struct IterFlatMapIter<I: DatasetIterator, E, C: IntoIterator> {
     parent: I,
     each: Arc<E>,
     open: Option<Open<I::State, C::IntoIter>>,
+    /// Who notes the keys of what it makes, if anybody does.
+    noted: Option<Arc<LateNoted>>,
     stage: StageId,
 }
 
@@ -116,6 +123,8 @@ struct Open<S, P> {
     before: S,
     pieces: P,
     given: u64,
+    /// Those that were given out, where they are noted.
+    counted: Option<Counted>,
 }
 
 /// Position of an [`IterFlatMapIter`].
@@ -138,9 +147,10 @@ where
     fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
         let before = self.parent.state();
         let Some(element) = self.parent.next(cx)? else { return Ok(false) };
+        let counted = self.noted.as_ref().and_then(|noted| noted.begin(cx.member()));
         let pieces = cx.consumed(self.stage, || self.each.apply(0, element));
         let pieces = pieces.map_err(|e| cx.blame(self.stage, "flat_map", e))?;
-        self.open = pieces.map(|pieces| Open { before, pieces: pieces.into_iter(), given: 0 });
+        self.open = pieces.map(|pieces| Open { before, pieces: pieces.into_iter(), given: 0, counted });
         Ok(true)
     }
 }
@@ -148,7 +158,7 @@ where
 impl<I, C, E> DatasetIterator for IterFlatMapIter<I, E, C>
 where
     I: DatasetIterator,
-    C: IntoIterator<IntoIter: Send>,
+    C: IntoIterator<Item: 'static, IntoIter: Send>,
     E: Each<I::Item, Out = C>,
 {
     type Item = C::Item;
@@ -159,8 +169,15 @@ where
             if let Some(open) = &mut self.open {
                 if let Some(piece) = cx.consumed(self.stage, || open.pieces.next()) {
                     open.given += 1;
+                    if let Some(noted) = &self.noted {
+                        noted.count(&mut open.counted, &piece);
+                    }
+                    cx.set_member(None);
                     cx.produced(self.stage, 1, 0);
                     return Ok(Some(piece));
+                }
+                if let Some((noted, open)) = self.noted.as_ref().zip(self.open.take()) {
+                    noted.end(open.counted);
                 }
                 self.open = None;
             }
@@ -187,6 +204,8 @@ where
         let open = self.open.as_mut().filter(|_| opened);
         let skipped = open.is_some_and(|open| {
             open.given = state.given;
+            // Those before it are not seen.
+            open.counted = None;
             (0..state.given).all(|_| open.pieces.next().is_some())
         });
         if skipped { Ok(()) } else { Err(too_few(self.stage, state.given, cx)) }

@@ -38,6 +38,16 @@ pub trait Flow<I: DatasetIterator>: Facts {
         Ok(None)
     }
 
+    /// The same, where the keys of what it makes may be recorded.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    #[doc(hidden)]
+    fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
+        let _ = run;
+        self.start(parent, stage)
+    }
+
     /// Whether it makes batches by itself: then it is asked to [start them](Self::start_batches) out of a plan of its parent.
     #[doc(hidden)]
     fn makes_batches(&self) -> bool {
@@ -113,7 +123,7 @@ macro_rules! hands_on {
         where
             I::Item: 'static,
         {
-            parent.through(|pass| Flow::start(self, pass, stage))
+            parent.handing_on(|pass| Flow::start(self, pass, stage))
         }
     };
     (elements, batches) => {
@@ -190,7 +200,7 @@ where
     type Iter = F::Pass;
 
     fn iter(&self, run: &Runtime) -> Result<F::Pass> {
-        self.flow.start(self.parent.iter(run)?, self.stage)
+        self.flow.start_noted(self.parent.iter(run)?, self.stage, run)
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {

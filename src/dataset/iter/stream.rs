@@ -6,7 +6,7 @@ use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::BoxMap;
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
-use crate::dataset::plan::{Keyed, Leaf, Own, Plan, PlanOf, Planning, PrefixKeys, Visit};
+use crate::dataset::plan::{Keyed, LateNotes, Leaf, Own, Plan, PlanOf, Planning, PrefixKeys, Visit};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -175,10 +175,9 @@ where
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        let visit: Visit<D::Item> = |element, visit| visit(element);
-        let Some(keys) = planning.keys(&self.dataset, visit)? else { return Ok(None) };
-        planning.record(self.stage, &keys, visit);
-        self.plan_by(keys, planning).map(Some)
+        let Some(keys) = planning.keys(&self.dataset, Visit::element())? else { return Ok(None) };
+        let noted = planning.record(self.stage, &keys, Visit::<D::Item>::element());
+        self.plan_by(keys, noted, planning).map(Some)
     }
 }
 
@@ -190,12 +189,17 @@ where
     /// Starts a plan where each index is one element, so that it needs no keys.
     pub(super) fn plan_indices(&self, run: &Runtime) -> Result<PlanOf<Self>> {
         let keys = PrefixKeys::of_indices(&self.dataset);
-        Planning::start(run, &[], |planning| self.plan_by(keys, planning))
+        Planning::start(run, &[], |planning| self.plan_by(keys, None, planning))
     }
 
     /// Starts a plan by these keys.
-    fn plan_by(&self, keys: Arc<PrefixKeys>, planning: &Planning<'_>) -> Result<PlanOf<Self>> {
-        let leaves = vec![Leaf::new(planning.next_leaf(), BoxMap::new(self.dataset.clone()))];
+    fn plan_by(
+        &self,
+        keys: Arc<PrefixKeys>,
+        noted: Option<Arc<LateNotes>>,
+        planning: &Planning<'_>,
+    ) -> Result<PlanOf<Self>> {
+        let leaves = vec![Leaf::new(planning.next_leaf(), BoxMap::new(self.dataset.clone()), noted)];
         let keyed = Arc::new(Keyed::new(keys.clone(), self.dataset.len(), planning));
         let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?.planned();
         let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };
@@ -222,6 +226,7 @@ where
     fn next(&mut self, cx: &mut Cx) -> Result<Option<D::Item>> {
         let next = self.prefix.next(cx, |_| false)?;
         if next.is_some() {
+            self.prefix.say_member(cx);
             cx.produced(self.stage, 1, 0);
         }
         Ok(next)

@@ -8,6 +8,7 @@ use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::seeds::StageSeed;
 use crate::dataset::stage::Role;
+use crate::element::Tag;
 use crate::error::{Error, Result};
 use crate::rng::{DEFAULT_ROUNDS, permutation};
 
@@ -51,8 +52,18 @@ impl<I: DatasetIterator<Item: Send>> Flow<I> for WindowFlow {
 
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         let (window, seed, start) = (self.window.max(1), self.seed.get()?, parent.state());
-        let (filling, shuffled) = (Vec::new(), Vec::new());
-        Ok(IterWindowShuffleIter { parent, window, seed, start, number: 0, given: 0, filling, shuffled, stage })
+        Ok(IterWindowShuffleIter {
+            parent,
+            window,
+            seed,
+            start,
+            number: 0,
+            given: 0,
+            filling: Vec::new(),
+            shuffled: Vec::new(),
+            members: Members::default(),
+            stage,
+        })
     }
 
     hands_on!(elements);
@@ -72,6 +83,8 @@ pub struct IterWindowShuffleIter<I: DatasetIterator> {
     filling: Vec<I::Item>,
     /// Elements that are left of a full window, the next one last.
     shuffled: Vec<I::Item>,
+    /// Which elements of records those are, and those under way, where the keys of stages behind it are noted.
+    members: Members,
     stage: StageId,
 }
 
@@ -95,15 +108,50 @@ impl<I: DatasetIterator> IterWindowShuffleIter<I> {
         }
         while self.filling.len() < self.window {
             match self.parent.next(cx)? {
-                Some(element) => self.filling.push(element),
+                Some(element) => {
+                    self.filling.push(element);
+                    self.members.fill(self.filling.len(), cx.member());
+                }
                 None => break,
             }
         }
         let seed = self.seed.wrapping_add(self.number as u32);
         let window = std::mem::take(&mut self.filling);
+        self.members.shuffle(seed).map_err(|e| cx.blame(self.stage, "window_shuffle", e))?;
         let shuffled = cx.timed_exactly(self.stage, || shuffle(window, seed));
         self.shuffled = shuffled.map_err(|e| cx.blame(self.stage, "window_shuffle", e))?;
         Ok(())
+    }
+}
+
+/// Which elements of records those of a window are; nothing while none says.
+#[derive(Default)]
+struct Members {
+    filling: Vec<Option<Tag>>,
+    shuffled: Vec<Option<Tag>>,
+}
+
+impl Members {
+    /// Adds the last one of `len`.
+    fn fill(&mut self, len: usize, member: Option<Tag>) {
+        if member.is_some() || !self.filling.is_empty() {
+            self.filling.resize(len - 1, None);
+            self.filling.push(member);
+        }
+    }
+
+    /// Shuffles the window as its elements are.
+    fn shuffle(&mut self, seed: u32) -> Result<()> {
+        self.shuffled = shuffle(std::mem::take(&mut self.filling), seed)?;
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<Tag> {
+        self.shuffled.pop().flatten()
+    }
+
+    fn truncate(&mut self, left: usize) {
+        self.shuffled.truncate(left);
     }
 }
 
@@ -126,6 +174,7 @@ impl<I: DatasetIterator<Item: Send>> DatasetIterator for IterWindowShuffleIter<I
             self.fill(cx)?;
         }
         let Some(element) = self.shuffled.pop() else { return Ok(None) };
+        cx.set_member(self.members.pop());
         self.given += 1;
         if self.shuffled.is_empty() {
             (self.number, self.given) = (self.number + 1, 0);
@@ -142,6 +191,7 @@ impl<I: DatasetIterator<Item: Send>> DatasetIterator for IterWindowShuffleIter<I
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
         self.filling.clear();
         self.shuffled.clear();
+        self.members = Members::default();
         self.start = state.window_start.clone();
         (self.number, self.given) = (state.window, state.position);
         self.parent.restore(state.window_start, cx)?;
@@ -154,12 +204,14 @@ impl<I: DatasetIterator<Item: Send>> DatasetIterator for IterWindowShuffleIter<I
             // Grain stays behind the last element of a window, and then the number is that of the next one.
             Some(0) => {
                 self.shuffled.clear();
+                self.members = Members::default();
                 self.given = 0;
                 self.start = self.parent.state();
                 Ok(())
             }
             Some(left) => {
                 self.shuffled.truncate(left);
+                self.members.truncate(left);
                 Ok(())
             }
             None => {

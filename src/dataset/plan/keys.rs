@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::records::{RecordsOf, Visit};
+use super::late_keys::failed;
+use super::records::RecordsOf;
 use super::stand_in::stand_in;
+use super::visit::Visit;
 use crate::dataset::map::MapDataset;
 use crate::dataset::run::upcoming::{Found, Upcoming};
 use crate::dataset::stage::{Role, Stage, label};
@@ -96,7 +98,7 @@ impl PrefixKeys {
     pub(super) fn stand_ins(&self, leaf: u32, index: u64, names: &[Name]) -> Result<Vec<Element>> {
         let (mut lens, width) = (Vec::new(), names.len());
         match self.key(index, &mut lens)? {
-            Key::Bad => Err(Error::data("its key says that it is bad: it failed when keys were made")),
+            Key::Bad => Err(failed()),
             Key::Elements(count) => {
                 let lens_of = |piece: usize| lens.get(piece * width..(piece + 1) * width).unwrap_or_default();
                 (0..count).map(|piece| stand_in(leaf, index, piece, names, lens_of(piece as usize))).collect()

@@ -1,9 +1,9 @@
-//! Elements of one's own that a stage behind a border makes of single ones, any number of each.
+//! Elements of one's own that a stage behind a border makes of others, any number of each.
 
 use std::sync::Arc;
 
 use super::again::Again;
-use super::leaf::{LateKeys, PiecesByKey, stale};
+use super::late_keys::{LateKeys, Origin, PiecesByKey, stale};
 use super::own::only;
 use super::own_pieces::Pieces;
 use super::{Make, Member, Plan, PlanPass, Planning};
@@ -29,18 +29,16 @@ where
     E: Each<T, Out = Vec<U>> + 'static,
 {
     let (each, name) = (Arc::new(each), "flat_map");
-    let leaves: Vec<_> = parent.leaves.iter().map(|leaf| leaf.through(&each)).collect();
+    let leaves: Vec<_> = parent.leaves.iter().map(|leaf| leaf.listed(&each)).collect();
     if leaves.is_empty() {
         return Ok(None);
     }
-    let visit = |pieces: &Vec<U>, visit: &mut dyn FnMut(&dyn std::any::Any) -> Result<()>| {
-        pieces.iter().try_for_each(|piece| visit(piece))
-    };
-    let Some(keys) = LateKeys::find(&leaves, visit, planning)? else { return Ok(None) };
+    let Some(keys) = LateKeys::find(&leaves, planning)? else { return Ok(None) };
     let keys = Arc::new(keys);
+    planning.record_late(stage, &keys);
     let pass = start(parent.pass, PiecesByKey { keys: keys.clone(), name });
     let make = LatePieces { make: parent.make, each, keys, again: Again::default(), stage };
-    Ok(Some(Plan { pass, make: Box::new(make), single: true, leaves: Vec::new() }))
+    Ok(Some(Plan { pass, make: Box::new(make), single: true, leaves }))
 }
 
 /// Makes pieces that were planned. An element is made once for those of its pieces that are asked for within a short while.
@@ -48,40 +46,54 @@ struct LatePieces<T, E, U> {
     make: Box<dyn Make<T>>,
     each: Arc<E>,
     keys: Arc<LateKeys>,
-    /// The pieces of elements, by border and index.
-    again: Again<(u32, u64), Pieces<U>>,
+    /// The pieces of elements, by border, index and number.
+    again: Again<(u32, u64, u32), Pieces<U>>,
     stage: StageId,
 }
 
-/// The element that a piece is of.
-fn whole(member: &Member) -> Member {
-    Member { piece: 0, ..member.clone() }
+/// A piece that was planned.
+struct Planned<'a> {
+    member: &'a Member,
+    /// The element that it is of.
+    whole: Member,
+    origin: Origin,
+}
+
+impl Planned<'_> {
+    fn key(&self) -> (u32, u64, u32) {
+        (self.whole.leaf, self.whole.slot, self.whole.piece)
+    }
 }
 
 impl<T, E, U> LatePieces<T, E, U>
 where
     E: Each<T, Out = Vec<U>>,
 {
+    fn planned<'a>(&self, member: &'a Member) -> Result<Planned<'a>> {
+        let origin = self.keys.origin(member)?;
+        Ok(Planned { member, whole: Member { piece: origin.piece, ..member.clone() }, origin })
+    }
+
     /// The pieces of an element, which is made unless they are kept.
-    fn pieces(&mut self, member: &Member, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<U>> {
-        let key = (member.leaf, member.slot);
+    fn pieces(&mut self, planned: &Planned<'_>, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<U>> {
+        let key = planned.key();
         if self.again.get(&key).is_none() {
-            let pieces = match self.make.make(&[whole(member)], failed, cx)? {
-                Some(element) => self.apply(element, member, failed, cx)?,
+            let pieces = match self.make.make(std::slice::from_ref(&planned.whole), failed, cx)? {
+                Some(element) => self.apply(element, planned, failed, cx)?,
                 None => Pieces::Failed,
             };
             self.again.put(key, pieces);
         }
-        self.again.get(&key).ok_or_else(|| Error::state(format!("element {} is not kept", member.slot)))
+        self.again.get(&key).ok_or_else(|| Error::state(format!("element {} is not kept", planned.member.slot)))
     }
 
-    fn apply(&self, element: T, member: &Member, failed: &Failed, cx: &mut Cx) -> Result<Pieces<U>> {
-        let (name, slot) = (self.each.name(), member.slot);
+    fn apply(&self, element: T, planned: &Planned<'_>, failed: &Failed, cx: &mut Cx) -> Result<Pieces<U>> {
+        let (name, slot) = (self.each.name(), planned.member.slot);
         let pieces = match apply(&*self.each, self.stage, 0, element, cx) {
             Ok(pieces) => pieces.unwrap_or_default(),
             Err(error) => return failed.pad(error.index(slot)).map(|()| Pieces::Failed),
         };
-        if self.keys.count(member.leaf, slot)?.is_some_and(|expected| expected as usize == pieces.len()) {
+        if planned.origin.count as usize == pieces.len() {
             return Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()));
         }
         let why = format!("it has become {} elements, and its key says otherwise", pieces.len());
@@ -97,17 +109,20 @@ where
 {
     fn expect(&mut self, recipe: &[Member]) {
         for member in recipe {
-            let piece = member.piece;
-            if self.again.expect((member.leaf, member.slot), Some(piece), |pieces| pieces.gives(piece)) {
-                self.make.expect(&[whole(member)]);
+            // Where its key cannot be looked up, that is an error once it is made.
+            let Ok(planned) = self.planned(member) else { continue };
+            let at = planned.origin.at;
+            if self.again.expect(planned.key(), Some(at), |pieces| pieces.gives(at)) {
+                self.make.expect(&[planned.whole]);
             }
         }
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<U>> {
-        let member = only(recipe)?;
-        let given = self.pieces(member, failed, cx)?.give(member)?;
-        self.again.used(&(member.leaf, member.slot));
+        let planned = self.planned(only(recipe)?)?;
+        let member = planned.member;
+        let given = self.pieces(&planned, failed, cx)?.give(planned.origin.at, member.slot)?;
+        self.again.used(&planned.key());
         if let Some(given) = &given {
             let checked = self.keys.check(Some(given), member);
             checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(member.slot)))?;
@@ -116,7 +131,8 @@ where
     }
 
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<U>> {
-        let Some(element) = self.make.sample(&[whole(only(recipe)?)])? else { return Ok(None) };
+        let planned = self.planned(only(recipe)?)?;
+        let Some(element) = self.make.sample(&[planned.whole])? else { return Ok(None) };
         match apply(&*self.each, self.stage, 0, element, &mut Cx::default()) {
             Err(error) if error.kind() != ErrorKind::Data => Err(error),
             made => Ok(made.ok().flatten().and_then(|pieces| pieces.into_iter().next())),

@@ -1,29 +1,49 @@
-//! Single records on their way to a stage, whatever lies between: where keys of that stage are found.
+//! Records on their way to a stage, each by itself, whatever lies between: where keys of that stage are found.
 
 use std::sync::Arc;
 
+use super::Planning;
 use super::keys::PrefixKeys;
-use super::records::{Visit, length};
-use super::stand_in::tag_of;
-use super::{Member, Planning};
+use super::late_notes::LateNotes;
+use super::pieces::{AsList, OfPieces, Shared, Traced};
+use super::visit::Visit;
 use crate::dataset::BoxMap;
-use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, Mapped};
-use crate::element::{Element, Name};
-use crate::error::{Error, Result};
-use crate::keys::Key;
+use crate::error::Result;
 
 /// The prefix of a border, with the stages behind it that see each element alone, as though they stood in front.
 pub(crate) struct Leaf<T> {
     /// The number of the border.
     number: u32,
-    dataset: BoxMap<T>,
+    records: Records<T>,
+    /// Where a pass notes keys of its stages, if it does, and each record is one element so far.
+    noted: Option<Arc<LateNotes>>,
+}
+
+/// Elements by the indices of a prefix.
+enum Records<T> {
+    /// One of each, or none.
+    One(BoxMap<T>),
+    /// Any number of each.
+    Many(BoxMap<Vec<T>>),
+    /// Those that were made of any number of each.
+    Traced(BoxMap<Traced<T>>),
 }
 
 impl<T: 'static> Leaf<T> {
     /// The prefix `dataset` of border `number`.
-    pub(in crate::dataset) fn new(number: u32, dataset: BoxMap<T>) -> Self {
-        Self { number, dataset }
+    pub(in crate::dataset) fn new(number: u32, dataset: BoxMap<T>, noted: Option<Arc<LateNotes>>) -> Self {
+        Self { number, records: Records::One(dataset), noted }
+    }
+
+    /// The same of a prefix that yields any number for each index.
+    pub(in crate::dataset) fn of_many(number: u32, dataset: BoxMap<Vec<T>>) -> Self {
+        Self { number, records: Records::Many(dataset), noted: None }
+    }
+
+    /// The same behind a stage that may mix up which element is which: no pass notes keys behind it.
+    pub(super) fn unnoted(self) -> Self {
+        Self { noted: None, ..self }
     }
 
     /// The same with one more stage.
@@ -31,177 +51,92 @@ impl<T: 'static> Leaf<T> {
     where
         E: Each<T, Out: 'static> + 'static,
     {
-        Leaf::new(self.number, BoxMap::new(Mapped::new(self.dataset.clone(), |_| Shared(each.clone()))))
+        let records = match &self.records {
+            Records::One(ds) => Records::One(behind(ds, Shared(each.clone()))),
+            Records::Many(ds) => Records::Traced(behind(ds, OfPieces(AsList(each.clone())))),
+            Records::Traced(ds) => Records::Traced(behind(ds, OfPieces(AsList(each.clone())))),
+        };
+        Leaf { number: self.number, records, noted: self.noted_one() }
     }
 
-    /// The same with its elements turned into others.
-    #[cfg(feature = "python")]
-    pub(super) fn turned<U>(self, turn: impl FnOnce(BoxMap<T>) -> BoxMap<U>) -> Leaf<U> {
-        Leaf { number: self.number, dataset: turn(self.dataset) }
-    }
-}
-
-/// The function of a stage, which a stage elsewhere has as well.
-struct Shared<E>(Arc<E>);
-
-impl<E: Facts> Facts for Shared<E> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-    fn params(&self) -> String {
-        self.0.params()
-    }
-    fn role(&self) -> crate::dataset::Role {
-        self.0.role()
-    }
-    fn is_native(&self) -> bool {
-        self.0.is_native()
-    }
-    fn has_every_index(&self) -> bool {
-        self.0.has_every_index()
-    }
-    fn sees_index(&self) -> bool {
-        self.0.sees_index()
-    }
-}
-
-impl<T, E: Each<T>> Each<T> for Shared<E> {
-    type Out = E::Out;
-
-    fn apply(&self, index: u64, element: T) -> Result<Option<E::Out>> {
-        self.0.apply(index, element)
-    }
-}
-
-/// Keys of what a stage behind borders makes of single elements: which it keeps, and how long they are then.
-pub(in crate::dataset) struct LateKeys {
-    /// By the numbers of borders.
-    keys: Vec<(u32, Arc<PrefixKeys>)>,
-    names: Vec<Name>,
-}
-
-impl LateKeys {
-    /// The keys of `leaves` with the lengths that are asked for; `None` where one has none.
-    ///
-    /// # Errors
-    /// Those of looking for keys.
-    pub(in crate::dataset) fn find<T: 'static>(
-        leaves: &[Leaf<T>],
-        visit: Visit<T>,
-        planning: &Planning<'_>,
-    ) -> Result<Option<Self>> {
-        let mut keys = Vec::with_capacity(leaves.len());
-        for leaf in leaves {
-            let Some(found) = planning.keys(&Arc::new(leaf.dataset.clone()), visit)? else { return Ok(None) };
-            keys.push((leaf.number, found));
-        }
-        Ok(Some(Self { keys, names: planning.names.to_vec() }))
+    /// The same with one more stage, which lists what it makes of each element.
+    pub(super) fn listed<U: 'static, E>(&self, each: &Arc<E>) -> Leaf<U>
+    where
+        E: Each<T, Out = Vec<U>> + 'static,
+    {
+        let records = match &self.records {
+            Records::One(ds) => Records::Many(behind(ds, Shared(each.clone()))),
+            Records::Many(ds) => Records::Traced(behind(ds, OfPieces(Shared(each.clone())))),
+            Records::Traced(ds) => Records::Traced(behind(ds, OfPieces(Shared(each.clone())))),
+        };
+        Leaf { number: self.number, records, noted: self.noted_one() }
     }
 
-    /// Puts the lengths that an element, or that piece of it, will have behind `lens`.
-    ///
-    /// # Errors
-    /// Those of looking its key up.
-    pub(in crate::dataset) fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        self.of(member.leaf)?.lens(member.slot, member.piece, self.names.len(), lens)
+    /// Where keys of one more stage are noted.
+    fn noted_one(&self) -> Option<Arc<LateNotes>> {
+        self.noted.clone().filter(|_| matches!(self.records, Records::One(_)))
     }
 
-    /// Checks that what was made is as long as its key says; `None` is what was dropped.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where it is not.
-    pub(in crate::dataset) fn check<T: 'static>(&self, made: Option<&T>, member: &Member) -> Result<()> {
-        let Some(made) = made else { return Err(stale("it is dropped, and its key says that it is kept")) };
-        if self.names.is_empty() {
-            return Ok(());
-        }
-        let Some(element) = super::records::as_element(made).transpose()? else { return Ok(()) };
-        let mut lens = Vec::new();
-        self.lens(member, &mut lens)?;
-        check_lens(&element, &self.names, &lens)
-    }
-
-    /// The number of elements that become of an index in front of border `leaf`, by its key.
-    pub(super) fn count(&self, leaf: u32, slot: u64) -> Result<Option<u32>> {
-        Ok(match self.of(leaf)?.key(slot, &mut Vec::new())? {
-            Key::Elements(count) => Some(count),
-            Key::Bad => None,
-        })
-    }
-
-    fn of(&self, leaf: u32) -> Result<&PrefixKeys> {
-        let keys = self.keys.iter().find(|(number, _)| *number == leaf);
-        keys.map(|(_, keys)| &**keys)
-            .ok_or_else(|| Error::state("an element was planned of a border that is not there"))
-    }
-
-    /// Stands for what becomes of the element that `element` stands for.
-    fn stand_ins(&self, element: &Element) -> Result<Vec<Element>> {
-        let [slot, place] = tag_of(element)?;
-        let leaf = (place >> 32) as u32;
-        self.of(leaf)?.stand_ins(leaf, slot, &self.names).map_err(|error| error.index(slot))
+    /// The keys of what its stages make of records; `None` where there are none.
+    pub(super) fn keys(&self, planning: &Planning<'_>) -> Result<Option<OfLeaf>> {
+        let keys = match &self.records {
+            Records::One(ds) => planning.keys(&Arc::new(ds.clone()), Visit::element())?,
+            Records::Many(ds) => planning.keys(&Arc::new(ds.clone()), Visit::list())?,
+            Records::Traced(ds) => planning.keys(&Arc::new(ds.clone()), Visit::traced())?,
+        };
+        let is_traced = matches!(self.records, Records::Traced(_));
+        Ok(keys.map(|keys| {
+            let noted = self.noted.clone().map(|notes| (notes.add(&keys), notes));
+            OfLeaf { number: self.number, keys, is_traced, noted }
+        }))
     }
 }
 
-/// Checks that the arrays `names` of an element have as many cells as its key says.
-///
-/// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) where one has not.
-pub(super) fn check_lens(element: &Element, names: &[Name], lens: &[u32]) -> Result<()> {
-    for (name, expected) in names.iter().zip(lens) {
-        let len = length(element, name)?;
-        if len != *expected as usize {
-            return Err(stale(&format!("{name:?} has {len} cells, and its key says {expected}")));
-        }
-    }
-    Ok(())
+/// Keys of what becomes of the records of a border.
+pub(super) struct OfLeaf {
+    /// The number of the border.
+    pub(super) number: u32,
+    pub(super) keys: Arc<PrefixKeys>,
+    /// Whether they say of each element of which other it was made.
+    pub(super) is_traced: bool,
+    /// The number of the stage among those of which keys are noted.
+    pub(super) noted: Option<(usize, Arc<LateNotes>)>,
 }
 
-/// The error of an element that is not as its key says.
-#[cold]
-pub(super) fn stale(why: &str) -> Error {
-    Error::data(format!("the keys are stale: {why}")).help(
-        "make them again with `gristmill index --keys`; functions must give the same of the same record whenever they are called",
-    )
+/// Puts the function of a stage behind `dataset`.
+fn behind<T: 'static, E>(dataset: &BoxMap<T>, each: E) -> BoxMap<E::Out>
+where
+    E: Each<T, Out: 'static> + 'static,
+{
+    BoxMap::new(Mapped::new(dataset.clone(), |_| each))
 }
 
-/// Keeps what stands for elements that a stage keeps, as long as they are then: its pass over stand-ins.
-pub(in crate::dataset) struct ByKey {
-    pub(in crate::dataset) keys: Arc<LateKeys>,
-    /// The name of the stage.
-    pub(in crate::dataset) name: &'static str,
+/// A change of items that no stage knows of.
+#[cfg(feature = "python")]
+pub(crate) trait Turn {
+    /// Turns the items of `dataset` into what `turn` makes of each.
+    fn turn<I: Send + 'static, O: 'static>(
+        &self,
+        dataset: BoxMap<I>,
+        turn: impl Fn(I) -> Result<O> + Clone + Send + Sync + 'static,
+    ) -> BoxMap<O>;
 }
 
-impl Facts for ByKey {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
-impl Each<Element> for ByKey {
-    type Out = Element;
-
-    fn apply(&self, _: u64, element: Element) -> Result<Option<Element>> {
-        Ok(self.keys.stand_ins(&element)?.pop())
-    }
-}
-
-/// The same of a stage that makes any number of each.
-pub(in crate::dataset) struct PiecesByKey {
-    pub(super) keys: Arc<LateKeys>,
-    pub(super) name: &'static str,
-}
-
-impl Facts for PiecesByKey {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
-impl Each<Element> for PiecesByKey {
-    type Out = Vec<Element>;
-
-    fn apply(&self, _: u64, element: Element) -> Result<Option<Vec<Element>>> {
-        self.keys.stand_ins(&element).map(Some)
+#[cfg(feature = "python")]
+impl<T: Send + 'static> Leaf<T> {
+    /// The same with its elements turned into what `convert` makes of each.
+    pub(super) fn turned<U: 'static>(
+        self,
+        convert: impl Fn(T) -> Result<U> + Copy + Send + Sync + 'static,
+        turn: &impl Turn,
+    ) -> Leaf<U> {
+        let records = match self.records {
+            Records::One(ds) => Records::One(turn.turn(ds, convert)),
+            Records::Many(ds) => {
+                Records::Many(turn.turn(ds, move |list: Vec<T>| list.into_iter().map(convert).collect()))
+            }
+            Records::Traced(ds) => Records::Traced(turn.turn(ds, move |list: Traced<T>| list.turned(convert))),
+        };
+        Leaf { number: self.number, records, noted: self.noted }
     }
 }

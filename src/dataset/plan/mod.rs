@@ -11,14 +11,18 @@ mod again;
 mod branches;
 mod keyed;
 mod keys;
+mod late_keys;
+mod late_notes;
 mod late_pieces;
 mod leaf;
 mod noted;
 mod own;
 mod own_pieces;
+mod pieces;
 mod records;
 mod rows;
 mod stand_in;
+mod visit;
 
 use std::cell::Cell;
 use std::fmt;
@@ -28,23 +32,25 @@ pub(crate) use again::Again;
 pub(in crate::dataset) use branches::Branches;
 pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
+pub(in crate::dataset) use late_keys::{ByKey, LateKeys};
+pub(in crate::dataset) use late_notes::{Counted, LateNoted, LateNotes};
 pub(in crate::dataset) use late_pieces::plan_pieces;
 pub(crate) use leaf::Leaf;
-pub(in crate::dataset) use leaf::{ByKey, LateKeys};
+#[cfg(feature = "python")]
+pub(crate) use leaf::Turn;
 pub(in crate::dataset) use noted::Noted;
 pub(in crate::dataset) use own::Own;
 pub(in crate::dataset) use own_pieces::OwnPieces;
-pub(in crate::dataset) use records::Visit;
-#[cfg(feature = "python")]
-pub(crate) use records::read_also;
 pub(crate) use rows::PlannedRows;
 pub(in crate::dataset) use stand_in::stand_in;
 pub(crate) use stand_in::{Member, Recipe, is_stand_in, recipe, stand_in_of, tag_of};
+pub(in crate::dataset) use visit::Visit;
+#[cfg(feature = "python")]
+pub(crate) use visit::read_also;
 
+use self::visit::texts;
 use super::iter::DatasetIterator;
 use crate::cx::{Cx, StageId};
-#[cfg(feature = "python")]
-use crate::dataset::BoxMap;
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::{IterDataset, MapDataset};
 use crate::element::{Element, Name};
@@ -59,7 +65,7 @@ pub struct Plan<T, S> {
     pub(crate) make: Box<dyn Make<T>>,
     /// Whether each stands for one element, of which the lengths are known that were asked for.
     pub(crate) single: bool,
-    /// What records become on their way here, each by itself; none where they become several elements each, or are of a stream.
+    /// What records become on their way here, each by itself; none where rows are made of several, or they are of a stream.
     pub(crate) leaves: Vec<Leaf<T>>,
 }
 
@@ -196,10 +202,25 @@ impl Planning<'_> {
         PrefixKeys::find(prefix, self.names, visit, &self.run)
     }
 
-    /// Has the pass over the border `stage` note the keys of what it evaluates, where keys are recorded.
-    pub(in crate::dataset) fn record<T: 'static>(&self, stage: StageId, keys: &Arc<PrefixKeys>, visit: Visit<T>) {
-        let names = self.names.iter().map(Name::to_string).collect();
-        self.run.have_noted(stage, || Arc::new(Noted::new(keys.clone(), names, visit)));
+    /// Has the pass over the border `stage` note the keys of what it evaluates, where keys are recorded; and where those of stages behind it are noted then.
+    pub(in crate::dataset) fn record<T: 'static>(
+        &self,
+        stage: StageId,
+        keys: &Arc<PrefixKeys>,
+        visit: Visit<T>,
+    ) -> Option<Arc<LateNotes>> {
+        let mut late: Option<Arc<LateNotes>> = None;
+        self.run.have_noted(stage, || {
+            let notes = late.insert(Arc::default());
+            let (leaf, names) = (self.next_leaf(), texts(self.names));
+            Arc::new(Noted { leaf, keys: keys.clone(), names, visit, late: notes.clone() })
+        });
+        late
+    }
+
+    /// Has the pass over `stage`, behind borders, note these keys of it, where keys are recorded.
+    pub(in crate::dataset) fn record_late(&self, stage: StageId, keys: &Arc<LateKeys>) {
+        self.run.have_noted(stage, || Arc::new(LateNoted(keys.clone())));
     }
 
     /// The number of the next border.
@@ -214,17 +235,19 @@ impl Planning<'_> {
 }
 
 impl<T, S> Plan<T, S> {
-    /// The same, made into something else by what `make` makes of the maker, as `turn` makes it of records.
+    /// The same, made into something else by what `make` makes of the maker, as `turn` makes it of records by `convert`.
     #[cfg(feature = "python")]
     pub(crate) fn making<U, M: Make<U> + 'static>(
         self,
         make: impl FnOnce(Box<dyn Make<T>>) -> M,
-        turn: impl Fn(BoxMap<T>) -> BoxMap<U>,
+        convert: impl Fn(T) -> Result<U> + Copy + Send + Sync + 'static,
+        turn: &impl Turn,
     ) -> Plan<U, S>
     where
-        T: 'static,
+        T: Send + 'static,
+        U: 'static,
     {
-        let leaves = self.leaves.into_iter().map(|leaf| leaf.turned(&turn)).collect();
+        let leaves = self.leaves.into_iter().map(|leaf| leaf.turned(convert, turn)).collect();
         Plan { pass: self.pass, make: Box::new(make(self.make)), single: self.single, leaves }
     }
 
@@ -233,6 +256,16 @@ impl<T, S> Plan<T, S> {
     /// # Errors
     /// Errors of `start`.
     pub fn through<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
+    where
+        P: DatasetIterator<Item = Element> + 'static,
+        T: 'static,
+    {
+        let leaves = self.leaves.into_iter().map(Leaf::unnoted).collect();
+        Plan { leaves, ..self }.handing_on(start)
+    }
+
+    /// The same for a stage that says by [`Cx::member`] which element it hands on.
+    pub(crate) fn handing_on<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
     where
         P: DatasetIterator<Item = Element> + 'static,
     {

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::keys::PrefixKeys;
-use super::leaf::{check_lens, stale};
-use super::records::as_element;
+use super::late_keys::{check_lens, stale};
+use super::visit::as_element;
 use super::{Make, Member, Planning};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::left_out;

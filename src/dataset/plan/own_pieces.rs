@@ -35,10 +35,10 @@ impl<T> Pieces<T> {
     }
 
     /// Gives one out; `None` where the index has failed.
-    pub(super) fn give(&mut self, member: &Member) -> Result<Option<T>> {
+    pub(super) fn give(&mut self, piece: u32, slot: u64) -> Result<Option<T>> {
         let Self::Whole(pieces) = self else { return Ok(None) };
-        let given = pieces.get_mut(member.piece as usize).and_then(Option::take);
-        given.map(Some).ok_or_else(|| Error::state(format!("element {} has no piece {}", member.slot, member.piece)))
+        let given = pieces.get_mut(piece as usize).and_then(Option::take);
+        given.map(Some).ok_or_else(|| Error::state(format!("element {slot} has no piece {piece}")))
     }
 }
 
@@ -86,9 +86,8 @@ where
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>> {
-        let member = only(recipe)?;
-        let &Member { slot, piece, .. } = member;
-        let given = self.pieces(slot, failed, cx)?.give(member)?;
+        let &Member { slot, piece, .. } = only(recipe)?;
+        let given = self.pieces(slot, failed, cx)?.give(piece, slot)?;
         self.again.used(&slot);
         if let Some(given) = &given {
             self.slots.check(given, slot, piece, cx)?;

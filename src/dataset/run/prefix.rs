@@ -147,6 +147,14 @@ where
         }
     }
 
+    /// Says which element came last, where keys are noted.
+    #[inline]
+    pub(in crate::dataset) fn say_member(&self, cx: &mut Cx) {
+        if let Some(noted) = &self.noted {
+            cx.set_member(Some(noted.member(self.before.next_index)));
+        }
+    }
+
     /// Moves elements into `out`, at most so many, and as many as there are at hand or are evaluated in a moment: how many.
     /// None, where [`next`](Self::next) says what comes.
     pub(in crate::dataset) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cx::{Batch, Cause, Chunk, News, Stretch, Who};
+use crate::cx::{Batch, Cause, Chunk, News, Stretch, Who, WorkerMemory};
 use crate::report::{Report, StageReport, who};
 
 /// Numbers of tracks: those of evaluation come behind the others.
@@ -92,7 +92,7 @@ impl Events {
 
     /// A batch: it was made, waited for, and given; the step before it ends where it was asked for.
     fn batch(&mut self, batch: &Batch) {
-        self.end_step(Some(batch.asked));
+        self.end_step(Some(batch));
         if let Some(ready) = batch.ready {
             self.count("batches ready", batch.asked, &json!({"batches": ready}));
         }
@@ -130,14 +130,23 @@ impl Events {
         }
     }
 
-    /// The step that is under way ends, at `end` if that is known.
-    fn end_step(&mut self, end: Option<Duration>) {
+    /// The step that is under way ends where the `next` batch is asked for, if that is known; in front of it is what was waited around the loader.
+    fn end_step(&mut self, next: Option<&Batch>) {
         let Some((batch, arrows)) = self.step.take() else { return };
-        let end = end.unwrap_or(batch.given).max(batch.given);
+        let end = next.map_or(batch.given, |next| next.asked).max(batch.given);
+        let mut begin = batch.given;
+        for (cause, time) in next.map(|next| next.beside).unwrap_or_default().iter() {
+            let time = time.min(end - begin);
+            if time >= LEAST {
+                let name = format!("waits: {}", cause.name().replace('_', " "));
+                self.slice(CONSUMER, &name, begin, begin + time, &json!({"behind batch": batch.first}));
+                begin += time;
+            }
+        }
         // Small batches that travel together are given at once.
         let name = if batch.count > 1 { format!("{} steps", batch.count) } else { "step".to_owned() };
-        self.slice(CONSUMER, &name, batch.given, end, &json!({"first": batch.first, "count": batch.count}));
-        arrows.into_iter().for_each(|flow| self.flow("f", flow, CONSUMER, batch.given));
+        self.slice(CONSUMER, &name, begin, end, &json!({"first": batch.first, "count": batch.count}));
+        arrows.into_iter().for_each(|flow| self.flow("f", flow, CONSUMER, begin));
     }
 
     fn chunk(&mut self, chunk: &Chunk, stages: &[StageReport]) {
@@ -184,6 +193,15 @@ impl Events {
         self.count("share waited", stretch.from, &Value::Object(waited));
         if stretch.memory > 0 {
             self.count("memory", stretch.to, &json!({"bytes": stretch.memory}));
+        }
+        if !stretch.workers.is_none() {
+            let WorkerMemory { heaps, shared, budget } = stretch.workers;
+            let left = budget.saturating_sub(heaps + shared);
+            self.count(
+                "memory of workers",
+                stretch.to,
+                &json!({"private": heaps, "shared": shared, "left of the budget": left}),
+            );
         }
     }
 

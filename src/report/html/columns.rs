@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{Place, Report};
-use crate::cx::{Cause, Snapshot};
+use crate::cx::{Cause, Fill, LEVELS, Snapshot, WorkerMemory};
 
 /// One column.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +15,12 @@ pub(super) struct Column {
     pub(super) reader: f64,
     /// Places of the buffer that were filled, in the mean.
     pub(super) ready: f64,
+    /// Share of it for which the buffer was at each level.
+    pub(super) fill: [f64; LEVELS],
     /// Bytes of this process in memory; 0 where nothing is known.
     pub(super) memory: f64,
+    /// Memory of workers, the most that was seen.
+    pub(super) workers: WorkerMemory,
     /// Share of it that each stage worked, by id: more than 1 where several threads do.
     pub(super) work: Vec<f64>,
 }
@@ -68,20 +72,32 @@ impl Columns {
                 self.spread((stretch.from, stretch.to), time.as_secs_f64(), |column| &mut column.waits[cause as usize]);
             }
         }
+        // Around the loader it was waited between two batches; nobody knows when.
+        let mut before = records.batches.first().map_or(Duration::ZERO, |first| first.asked);
         for batch in &records.batches {
-            for (cause, time) in batch.shares.iter() {
-                self.spread((batch.asked, batch.given), time.as_secs_f64(), |column| &mut column.waits[cause as usize]);
+            for (times, shares) in [((batch.asked, batch.given), batch.shares), ((before, batch.asked), batch.beside)] {
+                for (cause, time) in shares.iter().filter(|(_, time)| !time.is_zero()) {
+                    self.spread(times, time.as_secs_f64(), |column| &mut column.waits[cause as usize]);
+                }
             }
+            before = batch.given;
         }
         for stretch in records.stretches.iter().filter(|stretch| stretch.to <= kept && stretch.looks > 0) {
             let mean = stretch.ready as f64 / f64::from(stretch.looks);
-            self.over((stretch.from, stretch.to), |share, column| column.ready += mean * share);
+            let levels = stretch.fill.shares();
+            self.over((stretch.from, stretch.to), |share, column| {
+                column.ready += mean * share;
+                column.fill.iter_mut().zip(levels).for_each(|(fill, level)| *fill += level * share);
+            });
         }
         // From one look to the next.
-        let looks: Vec<_> =
-            records.batches.iter().filter_map(|batch| Some((batch.asked, f64::from(batch.ready?)))).collect();
+        let looks: Vec<_> = records.batches.iter().filter_map(|batch| Some((batch.asked, batch.ready?))).collect();
         for look in looks.windows(2) {
-            self.over((look[0].0, look[1].0), |share, column| column.ready += look[0].1 * share);
+            let (ready, level) = (f64::from(look[0].1), Fill::level(look[0].1));
+            self.over((look[0].0, look[1].0), |share, column| {
+                column.ready += ready * share;
+                column.fill[level] += share;
+            });
         }
     }
 
@@ -91,7 +107,10 @@ impl Columns {
                 self.spread((stretch.from, stretch.to), f64::from(*seconds), |column| &mut column.work[stage]);
             }
             let memory = stretch.memory as f64;
-            self.over((stretch.from, stretch.to), |_, column| column.memory = column.memory.max(memory));
+            self.over((stretch.from, stretch.to), |_, column| {
+                column.memory = column.memory.max(memory);
+                column.workers = column.workers.larger(stretch.workers);
+            });
         }
         let threads = report.threads.max(1) as f64;
         let kept = records.chunks.first().map_or(Duration::MAX, |first| first.begun);

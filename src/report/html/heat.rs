@@ -1,17 +1,73 @@
-//! Which stage worked when: rows of stages, columns of time, the darker the busier.
+//! Maps of a run, the darker the more: which stage worked when, and how full the buffer was.
 
 use std::fmt::Write;
 
+use super::super::format::percent;
 use super::super::{Place, Report};
-use super::columns::Columns;
+use super::columns::{Column, Columns};
 use super::svg::{HEIGHT, WIDTH, escaped, number, stretched};
+use crate::cx::{Fill, LEVELS};
 
 /// Columns of the map, and rows: the stages that worked most.
 const COLUMNS: usize = 120;
 const ROWS: usize = 16;
 
-/// The map, where more than one stage worked.
-pub(super) fn section(report: &Report, columns: &Columns) -> String {
+/// The map of the buffer: rows of how many of its places were filled, where there is a buffer and it was looked at.
+pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
+    let capacity = u32::try_from(report.picture.capacity).unwrap_or(u32::MAX);
+    let levels: Vec<usize> = (0..=Fill::level(capacity)).rev().collect();
+    let seen: f64 = columns.all.iter().flat_map(|column| column.fill).sum();
+    if capacity == 0 || seen <= 0.0 {
+        return String::new();
+    }
+    let mut out =
+        "<section><h2>How full the buffer was, in parts of the time</h2><div class=\"rows tight\">".to_owned();
+    for level in levels {
+        // All that lies above the capacity is none.
+        let is_top = level == Fill::level(capacity);
+        let of = |column: &Column| column.fill[level..].iter().take(if is_top { LEVELS } else { 1 }).sum::<f64>();
+        let (least, most) = Fill::places(level);
+        let name = match (least, if is_top { capacity } else { most }) {
+            (0, _) => "empty".to_owned(),
+            (least, most) if least >= most => most.to_string(),
+            (least, most) => format!("{least}–{most}"),
+        };
+        let share = columns.all.iter().map(of).sum::<f64>() / seen;
+        let class = if level == 0 { "heat" } else { "ready" };
+        row(&mut out, &name, &cells(class, &means(columns, of)), &percent(share), 15);
+    }
+    out + &axis(columns) + "</div></section>\n"
+}
+
+/// The axis of time below a map.
+fn axis(columns: &Columns) -> String {
+    let ticks = super::tracks::axis(columns.span());
+    let ticks: String = ticks
+        .iter()
+        .map(|(place, text)| format!("<span style=\"left:{:.2}%\">{}</span>", place * 100.0, escaped(text)))
+        .collect();
+    format!("<div class=\"track bare\"><span></span><div class=\"axis\">{ticks}</div></div>")
+}
+
+/// A row of a map.
+fn row(out: &mut String, name: &str, cells: &str, detail: &str, height: u32) {
+    let _ = write!(
+        out,
+        "<div class=\"track\" style=\"--h:{height}px\"><div class=\"name\">{}</div><div class=\"plot\">{}</div><div class=\"detail\">{}</div></div>",
+        escaped(name),
+        stretched(&format!("{name}: {detail}"), cells),
+        escaped(detail)
+    );
+}
+
+/// Means of a figure over as many columns as a map has.
+fn means(columns: &Columns, of: impl Fn(&Column) -> f64) -> Vec<f64> {
+    let group = columns.all.len().div_ceil(COLUMNS);
+    columns.all.chunks(group).map(|group| group.iter().map(&of).sum::<f64>() / group.len() as f64).collect()
+}
+
+/// The map of stages, where more than one worked.
+pub(super) fn stages(report: &Report, columns: &Columns) -> String {
     let mut worked: Vec<_> = report.stages.iter().filter(|stage| stage.self_s > 0.001 * report.wall_s).collect();
     worked.sort_by(|a, b| b.self_s.total_cmp(&a.self_s));
     worked.truncate(ROWS);
@@ -22,31 +78,20 @@ pub(super) fn section(report: &Report, columns: &Columns) -> String {
     let mut out = "<section><h2>Which stage worked when</h2><div class=\"rows\">".to_owned();
     for stage in worked {
         let hands = if stage.place == Place::Threads { report.threads.max(1) as f64 } else { 1.0 };
-        let group = columns.all.len().div_ceil(COLUMNS);
-        let means = columns.all.chunks(group).map(|group| {
-            group.iter().map(|column| column.work.get(stage.id).copied().unwrap_or(0.0)).sum::<f64>()
-                / group.len() as f64
-                / hands
-        });
-        let shares: Vec<f64> = means.collect();
-        let _ = write!(
-            out,
-            "<div class=\"track\" style=\"--h:20px\"><div class=\"name\">{}</div><div class=\"plot\">{}</div><div class=\"detail\">{:.0} % of {}</div></div>",
-            escaped(&stage.name),
-            stretched(&stage.name, &cells(&shares)),
-            100.0 * shares.iter().sum::<f64>() / shares.len().max(1) as f64,
-            match (stage.place, hands as usize) {
-                (Place::Consumer, _) => "your thread".to_owned(),
-                (Place::Suffix, _) | (_, 1) => "one thread".to_owned(),
-                (_, hands) => format!("{hands} threads"),
-            }
-        );
+        let shares = means(columns, |column| column.work.get(stage.id).copied().unwrap_or(0.0) / hands);
+        let whose = match (stage.place, hands as usize) {
+            (Place::Consumer, _) => "your thread".to_owned(),
+            (Place::Suffix, _) | (_, 1) => "one thread".to_owned(),
+            (_, hands) => format!("{hands} threads"),
+        };
+        let mean = 100.0 * shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+        row(&mut out, &stage.name, &cells("heat", &shares), &format!("{mean:.0} % of {whose}"), 20);
     }
-    out + "</div></section>\n"
+    out + &axis(columns) + "</div></section>\n"
 }
 
 /// A cell for each share that can be seen; those that go on alike are one.
-fn cells(shares: &[f64]) -> String {
+fn cells(class: &str, shares: &[f64]) -> String {
     let width = WIDTH / shares.len().max(1) as f64;
     let level = |share: f64| (share.clamp(0.0, 1.0) * 20.0).round() as u32;
     let (mut out, mut at) = (String::new(), 0);
@@ -55,7 +100,7 @@ fn cells(shares: &[f64]) -> String {
         if level(shares[at]) > 0 {
             let opacity = f64::from(level(shares[at])) / 20.0;
             let (x, w) = (number(at as f64 * width), number(alike as f64 * width));
-            let _ = write!(out, "<path class=\"heat\" opacity=\"{opacity}\" d=\"M{x} 0h{w}v{HEIGHT}h-{w}z\"/>");
+            let _ = write!(out, "<path class=\"{class}\" opacity=\"{opacity}\" d=\"M{x} 0h{w}v{HEIGHT}h-{w}z\"/>");
         }
         at += alike;
     }

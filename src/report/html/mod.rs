@@ -13,7 +13,9 @@ mod svg;
 mod tracks;
 
 #[cfg(feature = "cli")]
-pub(crate) use chart::{Chart, Line, Powers, Scale};
+pub(crate) use chart::Powers;
+#[cfg(any(feature = "cli", feature = "python"))]
+pub(crate) use chart::{Chart, Line, Scale};
 #[cfg(feature = "cli")]
 pub(crate) use document::Document;
 #[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
@@ -38,14 +40,13 @@ impl Report {
 
     /// A page of HTML that needs nothing else, with what happened when: less than 1 MB, however long the run was.
     pub fn to_html(&self) -> String {
-        page::page(self, &[], "")
+        page::page(self, &[])
     }
 
-    /// The same with `facts` that others know of the run, a name and a value each, and with their charts.
+    /// The same with `facts` that others know of the run, a name and a value each.
     #[cfg(feature = "cli")]
-    pub(crate) fn page(&self, facts: &[(&str, String)], charts: &[(&str, Chart)]) -> String {
-        let more: String = charts.iter().map(|(heading, chart)| document::section(heading, chart)).collect();
-        page::page(self, facts, &more)
+    pub(crate) fn page(&self, facts: &[(&str, String)]) -> String {
+        page::page(self, facts)
     }
 }
 

@@ -29,6 +29,10 @@
       if (part) text += "\n" + part / 10 + " % " + data.causes[cause];
     });
     if (!column.some(Boolean)) text += "\nno wait";
+    ["memory", "memory of workers"].forEach(function (name, which) {
+      var mib = data.memory[at][which];
+      if (mib) text += "\n" + (mib < 1024 ? mib + " MiB " : (mib / 1024).toFixed(1) + " GiB ") + name;
+    });
     var near = data.waits.filter(function (wait) {
       return wait.at < from + data.width && wait.at + wait.wait > from;
     })[0];

@@ -22,17 +22,18 @@ const LISTED: usize = 12;
 /// Workers whose memory is shown.
 const SHOWN: usize = 16;
 
-/// The page, with `facts` that others than the report know, a name and a value each, and sections of theirs.
-pub(super) fn page(report: &Report, facts: &[(&str, String)], more: &str) -> String {
+/// The page, with `facts` that others than the report know, a name and a value each.
+pub(super) fn page(report: &Report, facts: &[(&str, String)]) -> String {
     let columns = Columns::of(report, COLUMNS);
     let mut body = top(report);
     body += &ribbon(report, &columns);
     body += &advice(report);
     body += &gaps(report);
     body += &stages(report);
-    body += &heat::section(report, &columns);
+    body += &heat::stages(report, &columns);
+    body += &heat::buffer(report, &columns);
     body += &histogram::section(report);
-    body += more;
+    body += &cells(report);
     body += &document::section("Memory of workers, within their budget", &budget(report));
     body += &decisions(report);
     body += &remarks(report);
@@ -259,6 +260,19 @@ fn budget(report: &Report) -> Chart {
     chart
 }
 
+/// Lengths of sequences, and padding.
+fn cells(report: &Report) -> String {
+    #[cfg(any(feature = "cli", feature = "python"))]
+    let charts = report.picture.cells.charts();
+    // Whoever looks at batches is a command, or a loop in Python.
+    #[cfg(not(any(feature = "cli", feature = "python")))]
+    let charts = {
+        let _ = report;
+        <[(&str, Chart); 0]>::default()
+    };
+    charts.iter().map(|(heading, chart)| document::section(heading, chart)).collect()
+}
+
 fn decisions(report: &Report) -> String {
     let workers = report.workers.iter().flat_map(|workers| &workers.decisions);
     let lines: String = report
@@ -310,7 +324,13 @@ fn data(report: &Report, columns: &Columns) -> String {
     });
     let waits = waits.collect::<Vec<_>>();
     let names = Cause::ALL.map(|kind| cause(kind).1);
-    let data = serde_json::json!({"columns": shares, "width": columns.width, "causes": names, "waits": waits});
+    // In MiB, as exactly as anybody looks.
+    let mib = |bytes: u64| bytes >> 20;
+    let memory = columns.all.iter().map(|column| [mib(column.memory as u64), mib(column.workers.used())]);
+    let memory: Vec<[u64; 2]> = memory.collect();
+    let data = serde_json::json!({
+        "columns": shares, "width": columns.width, "causes": names, "waits": waits, "memory": memory
+    });
     // Nothing in it ends the element that it stands in.
     data.to_string().replace('<', "\\u003c")
 }

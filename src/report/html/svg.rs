@@ -65,6 +65,12 @@ pub(super) fn mark(class: &str, at: f64) -> String {
     format!("<path class=\"{class}\" d=\"M{x} 0h1.5v{HEIGHT}h-1.5z\"/>")
 }
 
+/// A thin line over the whole width at a height, a share of all from the bottom.
+pub(super) fn level(class: &str, at: f64) -> String {
+    let y = number(((1.0 - at) * HEIGHT - 1.5).clamp(0.0, HEIGHT - 3.0));
+    format!("<path class=\"{class}\" d=\"M0 {y}h{WIDTH}v3H0z\"/>")
+}
+
 fn close(a: (f64, f64), b: (f64, f64)) -> bool {
     (a.0 - b.0).abs() < 0.002 && (a.1 - b.1).abs() < 0.002
 }

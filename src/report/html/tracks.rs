@@ -65,11 +65,8 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
         let busy = format!("{count} · {} busy", whole(mean(|column| column.threads)));
         tracks.push(line(what, busy, svg::area("work", &share(|column| column.threads))));
     }
-    let most = all.iter().map(|column| column.memory).fold(0.0, f64::max);
-    if most > 0.0 {
-        let memory: Vec<f64> = all.iter().map(|column| column.memory / most * 0.9).collect();
-        tracks.push(line("memory", format!("{} at most", bytes(most)), svg::area("memory", &memory)));
-    }
+    tracks.extend(own_memory(all));
+    tracks.extend(memory_of_workers(all));
     let workers = report.workers.iter().flat_map(|workers| &workers.decisions);
     for knob in turned(report.decisions.iter().chain(workers), all.len(), |at_s| columns.place(at_s)) {
         let marks: String = knob.changes.iter().map(|at| svg::mark("ink", *at)).collect();
@@ -77,6 +74,30 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     }
     tracks
 }
+
+/// The memory of this process.
+fn own_memory(all: &[Column]) -> Option<Track> {
+    let most = all.iter().map(|column| column.memory).fold(0.0, f64::max);
+    let memory: Vec<f64> = all.iter().map(|column| column.memory / most * FULL).collect();
+    (most > 0.0).then(|| line("memory", format!("{} at most", bytes(most)), svg::area("memory", &memory)))
+}
+
+/// The memory of workers, below a line that is their budget: private memory, and shared memory above it.
+fn memory_of_workers(all: &[Column]) -> Option<Track> {
+    let budget = all.iter().map(|column| column.workers.budget).max().filter(|budget| *budget > 0)?;
+    let most = all.iter().map(|column| column.workers.used()).max().unwrap_or(0);
+    let share = |size: u64| FULL * size as f64 / budget.max(most) as f64;
+    let heaps: Vec<f64> = all.iter().map(|column| share(column.workers.heaps)).collect();
+    let shared = all.iter().map(|column| (share(column.workers.heaps), share(column.workers.used())));
+    let shapes = svg::area("memory", &heaps)
+        + &svg::bars("shared", &shared.collect::<Vec<_>>())
+        + &svg::level("ink", share(budget));
+    let detail = format!("{} at most · budget {}", bytes(most as f64), bytes(budget as f64));
+    Some(Track { height: 34, ..line("memory of workers", detail, shapes) })
+}
+
+/// Height of the most on a scale that has a little more.
+const FULL: f64 = 0.9;
 
 fn whole(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)

@@ -53,7 +53,8 @@ impl Credits {
     }
 
     pub(super) fn figures(&self) -> MemoryFigures {
-        self.state.locked().figures
+        let state = self.state.locked();
+        MemoryFigures { used_bytes: self.bytes - state.free, ..state.figures }
     }
 
     fn give_back(&self, bytes: u64) {

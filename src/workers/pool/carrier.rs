@@ -58,7 +58,7 @@ pub(crate) trait Carrier: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Figures of the memory: the most that was in use at once, and answers that were copied.
+    /// Figures of the memory: what is in use, the most that was at once, and answers that were copied.
     fn memory(&self) -> MemoryFigures;
 }
 
@@ -76,6 +76,8 @@ pub(crate) struct Recruit {
 /// Figures of the memory that answers take.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MemoryFigures {
+    /// Bytes that are written, or held by views, now.
+    pub(crate) used_bytes: u64,
     pub(crate) high_water_bytes: u64,
     pub(crate) copies: u64,
 }

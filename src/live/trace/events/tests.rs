@@ -17,7 +17,16 @@ fn chunk(first: u64, begun: u64, done: u64, taken: u64) -> Chunk {
 fn batch(first: u64, made: (u64, u64), asked: u64, given: u64) -> Batch {
     let shares = Shares::of(Cause::Queue, at(given - asked));
     let made = Some((at(made.0), at(made.1)));
-    Batch { first, count: 1, ready: Some(1), asked: at(asked), given: at(given), made, shares }
+    Batch {
+        first,
+        count: 1,
+        ready: Some(1),
+        asked: at(asked),
+        given: at(given),
+        made,
+        shares,
+        beside: Shares::default(),
+    }
 }
 
 fn events(news: Vec<News>) -> Vec<Value> {
@@ -62,6 +71,19 @@ fn a_pass_without_arrows_has_steps() {
     let names: Vec<_> =
         events.iter().filter(|event| event["ph"] == "X").map(|event| event["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["waits: queue", "step", "waits: queue", "step"]);
+}
+
+#[test]
+fn what_is_waited_around_the_loader_comes_in_front_of_the_step() {
+    let late = Batch { beside: Shares::of(Cause::Transfer, at(4)), ..batch(1, (9, 20), 19, 24) };
+    let events = events(vec![News { batches: vec![batch(0, (0, 8), 5, 9), late], ..News::default() }]);
+    let slices: Vec<_> = events.iter().filter(|event| event["ph"] == "X" && event["tid"] == CONSUMER).collect();
+    let told: Vec<_> = slices
+        .iter()
+        .map(|event| (event["name"].as_str().unwrap(), event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap()))
+        .collect();
+    let expected = [("waits: queue", 5.0, 4.0), ("waits: transfer", 9.0, 4.0), ("step", 13.0, 6.0)];
+    assert_eq!(told[..3], expected);
 }
 
 #[test]

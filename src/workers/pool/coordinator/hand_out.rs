@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::Coordinator;
-use crate::cx::Cause;
+use crate::cx::{Cause, Hold};
 use crate::error::{Error, ErrorKind};
 use crate::exec::remote::Border;
 use crate::units::Bytes;
@@ -30,7 +30,7 @@ impl<C: Carrier> Coordinator<C> {
     }
 
     /// Hands out what can be; the cause, if something waits that somebody might be free for.
-    fn hand_out_all(&mut self) -> Option<Cause> {
+    fn hand_out_all(&mut self) -> Option<Hold> {
         let (mut from, shared) = (0, self.is_shared());
         while let Some(job) = self.queue.first(from) {
             let (seq, border, need) = (job.seq, job.border, job.need);
@@ -49,18 +49,25 @@ impl<C: Carrier> Coordinator<C> {
                 Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap, shared) {
                     Some(number) => number,
                     // Those that are left have their own to do.
-                    None => return self.is_bereft().then_some(Cause::Death),
+                    None => return self.is_bereft().then(|| Hold::of_all(Cause::Death)),
                 },
             };
             let Some(room) = self.room_for(number, need, border, least, len) else {
                 self.is_short = true;
-                let under_way = self.crew.values().any(|member| !member.tasks.is_empty());
-                return Some(if under_way { Cause::Memory } else { Cause::Leases });
+                let idle = self.idle();
+                return Some(Hold { cause: if idle < 1.0 { Cause::Memory } else { Cause::Leases }, idle });
             };
             let job = self.queue.take(seq)?;
             self.assign(number, job, room);
         }
         None
+    }
+
+    /// The part of all threads of workers that nothing is under way on.
+    fn idle(&self) -> f64 {
+        let threads = self.plan.active_threads;
+        let busy: usize = self.crew.values().map(|member| member.tasks.len().min(threads)).sum();
+        1.0 - busy as f64 / (self.crew.len() * threads).max(1) as f64
     }
 
     /// Whether a worker has died that no other stands in for yet.

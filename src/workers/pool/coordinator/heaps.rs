@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Coordinator;
+use crate::cx::WorkerMemory;
 use crate::units::Bytes;
 use crate::workers::pool::carrier::{Carrier, Link};
 use crate::workers::pool::crew::Member;
@@ -86,6 +87,20 @@ impl<C: Carrier> Coordinator<C> {
                 Bytes(self.plan.budget_bytes)
             );
         }
+    }
+
+    /// Has the memory of workers recorded.
+    pub(super) fn tell_memory(&mut self) {
+        // A small part of the time, however many there are.
+        if self.told_memory.elapsed() < LOOK_EVERY / 2 * self.crew.len() as u32 {
+            return;
+        }
+        self.told_memory = Instant::now();
+        let reports = self.crew.values().filter_map(|member| member.link.as_ref()?.report());
+        // On another machine memory is that machine's.
+        let heaps = reports.filter(|worker| worker.host.is_none()).map(|worker| worker.heap_bytes).sum();
+        let shared = self.carrier.memory().used_bytes;
+        self.recorder.workers_use(WorkerMemory { heaps, shared, budget: self.plan.budget_bytes });
     }
 
     /// Computes how many workers have room for half as much again as any was seen to need.

@@ -23,7 +23,7 @@ use super::crew::{Member, Respawn};
 use super::drought::Drought;
 use super::job::Queue;
 use super::lanes::Lanes;
-use crate::cx::{Cause, Recorder};
+use crate::cx::{Hold, Recorder};
 use crate::error::{Result, Told};
 use crate::exec::PoolReport;
 use crate::exec::remote::{Border, Deliver, How};
@@ -98,7 +98,7 @@ pub(super) struct Coordinator<C: Carrier> {
     /// Whether somebody is free, and there is no memory for what could be handed out.
     is_short: bool,
     /// The cause for which something waits that somebody might be free for.
-    held: Option<Cause>,
+    held: Option<Hold>,
     /// Whether it was said that elements are copied.
     told_of_copies: bool,
     /// Time of the last look for what nobody tells of.
@@ -106,6 +106,8 @@ pub(super) struct Coordinator<C: Carrier> {
     /// Time at which it was last measured what all workers use, and whether it was said that it is too much.
     measured: Instant,
     told_of_more: bool,
+    /// Time at which their memory was recorded last.
+    told_memory: Instant,
     /// Channels of those who wait for counts, and the workers whose counts are missing.
     syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
     /// The reason why nothing can be evaluated any more.
@@ -176,6 +178,7 @@ impl<C: Carrier> Coordinator<C> {
             looked_around: Instant::now(),
             measured: Instant::now(),
             told_of_more: false,
+            told_memory: Instant::now(),
             syncs: Vec::new(),
             over: None,
         }
@@ -217,6 +220,7 @@ impl<C: Carrier> Coordinator<C> {
             self.look_at_deadlines();
             self.look_for_late();
             self.measure();
+            self.tell_memory();
         }
     }
 

@@ -1,38 +1,69 @@
 //! Cells of batches: sequences by their lengths, and padding.
 
+use std::time::{Duration, Instant};
+
+use super::format::{count, percent};
+use super::html::{Chart, Line, Scale};
+use super::tokens::{TokenCount, arrays, is_segment_ids};
 use crate::Element;
-use crate::cli::format::{count, grouped, percent, plural};
-use crate::cli::tokens::{TokenCount, arrays, is_segment_ids};
-use crate::report::html::{Chart, Line, Scale};
+use crate::units::grouped;
 
 /// Doublings of a length that are told apart.
 const DOUBLINGS: usize = 33;
 /// Stretches of a run that are kept, at most: twice as many go together by two.
 const STRETCHES: usize = 240;
 
-/// The cells of all batches of a run, in the memory of a few.
-#[derive(Debug)]
+/// Time that looking at batches may take: so much at first, and then one part in [`SHARE`] of the run.
+const AT_FIRST: Duration = Duration::from_millis(10);
+const SHARE: u32 = 500;
+
+/// The cells of a run's batches, in the memory of a few: of all of them, or where they take longer to look at than they may, of a sample.
+#[derive(Clone, Debug)]
 pub(crate) struct Cells {
     /// Sequences by their lengths: of 1, of 2, of 3 to 4, of 5 to 8, and so on.
     sequences: [u64; DOUBLINGS],
     /// Tokens of all of them.
     tokens: u64,
-    /// Stretches of so many batches each, but for the last.
+    /// Stretches of so many batches each, from the first of the run on.
     each: u64,
     stretches: Vec<TokenCount>,
-    /// Batches of the last stretch.
-    last: u64,
+    /// The number of that batch.
+    first: Option<u64>,
+    /// Time at which the first batch was looked at, and what looking has taken since.
+    began: Option<Instant>,
+    spent: Duration,
 }
 
 impl Default for Cells {
     fn default() -> Self {
-        Self { sequences: [0; DOUBLINGS], tokens: 0, each: 1, stretches: Vec::new(), last: 0 }
+        Self {
+            sequences: [0; DOUBLINGS],
+            tokens: 0,
+            each: 1,
+            stretches: Vec::new(),
+            first: None,
+            began: None,
+            spent: Duration::ZERO,
+        }
     }
 }
 
 impl Cells {
-    /// Adds a batch, which has brought so many tokens and cells.
-    pub(crate) fn add(&mut self, batch: &Element, brought: TokenCount) {
+    /// Looks at the batch of this number, if there is time for it. Tokens and cells of it may be known, and are `brought` then.
+    pub(crate) fn look(&mut self, number: u64, batch: &Element, brought: Option<TokenCount>) {
+        let start = Instant::now();
+        let began = *self.began.get_or_insert(start);
+        if self.spent <= AT_FIRST + (start - began) / SHARE {
+            self.add_sequences(batch);
+            let brought = brought.unwrap_or_else(|| TokenCount::of(batch));
+            self.add_stretch(number, brought);
+            self.spent += start.elapsed();
+        } else if let Some(brought) = brought {
+            self.add_stretch(number, brought);
+        }
+    }
+
+    fn add_sequences(&mut self, batch: &Element) {
         for (name, array) in arrays(batch) {
             let Ok(values) = array.as_slice::<i32>() else { continue };
             if is_segment_ids(name) {
@@ -42,7 +73,6 @@ impl Cells {
                 values.iter().for_each(|length| self.add_sequence(u64::from(length.max(&0).unsigned_abs())));
             }
         }
-        self.add_stretch(brought);
     }
 
     /// Adds the segments of a row: ids that go on alike, but for 0.
@@ -58,33 +88,22 @@ impl Cells {
         }
     }
 
-    fn add_stretch(&mut self, brought: TokenCount) {
-        let add = |to: &mut TokenCount, from: TokenCount| {
-            to.real += from.real;
-            to.cells += from.cells;
-        };
-        match self.stretches.last_mut().filter(|_| self.last < self.each) {
-            Some(last) => add(last, brought),
-            None => {
-                if self.stretches.len() == 2 * STRETCHES {
-                    let pair = |pair: &[TokenCount]| {
-                        pair.iter().fold(TokenCount::default(), |mut sum, part| {
-                            add(&mut sum, *part);
-                            sum
-                        })
-                    };
-                    self.stretches = self.stretches.chunks(2).map(pair).collect();
-                    self.each *= 2;
-                }
-                self.stretches.push(brought);
-                self.last = 0;
-            }
+    fn add_stretch(&mut self, number: u64, brought: TokenCount) {
+        let number = number.saturating_sub(*self.first.get_or_insert(number));
+        while number / self.each >= 2 * STRETCHES as u64 {
+            let pair = |pair: &[TokenCount]| pair.iter().copied().fold(TokenCount::default(), TokenCount::with);
+            self.stretches = self.stretches.chunks(2).map(pair).collect();
+            self.each *= 2;
         }
-        self.last += 1;
+        let at = (number / self.each) as usize;
+        if self.stretches.len() <= at {
+            self.stretches.resize(at + 1, TokenCount::default());
+        }
+        self.stretches[at] = self.stretches[at].with(brought);
     }
 
     /// Charts of what was added, each with its heading; none of batches without cells.
-    pub(crate) fn charts(&self) -> Vec<(&'static str, Chart)> {
+    pub(super) fn charts(&self) -> Vec<(&'static str, Chart)> {
         let mut charts = Vec::new();
         if self.sequences.iter().any(|count| *count > 0) {
             charts.push(("How long the sequences are", self.lengths()));
@@ -103,7 +122,8 @@ impl Cells {
         let most = shown.iter().copied().max().unwrap_or(1).max(1) as f64;
         let heights: Vec<f64> = shown.iter().map(|count| 0.95 * *count as f64 / most).collect();
         let all: u64 = shown.iter().sum();
-        let detail = format!("{} · mean {}", plural(all, "sequence"), count(self.tokens as f64 / all.max(1) as f64));
+        let sequences = if all == 1 { "sequence" } else { "sequences" };
+        let detail = format!("{} {sequences} · mean {}", grouped(all), count(self.tokens as f64 / all.max(1) as f64));
         let mut chart = Chart::default();
         chart.line(Line::new("sequences", detail).high(110).columns("ready", &heights));
         let name = |doubling: usize| match doubling {
@@ -120,7 +140,13 @@ impl Cells {
     }
 
     fn padding(&self) -> Chart {
-        let shares: Vec<f64> = self.stretches.iter().map(|stretch| stretch.share().unwrap_or(1.0)).collect();
+        // Where nobody has looked it is as it was before.
+        let mut before = 1.0;
+        let share = |stretch: &TokenCount| {
+            before = stretch.share().unwrap_or(before);
+            before
+        };
+        let shares: Vec<f64> = self.stretches.iter().map(share).collect();
         let worst = shares.iter().copied().fold(1.0, f64::min);
         let (real, cells) = self.stretches.iter().fold((0, 0), |(r, c), part| (r + part.real, c + part.cells));
         let padding = 1.0 - real as f64 / (cells.max(1)) as f64;
@@ -151,10 +177,10 @@ mod tests {
     fn segments_are_counted_by_their_lengths() {
         let mut cells = Cells::default();
         let ids = vec![1, 1, 1, 2, 0, 0, 1, 1, 2, 2, 2, 2];
-        cells.add(&batch("tokens_segment_ids", ids, 2), TokenCount { real: 10, cells: 12 });
+        cells.look(0, &batch("tokens_segment_ids", ids, 2), None);
         // One of 1, one of 2, one of 3 and one of 4.
         assert_eq!((cells.sequences[..4].to_vec(), cells.tokens), (vec![1, 1, 2, 0], 10));
-        cells.add(&batch("tokens_lengths", vec![5, 0, 8], 3), TokenCount { real: 13, cells: 24 });
+        cells.look(1, &batch("tokens_lengths", vec![5, 0, 8], 3), Some(TokenCount { real: 13, cells: 24 }));
         assert_eq!((cells.sequences[3], cells.tokens), (2, 23));
         let names: Vec<&str> = cells.charts().iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["How long the sequences are", "Padding from batch to batch"]);
@@ -165,12 +191,25 @@ mod tests {
     fn a_run_of_any_length_is_a_few_stretches_and_none_is_lost() {
         let mut cells = Cells::default();
         let (empty, batches) = (Element::new(), 10_007);
-        for _ in 0..batches {
-            cells.add(&empty, TokenCount { real: 3, cells: 4 });
+        for number in 0..batches {
+            cells.look(number, &empty, Some(TokenCount { real: 3, cells: 4 }));
         }
         assert!((STRETCHES..=2 * STRETCHES).contains(&cells.stretches.len()), "{}", cells.stretches.len());
         assert_eq!(cells.stretches.iter().map(|stretch| stretch.cells).sum::<u64>(), 4 * batches);
         let (last, whole) = cells.stretches.split_last().unwrap();
-        assert!(whole.iter().all(|stretch| stretch.cells == 4 * cells.each) && last.cells == 4 * cells.last);
+        assert!(whole.iter().all(|stretch| stretch.cells == 4 * cells.each));
+        assert_eq!(last.cells, 4 * (batches - whole.len() as u64 * cells.each));
+    }
+
+    #[test]
+    fn what_takes_too_long_is_a_sample() {
+        let mut cells = Cells { spent: AT_FIRST + Duration::from_secs(1), ..Cells::default() };
+        let segments = batch("tokens_segment_ids", vec![1, 1, 0, 0], 1);
+        cells.look(0, &segments, None);
+        assert!(cells.charts().is_empty());
+        // What is known anyway costs nothing.
+        cells.look(1, &segments, Some(TokenCount { real: 2, cells: 4 }));
+        let names: Vec<&str> = cells.charts().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["Padding from batch to batch"]);
     }
 }

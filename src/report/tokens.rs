@@ -22,6 +22,18 @@ impl TokenCount {
         Self { real: self.real - before.real, cells: self.cells - before.cells }
     }
 
+    /// What is in `batch`.
+    pub(crate) fn of(batch: &Element) -> Self {
+        let mut count = Self::default();
+        count.add(batch);
+        count
+    }
+
+    /// Both together.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self { real: self.real + other.real, cells: self.cells + other.cells }
+    }
+
     /// Adds what is in `batch`.
     ///
     /// Packed features say it themselves: segment id 0 is padding. Otherwise lengths say it, or a mask; whole numbers
@@ -73,7 +85,7 @@ impl TokenCount {
     }
 }
 
-pub(crate) fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
+pub(super) fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
     batch.iter().filter_map(|(name, value)| match value {
         Value::Array(array) => Some((name, array)),
         _ => None,
@@ -81,7 +93,7 @@ pub(crate) fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
 }
 
 /// Ours, and MaxText's of the inputs: those of the targets are the same tokens again.
-pub(crate) fn is_segment_ids(name: &str) -> bool {
+pub(super) fn is_segment_ids(name: &str) -> bool {
     name.ends_with("segment_ids") || (name.ends_with("_segmentation") && !name.starts_with("targets"))
 }
 
@@ -105,8 +117,7 @@ mod tests {
     use crate::Buffer;
 
     fn count(batch: &Element) -> (u64, u64) {
-        let mut count = TokenCount::default();
-        count.add(batch);
+        let count = TokenCount::of(batch);
         (count.real, count.cells)
     }
 

@@ -1,0 +1,214 @@
+"""The files for trainers of others: each is run by its trainer, stopped, and goes on with the same batches."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOLDER = REPOSITORY / "python" / "examples" / "dropins"
+DROPINS = sorted(FOLDER.glob("*.py"))
+
+
+def needed(module: str, package: str) -> None:
+    pytest.importorskip(module, reason=f"{package} is not installed: pip install {package}")
+
+
+def loaded(name: str) -> ModuleType:
+    """The file as a module: in this process, as the packages take seconds to be imported."""
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch, which is large")
+    spec = importlib.util.spec_from_file_location(f"dropin_{name}", FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def steps(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+    """Runs a program and returns what it said of its steps."""
+
+    def run(main: Callable[..., None], *arguments: Any) -> list[str]:
+        capsys.readouterr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            main(*arguments)
+        return [line for line in capsys.readouterr().out.splitlines() if re.search(r"\bof \[", line)]
+
+    return run
+
+
+@pytest.mark.parametrize("file", DROPINS, ids=lambda path: path.stem)
+def test_it_is_short_and_shown(file: Path) -> None:
+    assert len(file.read_text().splitlines()) <= 100
+    assert (REPOSITORY / "python/docs/dropins.md").read_text().count(f'--8<-- "examples/dropins/{file.name}"') == 1
+
+
+# Ten batches are an epoch: in the middle of the first, at its end, in the middle of the second.
+@pytest.mark.parametrize("stop", [7, 10, 13])
+def test_lightning(tmp_path: Path, steps: Callable[..., list[str]], stop: int) -> None:
+    needed("lightning", "lightning")
+    main = loaded("lightning_fit").main
+    whole = steps(main, tmp_path / "whole", 24)
+    parts = steps(main, tmp_path / "parts", stop) + steps(main, tmp_path / "parts", 24)
+    assert len(whole) == 24 and parts == whole
+
+
+def test_lightning_behind_an_epoch_that_is_over(tmp_path: Path, steps: Callable[..., list[str]]) -> None:
+    needed("lightning", "lightning")
+    dropin = loaded("lightning_fit")
+
+    def fit(folder: str, epochs: int) -> None:
+        dropin.lightning.seed_everything(0, verbose=False)
+        saving = dropin.ModelCheckpoint(tmp_path / folder, save_last=True)
+        options = {"accelerator": "cpu", "devices": 1, "logger": False, "enable_progress_bar": False}
+        trainer = dropin.lightning.Trainer(max_epochs=epochs, callbacks=[saving], **options)
+        trainer.fit(dropin.Line(), datamodule=dropin.Points(), ckpt_path="last", weights_only=False)
+
+    whole = steps(fit, "whole", 3)
+    assert len(whole) == 30 and steps(fit, "parts", 1) + steps(fit, "parts", 3) == whole
+
+
+# Five steps of two batches each are an epoch.
+@pytest.mark.parametrize("stop", [3, 5])
+def test_the_trainer_of_hugging_face(tmp_path: Path, steps: Callable[..., list[str]], stop: int) -> None:
+    needed("transformers", "transformers")
+    needed("accelerate", "accelerate")
+    dropin = loaded("huggingface_trainer")
+
+    def main(*arguments: Any) -> None:
+        dropin.torch.manual_seed(0)
+        dropin.main(*arguments)
+
+    whole = steps(main, tmp_path / "whole", 12)
+    parts = steps(main, tmp_path / "parts", stop) + steps(main, tmp_path / "parts", 12)
+    assert len(whole) == 24 and parts == whole
+
+
+def by_two(name: str, *arguments: Any) -> list[str]:
+    """What a program says that two processes run together, over gloo."""
+    launch = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    program = [*launch, str(FOLDER / name), *map(str, arguments)]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(program, capture_output=True, text=True, timeout=240, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_accelerate(tmp_path: Path, steps: Callable[..., list[str]]) -> None:
+    needed("accelerate", "accelerate")
+    main = loaded("accelerate_loop").main
+    whole = steps(main, tmp_path / "whole", 14)
+    # Two processes take the first steps together, and one goes on.
+    said = by_two("accelerate_loop.py", tmp_path / "parts", 6)
+    assert "processes: 2" in said
+    first = [line for line in said if line.startswith("step ")]
+    assert len(whole) == 14 and first + steps(main, tmp_path / "parts", 14) == whole
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> dict[str, Any]:
+    """What a configuration says of a corpus."""
+    words = "the mill wheel turns slowly after rain and the miller counts every sack of flour twice".split()
+    texts = [" ".join(words[(n * 3 + at) % len(words)] for at in range(n % 23 + 1)) for n in range(40)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return {"dataset_path": str(tmp_path / "*.jsonl"), "tokenizer_json": str(REPOSITORY / "src/demo/tokenizer.json")}
+
+
+def test_torchtitan(tmp_path: Path, corpus: dict[str, Any]) -> None:
+    needed("torchtitan.components.dataloader", "torchtitan")
+    import torch
+    from torch.distributed import checkpoint
+    from torchtitan.components.dataloader import BaseDataLoader
+
+    config = loaded("torchtitan_loader").PackedTextLoader.Config(**corpus)
+
+    def build(rank: int, count: int) -> Any:
+        # The arguments of torchtitan's trainer.
+        sizes = {"seq_len": 16, "local_batch_size": 4 // count, "snapshot_every_n_steps": 1}
+        return config.build(dp_world_size=count, dp_rank=rank, tokenizer=None, **sizes)
+
+    whole = build(0, 1)
+    assert isinstance(whole, BaseDataLoader)
+    taken = list(zip(range(12), whole, strict=False))
+    inputs, labels = taken[0][1]
+    assert inputs["input"].shape == inputs["positions"].shape == labels.shape == (4, 16)
+    assert inputs["input"].dtype == labels.dtype == torch.int64
+    # A label is the next input, or none where the next document starts.
+    starts = inputs["positions"][:, 1:] == 0
+    assert torch.equal(labels[:, :-1][~starts], inputs["input"][:, 1:][~starts])
+    assert starts.any() and (labels[:, :-1][starts] == -100).all()
+
+    both = [build(rank, 2) for rank in range(2)]
+    parts = [iter(one) for one in both]
+    for _, (inputs, labels) in taken[:5]:
+        mine = [next(part) for part in parts]
+        assert torch.equal(torch.cat([part[0]["input"] for part in mine]), inputs["input"])
+        assert torch.equal(torch.cat([part[1] for part in mine]), labels)
+    checkpoint.save({"dataloader": both[1]}, checkpoint_id=tmp_path / "dcp", no_dist=True)
+    again = build(0, 1)
+    checkpoint.load({"dataloader": again}, checkpoint_id=tmp_path / "dcp", no_dist=True)
+    for (_, (inputs, labels)), (same, too) in zip(taken[5:], again, strict=False):
+        assert torch.equal(same["input"], inputs["input"]) and torch.equal(too, labels)
+    build(0, 1).load_state_dict({})
+
+
+def test_the_loop_of_torchtitan(corpus: dict[str, Any]) -> None:
+    needed("torchtitan.components.dataloader", "torchtitan")
+    trainer = pytest.importorskip("torchtitan.trainer", reason="torchtitan's trainer asks for more than is installed")
+    config = loaded("torchtitan_loader").PackedTextLoader.Config(**corpus)
+    loader = config.build(dp_world_size=1, dp_rank=0, tokenizer=None, seq_len=16, local_batch_size=2)
+    metrics = SimpleNamespace(ntokens_since_last_log=0, data_loading_times=[])
+    batches = trainer.Trainer.batch_generator(SimpleNamespace(metrics_processor=metrics), loader)
+    assert next(batches)[1].shape == next(batches)[1].shape == (2, 16)
+    assert metrics.ntokens_since_last_log == 64
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_keras(tmp_path: Path, backend: str) -> None:
+    if importlib.util.find_spec("keras") is None:
+        pytest.skip("keras is not installed: pip install keras")
+    needed(backend, backend)
+
+    # One process, as each needs seconds to import it; the second of its trainings is the first of two parts.
+    program = "import keras_fit as k, sys; from pathlib import Path as P; f = P(sys.argv[1])\n"
+    program += 'k.main(f / "whole", 15); print("parts"); k.main(f / "parts", 5); k.main(f / "parts", 15)'
+    environment = {**os.environ, "KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": ""}
+    environment["PYTHONPATH"] = os.pathsep.join([str(FOLDER), environment.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    whole, parts = done.stdout.split("parts\n")
+    assert whole.count("step ") == 15 and parts == whole
+
+
+@pytest.mark.parametrize("stop", [4, 10, 17])
+def test_loops_for_reinforcement_learning(tmp_path: Path, steps: Callable[..., list[str]], stop: int) -> None:
+    dropin = loaded("rl_loop")
+    for folder in ("whole", "parts"):
+        (tmp_path / folder).mkdir()
+    whole = steps(dropin.train, dropin.loader(), tmp_path / "whole", 100)
+    parts = steps(dropin.train, dropin.loader(), tmp_path / "parts", stop)
+    parts += steps(dropin.train, dropin.loader(), tmp_path / "parts", 100)
+    assert len(whole) == 30 and parts == whole
+
+
+def test_that_loop_takes_a_loader_of_torchdata_as_well(tmp_path: Path, steps: Callable[..., list[str]]) -> None:
+    dropin = loaded("rl_loop")
+    stateful = pytest.importorskip("torchdata.stateful_dataloader", reason="torchdata is not installed: pip install torchdata")
+
+    def theirs() -> Any:
+        rows = [{"index": n, "ground_truth": str(2 * n)} for n in range(60)]
+        return stateful.StatefulDataLoader(rows, batch_size=6)
+
+    parts = steps(dropin.train, theirs(), tmp_path, 4) + steps(dropin.train, theirs(), tmp_path, 100)
+    assert len(parts) == 30 and len(theirs()) == len(dropin.loader())
