@@ -10,7 +10,6 @@ mod docs;
 mod apart;
 mod arguments;
 mod around;
-mod around;
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 mod arrow;
 mod batching;
