@@ -41,7 +41,6 @@ use self::sample::{Sample, clock_ns};
 pub(crate) use self::waits::Hold;
 pub(crate) use self::waits::{Account, Shares};
 pub use self::waits::{Cause, LongWait, StoreUse};
-use crate::element::Tag;
 use crate::error::Error;
 
 /// A stage's place in the pipeline: its position in post-order among the nodes below the adaptor that made it.
@@ -79,7 +78,7 @@ pub struct Cx {
     last_flush: Instant,
     waiting: Waiting,
     pieces: Box<Pieces>,
-    member: Option<Tag>,
+    member: Option<[u64; 2]>,
 }
 
 /// Things to do before this thread waits for others.
@@ -139,13 +138,13 @@ impl Cx {
 
     /// The element of a record that came last, where the keys of stages are noted: its index and its border. `None` for one of several of its record.
     #[inline]
-    pub(crate) fn member(&self) -> Option<Tag> {
+    pub(crate) fn member(&self) -> Option<[u64; 2]> {
         self.member
     }
 
     /// Says which element of which record comes next.
     #[inline]
-    pub(crate) fn set_member(&mut self, member: Option<Tag>) {
+    pub(crate) fn set_member(&mut self, member: Option<[u64; 2]>) {
         self.member = member;
     }
 

@@ -23,21 +23,21 @@ pub(super) struct RecordsOf<D: MapDataset> {
     columns: Vec<String>,
     /// The arrays whose lengths are asked for, and the same as texts.
     arrays: Vec<Name>,
-    names: Vec<String>,
+    texts: Vec<String>,
     visit: Visit<D::Item>,
 }
 
 impl<D: MapDataset> RecordsOf<D> {
     pub(super) fn new(prefix: Arc<D>, source: SourceOf, names: &[Name], visit: Visit<D::Item>) -> Self {
         let texts = texts(names);
-        Self { prefix, source, columns: visit.columns(&texts), arrays: names.to_vec(), names: texts, visit }
+        Self { prefix, source, columns: visit.columns(&texts), arrays: names.to_vec(), texts, visit }
     }
 }
 
 impl<D: MapDataset> RecordsOf<D> {
     /// Some records as rows, of which the lengths are known without making elements; `None` where they are not to be had so.
     fn rows(&self, records: &[u64]) -> Result<Option<Ragged>> {
-        if self.names.is_empty() || !self.source.is_alone() {
+        if self.texts.is_empty() || !self.source.is_alone() {
             return Ok(None);
         }
         let (address, names) = (self.source.address, &self.arrays);
@@ -55,7 +55,7 @@ impl<D: MapDataset> RecordsOf<D> {
         for (slot, record) in evaluated.into_iter().zip(records) {
             lens.clear();
             let key = match slot {
-                Ok(yielded) => self.visit.key_of(yielded.as_ref(), &self.names, &mut lens),
+                Ok(yielded) => self.visit.key_of(yielded.as_ref(), &self.texts, &mut lens),
                 Err(error) => bad(error),
             };
             take(key.map_err(|error| error.index(*record))?, &lens);
