@@ -14,6 +14,7 @@ use serde_json::json;
 
 #[path = "support/median.rs"]
 mod median;
+#[allow(dead_code, reason = "what it says of pairs is not what other benches ask")]
 #[path = "support/pairs.rs"]
 mod pairs;
 #[path = "support/wanted.rs"]

@@ -89,7 +89,7 @@ def test_every_stage_and_every_target_is_run_by_a_workflow() -> None:
 def test_a_stage_that_is_not_there_is_refused() -> None:
     refused = subprocess.run([ROOT / ".ci/run", "nothing"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert refused.returncode == 2
-    assert "no stage nothing" in refused.stderr and "lint" in refused.stderr
+    assert "no stage 'nothing'" in refused.stderr and "lint" in refused.stderr
     assert os.access(ROOT / ".ci/run", os.X_OK)
 
 
