@@ -56,6 +56,8 @@ pub(crate) struct Told {
     pub(crate) remarks: Remarks,
     /// Times of the loop around it, if there is one.
     pub(crate) around: Option<ConsumerMeter>,
+    /// Whether no more is told: the loop around it counts its last call behind that.
+    pub(crate) ended: bool,
 }
 
 /// Remarks about a pass that stand beside its counts.
@@ -100,8 +102,12 @@ impl Live {
 
     /// The consumer tells of itself.
     pub(crate) fn tell(&self, told: Told) {
-        let around = self.around.locked().as_ref().map(|around| around.locked().clone());
-        *self.told.locked() = Told { around, ..told };
+        *self.told.locked() = Told { around: self.now_around(), ..told };
+    }
+
+    /// Times of the loop around it, as they are now.
+    fn now_around(&self) -> Option<ConsumerMeter> {
+        self.around.locked().as_ref().map(|around| around.locked().clone())
     }
 
     /// Times of a loop in another language are seen from now on.
@@ -134,7 +140,8 @@ impl Live {
         let subject = self.subject.locked();
         let Subject { pipeline, executor, recorder, run } = subject.as_ref()?;
         run.sync_within(SYNC);
-        let Told { mut meter, account, first, remarks, around } = self.told.locked().clone();
+        let Told { mut meter, account, first, remarks, around, ended } = self.told.locked().clone();
+        let around = if ended { self.now_around() } else { around };
         meter.delivered = self.delivered.load(Ordering::Relaxed);
         let seen = SeenBy { meter: &meter, around: around.as_ref(), account: &account, first: &first };
         let mut report = Report::of(depth, &**pipeline, executor, recorder, run, seen);

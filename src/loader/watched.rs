@@ -193,9 +193,10 @@ impl<D: IterDataset + 'static> Loader<D> {
             cx.flush();
         }
         let remarks = self.remarks();
+        let ended = self.ended;
         let Some(watched) = self.watched.as_mut().and_then(Ours::get_mut) else { return };
         watched.told = Some(Instant::now());
         let (meter, account) = (self.meter.clone(), self.recorder.waits().account());
-        watched.live.tell(Told { meter, account, first: self.first.clone(), remarks, around: None });
+        watched.live.tell(Told { meter, account, first: self.first.clone(), remarks, around: None, ended });
     }
 }
