@@ -8,7 +8,7 @@ pub(super) struct Beside {
     /// Sums as they were noted last.
     #[cfg(any(test, feature = "python", feature = "pjrt"))]
     noted: Shares,
-    /// What has come since a batch was recorded.
+    /// Waits that have come since a batch was recorded.
     pending: Shares,
 }
 

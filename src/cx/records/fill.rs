@@ -1,4 +1,4 @@
-//! How full the buffer was: looks at it by the places that were filled.
+//! Levels of the buffer: looks at it by the places that were filled.
 
 use serde::{Deserialize, Serialize};
 

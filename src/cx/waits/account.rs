@@ -13,7 +13,7 @@ pub(crate) struct Account {
     /// Of the time that single chunks [kept back](Cause::HeadOfLine) what comes behind them, nanoseconds by the stage that took longest in
     /// them, by id, where that was measured.
     pub(crate) held_up: BTreeMap<u32, u64>,
-    /// What was got of stores in chunks that were waited for.
+    /// Bytes and requests of stores in chunks that were waited for.
     pub(crate) store: StoreUse,
 }
 

@@ -123,7 +123,7 @@ impl Shares {
         Self(self.0.map(|ns| (ns as f64 * part) as u64))
     }
 
-    /// What it is more than `before`.
+    /// Time by which each part is more than `before`.
     #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(crate) fn since(self, before: Self) -> Self {
         let mut parts = self.0;

@@ -292,7 +292,7 @@ impl<T, E> Applied<T, E> {
     }
 }
 
-/// What is asked for in place of a recipe.
+/// Requests in place of a recipe.
 fn in_place_of<'a>(recipe: &'a [Member], parent: &'a Option<Member>) -> &'a [Member] {
     parent.as_ref().map_or(recipe, std::slice::from_ref)
 }
