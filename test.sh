@@ -47,5 +47,5 @@ if [ -z "${GRISTMILL_PYTHON:-}" ] && [ "$only" != python ]; then
 fi
 
 # All features but `python`, whose tests are in Python: linking it into Rust's would ask for Python's own library.
-[ "$only" = python ] || cargo test --features formats,image,riegeli,stores,pjrt --locked "$@"
+[ "$only" = python ] || cargo test --features full --locked "$@"
 [ "$only" = rust ] || bash python/test.sh

@@ -8,7 +8,7 @@
 # cargo-public-api and cargo-semver-checks: `cargo install --locked cargo-public-api cargo-semver-checks`, which takes minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-features=cli,formats,image,pjrt,riegeli,stores,top,workers
+features=full
 skip() { echo "release/api.sh: $1 skipped: $2" >&2; }
 
 if ! cargo public-api --version >/dev/null 2>&1; then

@@ -17,8 +17,8 @@ fi
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(aarch64-unknown-linux-gnu aarch64-apple-darwin x86_64-pc-windows-gnu)
 # All but `python`, whose wheels `release/build.sh` makes.
-all=cli,formats,image,pjrt,riegeli,stores,top,workers
-features=(spec text compress array_record arrow bagz csv image mds parquet riegeli safetensors tf_record webdataset
+all=full
+features=(spec text text-compat compress array_record arrow bagz csv image mds parquet riegeli safetensors tf_record webdataset
     azure gcs http s3 top workers pjrt)
 export RUSTFLAGS="-D warnings" CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/platforms}
 

@@ -52,10 +52,12 @@
 //! |---|---|---|
 //! | `cli` | yes | the `gristmill` binary |
 //! | `spec` | yes | declared pipelines |
-//! | `text` | yes | tokenisation with both engines of Hugging Face `tokenizers` |
-//! | `top` | yes | the live view of a run, `gristmill top` (Linux) |
+//! | `text` | yes | tokenisation with Hugging Face `tokenizers` 1.0 |
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
-//! | `compress` | yes | `.gz`, `.zst` and `.lz4` streams |
+//! | `full` | no | all that is below, but for `python` |
+//! | `text-compat` | no | `tokenizers` 0.23, which the first is checked against and which serves where they differ: see [`text`] |
+//! | `top` | no | the live view of a run, `gristmill top` (Linux) |
+//! | `compress` | no | `.gz`, `.zst` and `.lz4` streams |
 //! | `formats` | no | every format that has a feature, but for `riegeli` and `image` |
 //! | `array_record` | no | ArrayRecord files, with every codec of theirs |
 //! | `riegeli` | no | transposed chunks of ArrayRecord files, through the `riegeli` crate |

@@ -2,6 +2,7 @@
 
 #[path = "support/browser.rs"]
 mod browser;
+#[cfg(feature = "compress")]
 #[path = "cli/convert.rs"]
 mod convert;
 #[path = "cli/doctor.rs"]

@@ -1,5 +1,5 @@
 //! GPT-2's vocabulary against reference ids, on both engines; the folder is `GRISTMILL_TOKENIZERS`.
-#![cfg(feature = "text")]
+#![cfg(feature = "text-compat")]
 
 use std::path::PathBuf;
 

@@ -1,7 +1,8 @@
 //! Traces of runs: they are of the format that Perfetto and Chrome read, arrows pair up, and time goes on on every track.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
 use gristmill::dataset::map::Range;
@@ -22,14 +23,20 @@ fn traced(executor: Executor, file: &str) -> Vec<Value> {
         std::thread::sleep(Duration::from_millis(4));
     }
     drop(loader);
-    let bytes = std::fs::read(&file).unwrap();
-    let mut text = String::new();
-    if file.extension().is_some_and(|ending| ending == "gz") {
-        flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
-    } else {
-        text = String::from_utf8(bytes).unwrap();
+    serde_json::from_reader(reader(File::open(&file).unwrap())).unwrap()
+}
+
+/// The name of a trace that is compressed, where this build can.
+const COMPRESSED: &str = if cfg!(feature = "compress") { "t.json.gz" } else { "t.json" };
+
+/// What reads a trace, whether it is compressed or not.
+fn reader(file: File) -> Box<dyn Read> {
+    let mut file = BufReader::new(file);
+    match file.fill_buf().unwrap() {
+        #[cfg(feature = "compress")]
+        [0x1f, 0x8b, ..] => Box::new(BufReader::new(flate2::read::GzDecoder::new(file))),
+        _ => Box::new(file),
     }
-    serde_json::from_str(&text).unwrap()
 }
 
 fn number(event: &Value, field: &str) -> f64 {
@@ -106,7 +113,7 @@ fn check(events: &[Value]) -> BTreeMap<&str, usize> {
 
 #[test]
 fn a_trace_of_threads_has_tracks_arrows_and_counters() {
-    let events = traced(Executor::Threads(2), "t.json.gz");
+    let events = traced(Executor::Threads(2), COMPRESSED);
     let phases = check(&events);
     assert!(phases["f"] > 10 && phases["t"] == phases["f"] && phases["s"] >= phases["f"], "{phases:?}");
     let steps =

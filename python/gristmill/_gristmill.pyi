@@ -2297,7 +2297,7 @@ class Report:
         """Gives every number of the report."""
 
     def metrics(self) -> dict[str, float]:
-        """Gives figures under flat names that stay, for dashboards: see `gristmill.metrics`."""
+        """Gives figures under flat names that stay, for dashboards: see `gristmill.metrics`. Notes whose names are the same once they are flat are added up."""
 
 @final
 class Explanation:

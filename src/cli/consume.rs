@@ -207,9 +207,9 @@ impl Position {
 
     fn take(&mut self, batch: &Element, loader: &Loader<BoxIter<Element>>) {
         self.hash.update(batch);
-        let before = self.tokens;
-        self.tokens.add(batch);
-        self.cells.look(loader.delivered() - 1, batch, Some(self.tokens.since(before)));
+        let brought = TokenCount::of(batch);
+        self.tokens = self.tokens.with(brought);
+        self.cells.look(loader.delivered() - 1, batch, Some(brought));
         self.rows.take(loader.delivered() - 1, batch, loader.rows());
     }
 

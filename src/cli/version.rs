@@ -9,9 +9,9 @@ macro_rules! features {
 }
 
 /// The features that a build may have or lack, where there is a command line.
-const FEATURES: [(&str, bool); 20] = features![
+const FEATURES: [(&str, bool); 21] = features![
     "array_record" "arrow" "azure" "bagz" "compress" "csv" "gcs" "http" "image" "mds" "parquet" "pjrt" "python" "riegeli" "s3"
-    "safetensors" "tf_record" "top" "webdataset" "workers"
+    "safetensors" "text-compat" "tf_record" "top" "webdataset" "workers"
 ];
 
 /// The version, and the features that this build has and lacks.
@@ -39,7 +39,7 @@ mod tests {
     fn every_feature_is_in_the_list() {
         let manifest = include_str!("../../Cargo.toml").parse::<toml::Table>().unwrap();
         // Without these there is no command; others are names for several.
-        let others = ["cli", "default", "formats", "spec", "store", "stores", "text"];
+        let others = ["cli", "default", "formats", "full", "spec", "store", "stores", "text"];
         let features = manifest["features"].as_table().unwrap().keys().map(String::as_str);
         let features: Vec<&str> = features.filter(|name| !others.contains(name)).collect();
         assert_eq!(features.len(), FEATURES.len(), "{features:?}");

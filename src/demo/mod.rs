@@ -20,7 +20,7 @@ pub fn tokenizer() -> Result<Tokenizer> {
     Tokenizer::from_bytes("demo.tokenizer.json", TOKENIZER_JSON)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "text-compat"))]
 mod tests {
     use tokenizers_compat::models::bpe::{BPE, BpeTrainerBuilder};
     use tokenizers_compat::pre_tokenizers::byte_level::ByteLevel;

@@ -2150,7 +2150,7 @@ Args:
         concat!(r#"as_dict($self)"#, "\n--\n\n", docs!(Report.as_dict))
     };
     (Report.metrics) => {
-        r#"Gives figures under flat names that stay, for dashboards: see `gristmill.metrics`."#
+        r#"Gives figures under flat names that stay, for dashboards: see `gristmill.metrics`. Notes whose names are the same once they are flat are added up."#
     };
     (signature Report.metrics) => {
         concat!(r#"metrics($self)"#, "\n--\n\n", docs!(Report.metrics))

@@ -17,11 +17,6 @@ impl TokenCount {
         (self.cells > 0).then(|| self.real as f64 / self.cells as f64)
     }
 
-    /// What came since there were so many.
-    pub(crate) fn since(self, before: Self) -> Self {
-        Self { real: self.real - before.real, cells: self.cells - before.cells }
-    }
-
     /// What is in `batch`.
     pub(crate) fn of(batch: &Element) -> Self {
         let mut count = Self::default();

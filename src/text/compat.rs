@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tokenizers_compat::Tokenizer as Inner;
 
-use super::engine::{BuiltIn, Engine, engine_by_vocabulary};
+use super::engine::{BuiltIn, Engine, SECOND, engine_by_vocabulary};
 use super::vocab::Vocabulary;
 use crate::error::{Error, Result};
 
-pub(super) const NAME: &str = "tokenizers 0.23.2";
+pub(super) const IS_THERE: bool = true;
 
 /// Factor by which it is slower than the fast engine on English text, measured with GPT-2's vocabulary: 195 to 228 MB/s
 /// against 4.2 to 4.9 MB/s on one core.
@@ -38,7 +38,7 @@ impl Engine for CompatEngine {
         Ok(())
     }
 
-    engine_by_vocabulary!(NAME);
+    engine_by_vocabulary!(SECOND);
 }
 
 impl BuiltIn for CompatEngine {
@@ -53,6 +53,6 @@ impl BuiltIn for CompatEngine {
 
 impl fmt::Debug for CompatEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompatEngine").field("name", &NAME).field("vocabulary", &self.vocabulary).finish()
+        f.debug_struct("CompatEngine").field("name", &SECOND).field("vocabulary", &self.vocabulary).finish()
     }
 }

@@ -4,6 +4,9 @@ use std::fmt::Debug;
 
 use crate::error::Result;
 
+/// Name and version of the second engine, also where it is not in the build.
+pub(super) const SECOND: &str = "tokenizers 0.23.2";
+
 /// Turns text into token ids and back. One object serves the whole process, from any number of threads.
 ///
 /// An engine adds nothing around a text: tokens that open or close it are put there by

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::compat::{self, CompatEngine};
-use super::engine::{BuiltIn, Engine};
+use super::engine::{BuiltIn, Engine, SECOND};
 use super::fast::{self, FastEngine};
 use super::options::{EngineChoice, TokenizerOptions};
 use super::probe;
@@ -59,7 +59,7 @@ impl fmt::Display for EngineReport {
     /// One line, such as `tokenizers 1.0.0-rc.3, equal to tokenizers 0.23.2 on 487 probe texts`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { engine, reason, slowdown } = self;
-        let (fast, compat) = (fast::NAME, compat::NAME);
+        let (fast, compat) = (fast::NAME, SECOND);
         write!(f, "{engine}")?;
         match reason {
             EngineReason::Checked { texts } => write!(f, ", equal to {compat} on {texts} probe texts")?,
@@ -96,6 +96,9 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<Engin
         (EngineChoice::Auto, Some(_)) => EngineChoice::Compat,
         (choice, _) => choice,
     };
+    if choice != EngineChoice::Fast && !compat::IS_THERE {
+        return Err(needs_second(choice));
+    }
     let texts = match choice {
         EngineChoice::Auto => probe::texts(&vocabulary.added),
         EngineChoice::Fast | EngineChoice::Compat => Vec::new(),
@@ -200,8 +203,24 @@ fn shorten(text: String) -> String {
 #[cold]
 fn refused_by_all<F, C>(fast: Option<Result<F, String>>, compat: Option<Result<C, String>>) -> Error {
     let say = |name: &str, refusal: Option<String>| refusal.map(|r| format!("{name} refuses the file ({r})"));
-    let refusals = [say(fast::NAME, fast.and_then(Result::err)), say(compat::NAME, compat.and_then(Result::err))];
+    let refusals = [say(fast::NAME, fast.and_then(Result::err)), say(SECOND, compat.and_then(Result::err))];
     Error::data(refusals.into_iter().flatten().collect::<Vec<_>>().join("; "))
+}
+
+/// Makes the error of a build that has one engine. It takes no file on trust: where the two differ, another build would make other ids of it.
+#[cold]
+fn needs_second(choice: EngineChoice) -> Error {
+    let (message, otherwise) = match choice {
+        EngineChoice::Compat => (format!("the engine {SECOND} is not in this build"), ""),
+        _ => (
+            format!(
+                "this build has one tokenizer engine, {}, and nothing to hold it against for this file",
+                fast::NAME
+            ),
+            ", or take it unchecked with `engine: fast`",
+        ),
+    };
+    Error::new(ErrorKind::Unsupported, message).help(format!("build with `--features text-compat`{otherwise}"))
 }
 
 #[cold]
@@ -210,7 +229,7 @@ fn not_json(e: serde_json::Error) -> Error {
     Error::data(format!("not a tokenizer.json: {e}")).line(line).caused_by(e)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "text-compat"))]
 mod tests {
     use serde_json::json;
 
@@ -281,8 +300,26 @@ mod tests {
         dropout["model"]["dropout"] = json!(0.1);
         assert_eq!(load_value(&dropout).unwrap_err().kind(), ErrorKind::Unsupported);
         let neither = load_value(&json!({"model": {"type": "BPE", "vocab": {"a": 0}}})).unwrap_err();
-        assert!(neither.message().contains(fast::NAME) && neither.message().contains(compat::NAME), "{neither}");
+        assert!(neither.message().contains(fast::NAME) && neither.message().contains(SECOND), "{neither}");
         let broken = load(b"{\n\"model\": {,\n", &TokenizerOptions::default(), None).unwrap_err();
         assert!(broken.to_string().starts_with("line 2: not a tokenizer.json: "), "{broken}");
+    }
+}
+
+#[cfg(all(test, not(feature = "text-compat")))]
+mod tests_of_one_engine {
+    use super::*;
+    use crate::demo::TOKENIZER_JSON;
+
+    #[test]
+    fn nothing_is_taken_on_trust() {
+        let load = |choice| load(TOKENIZER_JSON, &TokenizerOptions::default().engine(choice), None);
+        let error = load(EngineChoice::Auto).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let help = error.help_text().unwrap();
+        assert_eq!(help, "build with `--features text-compat`, or take it unchecked with `engine: fast`");
+        let error = load(EngineChoice::Compat).unwrap_err();
+        assert_eq!(error.help_text(), Some("build with `--features text-compat`"));
+        assert_eq!(load(EngineChoice::Fast).unwrap().report.reason, EngineReason::Asked);
     }
 }

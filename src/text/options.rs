@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EngineChoice {
-    /// The fast one if it reads the file and agrees with the second on the probe texts, else the second.
+    /// The fast one if it reads the file and agrees with the second on the probe texts, else the second. A build without the feature
+    /// `text-compat` has no second one: it takes the demo's file, which was compared when this version was made, and refuses others.
     #[default]
     Auto,
     /// The fast one (`tokenizers` 1.0), unchecked.
     Fast,
-    /// The second one (`tokenizers` 0.23).
+    /// The second one (`tokenizers` 0.23), in builds with the feature `text-compat`.
     Compat,
 }
 

@@ -9,6 +9,7 @@ use super::engine::Engine;
 use super::known::{self, Key};
 use super::load::{EngineReason, EngineReport, Loaded, load};
 use super::options::TokenizerOptions;
+use super::proven;
 use crate::error::{Error, Result};
 use crate::fork::PerProcess;
 use crate::startup::making;
@@ -75,7 +76,7 @@ impl Tokenizer {
         if let Some(loaded) = cache.get(&key).and_then(Weak::upgrade) {
             return Ok(Self { name: name.into(), loaded });
         }
-        let load = || load(bytes, &options, known::recall(&key));
+        let load = || load(bytes, &options, known::recall(&key).or_else(|| proven::recall(&key)));
         let mut loaded = making("a tokenizer loaded", load).map_err(|e| e.path(name))?;
         known::keep(key, &loaded.report);
         loaded.fingerprint = format!("{:032x}{}", key.0, if options.special_in_text { "+special" } else { "" });

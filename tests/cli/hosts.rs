@@ -269,6 +269,7 @@ fn hosts_that_read_something_else_stop_each_other() {
 }
 
 /// Compressed files that are read as lanes, in batches that 1, 2, 3 and 4 hosts divide.
+#[cfg(feature = "compress")]
 const IN_LANES: &str = "
 source: {jsonl: {paths: 'packed/*.jsonl.zst', lanes: 4}}
 stages:
@@ -278,6 +279,7 @@ executor: {deal: lanes}
 checkpoint: {folder: state}
 ";
 
+#[cfg(feature = "compress")]
 #[test]
 fn hosts_that_read_their_own_lanes_are_one_that_reads_all() {
     let (folder, _) = demo();

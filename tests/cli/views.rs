@@ -105,6 +105,6 @@ fn a_run_is_traced() {
     let text = std::fs::read_to_string(folder.path().join("t.json")).unwrap();
     let events: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
     assert!(events.iter().any(|event| event["ph"] == "f") && events.iter().any(|event| event["ph"] == "C"), "{text}");
-    let (code, said) = fails(folder.path(), &["run", PIPELINE, "--restart", "--trace", "nowhere/t.json.gz"]);
+    let (code, said) = fails(folder.path(), &["run", PIPELINE, "--restart", "--trace", "nowhere/t.json"]);
     assert!(code == 2 && said.contains("nowhere"), "{code}: {said}");
 }
