@@ -399,6 +399,19 @@ def test_hosts_plan_by_keys_and_make_their_own_elements(tmp_path: Path, threads:
         gm.MapDataset.range(9).to_iter_dataset().batch(3).make_keys(tmp_path)
 
 
+def four_by_keys(ds: Any, keys: Path, whole: list[dict[str, Any]], made: list[int]) -> Iterator[int]:
+    """Checks that four hosts plan by `keys` and have the rows of `whole` between them; gives how many elements each has `made`."""
+    for index in range(4):
+        made.clear()
+        with ds.loader(part=(index, 4), keys=keys, threads=2) as loader:
+            own = list(loader)
+            assert "plans all rows out of keys" in str(loader.report())
+        for mine, theirs in zip(own, whole, strict=True):
+            for name, rows in theirs.items():
+                np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
+        yield len(made)
+
+
 def test_functions_behind_a_shuffle_have_keys_of_their_own(tmp_path: Path) -> None:
     made: list[int] = []
 
@@ -412,15 +425,8 @@ def test_functions_behind_a_shuffle_have_keys_of_their_own(tmp_path: Path) -> No
     whole = list(ds.loader())
     everything = len(made)
     assert sorted(keys["elements"] for keys in ds.make_keys(tmp_path)) == [1714, 1714, 2000]
-    for index in range(4):
-        made.clear()
-        with ds.loader(part=(index, 4), keys=tmp_path, threads=2) as loader:
-            own = list(loader)
-            assert "plans all rows out of keys" in str(loader.report())
-        for mine, theirs in zip(own, whole, strict=True):
-            for name, rows in theirs.items():
-                np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
-        assert len(made) < everything / 3
+    for own in four_by_keys(ds, tmp_path, whole, made):
+        assert own < everything / 3
     # A pass evaluates everything, and notes the keys of the border and of both functions.
     with ds.loader(part=(0, 2), keys=tmp_path / "recorded", record_keys=True) as loader:
         assert all(np.array_equal(mine["ids"], theirs["ids"][:6]) for mine, theirs in zip(loader, whole, strict=True))
@@ -448,15 +454,8 @@ def test_functions_behind_a_flat_map_have_keys_for_each_of_its_elements(tmp_path
     assert "with `keys` it would evaluate its own alone" in " ".join(str(ds.explain()).split())
     kept = sum(1 for x in range(2000) for y in [x, x + 1][: 1 + x % 2] if y % 7 != 0 and not (y > x and x % 5 == 0))
     assert [keys["elements"] for keys in ds.make_keys(tmp_path)] == [2000, 3000, kept, kept]
-    for index in range(4):
-        made.clear()
-        with ds.loader(part=(index, 4), keys=tmp_path, threads=2) as loader:
-            own = list(loader)
-            assert "plans all rows out of keys" in str(loader.report())
-        for mine, theirs in zip(own, whole, strict=True):
-            for name, rows in theirs.items():
-                np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
-        assert len(made) < everything / 2
+    for own in four_by_keys(ds, tmp_path, whole, made):
+        assert own < everything / 2
 
 
 def test_the_first_pass_records_the_keys_that_the_next_plans_by(tmp_path: Path) -> None:

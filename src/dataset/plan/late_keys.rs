@@ -4,8 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::leaf::{Leaf, OfLeaf};
+use super::stale::{check_lens, failed, stale};
 use super::stand_in::{stand_in, tag_of};
-use super::visit::{as_element, key_of_one, length, lengths, texts};
+use super::visit::{as_element, key_of_one, lengths, texts};
 use super::{Member, Planning};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::Each;
@@ -180,34 +181,6 @@ impl LateKeys {
             })
             .collect()
     }
-}
-
-/// The error of an element that failed when its key was made.
-#[cold]
-pub(super) fn failed() -> Error {
-    Error::data("its key says that it is bad: it failed when keys were made")
-}
-
-/// Checks that the arrays `names` of an element have as many cells as its key says.
-///
-/// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) where one has not.
-pub(super) fn check_lens(element: &Element, names: &[Name], lens: &[u32]) -> Result<()> {
-    for (name, expected) in names.iter().zip(lens) {
-        let len = length(element, name)?;
-        if len != *expected as usize {
-            return Err(stale(&format!("{name:?} has {len} cells, and its key says {expected}")));
-        }
-    }
-    Ok(())
-}
-
-/// The error of an element that is not as its key says.
-#[cold]
-pub(super) fn stale(why: &str) -> Error {
-    Error::data(format!("the keys are stale: {why}")).help(
-        "make them again with `gristmill index --keys`; functions must give the same of the same record whenever they are called",
-    )
 }
 
 /// Keeps what stands for elements that a stage keeps, as long as they are then: its pass over stand-ins.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::again::Again;
-use super::late_keys::{LateKeys, Origin, PiecesByKey, stale};
+use super::late_keys::{LateKeys, Origin, PiecesByKey};
 use super::own::only;
 use super::own_pieces::Pieces;
+use super::stale::stale;
 use super::{Make, Member, Plan, PlanPass, Planning};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Each, apply};

@@ -12,6 +12,7 @@ mod branches;
 mod keyed;
 mod keys;
 mod late_keys;
+mod late_noted;
 mod late_notes;
 mod late_pieces;
 mod leaf;
@@ -21,6 +22,8 @@ mod own_pieces;
 mod pieces;
 mod records;
 mod rows;
+mod sources;
+mod stale;
 mod stand_in;
 mod visit;
 
@@ -33,7 +36,8 @@ pub(in crate::dataset) use branches::Branches;
 pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
 pub(in crate::dataset) use keys::PrefixKeys;
 pub(in crate::dataset) use late_keys::{ByKey, LateKeys};
-pub(in crate::dataset) use late_notes::{Counted, LateNoted, LateNotes};
+pub(in crate::dataset) use late_noted::{Counted, LateNoted};
+pub(in crate::dataset) use late_notes::LateNotes;
 pub(in crate::dataset) use late_pieces::plan_pieces;
 pub(crate) use leaf::Leaf;
 #[cfg(feature = "python")]

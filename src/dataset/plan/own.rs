@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::keys::PrefixKeys;
-use super::late_keys::{check_lens, stale};
+use super::stale::{check_lens, stale};
 use super::visit::as_element;
 use super::{Make, Member, Planning};
 use crate::cx::{Cx, StageId};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::keys::SourceOf;
+use super::sources::SourceOf;
 use super::visit::{Visit, bad, texts};
 use crate::cx::Cx;
 use crate::dataset::map::MapDataset;
