@@ -31,7 +31,7 @@ fn every_feature_is_checked_by_itself() {
     let (_, features) = manifest.split_once("\n[features]\n").unwrap();
     let (features, _) = features.split_once("\n[").unwrap();
     // Those of others alone; `cli` is checked with all, and `store` is of no use by itself.
-    let groups = ["default", "formats", "stores", "cli", "store"];
+    let groups = ["default", "formats", "full", "stores", "cli", "store"];
     let names = features.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "));
     let mut wanted: BTreeSet<String> =
         names.map(|(name, _)| name.to_owned()).filter(|name| !groups.contains(&name.as_str())).collect();
