@@ -18,8 +18,9 @@ targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(aarch64-unknown-linux-gnu aarch64-apple-darwin x86_64-pc-windows-gnu)
 # All but `python`, whose wheels `release/build.sh` makes.
 all=full
-features=(spec text text-compat compress array_record arrow bagz csv image mds parquet riegeli safetensors tf_record webdataset
-    azure gcs http s3 top workers pjrt)
+# Those of Cargo.toml, without names for several, what is of no use by itself, and `cli`, which is checked with all.
+read -ra features <<<"$(sed -n '/^\[features\]/,/^\[dependencies\]/s/^\([a-z0-9_-]*\) = .*/\1/p' Cargo.toml |
+    grep -vxE 'default|full|formats|stores|store|cli|python' | tr '\n' ' ')"
 export RUSTFLAGS="-D warnings" CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/platforms}
 
 tools=$(mktemp -d)

@@ -1,9 +1,10 @@
-//! What every release of gristmill has written is read by each that comes behind it: checkpoints, key files, indices of lanes, recordings of
+//! Files of every release of gristmill, which each that comes behind it reads: checkpoints, key files, indices of lanes, recordings of
 //! runs, folders of sinks, and the pipeline files and data that they are of.
 //!
 //! A folder of `tests/releases` is one release; `tests/releases/README.md` says what is in it, `VERSIONS.md` which format is read until when.
-//! `GRISTMILL_RELEASE=write cargo test --features formats --test releases` writes the folder of the version in `Cargo.toml`, where there is none.
-#![cfg(all(feature = "cli", feature = "formats"))]
+//! `GRISTMILL_RELEASE=write cargo test --features full --test releases` writes the folder of the version in `Cargo.toml`, where there is none.
+// Without `image`, stages that read images say that they yield bytes.
+#![cfg(all(feature = "cli", feature = "formats", feature = "image"))]
 
 #[path = "pins/files.rs"]
 #[expect(dead_code, reason = "the pins look at the files, too")]
@@ -112,6 +113,13 @@ fn write_release(folder: &Path) {
     runs::write(folder);
 }
 
+/// Reads what a version has written, and goes on with it.
+fn read_release(folder: &Path) {
+    states::read(folder);
+    hosts::read(folder);
+    runs::read(folder);
+}
+
 #[test]
 fn what_releases_wrote_is_read_and_gone_on_with() {
     if std::env::var_os("GRISTMILL_RELEASE").is_some_and(|v| v == "write") {
@@ -121,20 +129,16 @@ fn what_releases_wrote_is_read_and_gone_on_with() {
     }
     each_release(|version, folder| {
         println!("release {version}");
-        states::read(folder);
-        hosts::read(folder);
-        runs::read(folder);
+        read_release(folder);
     });
 }
 
-/// What would be written for the next release can be read, too: nothing is found out on the day of a release.
+/// Writes what the next release would, and reads it: nothing is found out on the day of a release.
 #[test]
 fn what_this_version_writes_is_read_by_it() {
     let folder = tempfile::tempdir().unwrap();
     write_release(folder.path());
-    states::read(folder.path());
-    hosts::read(folder.path());
-    runs::read(folder.path());
+    read_release(folder.path());
 }
 
 /// A state that says the next element but one is told from what was written: what is compared depends on the state.

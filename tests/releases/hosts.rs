@@ -44,7 +44,7 @@ const PIPELINES: [(&str, &str, &str, bool); 5] = [
     ),
 ];
 
-/// What is kept of the hosts of a pipeline.
+/// State of the hosts of a pipeline, and the digest of what comes behind it.
 #[derive(Serialize, Deserialize)]
 struct Written {
     deal: String,

@@ -11,7 +11,7 @@ use super::{pipeline, read_json, write_json};
 /// The pipeline that is recorded, and whose rows are written.
 const FILE: &str = "pipelines/first_fit_pack.yaml";
 
-/// What a recording said when it was made.
+/// Facts of a recording, as it told them when it was made.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Recorded {
     delivered: u64,

@@ -12,7 +12,7 @@ use super::{checkpoint, digest, named, own, pipeline, pipelines, read_json, writ
 const AFTER: [usize; 3] = [1, 5, 12];
 const MOST: usize = 150;
 
-/// What is kept of a pipeline.
+/// States of a pipeline, and digests of what comes behind them.
 #[derive(Serialize, Deserialize)]
 struct Written {
     /// The digest of its first elements.

@@ -7,7 +7,7 @@ use super::late_keys::LateKeys;
 use crate::element::Tag;
 use crate::keys::Key;
 
-/// What a stage has made so far of one element.
+/// Count and lengths of what a stage has made so far of one element.
 pub(in crate::dataset) struct Counted {
     of: Tag,
     count: u32,
