@@ -44,7 +44,7 @@ wheel() {
         x86_64-*) export RUSTFLAGS="-C target-cpu=x86-64-v2" ;;
         *) unset RUSTFLAGS ;;
     esac
-    maturin build --release --locked --strip --zig --target "$target" --out "$out" "${flags[@]}"
+    maturin build --profile dist --locked --strip --zig --target "$target" --out "$out" "${flags[@]}"
 }
 
 # Checks what can be seen without running it: size, the list of what is in it, the C library and the interface of Python that it needs.

@@ -1,18 +1,58 @@
-//! The threads that share work among the cores of the machine.
+//! The cores of the machine, among which work is shared.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::error::Result;
 use crate::fork::{self, PerProcess};
+use crate::sync::{Locked, Regardless};
 
-/// Does `work`, whose parallel iterators run on all cores.
+/// Does `work` with each of `items` on all cores, and returns what comes of them, in their order.
+pub(crate) fn map<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let todo: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    let done: Vec<Mutex<Option<R>>> = todo.iter().map(|_| Mutex::default()).collect();
+    for_each(todo.len(), &|at| {
+        let item = todo[at].locked().take();
+        let result = item.map(&work);
+        *done[at].locked() = result;
+    });
+    done.into_iter().filter_map(|result| result.into_inner().regardless()).collect()
+}
+
+/// Does the same with `work` that may fail. Items behind one that has failed may be left out.
 ///
-/// They run on rayon's own threads. A fork does not have these, and would wait for them: it has others.
-pub(crate) fn on_all<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+/// # Errors
+/// That of the first item, in their order, that fails.
+pub(crate) fn try_map<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let first_failed = AtomicUsize::new(usize::MAX);
+    let results = map(items.into_iter().enumerate(), |(at, item)| {
+        if at > first_failed.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let result = work(item).map(Some);
+        if result.is_err() {
+            first_failed.fetch_min(at, Ordering::Relaxed);
+        }
+        result
+    });
+    // Whoever was left out is behind an error.
+    results.into_iter().filter_map(Result::transpose).collect()
+}
+
+/// Does `work` for each number below `count`. It is compiled once, whatever the work is.
+///
+/// It runs on rayon's own threads. A fork does not have these, and would wait for them: it has others.
+fn for_each(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    let all = || (0..count).into_par_iter().for_each(work);
     match of_fork() {
-        Some(threads) => threads.install(work),
-        None => work(),
+        Some(threads) => threads.install(all),
+        None => all(),
     }
 }
 
@@ -25,4 +65,32 @@ fn of_fork() -> Option<&'static ThreadPool> {
             threads.build().expect("a thread can be started")
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        assert_eq!(map(0..1000, |x: u64| x * x), (0..1000).map(|x| x * x).collect::<Vec<_>>());
+        let mut words = vec![String::from("a"); 9];
+        try_map(words.iter_mut().enumerate(), |(at, word)| {
+            word.push_str(&at.to_string());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(words[8], "a8");
+        assert_eq!(map(Vec::<u8>::new(), |x| x), Vec::<u8>::new());
+    }
+
+    #[test]
+    fn the_error_is_that_of_the_first_item_that_fails() {
+        for _ in 0..50 {
+            let failed = try_map(0..64, |x: u64| if x % 7 == 5 { Err(Error::data("bad").index(x)) } else { Ok(x) });
+            assert_eq!(failed.unwrap_err().element_index(), Some(5));
+        }
+        assert_eq!(try_map(0..64, Ok).unwrap().len(), 64);
+    }
 }

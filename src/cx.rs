@@ -22,6 +22,7 @@ mod waits;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::clock::Begun;
 pub(crate) use self::given::Given;
 use self::local::{Local, UNITS, Unit};
 #[cfg(feature = "store")]
@@ -158,9 +159,8 @@ impl Cx {
     #[inline]
     pub fn timed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
-        let Some(tally) = self.tally.get_mut(at) else { return work() };
-        tally.counts.elements += 1;
-        if self.is_timing() { self.clocked(at, 1, work) } else { work() }
+        let is_counted = self.tally.get_mut(at).map(|tally| tally.counts.elements += 1).is_some();
+        self.measured(is_counted && self.is_timing(), at, 1, work)
     }
 
     /// Runs work of a stage that takes in an element but may let none out: sampled like [`timed`](Self::timed); the stage
@@ -168,7 +168,7 @@ impl Cx {
     #[inline]
     pub fn consumed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
-        if self.is_timing() && at < self.tally.len() { self.clocked(at, 1, work) } else { work() }
+        self.measured(self.is_timing() && at < self.tally.len(), at, 1, work)
     }
 
     /// [`timed`](Self::timed) for the own work of a stage on many elements: see
@@ -183,18 +183,36 @@ impl Cx {
     #[inline]
     pub fn consumed_many<R>(&mut self, stage: StageId, elements: usize, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
-        let measured = elements > 0 && self.is_timing() && at < self.tally.len();
-        if measured { self.clocked(at, elements as u64, work) } else { work() }
+        self.measured(elements > 0 && self.is_timing() && at < self.tally.len(), at, elements as u64, work)
     }
 
-    fn clocked<R>(&mut self, at: usize, elements: u64, work: impl FnOnce() -> R) -> R {
-        let (result, elapsed, spent) = if self.sample().looks {
-            let (result, spent) = clock::look(work);
-            (result, spent.wall, Some(spent))
-        } else {
-            let start = Instant::now();
-            let result = work();
-            (result, (start.elapsed().as_nanos() as u64).saturating_sub(clock_ns()), None)
+    /// Runs work of the stage at that place on elements, measured or not. The work is called in one place, and what does not depend on it
+    /// is apart, so that a program has each of them once for a stage.
+    #[inline]
+    fn measured<R>(&mut self, is: bool, at: usize, elements: u64, work: impl FnOnce() -> R) -> R {
+        let begun = if is { Some(self.begun()) } else { None };
+        let result = work();
+        if let Some(begun) = begun {
+            self.ended(at, elements, begun);
+        }
+        result
+    }
+
+    /// Begins to measure a piece of work.
+    #[inline(never)]
+    fn begun(&mut self) -> Begun {
+        Begun::now(self.sample().looks)
+    }
+
+    /// Counts a piece of work that has just ended.
+    #[inline(never)]
+    fn ended(&mut self, at: usize, elements: u64, begun: Begun) {
+        let (elapsed, spent) = match begun {
+            Begun::Look(look) => {
+                let spent = look.end();
+                (spent.wall, Some(spent))
+            }
+            Begun::Clock(start) => ((start.elapsed().as_nanos() as u64).saturating_sub(clock_ns()), None),
         };
         self.pieces.worked(at, elapsed);
         let sample = self.sample();
@@ -207,33 +225,46 @@ impl Cx {
         }
         tally.sampled[self.unit as usize].ns += elapsed as f64 * weight;
         tally.times.push((elapsed / elements, ((elements as f64 * weight).round() as u64).max(1)));
-        result
     }
 
     /// Runs work that belongs to many elements (stacking a batch, closing a row): measured each time where it is long, on a
     /// sample of its own where it is short. Counts no element.
     pub fn timed_exactly<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
-        let Some(tally) = self.tally.get_mut(self.base + stage.index()) else { return work() };
-        if tally.rare.skip > 0 {
-            tally.rare.skip -= 1;
-            tally.rare.skipped += 1;
-            return work();
+        let begun = self.begun_rare(stage);
+        let result = work();
+        if let Some(begun) = begun {
+            self.ended_rare(stage, begun);
         }
+        result
+    }
+
+    /// Begins to measure a piece of work that belongs to many elements, if it is its turn.
+    fn begun_rare(&mut self, stage: StageId) -> Option<Begun> {
+        let rare = &mut self.tally.get_mut(self.base + stage.index())?.rare;
+        if rare.skip > 0 {
+            rare.skip -= 1;
+            rare.skipped += 1;
+            return None;
+        }
+        Some(Begun::now(clock::is_due()))
+    }
+
+    /// Counts a piece of work that belongs to many elements and has just ended.
+    fn ended_rare(&mut self, stage: StageId, begun: Begun) {
+        let Some(tally) = self.tally.get_mut(self.base + stage.index()) else { return };
         let stands_for = 1 + u64::from(std::mem::take(&mut tally.rare.skipped));
-        let (result, elapsed) = if clock::is_due() {
-            let (result, spent) = clock::look(work);
-            tally.looked(&spent, stands_for as f64);
-            (result, spent.wall)
-        } else {
-            let start = Instant::now();
-            let result = work();
-            (result, start.elapsed().as_nanos() as u64)
+        let elapsed = match begun {
+            Begun::Look(look) => {
+                let spent = look.end();
+                tally.looked(&spent, stands_for as f64);
+                spent.wall
+            }
+            Begun::Clock(start) => start.elapsed().as_nanos() as u64,
         };
         tally.counts.self_ns += elapsed * stands_for;
         tally.times.push((elapsed, stands_for));
         tally.rare.last_ns = elapsed;
         tally.rare.skip = if elapsed > LONG_NS { 0 } else { self.samples[0].draw(2 * RARE_EVERY - 1) };
-        result
     }
 
     /// Counts elements and payload bytes that left a stage.

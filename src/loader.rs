@@ -338,7 +338,13 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     /// Notes what a loop `around` has waited so far beside this.
     #[cfg(any(feature = "python", feature = "pjrt"))]
-    pub(crate) fn note_around(&self, around: &ConsumerMeter) {
+    pub(crate) fn note_around(&mut self, around: &ConsumerMeter) {
+        if let Some((from, to)) = around.first().filter(|_| !self.first.is_told) {
+            self.first.is_told = true;
+            if to - from > LONG_FIRST {
+                self.first.made = made_between(from, to);
+            }
+        }
         self.recorder.waited_beside(beside(&self.meter, Some(around)));
     }
 
@@ -370,7 +376,7 @@ impl<D: IterDataset + 'static> Loader<D> {
             cx.flush();
         }
         let work = self.recorder.totals().iter().map(|tally| tally.counts.self_time()).collect();
-        self.first = First { made: made_between(from, to), work };
+        (self.first.made, self.first.work) = (made_between(from, to), work);
     }
 
     fn poll(&mut self, patience: Option<Duration>) -> Poll<Option<Result<D::Item>>> {

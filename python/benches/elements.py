@@ -1,6 +1,6 @@
 """What an element costs on its way through Python, beside a bare loop, Grain and PyTorch's DataLoader where they are installed.
 
-`python python/benches/elements.py [-n ELEMENTS] [-r ROUNDS]`, with an optimised build of the package: `maturin develop --release`.
+`python python/benches/elements.py [-n ELEMENTS] [-r ROUNDS]`, with an optimised build of the package: `maturin develop --profile dist`.
 Everything takes turns in one process; a figure is elements per second of CPU time, that of children included, the median over
 the rounds, and in brackets as a multiple of the bare loop that ran beside it.
 """

@@ -2,7 +2,7 @@
 
     python python/benches/figures.py [--grain FOLDER] [--tokenizer tokenizer.json] [-r ROUNDS]
 
-Use an optimised build of the package: `maturin develop --release`. Times are the best of the rounds, rates are medians, and
+Use an optimised build of the package: `maturin develop --profile dist`. Times are the best of the rounds, rates are medians, and
 all take turns. Rates are per second of CPU time, that of all worker processes included; bytes are per second of time, beside
 what copying them takes. Programs that are started for a figure are new each time, with nothing imported.
 """

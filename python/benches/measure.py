@@ -11,7 +11,7 @@ from gristmill import _gristmill
 
 # Before anything is measured: an unoptimised build has printed figures that were believed.
 if not _gristmill.__optimised__:
-    sys.exit("this build of gristmill is not optimised, so its figures would say nothing: `maturin develop --release`")
+    sys.exit("this build of gristmill is not optimised, so its figures would say nothing: `maturin develop --profile dist`")
 
 
 def cpu_seconds() -> float:

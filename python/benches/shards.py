@@ -1,6 +1,6 @@
 """Samples of WebDataset's shards and of MDS folders, beside the libraries that made these formats, where they are installed.
 
-`python python/benches/shards.py [-n SAMPLES] [-r ROUNDS]`, with an optimised build of the package: `maturin develop --release`.
+`python python/benches/shards.py [-n SAMPLES] [-r ROUNDS]`, with an optimised build of the package: `maturin develop --profile dist`.
 A sample has 1 KiB of bytes, a text of 200 letters and a number; files are in the page cache. Everything takes turns in one
 process; a figure is samples per second of CPU time, the median over the rounds.
 """

@@ -2,7 +2,7 @@
 
     python python/benches/sink.py [--steps N] [--step SECONDS] [--format FORMAT]
 
-Use an optimised build of the package: `maturin develop --release`. Every step of 5.7 s makes 14 layers of `[4, 512, 896]` `float32`,
+Use an optimised build of the package: `maturin develop --profile dist`. Every step of 5.7 s makes 14 layers of `[4, 512, 896]` `float32`,
 102.8 MB, as a residual stream has them. Before, the job pickled them into a gzip file, at Python's default level, and then went on.
 Steps are as long as they were, and fewer: what a step does not take for making its values it sleeps.
 """

@@ -1,6 +1,8 @@
 """What the report says of loops, and whether a clock around `next` says the same; and what is tuned for elements that wait."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -135,6 +137,20 @@ def test_start_up_names_what_took_it() -> None:
         next(loader)
         report = loader.report().as_dict()
     assert any(cause.endswith("of it: the first elements in map (stage 1)") for cause in report["startup"]), report["startup"]
+
+
+def test_start_up_names_numpy_where_nobody_had_imported_it() -> None:
+    code = """
+import gristmill as gm
+
+with gm.MapDataset.range(64).to_iter_dataset().batch(8).loader() as loader:
+    assert len(list(loader)) == 8
+    report = loader.report().as_dict()
+assert report["startup_share"] > report["handover_share"], report["why"]
+print(report["startup"])
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "of it: NumPy imported" in told, told
 
 
 def test_a_function_that_waits_is_advised_threads_and_they_are_worth_it() -> None:

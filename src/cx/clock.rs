@@ -49,22 +49,49 @@ pub(super) fn is_due() -> bool {
     is_known() && NEXT_LOOK.get().is_none_or(|next| Instant::now() >= next)
 }
 
-/// Does `work` and says where its time went.
-pub(super) fn look<R>(work: impl FnOnce() -> R) -> (R, Spent) {
-    let before = LOCK.replace(Lock { looking: true, ..Lock::default() });
-    // The system may take the core away where it is asked for the time, which is no part of the work.
-    let (from, start) = (Thread::now(), Instant::now());
-    let result = work();
-    let end = Instant::now();
-    let (to, lock) = (Thread::now(), LOCK.replace(before));
-    let rest = cost_ns() * SHARE;
-    // Between half of it and one and a half: a period in the data cannot hide from it.
-    let dither = DITHER.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-    DITHER.set(dither);
-    let rest = Duration::from_nanos(rest / 2 + rest * u64::from(dither >> 16) / (1 << 16));
-    NEXT_LOOK.set(Some(NEXT_LOOK.get().map_or(end, |next| next.max(end)) + rest));
-    let wall = ((end - start).as_nanos() as u64).saturating_sub(super::sample::clock_ns());
-    (result, Spent::of(wall, from, to, lock))
+/// A look at the piece of work between its beginning and its end.
+pub(super) struct Look {
+    before: Lock,
+    from: Thread,
+    start: Instant,
+}
+
+impl Look {
+    /// Begins to look.
+    pub(super) fn begin() -> Self {
+        let before = LOCK.replace(Lock { looking: true, ..Lock::default() });
+        // The system may take the core away where it is asked for the time, which is no part of the work.
+        let (from, start) = (Thread::now(), Instant::now());
+        Self { before, from, start }
+    }
+
+    /// Ends it, and says where the time went.
+    pub(super) fn end(self) -> Spent {
+        let end = Instant::now();
+        let (to, lock) = (Thread::now(), LOCK.replace(self.before));
+        let rest = cost_ns() * SHARE;
+        // Between half of it and one and a half: a period in the data cannot hide from it.
+        let dither = DITHER.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        DITHER.set(dither);
+        let rest = Duration::from_nanos(rest / 2 + rest * u64::from(dither >> 16) / (1 << 16));
+        NEXT_LOOK.set(Some(NEXT_LOOK.get().map_or(end, |next| next.max(end)) + rest));
+        let wall = ((end - self.start).as_nanos() as u64).saturating_sub(super::sample::clock_ns());
+        Spent::of(wall, self.from, to, lock)
+    }
+}
+
+/// The beginning of a piece of work that is measured.
+pub(super) enum Begun {
+    /// It is looked at, too.
+    Look(Look),
+    Clock(Instant),
+}
+
+impl Begun {
+    /// Begins to measure.
+    pub(super) fn now(looks: bool) -> Self {
+        if looks { Self::Look(Look::begin()) } else { Self::Clock(Instant::now()) }
+    }
 }
 
 impl Spent {
@@ -194,6 +221,13 @@ pub(crate) fn process_cpu() -> Duration {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    /// Does `work` and says where its time went.
+    fn look<R>(work: impl FnOnce() -> R) -> (R, Spent) {
+        let look = Look::begin();
+        let result = work();
+        (result, look.end())
+    }
 
     #[test]
     fn sleep_is_blocked_and_work_is_on_a_core() {

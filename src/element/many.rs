@@ -120,23 +120,12 @@ impl<T> Many<T> {
     #[inline]
     pub fn filter_map<U>(self, mut f: impl FnMut(usize, T) -> Result<Option<U>>) -> Many<U> {
         let mut out = Many::with_capacity(self.items.len());
-        if self.gaps.is_empty() {
-            self.items.into_iter().enumerate().for_each(|(place, item)| out.push(f(place, item)));
-            return out;
-        }
         let mut gaps = self.gaps.into_iter().peekable();
-        let mut place = 0;
         for item in self.items {
-            while let Some(gap) = gaps.next_if(|gap| gap.place == place) {
+            while let Some(gap) = gaps.next_if(|gap| gap.place == out.len()) {
                 out.gaps.push(gap);
-                place += 1;
             }
-            match f(place, item) {
-                Ok(Some(item)) => out.items.push(item),
-                Ok(None) => out.gaps.push(Gap { place, error: None }),
-                Err(error) => out.gaps.push(Gap { place, error: Some(error) }),
-            }
-            place += 1;
+            out.push(f(out.len(), item));
         }
         out.gaps.extend(gaps);
         out

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::find::{KeySource, Keyed, Keys};
@@ -160,9 +159,9 @@ pub(super) fn make(keyed: &dyn Keyed, records: Range<u64>) -> Result<KeyBlock> {
 
 /// Makes the keys of `count` records from `first` on, on all cores.
 fn block(keyed: &dyn Keyed, first: u64, count: u64) -> Result<KeyBlock> {
-    let starts: Vec<u64> = (first..first + count).step_by(TOGETHER as usize).collect();
-    let make = |&start: &u64| make(keyed, start..(first + count).min(start + TOGETHER));
-    let parts: Vec<Result<KeyBlock>> = cores::on_all(|| starts.par_iter().map(make).collect());
+    let starts = (first..first + count).step_by(TOGETHER as usize);
+    let make = |start: u64| make(keyed, start..(first + count).min(start + TOGETHER));
+    let parts: Vec<Result<KeyBlock>> = cores::map(starts, make);
     let mut block = KeyBlock::new(keyed.names().len());
     for part in parts {
         for (key, lens) in part?.iter() {

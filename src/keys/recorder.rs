@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use rayon::prelude::*;
-
 use super::find::{KeySource, Keyed, Keys};
 use super::folder::{self, KeyFolder, TOGETHER, head};
 use super::{BLOCK, Key, KeyBlock, KeyWriter, slots_of};
@@ -145,7 +143,7 @@ impl Recording {
     fn make(&self, runs: &[Range<u64>], on_all_cores: bool) -> Vec<Result<KeyBlock>> {
         let make = |run: &Range<u64>| folder::make(&*self.keyed, run.clone());
         match on_all_cores {
-            true => cores::on_all(|| runs.par_iter().map(make).collect()),
+            true => cores::map(runs, make),
             false => runs.iter().map(make).collect(),
         }
     }

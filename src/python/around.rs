@@ -27,7 +27,7 @@ impl Around {
     }
 
     /// Tells the loader what was waited since it was told last.
-    pub(super) fn tell(&self, loader: &Loader<BoxIter<Item>>) {
+    pub(super) fn tell(&self, loader: &mut Loader<BoxIter<Item>>) {
         if let Some((from, to, given)) = self.kept.locked().take() {
             loader.note_lock(from, to, given);
             loader.note_around(&self.meter.locked());

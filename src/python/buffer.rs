@@ -17,6 +17,7 @@ use pyo3::{Borrowed, PyTypeInfo, ffi, intern};
 use super::error;
 use crate::element::{Array, Buffer, DType, Owner};
 use crate::error::{Error, Result};
+use crate::startup::making;
 
 /// The owner of what an array views: memory of the crate, kept for as long as any view of it lives.
 #[pyclass(frozen, module = "gristmill._gristmill")]
@@ -41,7 +42,7 @@ const WRITABLE: c_int = 0x0400;
 /// Whether there is a NumPy: its interface would panic where it is asked for the first time.
 pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
     static NUMPY: PyOnceLock<()> = PyOnceLock::new();
-    NUMPY.get_or_try_init(py, || numpy_module(py).map(drop)).copied()
+    NUMPY.get_or_try_init(py, || making("NumPy imported", || numpy_module(py).map(drop))).copied()
 }
 
 /// Whether anybody has imported NumPy: whoever has an array has.

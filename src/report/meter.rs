@@ -30,6 +30,8 @@ pub(crate) struct ConsumerMeter {
     pub(crate) stands_for: u64,
     /// Waits in calls whose element was there, by cause.
     pub(crate) beside: Shares,
+    /// Those in the first call.
+    first_beside: Duration,
     looks: u64,
     buffered: u64,
     untimed: u64,
@@ -55,6 +57,7 @@ impl Default for ConsumerMeter {
             capacity: 0,
             stands_for: 1,
             beside: Shares::default(),
+            first_beside: Duration::ZERO,
             looks: 0,
             buffered: 0,
             untimed: 0,
@@ -92,6 +95,7 @@ impl ConsumerMeter {
         if self.started.is_none() {
             self.started = Some(start);
             self.first_wait = wait;
+            self.first_beside = self.beside.total();
         }
         self.ended = Some(now);
         let untimed = std::mem::take(&mut self.untimed);
@@ -128,6 +132,11 @@ impl ConsumerMeter {
     /// Returns when the consumer asked for the first element, and when it had it.
     pub(crate) fn first(&self) -> Option<(Instant, Instant)> {
         self.started.map(|started| (started, started + self.first_wait))
+    }
+
+    /// What the first call took beyond that of the loader that `meter` measures, and waits whose cause is known.
+    pub(super) fn first_beyond(&self, meter: &Self) -> Duration {
+        self.first_wait.saturating_sub(meter.first_wait).saturating_sub(self.first_beside)
     }
 
     /// The consumer looked into the buffer and found `ready` places filled.

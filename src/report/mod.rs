@@ -90,7 +90,7 @@ pub struct Report {
     pub steady_wait_share: f64,
     /// Seconds of waiting for the first element: start-up, which no stage is blamed for.
     pub first_wait_s: f64,
-    /// Share of that wait, without its hand-over.
+    /// Share of that wait, without what it waited for the interpreter's lock.
     pub startup_share: f64,
     /// Causes of that wait, as far as they are known: what was made meanwhile, in this process or a worker, or the stage that worked
     /// on the first element.
@@ -160,6 +160,9 @@ pub(crate) struct Seen<'a> {
 /// Events until the first element came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct First {
+    /// Whether a loop around the loader has told how long it waited for it.
+    #[cfg(any(feature = "python", feature = "pjrt"))]
+    pub(crate) is_told: bool,
     /// Things that were made meanwhile, and how long each took.
     pub(crate) made: Vec<(&'static str, Duration)>,
     /// The work of each stage so far, by id, as far as it was counted.

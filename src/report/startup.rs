@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn what_is_short_or_longer_than_the_wait_is_no_cause() {
         let from = Instant::now();
-        let first = First { made: vec![("much", 2 * LONG), ("little", LONG / 100)], work: Vec::new() };
+        let first = First { made: vec![("much", 2 * LONG), ("little", LONG / 100)], ..First::default() };
         assert_eq!(super::causes(LONG, None, &first, &[]), ["60.00 ms of it: much"]);
         assert!(crate::startup::made_between(from, from).is_empty());
     }

@@ -9,7 +9,10 @@ pub(crate) fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> S
     let Some(around) = around else { return Shares::default() };
     let all = around.waited.saturating_sub(meter.waited);
     let mut shares = around.beside.within(all);
-    shares.count(Cause::HandOver, all - shares.total());
+    let rest = all - shares.total();
+    let start = around.first_beyond(meter).min(rest);
+    shares.count(Cause::Start, start);
+    shares.count(Cause::HandOver, rest - start);
     shares
 }
 

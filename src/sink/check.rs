@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::manifest::{FileEntry, MANIFEST, Manifest};
@@ -40,8 +39,7 @@ impl Manifest {
     /// Reads every file that it lists, on all cores, and returns what is wrong with them: size and hash are compared.
     pub fn check_files(&self, folder: impl AsRef<Path>) -> Vec<Error> {
         let folder = folder.as_ref();
-        let files: Vec<&FileEntry> = self.files().collect();
-        cores::on_all(|| files.into_par_iter().filter_map(|file| file.check(folder).err()).collect())
+        cores::map(self.files(), |file| file.check(folder).err()).into_iter().flatten().collect()
     }
 }
 

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
 use super::signs::compression;
@@ -432,7 +430,7 @@ pub(crate) fn open_each(files: &[Location], access: Access) -> Vec<Result<Conten
     let far = files.iter().filter(|file| file.is_object()).cloned().map(Location::into_path);
     let mut far = Content::open_far(&far.collect::<Vec<_>>()).into_iter();
     let here = |file: &Location| (!file.is_object()).then(|| Content::open(file, access));
-    let here: Vec<Option<Result<Content>>> = cores::on_all(|| files.par_iter().map(here).collect());
+    let here: Vec<Option<Result<Content>>> = cores::map(files, here);
     let missing = || Err(Error::config("no file"));
     here.into_iter().map(|content| content.or_else(|| far.next()).unwrap_or_else(missing)).collect()
 }

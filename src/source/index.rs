@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter};
-use rayon::prelude::*;
 
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::cores;
@@ -25,7 +24,7 @@ impl LineIndex {
     pub(crate) fn build(bytes: &[u8], keep_blank: bool) -> Self {
         let find = |i| Chunk::find(bytes, i * CHUNK, bytes.len().min((i + 1) * CHUNK), keep_blank);
         let chunks = 0..bytes.len().div_ceil(CHUNK);
-        let chunks: Vec<Chunk> = cores::on_all(|| chunks.into_par_iter().map(find).collect());
+        let chunks: Vec<Chunk> = cores::map(chunks, find);
         let mut starts = StartsBuilder::with_capacity(chunks.iter().map(|c| c.starts.len()).sum());
         for (i, chunk) in chunks.iter().enumerate() {
             starts.extend((i * CHUNK) as u64, &chunk.starts);

@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::content::{self, Content};
 use super::files::{FileId, Patterns, identity};
 use super::formats::Format;
@@ -154,7 +152,7 @@ impl Tokens {
         let contents =
             content::open_all(named, &[Format::Tokens.endings(), Format::Npy.endings()].concat(), Access::Normal)?;
         let open = |(file, content): (Location, _)| TokenFile::open(file.into_path(), content, layout);
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
+        let opened = cores::try_map(contents, open)?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let codings: Vec<String> = files.iter().map(|f| format!("{:?}@{}", f.coding, f.start)).collect();
         let same = codings.iter().all(|c| *c == codings[0]);

@@ -141,7 +141,7 @@ impl Data {
     /// What `f`, which may fail, makes of every record, in order; on many threads where the format has random access.
     pub fn try_map<U: Send + 'static>(self, f: impl Fn(Element) -> Result<U> + Send + Sync + 'static) -> BoxIter<U> {
         match self.chain {
-            Chain::Map(ds) | Chain::Stream(ds, _) => ds.try_map(f).to_iter().boxed(),
+            Chain::Map(ds) | Chain::Stream(ds, _) => ds.try_map(f).boxed().to_iter().boxed(),
             chain => chain.into_iter().try_map(f).boxed(),
         }
     }

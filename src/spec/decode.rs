@@ -58,11 +58,23 @@ impl<'a> Fields<'a> {
 
     /// An argument of type `T`; where it is left out, `default` as a file would have it.
     pub(crate) fn get<T: Decode>(&self, name: &'static str, default: Option<&str>) -> Result<T> {
-        match (self.node(name), default) {
-            (Some(node), _) => T::decode(node),
-            (None, Some(default)) => T::decode(&yaml::parse(default)?),
-            (None, None) if T::IS_OPTIONAL => T::decode(&Node::new(Tree::Null, 0, 0)),
-            (None, None) => Err(self.missing(name)),
+        let left_out;
+        let node = match self.node(name) {
+            Some(node) => node,
+            None => {
+                left_out = self.left_out(name, default, T::IS_OPTIONAL)?;
+                &left_out
+            }
+        };
+        T::decode(node)
+    }
+
+    /// What stands for an argument that is left out.
+    fn left_out(&self, name: &'static str, default: Option<&str>, is_optional: bool) -> Result<Node> {
+        match default {
+            Some(default) => yaml::parse(default),
+            None if is_optional => Ok(Node::new(Tree::Null, 0, 0)),
+            None => Err(self.missing(name)),
         }
     }
 

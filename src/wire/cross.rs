@@ -144,12 +144,18 @@ impl<B: Cross> Cross for Padded<B> {
     }
 
     fn read(from: &mut In<'_>) -> Result<Self> {
-        let (real, size) = (from.length()?, from.length()?);
-        if real > size {
-            return Err(from.damaged(format!("{real} elements of a batch of {size} are real")));
-        }
+        let (real, size) = sizes(from)?;
         Ok(Self { batch: B::read(from)?, real, size })
     }
+}
+
+/// Reads how many elements of a batch are real, and of how many.
+fn sizes(from: &mut In<'_>) -> Result<(usize, usize)> {
+    let (real, size) = (from.length()?, from.length()?);
+    if real > size {
+        return Err(from.damaged(format!("{real} elements of a batch of {size} are real")));
+    }
+    Ok((real, size))
 }
 
 impl<A: Cross, B: Cross> Cross for (A, B) {

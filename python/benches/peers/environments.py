@@ -1,5 +1,6 @@
 """Virtual environments of the peers: one for each of those that cannot live together, and why a package is not there."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -80,9 +81,13 @@ class Environments:
         return _last(_run(install)) or _last(_run(trying))
 
 
+# What is built here is built as it is published.
+PUBLISHED = {"MATURIN_PEP517_ARGS": "--profile dist"}
+
+
 def _run(command: Sequence[str]) -> str | None:
     """What a command complained about; `None` if it did what it was asked to."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False, env=os.environ | PUBLISHED)
     return None if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
 
 

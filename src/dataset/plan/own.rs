@@ -10,6 +10,7 @@ use super::stale::{check_lens, stale};
 use super::visit::as_element;
 use super::{Make, Member, Planning};
 use crate::cx::{Cx, StageId};
+use crate::dataset::BoxMap;
 use crate::dataset::iter::left_out;
 use crate::dataset::map::{MapDataset, Order, Ordered};
 use crate::dataset::run::chunks::Roots;
@@ -101,9 +102,10 @@ impl Order for Listed {
 const SAMPLES: u64 = 256;
 
 /// The indices of a prefix that were planned, in order.
-pub(super) struct Slots<D: MapDataset> {
+pub(super) struct Slots<D: MapDataset<Item: 'static>> {
     dataset: Arc<D>,
-    roots: Roots<Ordered<Arc<D>, Listed>>,
+    /// Of one type for whatever the prefix is: what evaluates it is compiled once.
+    roots: Roots<BoxMap<D::Item>>,
     listed: Listed,
     keys: Arc<PrefixKeys>,
     names: Vec<Name>,
@@ -117,8 +119,8 @@ where
 {
     pub(super) fn new(dataset: Arc<D>, keys: Arc<PrefixKeys>, stage: StageId, planning: &Planning<'_>) -> Result<Self> {
         let listed = Listed { apart: planning.run.is_apart(), ..Listed::default() };
-        let ordered = Arc::new(Ordered::new(dataset.clone(), |_| listed.clone()));
-        let mut roots = Roots::new(ordered, None, &planning.run, stage)?;
+        let ordered = BoxMap::new(Ordered::new(dataset.clone(), |_| listed.clone()));
+        let mut roots = Roots::new(Arc::new(ordered), None, &planning.run, stage)?;
         roots.end_at(0);
         Ok(Self { dataset, roots, listed, keys, names: planning.names.to_vec(), stage })
     }
@@ -196,7 +198,7 @@ where
 }
 
 /// Makes elements of a prefix that yields one at most for each index.
-pub(in crate::dataset) struct Own<D: MapDataset>(Slots<D>);
+pub(in crate::dataset) struct Own<D: MapDataset<Item: 'static>>(Slots<D>);
 
 impl<D> Own<D>
 where

@@ -13,7 +13,7 @@ use crate::exec::Failed;
 
 /// Makes elements of a prefix that yields any number for each index. An index is evaluated once for those of its elements that are
 /// asked for within a short while.
-pub(in crate::dataset) struct OwnPieces<D: MapDataset<Item = Vec<T>>, T> {
+pub(in crate::dataset) struct OwnPieces<D: MapDataset<Item = Vec<T>>, T: 'static> {
     slots: Slots<D>,
     /// The elements that indices have yielded.
     again: Again<u64, Pieces<T>>,

@@ -63,13 +63,11 @@ impl Pace {
         let size = self.size.load(Ordering::Relaxed);
         let chunk = range.start..range.end.min(range.start.saturating_add(size.into()));
         range.start = chunk.end;
+        let (first, count) = (chunk.start, chunk.end - chunk.start);
         // At full size a chunk may be as cheap as reading the clock.
-        if size == MOST && !cx.looks() {
-            return evaluate(chunk, cx);
-        }
-        let (first, count, start) = (chunk.start, chunk.end - chunk.start, Instant::now());
+        let start = (size != MOST || cx.looks()).then(Instant::now);
         let evaluated = evaluate(chunk, cx);
-        if count > 0 {
+        if let Some(start) = start.filter(|_| count > 0) {
             let took = start.elapsed();
             cx.took(first, count, took);
             self.size.store(next(size, count, took).max(self.least), Ordering::Relaxed);

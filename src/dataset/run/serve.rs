@@ -10,6 +10,7 @@ use super::evaluate::{Apart, Gather, caught, evaluate_chunk, evaluate_range, of_
 use super::foresight::Foresight;
 use super::pace::Pace;
 use crate::cx::{Cx, Off, StageId};
+use crate::dataset::BoxMap;
 use crate::dataset::map::{Many, MapDataset, Order, Ordered};
 use crate::element::Slot;
 use crate::error::{Error, ErrorKind, Result};
@@ -71,7 +72,7 @@ const LARGEST_UNFIT: usize = 2 << 20;
 
 impl<D, G> Serve for Prefix<D, G>
 where
-    D: MapDataset<Item: Send>,
+    D: MapDataset<Item: Send + 'static> + 'static,
     G: Gather<D::Item>,
 {
     fn evaluate(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Result<Evaluated> {
@@ -88,7 +89,8 @@ where
         let dataset = Ordered::new(self.dataset.clone(), |_| Listed(indices.into()));
         // What does not fit is kept by indices of the dataset, which these are not.
         let listed = Prefix {
-            dataset: Arc::new(dataset),
+            // One type for whatever the dataset is: what evaluates it is compiled once.
+            dataset: Arc::new(BoxMap::new(dataset)),
             gather: None::<(Arc<Apart>, _)>,
             run: self.run.clone(),
             item: self.item,

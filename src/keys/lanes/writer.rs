@@ -3,7 +3,6 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{END, MARKS, MarkedLanes, NextMark, ReadMarks};
@@ -55,7 +54,7 @@ pub(in crate::keys) fn write(path: &Path, lanes: &dyn MarkedLanes, progress: &mu
     let open = |lane| Ok(Lane { reader: Some(lanes.open(lane)?), marks: Vec::new(), elements: 0, blocks: Vec::new() });
     let mut all = (0..head.lanes).map(open).collect::<Result<Vec<Lane>>>()?;
     while all.iter().any(|lane| lane.reader.is_some()) {
-        cores::on_all(|| all.par_iter_mut().try_for_each(|lane| lane.read(head.every)))?;
+        cores::try_map(&mut all, |lane| lane.read(head.every))?;
         for lane in all.iter_mut().filter(|lane| !lane.marks.is_empty()) {
             let text = std::mem::take(&mut lane.marks).join("\n");
             file.write_all(text.as_bytes()).map_err(io)?;

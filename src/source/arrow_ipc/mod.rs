@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use rayon::prelude::*;
 
 use self::batch::Dictionaries;
 pub use self::folder_writer::HuggingFaceWriter;
@@ -233,7 +232,7 @@ impl ArrowOptions {
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Contents) -> Result<Arrow> {
         let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
+        let opened = cores::try_map(contents, open)?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(&files[0].layout.schema, &files[0].chosen);
         columns::same(files.iter().map(|file| (&*file.path, &*file.layout.schema, &*file.chosen)))?;

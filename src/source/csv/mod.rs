@@ -10,8 +10,6 @@ mod types;
 use std::ops::Range;
 use std::path::Path;
 
-use rayon::prelude::*;
-
 #[cfg(feature = "compress")]
 pub use self::stream::{CsvStream, CsvStreamIter};
 use self::table::{Fault, Table};
@@ -190,7 +188,7 @@ impl CsvOptions {
         self.check()?;
         let dialect = self.dialect(&contents)?;
         let whole = |(_, content): &(_, Content)| content.whole().map(Content::from);
-        let wholes: Vec<_> = cores::on_all(|| contents.par_iter().map(whole).collect::<Result<_>>())?;
+        let wholes: Vec<_> = cores::try_map(&contents, whole)?;
         let records = Records::Fields(dialect.delimiter, dialect.quote);
         let (starts, ids) = load_or_find(&contents, records, &self.cache, |at| starts(held(&wholes[at]), dialect))?;
         let file = |(((path, _), content), starts): ((_, Content), Starts)| {

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::entry::{Entry, Key};
@@ -49,7 +48,7 @@ impl Group {
     pub(super) fn load(&self, kept: &mut [Option<Starts>]) {
         let Some(index) = FolderIndex::open(&self.at) else { return };
         let get = |file: &Member| index.get(file.name, &file.key);
-        let found: Vec<_> = cores::on_all(|| self.files.par_iter().map(get).collect());
+        let found: Vec<_> = cores::map(&self.files, get);
         self.files.iter().zip(found).for_each(|(file, found)| kept[file.file] = found);
     }
 

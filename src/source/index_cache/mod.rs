@@ -16,7 +16,6 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::entry::Key;
@@ -149,7 +148,7 @@ pub(crate) fn load_or_find(
         let key = if *cache == IndexCache::Off { None } else { Key::of(path, content, &id, records) };
         (id, key)
     };
-    let (ids, keys): (Vec<FileId>, Vec<Option<Key>>) = cores::on_all(|| files.par_iter().map(told).unzip());
+    let (ids, keys): (Vec<FileId>, Vec<Option<Key>>) = cores::map(files, told).into_iter().unzip();
 
     let groups = Group::all(files, &keys, cache);
     let mut kept = vec![None; files.len()];
@@ -163,7 +162,7 @@ pub(crate) fn load_or_find(
         }
     };
     let starts = |(at, kept): (usize, &Option<Starts>)| kept.clone().map_or_else(|| search(at), Ok);
-    let starts: Vec<Starts> = cores::on_all(|| kept.par_iter().enumerate().map(starts).collect::<Result<_>>())?;
+    let starts: Vec<Starts> = cores::try_map(kept.iter().enumerate(), starts)?;
     groups.iter().for_each(|group| group.keep(&kept, &starts));
 
     let id = |(id, starts): (FileId, &Starts)| FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };

@@ -19,8 +19,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use self::index::{INDEX, Index};
 use self::shard::{Columns, Shard, Unpacked};
 pub use self::writer::{MdsWriter, MdsWriterOptions};
@@ -200,7 +198,7 @@ impl Mds {
     /// All bytes of all shards, one shard a thread.
     pub fn verify(&self) -> Result<()> {
         let verify = |file: &File<Shard>| file.verify(self.0.format().images);
-        cores::on_all(|| self.0.files().par_iter().try_for_each(verify))
+        cores::try_map(self.0.files(), verify).map(drop)
     }
 }
 

@@ -7,8 +7,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use rayon::prelude::*;
-
 use super::Npz;
 use crate::cores;
 use crate::dataset::map::{RandomAccess, SourceFacts};
@@ -56,11 +54,11 @@ impl NpzRows {
     /// those of two in anything else.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         let paths = files::find(patterns, Format::Npz.endings())?;
-        Self::of(cores::on_all(|| paths.into_par_iter().map(Npz::open).collect::<Result<Vec<_>>>())?)
+        Self::of(cores::try_map(paths, Npz::open)?)
     }
 
     pub(in super::super) fn of(archives: Vec<Npz>) -> Result<Self> {
-        let described = cores::on_all(|| archives.par_iter().map(described).collect::<Result<Vec<_>>>())?;
+        let described = cores::try_map(&archives, described)?;
         if let Some((first, columns)) = archives.first().zip(described.first().map(|(_, columns)| columns)) {
             let differs = described.iter().position(|(_, others)| others != columns);
             if let Some(other) = differs.and_then(|at| archives.get(at)) {

@@ -11,8 +11,6 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use rayon::prelude::*;
-
 #[cfg(any(feature = "array_record", feature = "mds"))]
 pub(super) use self::grouped::{Grouped, GroupedFiles};
 pub(super) use self::named::{named_source, same_source, source_options};
@@ -180,7 +178,7 @@ impl<F: Numbered> Files<F> {
         index: impl Fn(&F, &mut Opening) -> Result<F::Index> + Sync,
     ) -> Result<Self> {
         let open = |content| Opening::open(content, |opening| index(&format, opening));
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
+        let opened = cores::try_map(contents, open)?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         Self::of(format, files, &ids)
     }

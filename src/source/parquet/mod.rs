@@ -22,7 +22,6 @@ use std::sync::Mutex;
 use arrow::array::RecordBatch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use rayon::prelude::*;
 
 use self::chunk::Chunks;
 pub use self::condition::Condition;
@@ -236,7 +235,7 @@ impl ParquetOptions {
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Contents) -> Result<Parquet> {
         let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
-        let opened = cores::on_all(|| contents.into_par_iter().map(open).collect::<Result<Vec<_>>>())?;
+        let opened = cores::try_map(contents, open)?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(files[0].metadata.schema(), &files[0].chosen);
         columns::same(files.iter().map(|file| (&*file.path, &**file.metadata.schema(), &*file.chosen)))?;

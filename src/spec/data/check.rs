@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::Data;
 use crate::cores;
 use crate::cx::{Cx, Recorder};
@@ -80,7 +78,7 @@ fn by_number(ds: &BoxMap<Element>, checked: &mut Checked, watch: &mut dyn Watch,
 fn read(ds: &BoxMap<Element>, range: Range<u64>, recorder: &Arc<Recorder>) -> Vec<Many<Element>> {
     let parts: Vec<Vec<u64>> = range.collect::<Vec<_>>().chunks(TOGETHER as usize).map(<[u64]>::to_vec).collect();
     let read = |indices: Vec<u64>| ds.get_many(&indices, &mut Cx::new(recorder));
-    cores::on_all(|| parts.into_par_iter().map(read).collect())
+    cores::map(parts, read)
 }
 
 fn in_order(

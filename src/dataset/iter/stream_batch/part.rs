@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{StreamBatch, StreamBatchIter};
 use crate::cx::Cx;
+use crate::dataset::BoxMap;
 use crate::dataset::iter::dealt::{BatchPlan, Dealt, PartPassOf, left_out};
 use crate::dataset::iter::make_batch::MakeBatch;
 use crate::dataset::iter::{DatasetIterator, IterDataset};
@@ -57,8 +58,8 @@ impl Order for OwnRows {
 
 /// A pass over the rows of a part. Its states are those of [`StreamBatchIter`].
 struct PartPass<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item>> {
-    /// The part's rows of all whole batches, in batches of so many.
-    own: StreamBatchIter<Ordered<Arc<D>, OwnRows>, M>,
+    /// The part's rows, of one type for whatever the prefix is, of all whole batches, in batches of so many.
+    own: StreamBatchIter<BoxMap<D::Item>, M>,
     order: OwnRows,
     rows: RowNumbers,
     /// All rows, of the last batch if that is not whole, and from places on that are in the middle of one.
@@ -127,7 +128,7 @@ where
         let Some(batching) = self.batching.of_rows(own.len()).map(Arc::new) else { return Ok(None) };
         let order = OwnRows { batch: rows.batch() as u64, own: own.start as u64..own.end as u64 };
         let parent = &self.parent;
-        let dataset = Arc::new(Ordered::new(parent.dataset.clone(), |_| order.clone()));
+        let dataset = Arc::new(BoxMap::new(Ordered::new(parent.dataset.clone(), |_| order.clone())));
         let prefix = Prefix::new(Roots::new(dataset, Some(&batching), &run_of_part, parent.stage)?, parent.options);
         let own = StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: parent.stage };
         let whole = parent.dataset.len() / order.batch * order.batch;
