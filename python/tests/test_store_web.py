@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +27,31 @@ http {{
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
     server {{ listen 127.0.0.1:{port}; root {folder}/www; }}
+    {encrypted}
 }}
 """
+ENCRYPTED = "server {{ listen 127.0.0.1:{port} ssl; root {folder}/www; ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem; }}"
 LINES = [{"n": n, "text": f"{n} " + "x" * (n * 7919 % 900)} for n in range(4000)]
+
+
+def encrypted(folder: Path) -> str:
+    """A server with a certificate by an authority of its own, at the port that a file tells, where there is a program that signs."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        return ""
+
+    def made(*arguments: str) -> None:
+        subprocess.run([openssl, *arguments], cwd=folder, check=True, capture_output=True)
+
+    new = ("-newkey", "rsa:2048", "-nodes", "-days", "2")
+    made("req", "-x509", *new, "-keyout", "authority.key", "-out", "authority.pem", "-subj", "/CN=an authority")
+    made("req", *new[:-2], "-keyout", "key.pem", "-out", "asked.pem", "-subj", "/CN=localhost")
+    (folder / "names").write_text("subjectAltName=DNS:localhost")
+    by = ("-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial")
+    made("x509", "-req", "-in", "asked.pem", *by, "-days", "2", "-extfile", "names", "-out", "cert.pem")
+    port = free_port()
+    (folder / "port").write_text(str(port))
+    return ENCRYPTED.format(folder=folder, port=port)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
     folder = tmp_path_factory.mktemp("nginx")
     (folder / "www").mkdir()
     port = free_port()
-    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, port=port))
+    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, port=port, encrypted=encrypted(folder)))
     command = [str(NGINX), "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "errors")]
     url = f"http://127.0.0.1:{port}"
     (folder / "www" / "ready").touch()
@@ -66,6 +90,22 @@ def test_ranges_give_the_data_of_files(shards: tuple[str, str], site: tuple[str,
         assert texts(stream.mp_prefetch(gm.MpOptions(num_workers=workers))) == expected
     requests = (site[1].parent / "requests").read_text()
     assert '" 206 ' in requests and '"GET /a-000.jsonl' in requests
+
+
+def test_a_server_is_believed_where_the_system_trusts_its_certificate(shards: tuple[str, str], site: tuple[str, Path]) -> None:
+    folder = site[1].parent
+    if not (folder / "port").exists():
+        pytest.skip("no openssl, which signs certificates")
+    address = f"https://localhost:{(folder / 'port').read_text()}/a-000.jsonl"
+    code = f"import gristmill as gm; print(len(gm.MapDataset.jsonl({address!r})))"
+
+    def read(trusted: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"SSL_CERT_FILE": trusted}
+        return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+
+    assert read(str(folder / "authority.pem")).stdout == "1500\n"
+    refused = read(str(folder / "cert.pem")).stderr
+    assert "certificate" in refused.lower() and address in refused, refused
 
 
 def test_a_pass_goes_on_behind_a_state_and_a_killed_worker(shards: tuple[str, str]) -> None:

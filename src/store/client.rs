@@ -10,6 +10,7 @@ use object_store::{ClientConfigKey as Key, ClientOptions};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::tls::Certificate;
+use rustls::crypto::{CryptoProvider, ring};
 
 /// The answers of a server that point elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,7 @@ const REDIRECTS: usize = 10;
 
 /// Makes a client. The URL that led to a redirect is told to nobody: it may be signed.
 pub(super) fn client(options: &ClientOptions, redirects: Redirects) -> object_store::Result<HttpClient> {
+    provide_encryption();
     let settings = Settings(options);
     let policy = match redirects {
         Redirects::Refused => Policy::none(),
@@ -79,6 +81,14 @@ pub(super) fn client(options: &ClientOptions, redirects: Redirects) -> object_st
         builder = builder.dns_resolver(std::sync::Arc::new(Shuffled));
     }
     settings.http2(builder)?.build().map(HttpClient::new).map_err(wrong)
+}
+
+/// Sets what this process encrypts with, if it has chosen nothing yet.
+fn provide_encryption() {
+    if CryptoProvider::get_default().is_none() {
+        // Whoever was quicker has set something, too.
+        let _ = ring::default_provider().install_default();
+    }
 }
 
 fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
