@@ -62,11 +62,13 @@ look() {
 
 # Installs the wheel in an empty environment of each Python that is here, and does what a stranger does first.
 try() {
-    local wheel=$1 python tried=0
+    local wheel=$1 python all tried=0
+    # Those that pyenv has answer only where they are asked for.
+    all=$(pyenv versions --bare 2>/dev/null | paste -sd: || true)
     for python in python3.11 python3.12 python3.13 python3.14; do
-        "$python" -c '' 2>/dev/null || continue
+        PYENV_VERSION=$all "$python" -c '' 2>/dev/null || continue
         rm -rf "$tools/try"
-        "$python" -m venv "$tools/try"
+        PYENV_VERSION=$all "$python" -m venv "$tools/try"
         "$tools/try/bin/pip" install --quiet --disable-pip-version-check "$wheel"
         (cd "$tools" && env -i HOME="$tools" PATH="$tools/try/bin" "$tools/try/bin/python" "$OLDPWD/release/first_lines.py")
         (cd "$tools" && env -i HOME="$tools" PATH="$tools/try/bin:/usr/bin:/bin" gristmill demo --mb 2 --json) | grep -q '"order_hash"'

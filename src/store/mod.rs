@@ -24,6 +24,8 @@
 //!   (`Retry-After`, the hub's `RateLimit`), within the bounds of [`StoreOptions`]. A body that was cut is continued where it was cut.
 //! - Neither credentials nor the queries of signed URLs are in errors, logs, reports or checkpoints. A URL with a user and a password is
 //!   refused.
+//! - A server of `https` is believed where the system trusts its certificate; `SSL_CERT_FILE` names others. Connections are encrypted by what the
+//!   process has set as the default of `rustls`, or, where it has set nothing when the first store is opened, by `ring`, which is set as that then.
 //!
 //! # What servers may do
 //! - Blocks, and indices of lines and records, are known by the whole URL that was asked for, the query too, and by size, ETag, version and
