@@ -273,7 +273,7 @@ fn columns_come_back_as_they_were() {
     }
 }
 
-#[cfg(feature = "tf_record")]
+#[cfg(all(feature = "compress", feature = "tf_record"))]
 #[test]
 fn elements_of_several_fields_are_examples() {
     let temp = tempfile::tempdir().unwrap();
