@@ -25,7 +25,7 @@ pub(crate) fn map<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: im
 /// Does the same with `work` that may fail. Items behind one that has failed may be left out.
 ///
 /// # Errors
-/// That of the first item, in their order, that fails.
+/// Error of the first item, in their order, that fails.
 pub(crate) fn try_map<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R> + Sync,

@@ -30,7 +30,7 @@ pub(crate) struct ConsumerMeter {
     pub(crate) stands_for: u64,
     /// Waits in calls whose element was there, by cause.
     pub(crate) beside: Shares,
-    /// Those in the first call.
+    /// Waits of the same kind in the first call.
     first_beside: Duration,
     looks: u64,
     buffered: u64,
@@ -134,7 +134,7 @@ impl ConsumerMeter {
         self.started.map(|started| (started, started + self.first_wait))
     }
 
-    /// What the first call took beyond that of the loader that `meter` measures, and waits whose cause is known.
+    /// Returns what the first call took beyond that of the loader that `meter` measures, and beyond waits whose cause is known.
     pub(super) fn first_beyond(&self, meter: &Self) -> Duration {
         self.first_wait.saturating_sub(meter.first_wait).saturating_sub(self.first_beside)
     }

@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
         T::decode(node)
     }
 
-    /// What stands for an argument that is left out.
+    /// Makes what stands for an argument that is left out.
     fn left_out(&self, name: &'static str, default: Option<&str>, is_optional: bool) -> Result<Node> {
         match default {
             Some(default) => yaml::parse(default),
