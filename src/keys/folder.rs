@@ -16,7 +16,8 @@ use crate::sync::Locked;
 /// Key files by what they are keys of: `gristmill index --keys` writes them.
 ///
 /// A file is named by a hash of its source and of the stages behind that see each element alone; so several pipelines share one, and keys
-/// of data or stages that have changed are not found.
+/// of data or stages that have changed are not found. Where the file that is there holds no lengths of an array that is asked for, those that are asked
+/// for have a file of their own beside it.
 #[derive(Clone, Debug)]
 pub struct KeyFolder {
     folder: PathBuf,
@@ -70,9 +71,27 @@ impl KeyFolder {
         &self.folder
     }
 
-    /// The file of the keys of `keyed`.
-    pub(super) fn file(&self, keyed: &dyn Keyed) -> PathBuf {
-        self.folder.join(format!("{}.gmk", fingerprint(keyed)))
+    /// The files in which the keys of `keyed` may be: that of its stages, whose columns are those of whoever was first; and that of its columns, too.
+    pub(super) fn files(&self, keyed: &dyn Keyed) -> [PathBuf; 2] {
+        let first = fingerprint(keyed);
+        let of = format!("{first}\n{}", keyed.names().join("\n"));
+        let own = format!("{first}-{:016x}", xxh3_64(of.as_bytes()));
+        [first, own].map(|name| self.folder.join(name + ".gmk"))
+    }
+
+    /// The file in which the keys of `keyed` are or belong, and whether they are there.
+    fn place(&self, keyed: &dyn Keyed) -> Result<(PathBuf, bool)> {
+        let head = head(keyed);
+        let [first, own] = self.files(keyed);
+        let mut lacks = false;
+        for path in [&first, &own].into_iter().filter(|path| path.exists()) {
+            let file = KeyFile::open(path)?;
+            if file.check(&head).is_ok() {
+                return Ok((path.clone(), true));
+            }
+            lacks |= file.head().check_prefix(&head).is_ok();
+        }
+        Ok((if lacks { own } else { first }, false))
     }
 
     /// Makes the keys of `keyed` on all cores, unless they are there, and tells `progress` now and then of how many records there are keys. Where
@@ -81,8 +100,7 @@ impl KeyFolder {
     /// # Errors
     /// Errors of evaluating records that are not of the data, and of writing the file.
     pub fn record(&self, keyed: &dyn Keyed, mut progress: impl FnMut(u64)) -> Result<RecordedKeys> {
-        let path = self.file(keyed);
-        let was_there = path.exists() && KeyFile::open(&path)?.check(&head(keyed)).is_ok();
+        let (path, was_there) = self.place(keyed)?;
         if !was_there {
             std::fs::create_dir_all(&self.folder).map_err(|e| Error::io(e, &self.folder))?;
             let mut writer = KeyWriter::resume(&path, head(keyed))?;
@@ -96,6 +114,18 @@ impl KeyFolder {
         let (file, bytes) = (KeyFile::open(&path)?, std::fs::metadata(&path).map_err(|e| Error::io(e, &path))?.len());
         let source = keyed.lines().first().cloned().unwrap_or_default();
         Ok(RecordedKeys { path, source, records: file.len(), elements: file.elements(), bytes, was_there })
+    }
+
+    /// The file at `path`, which is of the prefix of `wanted`; what was opened is kept.
+    fn opened(&self, path: &Path, wanted: &KeyHead) -> Result<Arc<KeyFile>> {
+        let mut open = self.open.locked();
+        if let Some(file) = open.get(path) {
+            return Ok(file.clone());
+        }
+        let file = KeyFile::open(path)?;
+        file.head().check_prefix(wanted).map_err(|e| e.path(path))?;
+        open.insert(path.to_owned(), file.clone());
+        Ok(file)
     }
 
     /// The file of the index of lanes.
@@ -173,18 +203,20 @@ fn block(keyed: &dyn Keyed, first: u64, count: u64) -> Result<KeyBlock> {
 
 impl KeySource for KeyFolder {
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
-        let path = self.file(&**keyed);
-        let mut open = self.open.locked();
-        let file = match open.get(&path) {
-            Some(file) => file.clone(),
-            None if !path.exists() && self.needed && !self.records => return Err(missing(&**keyed, &path)),
-            None if !path.exists() => return Ok(None),
-            None => open.entry(path.clone()).or_insert(KeyFile::open(&path)?).clone(),
-        };
-        file.check(&head(&**keyed))?;
-        let columns: Vec<usize> = keyed.names().iter().filter_map(|name| file.head().column(name)).collect();
-        let all = columns.iter().copied().eq(0..file.head().columns.len());
-        Ok(Some(Arc::new(OfFile { file, columns: (!all).then_some(columns) })))
+        let (head, files) = (head(&**keyed), self.files(&**keyed));
+        let mut lacks = Ok(());
+        for path in files.iter().filter(|path| path.exists()) {
+            let file = self.opened(path, &head)?;
+            match file.check(&head) {
+                Ok(()) => return Ok(Some(Arc::new(OfFile::new(file, keyed.names())))),
+                error => lacks = error,
+            }
+        }
+        match (self.records, self.needed) {
+            (true, _) => Ok(None),
+            (false, true) if lacks.is_ok() => Err(missing(&**keyed, &files[0])),
+            _ => lacks.map(|()| None),
+        }
     }
 
     fn find_lanes(&self, lanes: &Arc<dyn MarkedLanes>) -> Result<Option<Arc<LaneFile>>> {
@@ -208,6 +240,14 @@ impl KeySource for KeyFolder {
 struct OfFile {
     file: Arc<KeyFile>,
     columns: Option<Vec<usize>>,
+}
+
+impl OfFile {
+    fn new(file: Arc<KeyFile>, names: &[String]) -> Self {
+        let columns: Vec<usize> = names.iter().filter_map(|name| file.head().column(name)).collect();
+        let all = columns.iter().copied().eq(0..file.head().columns.len());
+        Self { file, columns: (!all).then_some(columns) }
+    }
 }
 
 /// The lengths of some `columns` of each element, of which there are `width`.

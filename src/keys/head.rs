@@ -74,6 +74,20 @@ impl KeyHead {
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) with the first stage, source or column that differs.
     pub fn check(&self, wanted: &Self) -> Result<()> {
+        self.check_prefix(wanted)?;
+        self.lacks(wanted).map_or(Ok(()), |name| {
+            let has = if self.columns.is_empty() { "none".to_owned() } else { self.columns.join(", ") };
+            Err(stale(Error::state(format!("the keys hold no lengths of {name:?}, the columns are: {has}"))))
+        })
+    }
+
+    /// The first column that is wanted and is not there.
+    pub(super) fn lacks<'a>(&self, wanted: &'a Self) -> Option<&'a str> {
+        wanted.columns.iter().map(String::as_str).find(|name| self.column(name).is_none())
+    }
+
+    /// Checks that this is the head of a file of the same prefix over the same sources, whatever its columns are.
+    pub(super) fn check_prefix(&self, wanted: &Self) -> Result<()> {
         let differs = |what: &str, theirs: &str, ours: &str| {
             Err(stale(Error::state(format!("the keys are of another prefix: {what} was {theirs} and is {ours}"))))
         };
@@ -86,15 +100,9 @@ impl KeyHead {
         if let Some((at, theirs, ours)) = first_that_differs(&self.sources, &wanted.sources) {
             return differs(&format!("source {at}"), theirs, ours);
         }
-        if self.len != wanted.len {
-            return differs("their number", &self.len.to_string(), &wanted.len.to_string());
-        }
-        match wanted.columns.iter().find(|name| self.column(name).is_none()) {
-            None => Ok(()),
-            Some(name) => {
-                let has = if self.columns.is_empty() { "none".to_owned() } else { self.columns.join(", ") };
-                Err(stale(Error::state(format!("the keys hold no lengths of {name:?}, the columns are: {has}"))))
-            }
+        match self.len == wanted.len {
+            true => Ok(()),
+            false => differs("their number", &self.len.to_string(), &wanted.len.to_string()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::find::{KeySource, Keyed, Keys};
@@ -67,7 +67,10 @@ impl KeySource for KeyRecorder {
         let recording = match known {
             Some(known) => known,
             None => {
-                let recording = Arc::new(Recording::new(self.folder.file(&**keyed), keyed));
+                let is_free = |path: &PathBuf| !path.exists() && recordings.iter().all(|known| known.path != *path);
+                let [first, own] = self.folder.files(&**keyed);
+                let path = if is_free(&first) { first } else { own };
+                let recording = Arc::new(Recording::new(path, keyed));
                 recordings.push(recording.clone());
                 recording
             }
@@ -85,6 +88,7 @@ impl std::fmt::Debug for KeyRecorder {
 /// The keys of one source, as they come.
 struct Recording {
     keyed: Arc<dyn Keyed>,
+    path: PathBuf,
     state: Mutex<State>,
 }
 
@@ -100,7 +104,7 @@ struct State {
 /// A key file on its way.
 enum File {
     /// No key has come.
-    NotBegun(PathBuf),
+    NotBegun,
     Writing(Box<KeyWriter>),
     Whole,
     /// Nothing more is written, for a reason. What was stays, for others to go on with.
@@ -109,8 +113,8 @@ enum File {
 
 impl Recording {
     fn new(path: PathBuf, keyed: &Arc<dyn Keyed>) -> Self {
-        let state = Mutex::new(State::new(File::NotBegun(path)));
-        Self { keyed: keyed.clone(), state }
+        let state = Mutex::new(State::new(File::NotBegun));
+        Self { keyed: keyed.clone(), path, state }
     }
 
     fn is_of(&self, keyed: &dyn Keyed) -> bool {
@@ -149,14 +153,14 @@ impl Recording {
     }
 
     fn has_begun(&self) -> bool {
-        !matches!(self.state.locked().file, File::NotBegun(_))
+        !matches!(self.state.locked().file, File::NotBegun)
     }
 
     /// Says how far it is; `are_all_begun` says whether there will be all keys of the pipeline.
     fn remark(&self, are_all_begun: bool) -> String {
         let source = self.keyed.lines().first().map_or("", String::as_str);
         match &self.state.locked().file {
-            File::NotBegun(_) => {
+            File::NotBegun => {
                 let lines = self.keyed.lines().join(" → ");
                 format!("keys of {lines}: none are written yet; `gristmill index --keys` makes them")
             }
@@ -180,7 +184,7 @@ impl Keys for Recording {
     fn note(&self, record: u64, key: Key, lens: &[u32]) {
         let mut state = self.state.locked();
         // A pass is not stopped because its keys cannot be written.
-        if let Err(error) = state.note(record, key, lens, &*self.keyed) {
+        if let Err(error) = state.note(record, key, lens, (&*self.keyed, &self.path)) {
             state.give_up(&error);
         }
     }
@@ -191,8 +195,8 @@ impl State {
         Self { file, open: BTreeMap::new(), held: 0, most_held: MOST_HELD }
     }
 
-    fn note(&mut self, record: u64, key: Key, lens: &[u32], keyed: &dyn Keyed) -> Result<()> {
-        if let File::NotBegun(path) = &self.file {
+    fn note(&mut self, record: u64, key: Key, lens: &[u32], (keyed, path): (&dyn Keyed, &Path)) -> Result<()> {
+        if matches!(self.file, File::NotBegun) {
             path.parent().map_or(Ok(()), |folder| std::fs::create_dir_all(folder).map_err(|e| Error::io(e, folder)))?;
             self.file = File::Writing(Box::new(KeyWriter::resume(path, head(keyed))?));
             // A part file may lack its end alone.
@@ -347,7 +351,7 @@ mod tests {
 
     fn recording(folder: &KeyFolder, records: u64) -> Recording {
         let keyed: Arc<dyn Keyed> = Arc::new(Numbers(records, vec!["t".to_owned()]));
-        Recording::new(folder.file(&*keyed), &keyed)
+        Recording::new(folder.files(&*keyed)[0].clone(), &keyed)
     }
 
     #[test]
@@ -372,7 +376,7 @@ mod tests {
         let (dir, len) = (tempfile::tempdir().unwrap(), 300);
         let folder = KeyFolder::new(dir.path());
         let first = recording(&folder, len);
-        let (path, mut block) = (folder.file(&*first.keyed), KeyBlock::new(1));
+        let (path, mut block) = (first.path.clone(), KeyBlock::new(1));
         (0..300).for_each(|record| block.push(1, &[record]).unwrap());
         KeyWriter::resume(&path, head(&*first.keyed)).unwrap().push_block(&block).unwrap();
         assert!(!path.exists());

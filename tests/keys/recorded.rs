@@ -83,6 +83,7 @@ fn late() -> Vec<(&'static str, BoxIter<Element>, usize)> {
         ("of both epochs", filter(shuffle(of(Prefix::Repeated)).repeat(2).boxed()), 2),
         ("some left out", filter(shuffle(of(Prefix::Plain)).limit(800).skip(100).boxed()), 2),
         ("flat_map", fan(filter(shuffle(of(Prefix::Plain)))), 3),
+        ("with lengths and without", mix([filter(shuffle(of(Prefix::Plain))), of(Prefix::Plain)]).boxed(), 3),
     ]
 }
 

@@ -140,6 +140,24 @@ proptest! {
     }
 }
 
+/// Records of one prefix may be asked for lengths in one place of a pipeline, and for none in another: each finds a file of its own.
+#[test]
+fn lengths_of_a_prefix_are_found_beside_a_file_without() {
+    let ds = build(Change::Fan, &[Behind::Fan], Rows::FirstFit, 24);
+    let (temp, mut digest) = (tempfile::tempdir().unwrap(), RowDigest::default());
+    for index in 0..3 {
+        let mut host = start(&ds, Some(temp.path()), Part::of(index, 3), None);
+        while host.step() {}
+        digest.add(host.digest);
+    }
+    assert_eq!(digest, alone(&ds).0);
+    let names = std::fs::read_dir(temp.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.collect();
+    let is_beside =
+        |name: &String| name.split_once('-').is_some_and(|(first, _)| names.contains(&format!("{first}.gmk")));
+    assert_eq!(names.iter().filter(|name| is_beside(name)).count(), 1, "{names:?}");
+}
+
 /// Only what a host's rows are made of is evaluated by it, where keys lie in a file.
 #[test]
 fn a_host_evaluates_its_own_behind_a_late_filter() {
