@@ -10,9 +10,11 @@ use std::hint::black_box;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use arrow::array::{Array as _, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Float32Type, Int32Type, UInt64Type};
-use arrow::ipc::reader::FileReader;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int32Type, UInt64Type};
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
+use arrow_ipc::reader::FileReader;
+use arrow_schema::DataType;
 use gristmill::dataset::map::{RandomAccess, Source};
 use gristmill::source::{
     Arrow, ArrowCompression, ArrowWriter, ArrowWriterOptions, Parquet, ParquetCompression, ParquetWriter,

@@ -20,7 +20,7 @@ targets=("$@")
 all=full
 # Those of Cargo.toml, without names for several, what is of no use by itself, and `cli`, which is checked with all.
 read -ra features <<<"$(sed -n '/^\[features\]/,/^\[dependencies\]/s/^\([a-z0-9_-]*\) = .*/\1/p' Cargo.toml |
-    grep -vxE 'default|full|formats|stores|store|cli|python' | tr '\n' ' ')"
+    grep -vxE 'default|full|formats|stores|store|columns|cli|python' | tr '\n' ' ')"
 export RUSTFLAGS="-D warnings" CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/platforms}
 
 tools=$(mktemp -d)

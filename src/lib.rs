@@ -62,8 +62,8 @@
 //! | `array_record` | no | ArrayRecord files, with every codec of theirs |
 //! | `riegeli` | no | transposed chunks of ArrayRecord files, through the `riegeli` crate |
 //! | `tf_record` | no | TFRecord files; examples in records need no feature |
-//! | `arrow` | no | Arrow IPC, Feather and Hugging Face folders through `arrow` |
-//! | `parquet` | no | Parquet files through `arrow` and `parquet` |
+//! | `arrow` | no | Arrow IPC, Feather and Hugging Face folders through `arrow-ipc` |
+//! | `parquet` | no | Parquet files through `parquet` |
 //! | `bagz` | no | Bagz files |
 //! | `csv` | no | CSV, TSV and other fields between delimiters |
 //! | `mds` | no | MosaicML's MDS folders, with every codec and hash of theirs |

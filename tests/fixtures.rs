@@ -195,7 +195,7 @@ fn assert_records(read: &Read, case: &Json) {
 }
 
 /// The rows of a valid file are those of the file beside it.
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(feature = "columns")]
 fn assert_rows(rows: &[gristmill::Element], path: &Path, case: &Json) {
     let what = case["file"].as_str().unwrap();
     assert_eq!(rows.len() as u64, case["num_records"].as_u64().unwrap(), "{what}");

@@ -77,7 +77,7 @@ impl Array {
     }
 
     /// The same of a type that the compiler does not know: its bytes are the lowest of `bits`.
-    #[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+    #[cfg(any(feature = "columns", feature = "csv"))]
     #[inline]
     pub(crate) fn from_bits(dtype: DType, bits: u64) -> Self {
         Self { dtype, shape: Shape::Flat { rank: 0, dims: [0, 0] }, data: Buffer::from_word(bits, dtype.size()) }

@@ -29,7 +29,7 @@ pub(crate) struct RowsMut {
 }
 
 /// Consecutive rows: where they come from, and where in the batch they go.
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(feature = "columns")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) from: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Run {
     pub(crate) len: usize,
 }
 
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(feature = "columns")]
 impl Run {
     /// The rows of all `runs`, and where each goes.
     pub(crate) fn rows(runs: &[Self]) -> impl Iterator<Item = (usize, usize)> {
@@ -158,7 +158,7 @@ impl RowsMut {
         Some(())
     }
 
-    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    #[cfg(feature = "columns")]
     /// Writes `runs` of rows of `data`, which is nothing but such rows; `None` if they are not there.
     pub(crate) fn copy_runs(&mut self, runs: &[Run], data: &[u8]) -> Option<()> {
         let size = self.first.bytes().len();
@@ -177,7 +177,7 @@ impl RowsMut {
     }
 }
 
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(feature = "columns")]
 fn move_runs<const SIZE: usize>(out: &mut [u8], runs: &[Run], data: &[u8]) -> Option<()> {
     let ((out, _), (data, _)) = (out.as_chunks_mut::<SIZE>(), data.as_chunks::<SIZE>());
     for run in runs {
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    #[cfg(feature = "columns")]
     #[test]
     fn runs_go_where_they_belong() {
         for width in [1usize, 2, 3] {

@@ -4,7 +4,7 @@
 //! [`Array`] (dtype, shape, bytes), bytes or text. Its memory is shared, never copied, when it moves along.
 
 mod array;
-#[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+#[cfg(any(feature = "columns", feature = "csv"))]
 mod batch_mut;
 mod buffer;
 mod digest;
@@ -27,9 +27,9 @@ mod tree;
 use std::fmt;
 
 pub use array::{Array, ArrayMut};
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(feature = "columns")]
 pub(crate) use batch_mut::Run;
-#[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+#[cfg(any(feature = "columns", feature = "csv"))]
 pub(crate) use batch_mut::{BatchMut, ColumnMut};
 pub use buffer::{Buffer, BufferMut, Owner};
 pub(crate) use digest::read_hex;
@@ -156,13 +156,13 @@ impl Element {
     }
 
     /// Fields of these names, which are unique, all null: values are written to their [places](Self::place_mut).
-    #[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+    #[cfg(any(feature = "columns", feature = "csv"))]
     pub(crate) fn nulls(names: &[Name]) -> Self {
         Self { fields: names.iter().map(|name| (name.clone(), Value::Null)).collect() }
     }
 
     /// The value of field `at`, which is one of those there are.
-    #[cfg(any(feature = "arrow", feature = "csv", feature = "parquet"))]
+    #[cfg(any(feature = "columns", feature = "csv"))]
     #[inline]
     pub(crate) fn place_mut(&mut self, at: usize) -> &mut Value {
         &mut self.fields[at].1

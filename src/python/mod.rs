@@ -10,7 +10,7 @@ mod docs;
 mod apart;
 mod arguments;
 mod around;
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(feature = "columns")]
 mod arrow;
 mod batching;
 mod buffer;
@@ -136,9 +136,9 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<deal::PyDeal>()?;
     #[cfg(feature = "cli")]
     module.add_function(wrap_pyfunction!(cli::cli, module)?)?;
-    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    #[cfg(feature = "columns")]
     module.add_class::<arrow::PyRecordBatch>()?;
-    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    #[cfg(feature = "columns")]
     module.add_class::<arrow::PyRecordBatchStream>()?;
     #[cfg(all(feature = "tf_record", feature = "compress"))]
     module.add_class::<tf_record::PyTfRecordReader>()?;

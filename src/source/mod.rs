@@ -36,7 +36,7 @@
 
 #[cfg(feature = "array_record")]
 mod array_record;
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(feature = "columns")]
 pub(crate) mod arrow;
 #[cfg(feature = "arrow")]
 pub(crate) mod arrow_ipc;

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayData, ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, RecordBatch, StringArray, StructArray,
-    make_array,
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, RecordBatch, StringArray, StructArray, make_array,
 };
-use arrow::buffer::{OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::{DataType, Field, Fields};
-use arrow::error::ArrowError;
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, Field, Fields};
 use bytes::Bytes;
 
 use crate::element::{Array, Buffer, DType, Element, Value};
@@ -21,7 +20,7 @@ use crate::source::arrow::types::data_type;
 /// dimensions become lists of fixed size. Text, bytes and lists of different lengths are copied.
 pub(super) fn record_batch(batch: &Element) -> Result<RecordBatch> {
     let (fields, columns) = columns(batch)?;
-    RecordBatch::try_new(Arc::new(arrow::datatypes::Schema::new(fields)), columns).map_err(refused)
+    RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), columns).map_err(refused)
 }
 
 fn columns(batch: &Element) -> Result<(Fields, Vec<ArrayRef>)> {
@@ -88,11 +87,11 @@ impl AsRef<[u8]> for View {
     }
 }
 
-fn buffer(array: &Array) -> arrow::buffer::Buffer {
+fn buffer(array: &Array) -> arrow_buffer::Buffer {
     let bytes = array.buffer();
     let aligned = bytes.as_bytes().as_ptr().align_offset(array.dtype().size()) == 0;
     let bytes = if aligned { bytes.clone() } else { Buffer::copy_from(bytes.as_bytes()) };
-    arrow::buffer::Buffer::from(Bytes::from_owner(View(bytes)))
+    arrow_buffer::Buffer::from(Bytes::from_owner(View(bytes)))
 }
 
 fn list(items: &[Value]) -> Result<ArrayRef> {

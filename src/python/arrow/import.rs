@@ -5,11 +5,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchReader, StructArray};
-use arrow::datatypes::{DataType, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
-use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::ffi::from_ffi;
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
+use arrow_data::ffi::FFI_ArrowArray;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -199,7 +200,7 @@ impl RandomAccess for Rows {
     rows_of_spans!();
 
     fn facts(&self) -> SourceFacts {
-        let column = |field: &Arc<arrow::datatypes::Field>| format!("{} {}", field.name(), field.data_type());
+        let column = |field: &Arc<arrow_schema::Field>| format!("{} {}", field.name(), field.data_type());
         let columns: Vec<_> = self.schema.fields().iter().map(column).collect();
         let identity = format!("{} rows of {}", self.len(), columns.join(", "));
         // What the table gave is Arrow's memory, and nothing of Python runs when it is read.

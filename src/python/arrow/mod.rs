@@ -5,11 +5,11 @@ mod import;
 
 use std::sync::Mutex;
 
-use arrow::array::{Array as _, RecordBatch, RecordBatchReader, StructArray};
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
-use arrow::ffi::{FFI_ArrowSchema, to_ffi};
-use arrow::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::ffi::to_ffi;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array as _, RecordBatch, RecordBatchReader, StructArray};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyTuple};

@@ -48,7 +48,7 @@ impl PyMapDataset {
 
     /// Rows of Arrow's files, or of a table in memory.
     pub(super) fn of_arrow(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        #[cfg(any(feature = "arrow", feature = "parquet"))]
+        #[cfg(feature = "columns")]
         if let Some(table) = crate::python::arrow::table(args, kwargs)? {
             return Self::new(args.py(), table.maps()?);
         }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayData, ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, RecordBatch, RecordBatchOptions, StringArray,
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, RecordBatch, RecordBatchOptions, StringArray,
     StructArray, make_array,
 };
-use arrow::buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::SchemaRef;
+use arrow_buffer::{BooleanBuffer, Buffer as ArrowBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::SchemaRef;
 
 use super::failed;
 use super::kind::{Kind, all, different, item, within};
@@ -226,7 +227,7 @@ fn arrays(kind: &Kind, dtype: DType, inner: &[usize], values: &[&Value]) -> Resu
 }
 
 fn list(
-    item: arrow::datatypes::Field,
+    item: arrow_schema::Field,
     offsets: OffsetBuffer<i32>,
     values: ArrayRef,
     nulls: Option<NullBuffer>,

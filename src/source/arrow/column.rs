@@ -1,8 +1,9 @@
 //! Columns made ready to be read: what is the same for all of their rows is found out once.
 
-use arrow::array::{Array as _, ArrayRef, AsArray, LargeStringArray, StringArray};
-use arrow::buffer::{Buffer as ArrowBuffer, NullBuffer, OffsetBuffer};
-use arrow::datatypes::{ArrowNativeType, DataType, Field, FieldRef};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array as _, ArrayRef, LargeStringArray, StringArray};
+use arrow_buffer::{ArrowNativeType, Buffer as ArrowBuffer, NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, FieldRef};
 
 use super::tensors;
 use super::value::{Memory, may_fail, plain, value};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use arrow::datatypes::{DataType, FieldRef, Schema};
+use arrow_schema::{DataType, FieldRef, Schema};
 
 use super::value::is_supported;
 use crate::element::Name;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow_schema::{DataType, Field, FieldRef, Fields};
 
 use super::types::{BFLOAT16, EXTENSION, data_type};
 use crate::element::{DType, Element, Name, Value};

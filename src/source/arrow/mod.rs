@@ -14,7 +14,7 @@ mod tests;
 pub(crate) mod types;
 pub(crate) mod value;
 
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
 
 use crate::error::{Error, ErrorKind};
 

@@ -1,6 +1,6 @@
 //! Rows of columns without elements: lengths, and where cells lie.
 
-use arrow::datatypes::ArrowNativeType;
+use arrow_buffer::ArrowNativeType;
 
 use super::column::{Column, Numbers, Offsets};
 use super::value::Memory;

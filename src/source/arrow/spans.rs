@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow::compute::take;
-use arrow::datatypes::FieldRef;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::FieldRef;
+use arrow_select::take::take;
 
 use super::column::Column;
 use super::ragged::{self, RaggedMut};

@@ -3,8 +3,9 @@
 //! Sources: <https://arrow.apache.org/docs/format/CanonicalExtensions.html#fixed-shape-tensor>; `Array2D` to `Array5D` as `datasets`
 //! 5.2.0 writes them.
 
-use arrow::array::{Array as _, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Field};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array as _, ArrayRef};
+use arrow_schema::{DataType, Field};
 use serde::Deserialize;
 
 use super::types::EXTENSION;
@@ -18,7 +19,7 @@ const METADATA: &str = "ARROW:extension:metadata";
 pub(super) type Shape = Vec<Option<usize>>;
 
 /// Row `row` of a column whose rows are arrays of a shape that stands in its field, if it is such a column.
-pub(super) fn tensor(field: &Field, array: &dyn arrow::array::Array, row: usize, memory: Memory) -> Option<Array> {
+pub(super) fn tensor(field: &Field, array: &dyn arrow_array::Array, row: usize, memory: Memory) -> Option<Array> {
     let mut shape = shape(field)?;
     let (item, items) = match array.data_type() {
         DataType::List(item) => (item, array.as_list::<i32>().value(row)),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array as _, ArrayRef};
-use arrow::datatypes::FieldRef;
+use arrow_array::{Array as _, ArrayRef};
+use arrow_schema::FieldRef;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -252,9 +252,10 @@ fn same_values(field: &FieldRef, array: &ArrayRef, memory: Memory) {
 /// Reads what no writer here writes: the schema says more than the type, or nulls are where they matter.
 #[test]
 fn columns_of_others_are_made_ready() {
-    use arrow::array::{DictionaryArray, FixedSizeListArray, Int16Array, LargeListArray, LargeStringArray, NullArray};
-    use arrow::buffer::{NullBuffer, OffsetBuffer};
-    use arrow::datatypes::{DataType, Field, Int32Type};
+    use arrow_array::types::Int32Type;
+    use arrow_array::{DictionaryArray, FixedSizeListArray, Int16Array, LargeListArray, LargeStringArray, NullArray};
+    use arrow_buffer::{NullBuffer, OffsetBuffer};
+    use arrow_schema::{DataType, Field};
     let item = |data_type| Arc::new(Field::new("item", data_type, true));
     let numbers = |nulls: Option<NullBuffer>| -> ArrayRef { Arc::new(Int16Array::new((0..12).collect(), nulls)) };
     let fixed = |size, values: ArrayRef, nulls| -> ArrayRef {
@@ -299,7 +300,7 @@ fn columns_of_others_are_made_ready() {
 }
 
 /// One that has all that the rows have.
-#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg(feature = "columns")]
 fn example(rows: &[Element]) -> Element {
     fn merge(a: Value, b: &Value) -> Value {
         match (a, b) {

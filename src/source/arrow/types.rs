@@ -1,6 +1,6 @@
 //! Number types here and in Arrow.
 
-use arrow::datatypes::{DataType, Field};
+use arrow_schema::{DataType, Field};
 
 use crate::element::DType;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array as _, ArrayRef, ArrowPrimitiveType, AsArray, GenericBinaryArray, OffsetSizeTrait, PrimitiveArray,
-};
-use arrow::datatypes::*;
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array as _, ArrayRef, ArrowPrimitiveType, GenericBinaryArray, OffsetSizeTrait, PrimitiveArray};
+use arrow_schema::*;
 
 use super::tensors::tensor;
 use super::types::is_bfloat16;
@@ -84,7 +84,7 @@ pub(crate) enum Memory {
 }
 
 impl Memory {
-    pub(super) fn of(self, bytes: &arrow::buffer::Buffer) -> Buffer {
+    pub(super) fn of(self, bytes: &arrow_buffer::Buffer) -> Buffer {
         match self {
             Self::Viewed => Buffer::from_owner(Arc::new(View(bytes.clone()))),
             Self::Copied => Buffer::copy_from(bytes),
@@ -92,7 +92,7 @@ impl Memory {
     }
 }
 
-struct View(arrow::buffer::Buffer);
+struct View(arrow_buffer::Buffer);
 
 impl Owner for View {
     fn bytes(&self) -> &[u8] {
@@ -104,7 +104,7 @@ impl Owner for View {
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the array is not what its type promises.
-pub(crate) fn value(field: &Field, array: &dyn arrow::array::Array, row: usize, memory: Memory) -> Result<Value> {
+pub(crate) fn value(field: &Field, array: &dyn arrow_array::Array, row: usize, memory: Memory) -> Result<Value> {
     if array.is_null(row) {
         return Ok(Value::Null);
     }
@@ -118,7 +118,7 @@ pub(crate) fn value(field: &Field, array: &dyn arrow::array::Array, row: usize, 
     with_primitive!(array, numbers => Ok(Array::scalar(numbers.value(row)).into()), _ => other(field, array, row, memory))
 }
 
-fn other(field: &Field, array: &dyn arrow::array::Array, row: usize, memory: Memory) -> Result<Value> {
+fn other(field: &Field, array: &dyn arrow_array::Array, row: usize, memory: Memory) -> Result<Value> {
     Ok(match array.data_type() {
         DataType::Null => Value::Null,
         DataType::Boolean => Array::bool(array.as_boolean().value(row)).into(),
@@ -195,16 +195,16 @@ pub(super) fn numbers(field: &Field, array: &ArrayRef, memory: Memory) -> Option
 }
 
 /// The same as Arrow holds them; of truth values one byte for each.
-pub(super) fn plain(field: &Field, array: &ArrayRef) -> Option<(DType, arrow::buffer::Buffer)> {
+pub(super) fn plain(field: &Field, array: &ArrayRef) -> Option<(DType, arrow_buffer::Buffer)> {
     if *array.data_type() == DataType::Boolean {
         let truths: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
-        return Some((DType::Bool, arrow::buffer::Buffer::from_vec(truths)));
+        return Some((DType::Bool, arrow_buffer::Buffer::from_vec(truths)));
     }
     let (dtype, bytes) = with_primitive!(array, numbers => whole(numbers), _ => return None);
     let dtype = if dtype == DType::U16 && is_bfloat16(field) { DType::BF16 } else { dtype };
     Some((dtype, bytes))
 }
 
-fn whole<T: ArrowPrimitiveType<Native: Scalar>>(numbers: &PrimitiveArray<T>) -> (DType, arrow::buffer::Buffer) {
+fn whole<T: ArrowPrimitiveType<Native: Scalar>>(numbers: &PrimitiveArray<T>) -> (DType, arrow_buffer::Buffer) {
     (T::Native::DTYPE, numbers.values().inner().clone())
 }

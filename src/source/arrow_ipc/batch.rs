@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use arrow::array::{Array as _, ArrayData, ArrayRef, RecordBatch};
-use arrow::buffer::Buffer as ArrowBuffer;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
-use arrow::ipc::{self, CompressionType, reader};
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
+use arrow_buffer::Buffer as ArrowBuffer;
+use arrow_data::ArrayData;
+use arrow_ipc::{self as ipc, CompressionType, reader};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use bytes::Bytes;
 
 use super::frame::{self, Frame, Header};

@@ -3,7 +3,7 @@
 //! Arrow's own reader believes the lengths it reads. Here each is held against the size of the file before anything is
 //! done with it.
 
-use arrow::ipc::{Message, root_as_message};
+use arrow_ipc::{Message, root_as_message};
 
 use crate::element::Buffer;
 use crate::error::{Error, Result};

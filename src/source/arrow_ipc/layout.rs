@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use arrow::ipc::convert::try_fb_to_schema;
-use arrow::ipc::{self, Block, Endianness, MessageHeader, MetadataVersion, root_as_footer};
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::{self as ipc, Block, Endianness, MessageHeader, MetadataVersion, root_as_footer};
+use arrow_schema::SchemaRef;
 
 use super::frame::{self, Frame, Header, damaged};
 use crate::error::{Error, Result};

@@ -1,12 +1,13 @@
 use std::sync::Arc as Shared;
 
-use arrow::array::{
+use arrow_array::types::Int32Type;
+use arrow_array::{
     Array as _, ArrayRef, Decimal128Array, DictionaryArray, FixedSizeListArray, Float32Array, Int32Array, ListArray,
     RecordBatch, StringArray, UInt16Array,
 };
-use arrow::datatypes::{DataType, Field, Int32Type, Schema};
-use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
-use arrow::ipc::{CompressionType, MetadataVersion};
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::{CompressionType, MetadataVersion};
+use arrow_schema::{DataType, Field, Schema};
 
 use super::*;
 use crate::dataset::map::RandomAccess;
@@ -70,7 +71,7 @@ fn dictionaries_grow_and_are_replaced() {
 #[test]
 fn what_is_not_compressed_is_viewed_where_it_lies() {
     let numbers: Vec<f32> = (0..64).map(|i| i as f32).collect();
-    let list = ListArray::from_iter_primitive::<arrow::datatypes::Float32Type, _, _>([Some(
+    let list = ListArray::from_iter_primitive::<arrow_array::types::Float32Type, _, _>([Some(
         numbers.iter().map(|&x| Some(x)).collect::<Vec<_>>(),
     )]);
     let rows = [batch(vec![("x", Shared::new(list) as ArrayRef)])];
@@ -95,7 +96,7 @@ fn lists_of_fixed_size_are_dimensions() {
         let item = Shared::new(Field::new("item", values.data_type().clone(), true));
         Shared::new(FixedSizeListArray::try_new(item, size, values, None).unwrap())
     };
-    let offsets = arrow::buffer::OffsetBuffer::from_lengths([2, 0]);
+    let offsets = arrow_buffer::OffsetBuffer::from_lengths([2, 0]);
     let inner = fixed(3, fixed(4, numbers.clone()));
     let item = Shared::new(Field::new("item", inner.data_type().clone(), true));
     let ragged: ArrayRef = Shared::new(ListArray::try_new(item, offsets, inner.clone(), None).unwrap());
@@ -244,10 +245,10 @@ fn shapes_in_the_schema_are_those_of_arrays() {
     let numbers: ArrayRef = Shared::new(Int32Array::from_iter_values(0..12));
     let open_as = |name: &str, told: &str, sizes: &[usize]| {
         let item = Shared::new(Field::new("item", DataType::Int32, true));
-        let lengths = arrow::buffer::OffsetBuffer::from_lengths(sizes.iter().copied());
+        let lengths = arrow_buffer::OffsetBuffer::from_lengths(sizes.iter().copied());
         let inner: ArrayRef = Shared::new(ListArray::try_new(item, lengths, numbers.clone(), None).unwrap());
         let item = Shared::new(Field::new("item", inner.data_type().clone(), true));
-        let rows = arrow::buffer::OffsetBuffer::from_lengths([inner.len()]);
+        let rows = arrow_buffer::OffsetBuffer::from_lengths([inner.len()]);
         let column: ArrayRef = Shared::new(ListArray::try_new(item, rows, inner, None).unwrap());
         let metadata = [(EXTENSION, name), ("ARROW:extension:metadata", told)];
         let metadata: std::collections::HashMap<_, _> =

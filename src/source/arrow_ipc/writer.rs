@@ -4,10 +4,10 @@ use std::fmt;
 use std::io::Write;
 use std::mem;
 
-use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
-use arrow::ipc::CompressionType;
-use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_array::RecordBatch;
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::ArrowError;
 
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};

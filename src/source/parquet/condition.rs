@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use arrow::array::Array as _;
-use arrow::datatypes::Schema;
+use arrow_array::Array as _;
+use arrow_schema::Schema;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::mem;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowLeafColumn, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::errors::Result;
@@ -136,8 +136,8 @@ fn first_error(results: Vec<Result<()>>) -> Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Float32Array, Int64Array, StringArray};
-    use arrow::datatypes::{DataType, Field, Schema};
+    use arrow_array::{Float32Array, Int64Array, StringArray};
+    use arrow_schema::{DataType, Field, Schema};
     use proptest::prelude::*;
 
     use super::*;

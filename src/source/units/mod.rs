@@ -62,7 +62,7 @@ impl<U> Held<U> {
         Self { unit, rows: None }
     }
 
-    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    #[cfg(feature = "columns")]
     pub(crate) fn unit(&self) -> &U {
         &self.unit
     }
@@ -238,7 +238,7 @@ impl<U: Unit> Units<U> {
     }
 
     /// Notes that rows of a unit are read by somebody who has it already.
-    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    #[cfg(feature = "columns")]
     pub(crate) fn note(&self, key: Key, rows: impl Iterator<Item = usize>) {
         if self.window() == 0 {
             self.read_rows.fetch_add(rows.count() as u64, Relaxed);
