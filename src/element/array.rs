@@ -311,6 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "asks for more memory than there is, where an interpreter stops")]
     fn length_must_match_shape() {
         for shape in [&[1usize << 45][..], &[1 << 30, 1 << 30]] {
             let error = Array::builder(DType::U8, shape).unwrap_err();
@@ -350,6 +351,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "asks for more memory than there is, where an interpreter stops")]
     fn rows_are_as_many_and_as_long_as_was_said() {
         let mut rows = Array::of_rows(DType::U16, &[2, 3]).unwrap();
         assert!(rows.push(&[1; 5]).is_none());
