@@ -1,14 +1,18 @@
 //! Workers of threads in this process, reached by a driver that loses some of them.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use super::letter::Letter;
 use super::*;
 use crate::dataset::map::Range;
 use crate::dataset::{BoxIter, Stage};
 use crate::error::Result;
+use crate::sync::Locked;
+use crate::workers::control::ToWorker;
 use crate::{IterDataset, Load, Loader, MapDataset};
 
 const BLOCK: u64 = 128 << 10;
@@ -22,7 +26,7 @@ fn pipeline() -> BoxIter<Vec<i64>> {
 /// How a driver treats its workers.
 #[derive(Clone, Copy, Default)]
 struct Manners {
-    /// Every so many-th answer is lost with its worker; 0 for none.
+    /// Every so many-th answer is lost with its worker, but none twice; 0 for none.
     loses: u64,
     /// The third worker does not start.
     refuses: bool,
@@ -35,12 +39,14 @@ struct Manners {
 /// Drives workers that are threads, until the pass has ended.
 fn drive(office: &Office, manners: Manners) {
     let (answers, blocks) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    // Tasks whose answers were lost, by their first index: over one that is lost three times three workers have died, which ends the pass.
+    let lost = Arc::<Mutex<HashSet<u64>>>::default();
     threads::drive(office, |number| {
         if manners.refuses && number == 2 {
             office.not_started(number, "no machine has room".to_owned());
             return None;
         }
-        let (office, answers, blocks) = (office.clone(), answers.clone(), blocks.clone());
+        let (office, answers, blocks, lost) = (office.clone(), answers.clone(), blocks.clone(), lost.clone());
         Some(Box::new(move |told| {
             let worker = Evaluator::new("here".to_owned(), || Ok(pipeline()));
             office.started(number, format!("thread {number}"), format!("machine {number}"));
@@ -48,7 +54,11 @@ fn drive(office: &Office, manners: Manners) {
             for message in told {
                 let (answer, block) = worker.hear(&message).unwrap();
                 let count = answers.fetch_add(1, Ordering::Relaxed) + 1;
-                if manners.loses > 0 && count.is_multiple_of(manners.loses) {
+                let is_lost = |message: &[u8]| match Letter::read(message).unwrap().message {
+                    ToWorker::Task(task) => lost.locked().insert(task.start),
+                    _ => true,
+                };
+                if manners.loses > 0 && count.is_multiple_of(manners.loses) && is_lost(&message) {
                     return office.gone(number, "its machine is gone".to_owned(), true);
                 }
                 own += 1;
