@@ -30,8 +30,8 @@ fn every_feature_is_checked_by_itself() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let (_, features) = manifest.split_once("\n[features]\n").unwrap();
     let (features, _) = features.split_once("\n[").unwrap();
-    // Those of others alone; `cli` is checked with all, and `store` is of no use by itself.
-    let groups = ["default", "formats", "full", "stores", "cli", "store"];
+    // Those of others alone; `cli` is checked with all, and `columns` and `store` are of no use by themselves.
+    let groups = ["default", "formats", "full", "stores", "cli", "columns", "store"];
     let names = features.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "));
     let mut wanted: BTreeSet<String> =
         names.map(|(name, _)| name.to_owned()).filter(|name| !groups.contains(&name.as_str())).collect();
