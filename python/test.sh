@@ -118,9 +118,12 @@ if ! python -c 'import torch' 2>/dev/null; then
 fi
 stubtest gristmill --mypy-config-file pyproject.toml --allowlist "$allowed" --ignore-unused-allowlist
 NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict --config-file python/mkdocs.yml
-# It is a program for Node, and would download one.
-if command -v node >/dev/null; then
-    pyright
-else
+# It is a program for Node, and would download one; and what derives from PyTorch's classes has no types without them.
+if ! command -v node >/dev/null; then
     echo "python/test.sh: pyright skipped: no node on the PATH" >&2
+elif ! python -c 'import sys; from importlib.util import find_spec; sys.exit(not all(map(find_spec, sys.argv[1:])))' \
+    lightning torch torchtitan transformers; then
+    echo "python/test.sh: pyright skipped: no PyTorch, or no trainers that are built on it" >&2
+else
+    pyright
 fi
