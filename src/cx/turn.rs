@@ -12,7 +12,7 @@ thread_local!(static WAITED_NS: Cell<u64> = const { Cell::new(0) });
 
 /// Takes a lock whose holder does work that this thread wants, too.
 #[cfg_attr(
-    not(any(feature = "array_record", feature = "arrow", feature = "mds", feature = "parquet", test)),
+    not(any(feature = "array_record", feature = "columns", feature = "mds", test)),
     expect(dead_code, reason = "sources that decode many rows at once are features")
 )]
 pub(crate) fn take_turn<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -181,7 +181,7 @@ impl Buffer {
     }
 
     /// Up to 8 bytes, the lowest of `word` first; what is above them does not count.
-    #[cfg(any(all(feature = "workers", target_os = "linux"), feature = "arrow", feature = "csv", feature = "parquet"))]
+    #[cfg(any(all(feature = "workers", target_os = "linux"), feature = "columns", feature = "csv"))]
     #[inline(always)]
     pub(crate) fn from_word(word: u64, len: usize) -> Self {
         let len = len.min(8);

@@ -104,7 +104,7 @@ mod tf_record;
 mod token_crops;
 mod tokens;
 mod tokens_writer;
-#[cfg(any(feature = "array_record", feature = "arrow", feature = "parquet", feature = "mds"))]
+#[cfg(any(feature = "array_record", feature = "columns", feature = "mds"))]
 pub(crate) mod units;
 mod utf8;
 mod varint;

@@ -158,7 +158,7 @@ impl<'a> Upcoming<'a> {
 
     /// Whether [all elements of a few blocks](Self::in_blocks) are asked for before those of others.
     #[cfg_attr(
-        not(any(feature = "array_record", feature = "arrow", feature = "parquet", feature = "mds")),
+        not(any(feature = "array_record", feature = "columns", feature = "mds")),
         expect(dead_code, reason = "sources that decode blocks are features")
     )]
     pub(crate) fn is_in_blocks(&self) -> bool {

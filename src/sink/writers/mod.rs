@@ -8,7 +8,7 @@ mod facts;
 #[cfg(feature = "arrow")]
 mod hugging_face;
 mod jsonl;
-#[cfg(any(feature = "parquet", feature = "arrow"))]
+#[cfg(feature = "columns")]
 mod kinds;
 #[cfg(feature = "mds")]
 mod mds;
