@@ -10,19 +10,25 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; 
 fi
 
 folder=$(mktemp -d)
-trap 'rm -r "$folder"' EXIT
+ended() {
+    # What compiles still, where an installation failed, writes there.
+    [ -z "${wheel:-}" ] || { kill "$wheel" 2>/dev/null && wait "$wheel"; } || true
+    rm -r "$folder"
+}
+trap ended EXIT
 python3 -m venv "$folder/venv"
 export PATH="$folder/venv/bin:$PATH"
 pip install --quiet --disable-pip-version-check \
     'maturin>=1.9,<2' jax mkdocs-material 'mkdocstrings[python]' 'moto[server]' mypy numpy orbax-checkpoint pyarrow 'pytest>=8' pyright ruff
 
+# Unoptimised but for its dependencies: the tests need no more, and an optimised build takes minutes. The packages below come meanwhile.
+maturin build --profile dev --locked --quiet --out "$folder/wheels" &
+wheel=$!
+
 # Readers and writers of formats, without which some tests skip.
 pip install --quiet --disable-pip-version-check bagz safetensors ||
     echo "python/test.sh: tests beside bagz and safetensors skipped: their wheels cannot be had" >&2
 
-# Unoptimised but for its dependencies: the tests need no more, and an optimised build takes minutes.
-maturin build --profile dev --locked --quiet --out "$folder/wheels"
-pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl
 # Readers of others, for what we write.
 if ! pip install --quiet --disable-pip-version-check array_record datasets tfrecord webdataset pillow; then
     echo "python/test.sh: tests with other readers of records skipped: their wheels cannot be had" >&2
@@ -94,6 +100,9 @@ if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/g
         echo "python/test.sh: MaxText's pipeline skipped: its wheel cannot be had" >&2
     fi
 fi
+
+wait "$wheel"
+pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl
 
 # What failed is said once more after all that ends later than the tests, where a reader of the end of a long log looks first.
 if ! pytest -rs 2>&1 | tee "$folder/pytest.log"; then
