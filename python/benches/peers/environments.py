@@ -38,7 +38,8 @@ PEERS = (
     Peer("torch", "torch", "torch", ("torch",), "npy"),
     Peer("tf.data", "tensorflow", "tensorflow", ("tensorflow-cpu",), "tfrecord"),
     Peer("datasets", "torch", "datasets", ("torch", "datasets"), "arrow"),
-    Peer("streaming", "torch", "streaming", ("torch", "mosaicml-streaming"), "mds"),
+    # It asks for NumPy and Hugging Face's packages of years ago, with which newer peers do not run.
+    Peer("streaming", "streaming", "streaming", ("torch", "mosaicml-streaming"), "mds"),
     Peer("webdataset", "torch", "webdataset", ("torch", "webdataset"), "tar"),
     Peer("spdl", "torch", "spdl.pipeline", ("spdl",), "npy"),
     Peer("litdata", "torch", "litdata", ("torch", "litdata"), "litdata"),
