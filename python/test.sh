@@ -102,6 +102,7 @@ if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/g
 fi
 
 wait "$wheel"
+wheel=
 pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl
 
 # What failed is said once more after all that ends later than the tests, where a reader of the end of a long log looks first.

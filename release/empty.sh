@@ -31,8 +31,8 @@ fail() {
     exit 1
 }
 
-# Debian's Pythons of a processor, from the oldest that the wheel promises.
-pythons() {
+# Asks for Debian's Pythons of a processor, from the oldest that the wheel promises.
+offered() {
     curl --fail --silent --show-error "http://deb.debian.org/debian/dists/$suite/main/binary-$1/Packages.xz" | xz -d |
         sed -n 's/^Package: \(python3\.[0-9]*\)-venv$/\1/p' | sort -V | awk -F. '$2 >= 11'
 }
@@ -40,7 +40,7 @@ pythons() {
 # Unpacks Debian for a processor with its Pythons. Nothing is configured: a foreign processor's scripts could not run.
 unpack() {
     local processor=$1 root=$2 include
-    include=$(pythons "$processor" | sed 's/$/-venv/' | paste -sd,)
+    include=$(offered "$processor" | sed 's/$/-venv/' | paste -sd,)
     debootstrap --foreign --arch="$processor" --variant=minbase --include="ca-certificates,$include" "$suite" "$root" >"$folder/log" ||
         { cat "$folder/log" >&2; fail "no Debian $suite for $processor"; }
     for package in "$root"/var/cache/apt/archives/*.deb; do
@@ -51,6 +51,11 @@ unpack() {
     cp /etc/resolv.conf "$root/etc/"
     cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
     [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/"
+}
+
+# The Pythons that were unpacked.
+unpacked() {
+    basename -a "$1"/usr/bin/python3.??
 }
 
 # Passes on what is printed, and keeps the hash of the demo's batches in place of its figures.
@@ -70,14 +75,14 @@ try_here() {
         done
     fi
     cp "$wheel" release/first_lines.py "$root/tmp"
-    for python in $(pythons amd64); do
+    for python in $(unpacked "$root"); do
         chroot "$root" /usr/bin/env -i HOME=/tmp PATH=/usr/bin:/bin LANG=C.UTF-8 bash -euc '
             rm -rf /tmp/empty && mkdir /tmp/empty && cd /tmp/empty
-            '"$python"' -m venv venv
+            "$2" -m venv venv
             venv/bin/pip install --quiet --disable-pip-version-check "/tmp/$1"
             venv/bin/python /tmp/first_lines.py
             venv/bin/gristmill demo --mb 2 --json
-        ' - "$(basename "$wheel")" | watched
+        ' - "$(basename "$wheel")" "$python" | watched
         echo "$(basename "$wheel"): installed, and used by $python of Debian $suite"
     done
 }
@@ -89,7 +94,7 @@ try_emulated() {
     [ -e "$root" ] || unpack arm64 "$root"
     # An older pip does not know the newest Python.
     pip=$(echo "$root"/usr/share/python-wheels/pip-*.whl)
-    for python in $(pythons arm64); do
+    for python in $(unpacked "$root"); do
         site=$folder/$python
         rm -rf "$site" && mkdir "$site"
         python3 "$pip/pip" install --quiet --disable-pip-version-check --root-user-action ignore --target "$site" --only-binary=:all: \
