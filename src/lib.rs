@@ -3,7 +3,7 @@
 //!
 //! # The promise
 //! Execution never changes the data. The stream is a pure function of (pipeline, seed, position): the same bytes for any
-//! executor, any number of threads, after a resume anywhere. `tests/laws.rs` holds the crate to it over random pipelines.
+//! executor, any number of threads, after a resume anywhere. `tests/laws/main.rs` holds the crate to it over random pipelines.
 //!
 //! # Two worlds
 //! A [`MapDataset`] is random access and pure; an [`IterDataset`] is an ordered stream with a small state.

@@ -49,7 +49,7 @@ def test_blocks_of_rust_are_compiled() -> None:
     crate = (REPOSITORY / "src" / "lib.rs").read_text()
     for block in BLOCKS:
         if block.language.startswith("rust") and not block.included and "held by" not in block.marks:
-            # That of the README is compared with what `tests/readme.rs` runs, and shown by other pages.
+            # That of the README is compared with what `tests/it/readme.rs` runs, and shown by other pages.
             page = block.page.relative_to(REPOSITORY)
             shown = block.text == next(one.text for one in blocks(REPOSITORY / "README.md") if one.language == "rust")
             assert f'include_str!("../{page}")' in crate or shown, block.place

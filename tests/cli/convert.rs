@@ -73,7 +73,7 @@ fn a_run_that_is_killed_again_and_again_leaves_the_same_bytes() {
     let folder = folder.path();
     pipeline(folder);
     ok(folder, &[&CONVERT[..], &["whole"]].concat());
-    let exe = assert_cmd::cargo::cargo_bin("gristmill");
+    let exe = env!("CARGO_BIN_EXE_gristmill");
     let (mut kills, mut wait) = (0, 1);
     loop {
         let mut child = Command::new(&exe)
@@ -106,7 +106,7 @@ fn ctrl_c_leaves_a_folder_that_is_resumed() {
     let folder = folder.path();
     let text = "source: {jsonl: gristmill-demo/corpus.jsonl}\nstages:\n  - repeat: {num_epochs: 100000}\n";
     write(folder, "p.yaml", text);
-    let exe = assert_cmd::cargo::cargo_bin("gristmill");
+    let exe = env!("CARGO_BIN_EXE_gristmill");
     let mut child = Command::new(exe);
     let child = child.current_dir(folder).args(CONVERT).arg("out").stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
@@ -174,7 +174,7 @@ fn every_format_survives_being_killed() {
     let line =
         |i: u32| format!("{{\"n\":{i},\"text\":\"number {i}\",\"tokens\":[{i},{}],\"point\":[{i}.5,0.5]}}\n", i % 7);
     write(folder, "a.jsonl", &(0..1500).map(line).collect::<String>());
-    let exe = assert_cmd::cargo::cargo_bin("gristmill");
+    let exe = env!("CARGO_BIN_EXE_gristmill");
     for (format, columns) in formats() {
         let args = |out: &str| {
             let args =

@@ -42,7 +42,7 @@ fn its_json_has_the_same_keys_on_every_machine() {
 #[test]
 fn it_is_read_in_a_narrow_window_and_without_colours() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = assert_cmd::Command::cargo_bin("gristmill").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gristmill"));
     let output = command.current_dir(folder.path()).env("COLUMNS", "60").arg("doctor").output().unwrap();
     let text = stdout(&output);
     // A path or a command may be longer than a line, but not what has blanks.

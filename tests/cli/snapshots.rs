@@ -311,7 +311,7 @@ fn what_the_commands_are() {
 fn what_to_try_after_the_demo() {
     let folder = tempfile::tempdir().unwrap();
     let text = ok(folder.path(), &["demo", "--mb", "1"]);
-    let exe = assert_cmd::cargo::cargo_bin("gristmill");
+    let exe = env!("CARGO_BIN_EXE_gristmill");
     let next = text.split_once("\nwhat to try").unwrap().1.replace(&exe.display().to_string(), "gristmill");
     insta::assert_snapshot!(next, @r"
     next

@@ -46,7 +46,7 @@ fn endless(folder: &Path) -> Child {
     let text = text.replace("  - tokenise", "  - repeat: {num_epochs: 100000}\n  - tokenise");
     let text = text.replace("{folder: checkpoints}", "{folder: ../saved, every: 1}");
     write(&folder.join("gristmill-demo"), "long.yaml", &text);
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin("gristmill"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gristmill"));
     command.current_dir(folder).args(["run", "gristmill-demo/long.yaml", "--inline"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();

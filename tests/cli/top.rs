@@ -14,7 +14,7 @@ fn running(folder: &Path) -> Running {
 }
 
 fn top(folder: &Path, args: &[&str]) -> std::process::Output {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin("gristmill"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gristmill"));
     command.arg("top").args(args).env("XDG_RUNTIME_DIR", folder).stdin(Stdio::null()).output().unwrap()
 }
 
@@ -76,7 +76,7 @@ fn a_terminal_shows_the_run_and_answers_keys() {
         let output = Command::new("tmux").arg("-S").arg(&socket).args(["-f", "/dev/null"]).args(args).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let program = assert_cmd::cargo::cargo_bin("gristmill");
+    let program = env!("CARGO_BIN_EXE_gristmill");
     let command = format!("XDG_RUNTIME_DIR={} {} top {}; sleep 60", folder.display(), program.display(), run.pid());
     tmux(&["new-session", "-d", "-x", "80", "-y", "24", &command]);
     // A screen that is captured may be half drawn.

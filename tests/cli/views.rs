@@ -13,7 +13,7 @@ pub(crate) struct Running(Child);
 impl Running {
     /// Starts it, and reads what it says up to a line with `word`.
     pub(crate) fn start(folder: &Path, args: &[&str], env: &[(&str, &Path)], word: &str) -> (Self, String) {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("gristmill"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gristmill"));
         command.envs(env.iter().copied());
         let mut child =
             command.current_dir(folder).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use assert_cmd::Command;
 use serde_json::Value as Json;
 
-use super::objects::{Server, Trouble};
+use crate::objects::{Server, Trouble};
 use super::{gristmill, run, shards, told, write};
 
 /// A kind of buckets: its scheme, and the variables that lead its client to the server.
@@ -177,7 +176,7 @@ fn a_folder_of_a_bucket_has_one_writer() {
 fn killed_writer(store: &Store, dir: &Path, server: &Server, lease: &str) -> Vec<u8> {
     // It waits for the answers to its shards.
     let args = ["convert", "a.jsonl", "--to", "jsonl", "--shard-records", "7", "--out", &store.url("killed"), "--json"];
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("gristmill"));
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_gristmill"));
     child.current_dir(dir).args(args).envs(store.variables.iter().map(|(name, value)| (name, value)));
     let mut child = child.stderr(std::process::Stdio::null()).stdout(std::process::Stdio::null()).spawn().unwrap();
     let at = lease.replace(&format!("one-{}", store.scheme), "killed");

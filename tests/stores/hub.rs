@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::objects::{Server, Trouble};
+use crate::objects::{Server, Trouble};
 use super::{gristmill, run, shards, told, write};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -70,7 +70,7 @@ impl Hub {
         told(self.gristmill(folder, &["run", "p.yaml", "--json", "--restart"]))
     }
 
-    fn gristmill(&self, folder: &Path, args: &[&str]) -> assert_cmd::Command {
+    fn gristmill(&self, folder: &Path, args: &[&str]) -> std::process::Command {
         let mut command = gristmill(folder, args);
         command.env("HF_ENDPOINT", &self.root).env("HF_TOKEN", TOKEN);
         command

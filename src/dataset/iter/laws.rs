@@ -1,4 +1,4 @@
-//! Laws that every stream keeps, shown by running it: for the unit tests here and for `tests/laws.rs`.
+//! Laws that every stream keeps, shown by running it: for the unit tests here and for `tests/laws/main.rs`.
 
 use std::fmt::Debug;
 

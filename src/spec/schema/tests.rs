@@ -218,7 +218,7 @@ mod repository {
             texts.extend(files_in(&std::fs::read_to_string(page.unwrap()).unwrap()));
         }
         texts.extend(files_in(&include_str!("../mod.rs").replace("//! ", "")));
-        texts.extend(texts_in(&at("tests/pins/pipelines.rs").unwrap_or_default()));
+        texts.extend(texts_in(&at("tests/it/pins/pipelines.rs").unwrap_or_default()));
         assert!(texts.len() > 3, "{}", texts.len());
         for text in texts {
             let parsed =

@@ -1,0 +1,28 @@
+//! Everything that needs neither worker processes, the command nor a server: one module for each promise.
+
+#[path = "../support/browser.rs"]
+mod browser;
+
+mod ci;
+mod device;
+mod differences;
+mod examples;
+mod failed_elements;
+mod fixtures;
+mod floors;
+mod golden;
+mod guard;
+mod keys;
+mod official_readers;
+mod parts;
+mod pins;
+mod planned_deals;
+mod planned_pages;
+mod promises;
+mod readme;
+mod recording;
+mod releases;
+mod seeing;
+mod tokenizers;
+mod trace;
+mod unsafe_ledger;

@@ -1,0 +1,8 @@
+//! Runs with planted delays and faults, whose reports name the cause. They measure, so the weekly tier runs them, each alone.
+
+#[path = "../support/objects.rs"]
+mod objects;
+
+mod blame;
+mod verdict;
+mod why;

@@ -1,0 +1,169 @@
+//! The report says why the consumer waited: causes that add up, and the element that all others waited for.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use gristmill::dataset::map::Range;
+use gristmill::report::{Cause, Change};
+use gristmill::{Executor, IterDataset, Load, MapDataset, Report};
+
+/// Tests here measure who waits for whom, so none runs beside another.
+
+/// Keeps a core busy, as work does.
+fn work(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+fn run(loader: &mut gristmill::Loader<impl IterDataset + 'static>, step: Duration) -> Report {
+    for batch in loader.by_ref() {
+        batch.unwrap();
+        std::thread::sleep(step);
+    }
+    loader.report()
+}
+
+fn adds_up(report: &Report) {
+    let (sum, waited) = (report.why.iter().map(|why| why.share).sum::<f64>(), report.consumer_wait_share);
+    assert!((sum - waited).abs() <= 0.01 * waited.max(0.05), "{sum} of {waited}: {report}");
+}
+
+/// A run of a pipeline of which the element `slow` takes long.
+fn with_slow_element(slow: i64) -> Report {
+    let sleeps = move |x: i64| {
+        std::thread::sleep(if x == slow { Duration::from_millis(150) } else { Duration::from_micros(300) });
+        x
+    };
+    let ds = Range::new(0, 1000).shuffle(5).map(|x| x).map(sleeps).to_iter().batch(8);
+    let mut loader = ds.loader().executor(Executor::Threads(4)).build().unwrap();
+    let report = run(&mut loader, Duration::from_millis(1));
+    adds_up(&report);
+    report
+}
+
+#[test]
+fn one_slow_element_is_found_among_many() {
+    for slow in [37, 613, 901] {
+        // Where other programs take the cores for longer, that is the longest wait.
+        let is_found = |report: &Report| {
+            report.longest_waits.first().is_some_and(|wait| wait.cause == Cause::HeadOfLine)
+                && report.verdict.stage == Some(3)
+        };
+        let mut report = with_slow_element(slow);
+        for _ in 0..4 {
+            if !is_found(&report) {
+                report = with_slow_element(slow);
+            }
+        }
+        let longest = &report.longest_waits[0];
+        assert_eq!(longest.cause, Cause::HeadOfLine, "{report}");
+        let at = Range::new(0, 1000).shuffle(5).collect().unwrap().iter().position(|x| *x == slow);
+        assert_eq!((longest.element, longest.elements), (at.map(|at| at as u64), Some(1)), "{report}");
+        assert_eq!((longest.stage, longest.record.as_deref()), (Some(3), Some(&*format!("record {slow} of range"))));
+        let text = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("single elements that all others waited for"), "{text}");
+        assert!(text.contains("in map (stage 3), while what comes behind was there"), "{text}");
+        assert!(text.contains("VERDICT single elements limit the run"), "{text}");
+        assert_eq!(report.verdict.advice[0].change, Change::Split(Some(3)));
+    }
+}
+
+#[test]
+fn a_slow_stage_on_one_thread_is_no_fault_of_elements() {
+    let ds = Range::new(0, 400).map(|x| x).to_iter().map(|x| {
+        work(Duration::from_micros(500));
+        x
+    });
+    let mut loader = ds.window_shuffle(20, 1).batch(8).loader().executor(Executor::Threads(2)).build().unwrap();
+    let report = run(&mut loader, Duration::ZERO);
+    adds_up(&report);
+    assert!(report.why[0].share > 0.3, "{report}");
+}
+
+/// A fault that is put into a pipeline of `range → shuffle → map → map → to_iter → limit → map → batch`.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// One element takes long in the map of this stage.
+    Element { stage: usize, value: i64 },
+    /// All elements take long in the map of this stage.
+    Stage { stage: usize },
+    /// The step of the consumer takes long: it waits for nothing.
+    Step,
+}
+
+impl Fault {
+    /// Faults by number, spread over everything that they can be.
+    fn of(n: u64) -> Self {
+        let draw = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        match n % 4 {
+            0 | 1 => Self::Element { stage: 2 + (draw % 2) as usize, value: 100 + (draw % 350) as i64 },
+            2 => Self::Stage { stage: [2, 3, 6][(draw % 3) as usize] },
+            _ => Self::Step,
+        }
+    }
+
+    /// Time that value `x` takes in the map of `stage`.
+    fn time(self, stage: usize, x: i64) -> Duration {
+        match self {
+            Self::Element { stage: at, value } if at == stage && value == x => Duration::from_millis(100),
+            // Four threads share what is in front of the border.
+            Self::Stage { stage: at } if at == stage => Duration::from_micros(if at == 6 { 800 } else { 2000 }),
+            _ if stage == 6 => Duration::ZERO,
+            _ => Duration::from_micros(20),
+        }
+    }
+
+    /// Whether `report` says it.
+    fn is_found(self, report: &Report) -> bool {
+        match self {
+            Self::Element { stage, value } => {
+                let longest = report.longest_waits.first();
+                let record = format!("record {value} of range");
+                longest.is_some_and(|wait| wait.record == Some(record) && wait.stage == Some(stage))
+            }
+            Self::Stage { stage } => report.why.first().is_some_and(|why| why.stage == Some(stage)),
+            Self::Step => report.steady_wait_share < 0.1,
+        }
+    }
+}
+
+/// A run of a pipeline with that fault.
+fn faulty(fault: Fault) -> Report {
+    let slow = move |stage| {
+        move |x| {
+            let time = fault.time(stage, x);
+            if !time.is_zero() {
+                std::thread::sleep(time);
+            }
+            x
+        }
+    };
+    let ds = Range::new(0, 480).shuffle(7).map(slow(2)).map(slow(3)).to_iter();
+    let ds = ds.limit(480).map(slow(6)).batch(4);
+    let mut loader = ds.loader().executor(Executor::Threads(4)).build().unwrap();
+    let step = if let Fault::Step = fault { Duration::from_millis(2) } else { Duration::ZERO };
+    let report = run(&mut loader, step);
+    adds_up(&report);
+    report
+}
+
+#[test]
+fn random_faults_are_found() {
+    let (mut missed, faults) = (Vec::new(), 60);
+    for fault in (0..faults).map(Fault::of) {
+        // What other programs do to a run is a cause in it, too: one of three is to say it.
+        let mut report = faulty(fault);
+        for _ in 0..2 {
+            if !fault.is_found(&report) {
+                report = faulty(fault);
+            }
+        }
+        if !fault.is_found(&report) {
+            missed.push(format!("{fault:?}: {:?} {:?}", report.why.first(), report.longest_waits.first()));
+        }
+    }
+    // On a machine that is busy with other things some are: there the cores are what all of it waits for.
+    assert!(8 * missed.len() <= faults as usize, "{} of {faults}: {missed:#?}", missed.len());
+}

@@ -1,0 +1,6 @@
+//! Enables the model in this package alone: as a flag of the compiler, the cfg would compile every dependency again.
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(loom)");
+    println!("cargo::rustc-cfg=loom");
+}
