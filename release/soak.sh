@@ -5,10 +5,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 until=$((SECONDS + ${1:-3600}))
-tests=(--test laws --test parts --test keys --test worker_budget --test worker_crashes --test worker_ends --test worker_keys --test worker_parts)
+tests=(--test laws --test it --test workers)
+names="binary(laws) | test(/^(parts|keys|budget|crashes|ends)::/)"
 round=0
 while [ "$round" = 0 ] || [ "$SECONDS" -lt "$until" ]; do
     round=$((round + 1))
-    cargo test --locked --features formats "${tests[@]}"
+    cargo nextest run --locked --features formats "${tests[@]}" -E "$names"
     echo "== round $round held, after $SECONDS s"
 done

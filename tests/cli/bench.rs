@@ -2,7 +2,7 @@
 #![cfg(feature = "cli")]
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value as Json;
 use tempfile::TempDir;

@@ -1,5 +1,7 @@
 //! `gristmill doctor`: what it looks at, and how it says so.
 
+use std::process::Command;
+
 use super::{PIPELINE, demo, fails, gristmill, json, stderr, stdout, write};
 
 #[test]

@@ -2,6 +2,8 @@
 
 #[path = "../support/browser.rs"]
 mod browser;
+
+mod bench;
 #[cfg(feature = "compress")]
 mod convert;
 mod doctor;
@@ -11,11 +13,13 @@ mod snapshots;
 mod states;
 #[cfg(target_os = "linux")]
 mod top;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod tune;
 mod verify;
 mod views;
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value as Json;
 use tempfile::TempDir;

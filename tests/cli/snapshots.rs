@@ -312,7 +312,7 @@ fn what_to_try_after_the_demo() {
     let folder = tempfile::tempdir().unwrap();
     let text = ok(folder.path(), &["demo", "--mb", "1"]);
     let exe = env!("CARGO_BIN_EXE_gristmill");
-    let next = text.split_once("\nwhat to try").unwrap().1.replace(&exe.display().to_string(), "gristmill");
+    let next = text.split_once("\nwhat to try").unwrap().1.replace(exe, "gristmill");
     insta::assert_snapshot!(next, @r"
     next
      # the same order hash on one thread of this process, and in two worker processes

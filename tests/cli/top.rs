@@ -77,7 +77,7 @@ fn a_terminal_shows_the_run_and_answers_keys() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let program = env!("CARGO_BIN_EXE_gristmill");
-    let command = format!("XDG_RUNTIME_DIR={} {} top {}; sleep 60", folder.display(), program.display(), run.pid());
+    let command = format!("XDG_RUNTIME_DIR={} {} top {}; sleep 60", folder.display(), program, run.pid());
     tmux(&["new-session", "-d", "-x", "80", "-y", "24", &command]);
     // A screen that is captured may be half drawn.
     let shows_all = |words: &[&str]| {

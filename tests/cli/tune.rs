@@ -2,7 +2,7 @@
 #![cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value as Json;
 

@@ -1,4 +1,4 @@
-//! `.ci/run`: every feature is checked by itself, every stage says what it is, and every script that a stage calls is there.
+//! `.ci/run` checks every feature, describes every stage, and calls scripts that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,46 +22,59 @@ fn list(script: &str, name: &str) -> BTreeSet<String> {
     words.split_whitespace().map(|word| word.trim_matches('"').to_owned()).collect()
 }
 
-#[test]
-fn every_feature_is_checked_by_itself() {
-    let Some(script) = run() else { return };
-    let checked: BTreeSet<String> =
-        ["small_features", "large_features"].iter().flat_map(|name| list(&script, name)).collect();
+/// The features of the manifest.
+fn features() -> BTreeSet<String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let (_, features) = manifest.split_once("\n[features]\n").unwrap();
     let (features, _) = features.split_once("\n[").unwrap();
-    // Those of others alone; `cli` is checked with all, and `columns` and `store` are of no use by themselves.
-    let groups = ["default", "formats", "full", "stores", "cli", "columns", "store"];
-    let names = features.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "));
-    let mut wanted: BTreeSet<String> =
-        names.map(|(name, _)| name.to_owned()).filter(|name| !groups.contains(&name.as_str())).collect();
-    wanted.insert(String::new());
-    assert_eq!(checked, wanted);
+    let lines = features.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name.to_owned()).collect()
 }
 
 #[test]
-fn every_stage_is_listed_and_calls_what_is_there() {
+fn the_weekly_tier_checks_every_feature_alone() {
+    let Some(script) = run() else { return };
+    // Groups of features, and the parts that several features share.
+    let groups = ["default", "formats", "full", "stores", "columns", "store"].map(str::to_owned);
+    assert_eq!(list(&script, "alone"), &features() - &BTreeSet::from(groups));
+}
+
+#[test]
+fn the_landing_checks_sets_of_features_that_exist() {
+    let Some(script) = run() else { return };
+    let mut sets = list(&script, "sets");
+    assert!(sets.remove(""), "the library alone is a set, too");
+    assert!(sets.len() == 6 && sets.is_subset(&features()), "{sets:?}");
+}
+
+#[test]
+fn every_stage_is_listed_and_calls_scripts_that_exist() {
     let Some(script) = run() else { return };
     let stages: BTreeSet<String> = script
         .lines()
         .filter_map(|line| line.strip_prefix("stage_")?.strip_suffix("() {"))
         .map(str::to_owned)
         .collect();
-    let listed = &list(&script, "always") | &list(&script, "on_request");
-    assert_eq!(stages, listed);
-    let told = Command::new("bash").arg(".ci/run").arg("--list").current_dir(root()).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
+    assert_eq!(stages, &list(&script, "landing") | &list(&script, "weekly"));
+    for stage in list(&script, "landing") {
+        let runs = [format!("    stage_{stage}\n"), format!("lane_{stage}() {{")];
+        assert!(runs.iter().any(|line| script.contains(line)), "no lane of the landing runs {stage}");
+    }
+    let listed = Command::new("bash").arg(".ci/run").arg("--list").current_dir(root()).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
     for stage in &stages {
-        let about = told.lines().find_map(|line| line.strip_prefix(stage.as_str())).unwrap_or_else(|| panic!("{told}"));
-        assert!(about.trim_start().ends_with(['.', ')']), "{stage} says nothing of itself: {told}");
+        let about =
+            listed.lines().find_map(|line| line.strip_prefix(stage.as_str())).unwrap_or_else(|| panic!("{listed}"));
+        assert!(about.trim_start().ends_with(['.', ')']), "{stage} has no description: {listed}");
     }
     for line in script.lines().map(str::trim_start).filter(|line| !line.starts_with('#')) {
         for words in line.split_whitespace().collect::<Vec<_>>().windows(2) {
-            if ["bash", "sh"].contains(&words[0]) && words[1].ends_with(".sh") {
+            if ["bash", "sh", "python3"].contains(&words[0]) && [".sh", ".py"].iter().any(|end| words[1].ends_with(end))
+            {
                 assert!(root().join(words[1]).exists(), "{line}");
             }
         }
     }
     let wrong = Command::new("bash").args([".ci/run", "lint", "no-stage"]).current_dir(root()).output().unwrap();
-    assert_eq!(wrong.status.code(), Some(2), "a stage that is not there ends it before the first runs");
+    assert_eq!(wrong.status.code(), Some(2), "an unknown stage ends the script before any stage runs");
 }

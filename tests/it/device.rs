@@ -2,7 +2,8 @@
 #![cfg(feature = "pjrt")]
 
 use gristmill::device;
-use gristmill::device::{ClientOption, DevicePut, Placement, PutOptions};
+// The stub names `Plugin` by the path that it has in the crate, `crate::device`.
+use gristmill::device::{ClientOption, DevicePut, Placement, Plugin, PutOptions};
 
 #[path = "../../src/device/tests/stub.rs"]
 mod stub;

@@ -89,7 +89,7 @@ fn check_page(page: &str, file: &Path, words: &[&str]) {
     let points = "<script>{const plot = document.querySelector('.plot').getBoundingClientRect(); document.querySelector('.ribbon').dispatchEvent(\
                   new PointerEvent('pointermove', {clientX: plot.left + plot.width / 2, clientY: plot.top + 5}))}</script></body>";
     std::fs::write(file, page.replace("</body>", points)).unwrap();
-    let Some((shown, complaints)) = browser::opened(file) else { return };
+    let Some((shown, complaints)) = crate::browser::opened(file) else { return };
     let shown = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     assert!(words.iter().all(|word| shown.contains(word)), "{shown}");
     let tip =

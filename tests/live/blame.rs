@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::objects::{Server, Trouble};
 use gristmill::dataset::map::{Range, Source};
 use gristmill::report::{Cause, Change};
 use gristmill::source::Npy;
 use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Array, Element, Executor, IterDataset, Load, Loader, MapDataset, Report, Result};
-use crate::objects::{Server, Trouble};
 use serde::{Deserialize, Serialize};
 
 const MIB: u64 = 1 << 20;

@@ -7,7 +7,6 @@ use gristmill::report::Change;
 use gristmill::{Executor, IterDataset, Load, LoaderBuilder, MapDataset, Report, Result};
 use proptest::prelude::*;
 
-
 /// Work, not sleep: a sleeping thread would let a crowded machine run two stages on one core for free.
 fn work(us: u64) {
     let start = Instant::now();

@@ -1,11 +1,12 @@
 //! Buckets of S3 and Google: found, read, resumed and written as files of a disk are.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value as Json;
 
-use crate::objects::{Server, Trouble};
 use super::{gristmill, run, shards, told, write};
+use crate::objects::{Server, Trouble};
 
 /// A kind of buckets: its scheme, and the variables that lead its client to the server.
 struct Store {

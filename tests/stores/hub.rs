@@ -6,8 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use crate::objects::{Server, Trouble};
 use super::{gristmill, run, shards, told, write};
+use crate::objects::{Server, Trouble};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const TOKEN: &str = "hf_hidden";

@@ -8,6 +8,7 @@ mod hub;
 mod objects;
 
 use std::path::Path;
+use std::process::Command;
 
 use objects::{Server, Trouble};
 use serde_json::Value as Json;

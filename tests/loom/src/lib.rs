@@ -27,5 +27,5 @@ mod gristmill {
     }
 }
 
-pub(crate) use gristmill::{element, error, fork, place, sync, units, workers};
 pub(crate) use error::{Error, ErrorKind, Result};
+pub(crate) use gristmill::{element, error, fork, place, sync, units, workers};
