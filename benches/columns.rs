@@ -2,7 +2,7 @@
 //! crates alone, which make columns and no rows; and batches of them, beside the decoders and a hand-written loop that copies
 //! each batch out of their columns: what there is no way around.
 //!
-//! `cargo bench --bench columns --no-default-features --features arrow,parquet [-- NAME …]`. CPU time of one thread; median of
+//! `cargo bench -p benches --bench columns --no-default-features --features arrow,parquet [-- NAME …]`. CPU time of one thread; median of
 //! five rounds. The files are in the page cache.
 
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Does the device wait? Emulated accelerators fed from files with the shapes of MLPerf Storage's training workloads, and from
 //! a producer that needs 80 % of the step's time.
 //!
-//! `cargo bench --bench consumer --features compress [-- NAME …]`. An accelerator is a sleep, as in MLPerf Storage; AU is counted as there, see
+//! `cargo bench -p benches --bench consumer --features compress [-- NAME …]`. An accelerator is a sleep, as in MLPerf Storage; AU is counted as there, see
 //! [`Metrics`]. What differs from there, all of it printed too:
 //! - sizes of samples, batches and step times are the published ones; there are fewer files, and they are read again and again.
 //!   They lie in the page cache, where MLPerf asks for five times the memory: it is the loader that is measured, not the disk;

@@ -1,7 +1,7 @@
 //! Several hosts: balanced deals of packed rows among ranks, how long the slowest rank takes and what a deal costs; and how long a host waits
 //! that goes on with another part.
 //!
-//! `cargo bench --bench deal [-- NAME …]`. `straggle` packs documents of log-normal lengths best-fit into 64 open rows and deals
+//! `cargo bench -p benches --bench deal [-- NAME …]`. `straggle` packs documents of log-normal lengths best-fit into 64 open rows and deals
 //! eight global batches: cost of the slowest rank by that in the mean, for whole steps, and where ranks wait for each other
 //! in each micro-step of one row. Costs are those of causal attention, width 4096. It is the same on every machine. `time` is CPU time of one deal
 //! of 64 × 8 rows, and of the costs of rows that are read from segment ids: medians of nine rounds. `going on` is wall time at batch 100,000 to the

@@ -1,6 +1,6 @@
 //! Transfers to devices, on every plugin that `GRISTMILL_PJRT_PLUGIN` names (paths separated as in `PATH`):
 //!
-//!     GRISTMILL_PJRT_PLUGIN=PATH[:PATH …] cargo bench --features pjrt --bench device [-- keep]
+//!     GRISTMILL_PJRT_PLUGIN=PATH[:PATH …] cargo bench -p benches --features pjrt --bench device [-- keep]
 //!
 //! With `keep` the C library keeps what is freed (`gristmill::device::keep_freed_memory`).
 //!

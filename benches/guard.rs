@@ -1,6 +1,6 @@
 //! The guard of several hosts: what the digest of a batch costs beside copying it, and what a round of statements does.
 //!
-//! `cargo bench --bench guard [-- NAME …]`. `digest` is CPU time of the digest of a batch of which each host has all rows, and of a copy of its bytes into memory that
+//! `cargo bench -p benches --bench guard [-- NAME …]`. `digest` is CPU time of the digest of a batch of which each host has all rows, and of a copy of its bytes into memory that
 //! is there, in turns: medians of nine rounds. Batches are larger than caches where they are in training. `round` is the time of a statement and of the comparison
 //! of those of 64 and 1024 hosts, which is due once in 128 batches.
 

@@ -1,6 +1,6 @@
 //! Key files: what a key costs to write and to read, in order and anywhere, and how large they are.
 //!
-//! `cargo bench --bench keys [-- NAME …]`. `sizes` prints bytes an element, which are the same on every machine. `order` writes and reads a file of 4 Mi keys
+//! `cargo bench -p benches --bench keys [-- NAME …]`. `sizes` prints bytes an element, which are the same on every machine. `order` writes and reads a file of 4 Mi keys
 //! of one column, a block at a time, beside copying as many numbers of 4 bytes. `shuffled` writes one of 10^8 keys (200 MB), measures
 //! how long it takes to open it, and reads 4 Mi of its keys in shuffled order, one by one and gathered, beside as many look-ups in
 //! a `Vec<u32>` of all lengths (400 MB). Lengths are log-normal with mean 600 and sigma 1. Rates are of CPU time: medians of nine rounds.

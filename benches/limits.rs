@@ -1,6 +1,6 @@
 //! gristmill against the machine's limits, in one run, so that every figure is a ratio.
 //!
-//! `cargo bench --bench limits --all-features [-- NAME …]`. CPU time of one thread (wall time where the system does not
+//! `cargo bench -p benches --bench limits --all-features [-- NAME …]`. CPU time of one thread (wall time where the system does not
 //! tell it). A limit and what is held against it take turns, nine rounds of each; the figure is the median.
 
 use std::cell::Cell;

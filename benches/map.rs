@@ -1,6 +1,6 @@
 //! What an index costs on its way through a map dataset: CPU time per element, beside the same loop by hand.
 //!
-//! `cargo bench --bench map [-- NAME]`. One iteration reads 2^16 consecutive indices from epoch 0, with a context that
+//! `cargo bench -p benches --bench map [-- NAME]`. One iteration reads 2^16 consecutive indices from epoch 0, with a context that
 //! counts nothing; `counted` is the same pipeline run by the inline loader, counters, sampled clock and all. `alone` asks for
 //! one index after the other, `together` for 1024 at once.
 

@@ -1,6 +1,6 @@
 //! How long it takes to open a folder of a thousand shards, the first time and after it.
 //!
-//! `cargo bench --bench opening --no-default-features --features array_record,tf_record [-- NAME …]`. Wall time; median of
+//! `cargo bench -p benches --bench opening --no-default-features --features array_record,tf_record [-- NAME …]`. Wall time; median of
 //! nine, beside mapping and unmapping the same files one after the other. The files are in the page cache.
 
 use std::hint::black_box;

@@ -1,6 +1,6 @@
 //! Packing kernels on the seed case: lengths log-normal with mean 220, at most 1024, into rows of 1024.
 //!
-//! `cargo bench --bench pack`; CPU time of the calling thread where the system tells it, else wall time. One iteration
+//! `cargo bench -p benches --bench pack`; CPU time of the calling thread where the system tells it, else wall time. One iteration
 //! packs 16,384 sequences (13 MB of tokens, more than a core's cache) and writes values, segment ids and positions.
 
 use std::hint::black_box;

@@ -1,6 +1,6 @@
 //! Blocks packed for a link between hosts: how fast they are packed and unpacked, and how much of them is left.
 //!
-//! `cargo bench --bench parcel [-- NAME …]`. Blocks have 8 MiB. `tokens` are ids of 4 bytes below 65,536, half of them few that are frequent, as
+//! `cargo bench -p benches --bench parcel [-- NAME …]`. Blocks have 8 MiB. `tokens` are ids of 4 bytes below 65,536, half of them few that are frequent, as
 //! of text, with positions of as many bytes; `images` are floats of 4 bytes that were integers of one byte, scaled; `text` is words. Each goes
 //! through both ways to pack, beside copying the block. Rates are bytes of the block for each second of CPU time: medians of nine rounds.
 

@@ -1,6 +1,6 @@
 //! Plans over keys: how many sequences a host of many plans a second, beside the packer's own plan over bare lengths, and how much it reads.
 //!
-//! `cargo bench --bench plan [-- NAME …]`. Sequences have log-normal lengths with mean 600 and sigma 1, at most 4096, and go into rows of 4096; a batch has 4096 rows,
+//! `cargo bench -p benches --bench plan [-- NAME …]`. Sequences have log-normal lengths with mean 600 and sigma 1, at most 4096, and go into rows of 4096; a batch has 4096 rows,
 //! and a host makes one of them. `rate` plans an epoch of 1 Mi sequences, in turns with the `WindowPacker` over a list of their lengths, and with
 //! a pass that makes all of them; CPU time of the thread, the best of five rounds each. `reads` counts the bytes of the elements that some of 64 hosts
 //! evaluate, with keys from a file and with the lengths that a mapped source knows, of which planning reads no cells. `pages` asks the system for the

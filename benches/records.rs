@@ -1,6 +1,6 @@
 //! How fast records of bytes are read, beside copying the same bytes out of memory in the same order.
 //!
-//! `cargo bench --bench records --no-default-features --features array_record,tf_record [-- NAME …]`. CPU time of one
+//! `cargo bench -p benches --bench records --no-default-features --features array_record,tf_record [-- NAME …]`. CPU time of one
 //! thread; median of five rounds. The files are in the page cache.
 
 use std::hint::black_box;

@@ -1,6 +1,6 @@
 //! Costs of seeing a run: the page of an hour, and recordings and traces that go on beside the run.
 //!
-//! `cargo bench --bench seeing --features compress [-- NAME …]`. The page is measured in wall time, median of nine; what goes on beside a run in CPU time of all
+//! `cargo bench -p benches --bench seeing --features compress [-- NAME …]`. The page is measured in wall time, median of nine; what goes on beside a run in CPU time of all
 //! threads, in pairs of runs with and without it.
 
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! A job that extracts activations, and whether it waits for what writes them.
 //!
-//! `cargo bench --bench sink --no-default-features --features compress,parquet [-- STEPS]`. Every step of 5.7 s makes 14 layers of
+//! `cargo bench -p benches --bench sink --no-default-features --features compress,parquet [-- STEPS]`. Every step of 5.7 s makes 14 layers of
 //! `[4, 512, 896]` `f32`, 102.8 MB, and writes them; beside it, in the same run, what the job had before: gzip at level 9, Python's
 //! default, on the thread of the job. Steps are as long as they were, and fewer: 4 unless it is said, and none leaves
 //! the job out. What a step does not take for making its values it sleeps. Then one shard alone, as fast as it goes.

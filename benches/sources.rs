@@ -1,6 +1,6 @@
 //! How fast files are opened and read, each beside the limit that the machine sets.
 //!
-//! `cargo bench --bench sources --features compress,csv,parquet [-- NAME …]`. CPU time of one thread, but for opening, which
+//! `cargo bench -p benches --bench sources --features compress,csv,parquet [-- NAME …]`. CPU time of one thread, but for opening, which
 //! is wall time on all of rayon's threads. Median of seven rounds.
 
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 //! `object_store` crate. They ask for all of the object in pieces of 4 MiB, and for as many ranges of the size of a record in random
 //! order.
 //!
-//! `cargo bench --bench stores --no-default-features --features http,array_record,workers [-- NAME …]`, where a name is a part of one
+//! `cargo bench -p benches --bench stores --no-default-features --features http,array_record,workers [-- NAME …]`, where a name is a part of one
 //! of `0ms 10ms 50ms 10Gbit`. The server runs in this process: it waits before each answer and sends no faster than it is told, as a
 //! network would. MB/s of wall time, best of three, in turns; and CPU time of this process, which workers are not part of.
 

@@ -2,7 +2,7 @@
 //! as `MpOptions::auto()` and `Executor::Auto` start: a user's source that waits 2 or 5 ms, and, with the feature `parquet`, a
 //! shuffled file whose decoded row groups take eight times the cache.
 //!
-//! `cargo bench --bench tuning [-- NAME …]`. Of each shape, settings of a grid are run for a moment each; then it runs
+//! `cargo bench -p benches --bench tuning [-- NAME …]`. Of each shape, settings of a grid are run for a moment each; then it runs
 //! from one thread and a window of one range until nothing has changed for a while, 30 s at most. The two are measured in
 //! turns, tuned and the best of the grid, so that what the machine does meanwhile changes both.
 //!

@@ -1,6 +1,6 @@
 //! Worker processes against the machine's limits, in one run, so that every figure is a ratio.
 //!
-//! `cargo bench --bench workers [-- NAME …]`. A limit and what is held against it take turns; the figure is the median.
+//! `cargo bench -p benches --bench workers [-- NAME …]`. A limit and what is held against it take turns; the figure is the median.
 //!
 //! Several threads and processes are involved, so this is wall time and wants a calm machine (`uptime`). Hand-over is
 //! also given as CPU time of the busiest of them, which is what limits it where there is a core for each, and which a

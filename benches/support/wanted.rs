@@ -1,4 +1,4 @@
-//! What of a bench is asked for: `cargo bench --bench NAME -- PART …`.
+//! What of a bench is asked for: `cargo bench -p benches --bench NAME -- PART …`.
 
 /// Whether a part is, which it also is where none is named.
 pub(crate) fn wanted(name: &str) -> bool {

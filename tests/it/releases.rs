@@ -2,7 +2,7 @@
 //! runs, folders of sinks, and the pipeline files and data that they are of.
 //!
 //! A folder of `tests/releases` is one release; `tests/releases/README.md` says what is in it, `VERSIONS.md` which format is read until when.
-//! `GRISTMILL_RELEASE=write cargo test --features full --test releases` writes the folder of the version in `Cargo.toml`, where there is none.
+//! `GRISTMILL_RELEASE=write cargo test --features full --test it releases::` writes the folder of the version in `Cargo.toml`, where there is none.
 // Without `image`, stages that read images say that they yield bytes.
 #![cfg(all(feature = "cli", feature = "formats", feature = "image"))]
 
