@@ -2,5 +2,6 @@
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(loom)");
+    println!("cargo::rustc-check-cfg=cfg(feature, values(any()))");
     println!("cargo::rustc-cfg=loom");
 }

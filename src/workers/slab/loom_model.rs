@@ -1,5 +1,5 @@
 //! The interleavings of grants, leases, returns and moved limits, on a few pages:
-//! `cargo test -p loom-model`, a package of these files alone.
+//! `cargo test -p loom-model loom`, in a package of these files alone.
 //!
 //! Each page has a cell that loom watches: a worker writes to it while it has the grant, views read it while they have
 //! the lease, and giving the page's memory back writes to it too. Loom fails if any two of these overlap, if one is not

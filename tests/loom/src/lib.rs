@@ -1,4 +1,4 @@
-//! Compiles the slab with loom's locks: `cargo test -p loom-model` explores every interleaving of grants and leases.
+//! Compiles the slab with loom's locks: `cargo test -p loom-model loom` explores every interleaving of grants and leases.
 #![allow(dead_code, unused_imports, reason = "the model uses a part of these files")]
 
 #[path = "../../../src"]
@@ -17,8 +17,8 @@ mod gristmill {
 
     pub(crate) mod place {
         /// Prints a path; the crate also hides secrets of URLs, which the model has none of.
-        pub(crate) fn shown(path: &std::path::Path) -> std::borrow::Cow<'_, str> {
-            path.to_string_lossy()
+        pub(crate) fn shown(path: &std::path::Path) -> std::borrow::Cow<'_, std::path::Path> {
+            path.into()
         }
     }
 
