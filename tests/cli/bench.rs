@@ -205,7 +205,7 @@ fn a_consumer_that_cannot_be_is_refused_before_anything_runs() {
 #[cfg(feature = "pjrt")]
 fn a_device_takes_the_batches() {
     let Some(paths) = std::env::var_os("GRISTMILL_PJRT_PLUGIN") else {
-        eprintln!("SKIPPED: GRISTMILL_PJRT_PLUGIN names no plugin");
+        eprintln!("skipped: GRISTMILL_PJRT_PLUGIN names no plugin");
         return;
     };
     let folder = folder();

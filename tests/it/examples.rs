@@ -75,7 +75,7 @@ fn resume_after_kill() {
 #[cfg(all(feature = "pjrt", feature = "text"))]
 fn pjrt_train() {
     if std::env::var_os("GRISTMILL_PJRT_PLUGIN").is_none() {
-        eprintln!("SKIPPED: GRISTMILL_PJRT_PLUGIN names no plugin");
+        eprintln!("skipped: GRISTMILL_PJRT_PLUGIN names no plugin");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
