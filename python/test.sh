@@ -1,6 +1,14 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it into a fresh virtual environment, and runs the tests of the package there.
-# Where there is no Python 3.11 or newer it says so and does nothing.
+# Builds the wheel, installs it into an environment of its own, and runs the tests of the package there, then Grain's own tests. Types and the site
+# are checked meanwhile. Results are in target/pytest*.xml. Arguments are pytest's, and leave out all but the tests.
+#   GRISTMILL_TEST_LARGE=1             adds the tests beside packages of several gigabytes, such as PyTorch
+#   GRISTMILL_TEST_ENVIRONMENT=FOLDER  uses the packages that `python/environment.sh FOLDER` has installed
+#   GRISTMILL_TEST_NEWEST=1            installs the newest versions of all packages
+#   GRISTMILL_TEST_WHEELS=FOLDER       tests the wheel that `python/wheel.sh FOLDER` has built
+#   GRISTMILL_TEST_PROFILE=release     tests an optimised wheel
+#   GRISTMILL_TEST_JOBS=N              runs N tests at a time; one more than there are cores otherwise
+#   GRISTMILL_TEST_MARK=live|weekly    runs the tests with this mark alone, one after the other
+#   GRISTMILL_FLAKES=FILE              lists tests that were run again
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,130 +18,121 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; 
 fi
 
 folder=$(mktemp -d)
+checks=
 ended() {
-    # What compiles still, where an installation failed, writes there.
-    [ -z "${wheel:-}" ] || { kill "$wheel" 2>/dev/null && wait "$wheel"; } || true
+    # A failure leaves the checks running.
+    [ -z "$checks" ] || { kill "$checks" 2>/dev/null && wait "$checks"; } || true
     rm -r "$folder"
 }
 trap ended EXIT
-python3 -m venv "$folder/venv"
-export PATH="$folder/venv/bin:$PATH"
-pip install --quiet --disable-pip-version-check \
-    'maturin>=1.9,<2' jax mkdocs-material 'mkdocstrings[python]' 'moto[server]' mypy numpy orbax-checkpoint pyarrow 'pytest>=8' pyright ruff
+step() {
+    printf '\n== python: %s (%s s)\n' "$1" "$SECONDS"
+}
 
-# Unoptimised but for its dependencies: the tests need no more, and an optimised build takes minutes. The packages below come meanwhile.
-maturin build --profile dev --locked --quiet --out "$folder/wheels" &
-wheel=$!
-
-# Readers and writers of formats, without which some tests skip.
-pip install --quiet --disable-pip-version-check bagz safetensors ||
-    echo "python/test.sh: tests beside bagz and safetensors skipped: their wheels cannot be had" >&2
-
-# Readers of others, for what we write.
-if ! pip install --quiet --disable-pip-version-check array_record datasets tfrecord webdataset pillow; then
-    echo "python/test.sh: tests with other readers of records skipped: their wheels cannot be had" >&2
+if [ -z "${GRISTMILL_TEST_ENVIRONMENT:-}" ] || [ -n "${GRISTMILL_TEST_NEWEST:-}" ]; then
+    step "packages"
+    export GRISTMILL_TEST_ENVIRONMENT=$folder/environment
+    bash python/environment.sh "$GRISTMILL_TEST_ENVIRONMENT"
 fi
-# PyTorch's wheel brings gigabytes: its tests, and those of readers that need it, run where GRISTMILL_TEST_LARGE asks for them,
-# and say that they skip elsewhere.
-if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
-    if ! pip install --quiet --disable-pip-version-check --no-cache-dir torch torchdata; then
-        echo "python/test.sh: PyTorch's tests skipped: its wheel cannot be had, or the disk is full: $(df -h --output=avail "$folder" | tail -1) left" >&2
-        # Half a package is found by who imports it, and is an error there; pip leaves it where the disk fills up.
-        rm -rf "$folder"/venv/lib/python3*/site-packages/{nvidia*,torch*,triton*}
-    # Without the clients of stores and the tools that they ask for, and tests use none of.
-    elif ! pip install --quiet --disable-pip-version-check --no-deps mosaicml-streaming==0.13.0 megatron-core==0.16.1 ||
-        ! pip install --quiet --disable-pip-version-check --no-cache-dir brotli catalogue pillow python-snappy torchvision \
-            transformers xxhash zstd; then
-        echo "python/test.sh: tests beside streaming and Megatron skipped: their packages cannot be had" >&2
+# shellcheck disable=SC1091
+. "$GRISTMILL_TEST_ENVIRONMENT/env.sh"
+wheels=${GRISTMILL_TEST_WHEELS:-}
+if [ -z "$wheels" ]; then
+    step "the wheel"
+    wheels=$folder/wheels
+    bash python/wheel.sh "$wheels"
+fi
+uv pip install --quiet --python "$GRISTMILL_TEST_ENVIRONMENT/venv" --reinstall --no-deps "$wheels"/gristmill-*.whl
+
+failed=()
+# Runs pytest and writes its results to a file of target.
+tests() {
+    local results=target/$1.xml status=0
+    shift
+    pytest "$@" --junitxml "$results" 2>&1 | tee -a "$folder/pytest.log" || status=${PIPESTATUS[0]}
+    # 5: no test has the marks.
+    [ "$status" = 0 ] || [ "$status" = 5 ] || failed+=("pytest, with the results $results")
+}
+jobs=${GRISTMILL_TEST_JOBS:-$(($(nproc) + 1))}
+together() {
+    step "tests, $jobs at a time"
+    tests pytest -n "$jobs" --dist loadgroup -m "not alone and not live and not weekly" --durations 30 "$@"
+}
+# A test that measures is run again, twice at most, if it fails.
+one_by_one() {
+    step "tests with the marks: $1"
+    tests "$2" -m "$1" --reruns 2 --durations 10 "${@:3}"
+}
+
+# Checks that need only the installed wheel. They use one core, beside the tests.
+check() {
+    local name=$1 status=0
+    shift
+    "$@" >"$folder/$name.log" 2>&1 || status=$?
+    echo "$status" >"$folder/$name.status"
+}
+# The extension is what its stub says. Without PyTorch the package cannot hand out its module of that name, which is an error of the package.
+stub_is_true() {
+    local allowed=python/stubtest.txt
+    if [ -z "${GRISTMILL_TEST_LARGE:-}" ]; then
+        allowed=$folder/stubtest.txt
+        cat python/stubtest.txt - <<<'gristmill' >"$allowed"
     fi
-fi
-
-# A peer whose programs the pages on coming from others show, in a folder of its own: it asks for clients of stores that tests have no use for.
-if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
-    if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/peers" lightning-utilities litdata obstore tifffile; then
-        export GRISTMILL_PEERS="$folder/peers"
+    stubtest gristmill --mypy-config-file pyproject.toml --allowlist "$allowed" --ignore-unused-allowlist
+}
+# It is a program for Node, and would download one; and what derives from PyTorch's classes has no types without them.
+pyright_passes() {
+    if [ -z "${GRISTMILL_TEST_LARGE:-}" ]; then
+        echo "skipped: no PyTorch, and no trainers that are built on it"
+    elif ! command -v node >/dev/null; then
+        echo "no node on the PATH"
+        return 1
     else
-        echo "python/test.sh: programs of LitData skipped: its wheels cannot be had" >&2
+        pyright
     fi
+}
+begin_checks() {
+    {
+        check mypy mypy
+        check stubtest stub_is_true
+        check mkdocs env NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict --config-file python/mkdocs.yml --site-dir "$folder/site"
+        check pyright pyright_passes
+    } &
+    checks=$!
+}
+end_checks() {
+    local name status
+    step "types and the site"
+    wait "$checks"
+    checks=
+    for name in mypy stubtest mkdocs pyright; do
+        status=$(cat "$folder/$name.status")
+        printf -- '-- %s: exit status %s\n' "$name" "$status"
+        cat "$folder/$name.log"
+        [ "$status" = 0 ] || failed+=("$name")
+    done
+}
+
+mkdir -p target
+rm -f target/pytest*.xml
+if [ -n "${GRISTMILL_TEST_MARK:-}" ]; then
+    one_by_one "$GRISTMILL_TEST_MARK" "pytest-$GRISTMILL_TEST_MARK" "$@"
+elif [ $# -gt 0 ]; then
+    together "$@"
+    one_by_one "alone and not live and not weekly" pytest-alone "$@"
+else
+    begin_checks
+    together
+    step "Grain's own tests"
+    python python/oracle/run.py "$GRAIN_WHEEL" -- -n "$jobs" || failed+=("Grain's own tests")
+    end_checks
+    one_by_one "alone and not live and not weekly" pytest-alone
 fi
 
-# Trainers of others, of some sixty megabytes: PyTorch, transformers and most of what they ask for are there from above, and what their
-# loops do not import is left out.
-if [ -n "${GRISTMILL_TEST_LARGE:-}" ]; then
-    pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps accelerate docstring-parser h5py keras lightning lightning-utilities \
-        namex optree spmd-types tensorboard torchmetrics torchtitan==0.3.0 tyro &&
-        pip install --quiet --disable-pip-version-check absl-py ml-dtypes psutil pyyaml rich tqdm ||
-        echo "python/test.sh: tests of trainers skipped: their wheels cannot be had" >&2
-fi
-
-# What metrics are handed to: the page shows how, and a tool that is not installed has its test skipped.
-pip install --quiet --disable-pip-version-check opentelemetry-sdk ||
-    echo "python/test.sh: OpenTelemetry's tests skipped: its wheel cannot be had" >&2
-
-# Widgets of notebooks, which need none to be made.
-pip install --quiet --disable-pip-version-check anywidget ||
-    echo "python/test.sh: tests of notebooks skipped: anywidget's wheel cannot be had" >&2
-
-# The parser of Prometheus, which reads what the endpoint answers.
-pip install --quiet --disable-pip-version-check prometheus-client ||
-    echo "python/test.sh: the test with Prometheus's parser skipped: its wheel cannot be had" >&2
-
-# Ray, for actors on this machine.
-pip install --quiet --disable-pip-version-check ray==2.60.0 ||
-    echo "python/test.sh: Ray's tests skipped: its wheel cannot be had" >&2
-
-# XLA's plugin for the CPU, through which JAX goes as it does to a TPU or GPU. `test.sh` has it already.
-if [ -z "${GRISTMILL_PJRT_PLUGIN:-}" ] &&
-    ! pip install --quiet --disable-pip-version-check --no-deps lammps-jax-pjrt-cpu==0.11.2; then
-    echo "python/test.sh: JAX's tests with a plugin skipped: its wheel cannot be had" >&2
-fi
-
-# Grain itself, to be held against our module of its name: in a folder of its own, where nothing finds it by accident.
-if pip install --quiet --disable-pip-version-check --no-deps --target "$folder/grain" grain==0.2.18; then
-    export GRAIN_WHEEL="$folder/grain"
-    pip install --quiet --disable-pip-version-check absl-py array_record attrs cloudpickle etils parameterized portpicker \
-        prometheus_client protobuf pyarrow
-    # A large trainer's input pipeline as it is: what it imports besides is stubbed.
-    if pip install --quiet --disable-pip-version-check --no-deps --ignore-requires-python --target "$folder/maxtext" maxtext==0.2.5; then
-        export MAXTEXT_WHEEL="$folder/maxtext"
-    else
-        echo "python/test.sh: MaxText's pipeline skipped: its wheel cannot be had" >&2
-    fi
-fi
-
-wait "$wheel"
-wheel=
-pip install --quiet --disable-pip-version-check "$folder"/wheels/gristmill-*.whl
-
-# What failed is said once more after all that ends later than the tests, where a reader of the end of a long log looks first.
-if ! pytest -rs 2>&1 | tee "$folder/pytest.log"; then
-    printf '\n== what failed\n'
-    grep -E '^(E  |FAILED|ERROR|_{3,} .* _{3,}$|[^ ]+\.py:[0-9]+: )' "$folder/pytest.log" | cut -c1-300 | tail -60
+if [ ${#failed[@]} -gt 0 ]; then
+    step "what failed"
+    grep -E '^(E  |FAILED|ERROR|_{3,} .* _{3,}$|[^ ]+\.py:[0-9]+: )' "$folder/pytest.log" | cut -c1-300 | tail -60 || true
+    printf 'failed: %s\n' "${failed[@]}"
     exit 1
 fi
-
-# Its own tests, out of its wheel.
-if [ -n "${GRAIN_WHEEL:-}" ]; then
-    python python/oracle/run.py "$GRAIN_WHEEL"
-else
-    echo "python/test.sh: Grain's own tests skipped: its wheel cannot be had" >&2
-fi
-
-mypy
-# The extension is what its stub says. Without PyTorch the package cannot hand out its module of that name, which is an error of the package.
-allowed=python/stubtest.txt
-if ! python -c 'import torch' 2>/dev/null; then
-    allowed=$folder/stubtest.txt
-    cat python/stubtest.txt - <<<'gristmill' >"$allowed"
-fi
-stubtest gristmill --mypy-config-file pyproject.toml --allowlist "$allowed" --ignore-unused-allowlist
-NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict --config-file python/mkdocs.yml
-# It is a program for Node, and would download one; and what derives from PyTorch's classes has no types without them.
-if ! command -v node >/dev/null; then
-    echo "python/test.sh: pyright skipped: no node on the PATH" >&2
-elif ! python -c 'import sys; from importlib.util import find_spec; sys.exit(not all(map(find_spec, sys.argv[1:])))' \
-    lightning torch torchtitan transformers; then
-    echo "python/test.sh: pyright skipped: no PyTorch, or no trainers that are built on it" >&2
-else
-    pyright
-fi
+step "done"

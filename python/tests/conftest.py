@@ -1,5 +1,6 @@
-"""What several tests need: files of a few records, and vectors made by Grain itself."""
+"""What several tests need: files of a few records, and vectors made by Grain itself. And how tests are spread over processes."""
 
+import datetime
 import json
 import os
 from collections.abc import Callable
@@ -13,6 +14,37 @@ import pytest
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+# Files whose tests compare shares of time: they run alone.
+MEASURING = {"test_report.py", "test_why.py"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps the tests of a file in one process if they share a fixture, such as a server or a cluster, which starts once."""
+    for item in items:
+        if item.path.name in MEASURING:
+            item.add_marker(pytest.mark.alone)
+        definitions = getattr(item, "_fixtureinfo").name2fixturedefs.values() if hasattr(item, "_fixtureinfo") else ()
+        if any(fixture.scope != "function" and fixture.baseid for of_name in definitions for fixture in of_name):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
+class Flakes:
+    """Lists tests that run again in the file GRISTMILL_FLAKES, each with the day."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # An outcome of pytest-rerunfailures.
+        if report.outcome == "rerun" and "GRISTMILL_FLAKES" in os.environ:  # type: ignore[comparison-overlap]
+            path = Path(os.environ["GRISTMILL_FLAKES"])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a") as file:
+                file.write(f"{report.nodeid}\t{datetime.date.today()}\n")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Processes of pytest-xdist hand their reports to the first process.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Flakes())
 
 
 @pytest.fixture

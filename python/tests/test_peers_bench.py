@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "benches" / "peers"
+# Weekly: each test starts several interpreters, which import PyTorch and all peers.
+pytestmark = pytest.mark.weekly
 ENVIRONMENTS = ("gristmill", "torch", "grain", "tensorflow")
 
 

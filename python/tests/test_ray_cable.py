@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import ray_alone
 
-pytestmark = ray_alone.NEEDS_RAY
+# Weekly: it lays cables, takes minutes, and compares rates that a busy machine changes.
+pytestmark = [*ray_alone.NEEDS_RAY, pytest.mark.weekly]
 
 #: What laying cables takes.
 _CABLE = "mount -t tmpfs tmpfs /run && ip netns add there && ip link add cable type veth peer name eth0 netns there"

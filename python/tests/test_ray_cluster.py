@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from ray_alone import NEEDS_RAY, came_of
 
-pytestmark = NEEDS_RAY
+# Weekly: it takes minutes and processes on several nodes, and has limits in seconds that a busy machine does not hold.
+pytestmark = [*NEEDS_RAY, pytest.mark.weekly]
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ def name(page: Path) -> str:
     return str(page.relative_to(DOCS if page.is_relative_to(DOCS) else REPOSITORY))
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_the_blocks_run(page: Path, tmp_path: Path) -> None:
     program = [sys.executable, str(PYTHON / "tests" / "site_page.py"), str(page)]
