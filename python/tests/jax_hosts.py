@@ -1,20 +1,18 @@
-"""One of two processes of a training job, on two devices of its own: `python jax_hosts.py ADDRESS PROCESS PART`.
+"""One of two processes of a training job, on two devices of its own: `python jax_hosts.py ADDRESS PROCESS 2 SCENE...`.
 
-Its last line is what it saw, in JSON.
+Each scene prints a line: its name and what the process saw, in JSON.
 """
 
 import json
-import os
-import sys
-import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import gristmill as gm
 import jax
 import numpy as np
+from jax_scenes import begin, run
 
-jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]), initialization_timeout=60)
+begin()
 HOST = jax.process_index()
 MESH = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
 ROWS = jax.sharding.NamedSharding(MESH, jax.sharding.PartitionSpec("data"))
@@ -154,7 +152,6 @@ def failing() -> Any:
 
 
 def pad() -> Any:
-    traced.clear()
     ds = numbers(21).to_iter_dataset().batch(2)
     settings: dict[str, Any] = {"end": "pad", "max_steps": gm.jax.steps_for(21, 4, "pad"), "pad_values": {"y": -7}}
     seen: dict[str, Any] = {"all": steps(put(ds, **settings)), "traced": len(traced)}
@@ -214,12 +211,16 @@ def mixed() -> Any:
     return shapes, [sent["own"][0].tolist(), sent["own"][0].devices() == {jax.local_devices()[1]}, int(sent["own"][1])]
 
 
-PARTS = {part.__name__: part for part in (drop, agree, parts, listed, failing, pad, settings, memory, mixed)}
+def anew(scene: Callable[[], Any]) -> Callable[[], Any]:
+    """A scene that finds nothing traced by scenes before it."""
 
-try:
-    print(json.dumps(PARTS[sys.argv[3]]()), flush=True)
-except BaseException:
-    traceback.print_exc()
-    sys.stderr.flush()
-    # Any other way out waits for the other process.
-    os._exit(1)
+    def run() -> Any:
+        traced.clear()
+        step.clear_cache()
+        return scene()
+
+    return run
+
+
+SCENES = (drop, agree, parts, listed, failing, pad, settings, memory, mixed)
+run({scene.__name__: anew(scene) for scene in SCENES})

@@ -1,13 +1,11 @@
-"""One of several processes of a training job: `python jax_parts.py ADDRESS PROCESS COUNT STATE STEPS [FOLDER]`.
+"""One of several processes of a training job: `python jax_parts.py ADDRESS PROCESS COUNT SCENE...`.
 
-With a folder it trains on the pipeline that `docs/hosts.md` shows, over the corpora there. It goes on from the state in the
-file `STATE`, if there is one, for so many steps or to the end. The first process saves the state of all, and prints what
-the step saw of each batch, in JSON.
+It trains in the folder of the corpora. The scene `shown` is the pipeline that `docs/hosts.md` shows, over them. A scene goes on from its state,
+if there is one, for the steps that STEPS has for so many processes. The first process saves the state of all. A scene returns what the step saw
+of each batch.
 """
 
 import json
-import os
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,18 +13,18 @@ from typing import Any
 import gristmill as gm
 import jax
 import numpy as np
-
+from jax_scenes import COUNT, PROCESS, begin, run
 from parts_pipeline import BATCH, pipeline, shown
 
+begin()
+ROWS = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(jax.devices()), ("data",)), jax.sharding.PartitionSpec("data"))
+#: How many steps each number of processes takes; one process goes to the end.
+STEPS: dict[str, dict[int, int | None]] = {"pipeline": {4: 5, 2: 4, 3: 3, 1: None}, "shown": {4: 3, 2: 2, 3: 3, 1: None}}
 
-def main(address: str, process: int, count: int, state: Path, steps: int, folder: str | None = None) -> None:
-    jax.distributed.initialize(address, num_processes=count, process_id=process, initialization_timeout=60)
-    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
-    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
 
-    if folder:
-        os.chdir(folder)
-    ds, size, name = (shown(), 384, "tokens") if folder else (pipeline(), BATCH, "ids")
+def train(scene: str, ds: gm.IterDataset[Any], size: int, name: str) -> list[list[int]]:
+    """Takes the steps of this number of processes, in batches of `size` rows with the column `name`."""
+    state, steps = Path(f"{scene}.json"), STEPS[scene][COUNT]
 
     @jax.jit
     def step(batch: Any) -> Any:
@@ -34,8 +32,8 @@ def main(address: str, process: int, count: int, state: Path, steps: int, folder
         weights = jax.numpy.arange(1, size + 1)
         return batch[name].sum(), (batch[name].sum(axis=1) * weights).sum()
 
-    loader = ds.loader(threads=1, part=gm.jax.part_for(rows, size))
-    batches = gm.jax.device_put(loader, rows, global_batch=size)
+    loader = ds.loader(threads=1, part=gm.jax.part_for(ROWS, size))
+    batches = gm.jax.device_put(loader, ROWS, global_batch=size)
     if state.exists():
         batches.set_state(state.read_text())
     seen = [[int(number) for number in step(batch)] for batch in islice(batches, steps)]
@@ -43,9 +41,9 @@ def main(address: str, process: int, count: int, state: Path, steps: int, folder
     again = min(2, len(seen))
     batches.back(again)
     assert [[int(number) for number in step(batch)] for batch in islice(batches, again)] == seen[-again:]
-    if process == 0:
+    if PROCESS == 0:
         state.write_text(json.dumps(batches.get_state()))
-        print(json.dumps(seen), flush=True)
+    return seen
 
 
-main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5]), *sys.argv[6:])
+run({"pipeline": lambda: train("pipeline", pipeline(), BATCH, "ids"), "shown": lambda: train("shown", shown(), 384, "tokens")})

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,33 @@ import pytest
 
 pytest.importorskip("jax", reason="JAX is not installed: pip install jax")
 
-# For each run of two processes: a step that waits for the other process waits for ever.
-LIMIT_S = 60
+# For all scenes of a program: a step that waits for the other process waits for ever.
+LIMIT_S = 200
+# All tests here run in one process, and after one another: each program has as many processes as a small machine has cores, or more.
+pytestmark = [pytest.mark.xdist_group("jax_hosts"), pytest.mark.timeout(900)]
+
+#: What each process saw of a scene, or the complaint of a process that failed in it.
+Seen = dict[str, list[Any] | str]
 
 
-def run(part: str) -> list[Any]:
-    """What the two processes of `jax_hosts.py` saw."""
-    return [json.loads(text.splitlines()[-1]) for text in together("jax_hosts.py", 2, 2, lambda process: [str(process), part])]
+def scenes(program: str, count: int, devices: int, names: Sequence[str], folder: Path | None = None) -> Seen:
+    """Runs scenes in `count` processes of a program, each with `devices` devices. After one that fails, new processes run the rest."""
+    came: Seen = {}
+    while len(came) < len(names):
+        left = names[len(came) :]
+        out, complaint = together(program, count, devices, left, folder)
+        lines = [[json.loads(line) for line in text.splitlines() if line.startswith("[")] for text in out]
+        seen = list(zip(*lines, strict=False))
+        came |= {each[0][0]: [value for _, value in each] for each in seen}
+        if len(seen) < len(left):
+            came[left[len(seen)]] = complaint or "a process ended without a result"
+        elif complaint:
+            came[left[-1]] = complaint
+    return came
 
 
-def together(program: str, count: int, devices: int, arguments: Callable[[int], list[str]]) -> list[str]:
-    """What so many processes of a program print, each with so many devices."""
+def together(program: str, count: int, devices: int, names: Sequence[str], folder: Path | None) -> tuple[list[str], str]:
+    """What the processes print, and the complaint of those that failed."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -37,27 +53,68 @@ def together(program: str, count: int, devices: int, arguments: Callable[[int], 
     environment = dict(os.environ, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
     start = [sys.executable, str(Path(__file__).with_name(program)), address]
     running: list[subprocess.Popen[str]] = []
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as files:
+    with tempfile.TemporaryDirectory() as outputs, ExitStack() as files:
         for process in range(count):
-            out, err = (files.enter_context(open(f"{folder}/{name}{process}", "w+")) for name in ("out", "err"))
-            command = [*start, *arguments(process)]
-            running.append(subprocess.Popen(command, stdout=out, stderr=err, text=True, env=environment))
+            out, err = (files.enter_context(open(f"{outputs}/{name}{process}", "w+")) for name in ("out", "err"))
+            command = [*start, str(process), str(count), *names]
+            running.append(subprocess.Popen(command, stdout=out, stderr=err, text=True, env=environment, cwd=folder))
         try:
             until = time.monotonic() + LIMIT_S
             # One that fails leaves the others waiting.
             while any(one.poll() is None for one in running) and not any(one.poll() for one in running):
-                assert time.monotonic() < until, f"they are at it for {LIMIT_S} s"
+                if time.monotonic() > until:
+                    break
+                # Looks again: nothing waits for the first of several processes.
                 time.sleep(0.02)
+            late = f"they are at it for {LIMIT_S} s\n" if time.monotonic() > until else ""
             codes = [one.poll() for one in running]
         finally:
             for one in running:
                 one.kill()
                 one.wait()
-        out, err = ([Path(f"{folder}/{name}{at}").read_text() for at in range(count)] for name in ("out", "err"))
-    for code, complaint in zip(codes, err, strict=True):
-        # The others did not end by themselves.
-        assert code in (0, None), complaint
-    return out
+        out, err = ([Path(f"{outputs}/{name}{at}").read_text() for at in range(count)] for name in ("out", "err"))
+    # The others did not end by themselves.
+    complaints = [complaint or f"exit status {code}" for code, complaint in zip(codes, err, strict=True) if code not in (0, None)]
+    return out, late + "\n".join(complaints)
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Seen:
+    """What two processes saw, each of two devices."""
+    return scenes("jax_hosts.py", 2, 2, ["drop", "agree", "parts", "listed", "failing", "pad", "settings", "memory", "mixed"])
+
+
+@pytest.fixture(scope="module")
+def run(hosts: Seen) -> Callable[[str], list[Any]]:
+    """What the two processes saw of a scene."""
+    return lambda scene: seen_of(hosts, scene)
+
+
+def seen_of(came: Seen, scene: str) -> list[Any]:
+    """What all processes saw of a scene, which must not have failed."""
+    seen = came[scene]
+    assert not isinstance(seen, str), seen
+    return seen
+
+
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[Seen]]]:
+    """The folder of the corpora, and what four processes, then two, three and one saw of the pipelines of `jax_parts.py`."""
+    folder = tmp_path_factory.mktemp("parts")
+    parts_pipeline.write_corpora(folder)
+    came: dict[str, list[Seen]] = {"pipeline": [], "shown": []}
+    for count in (4, 2, 3, 1):
+        # A pipeline that failed has no state to go on from.
+        names = [name for name, before in came.items() if not any(isinstance(seen[name], str) for seen in before)]
+        seen = scenes("jax_parts.py", count, 1, names, folder)
+        for name in names:
+            came[name].append(seen)
+    return folder, came
+
+
+def steps_of(came: list[Seen], scene: str) -> list[Any]:
+    """The steps that the first process saw, of all numbers of processes."""
+    return [step for seen in came for step in seen_of(seen, scene)[0]]
 
 
 def sums(*batches: list[int]) -> list[list[float]]:
@@ -68,7 +125,7 @@ def by_four(count: int) -> list[list[int]]:
     return [[4 * k + 1, 4 * k + 2, 4 * k + 3, 4 * k + 4] for k in range(count)]
 
 
-def test_drop_ends_all_after_the_same_step() -> None:
+def test_drop_ends_all_after_the_same_step(run: Callable[[str], list[Any]]) -> None:
     seen = run("drop")
     assert [one["all"] for one in seen] == [sums(*by_four(5))] * 2
     # Of 21 elements one process has 11, and with them a batch that is no whole one, and the other has none there.
@@ -83,7 +140,7 @@ def test_drop_ends_all_after_the_same_step() -> None:
     assert {one["no number"] for one in seen} == {"ConfigError: end='drop' over several processes needs `max_steps`"}
 
 
-def test_agree_ends_all_in_front_of_the_first_batch_that_one_lacks() -> None:
+def test_agree_ends_all_in_front_of_the_first_batch_that_one_lacks(run: Callable[[str], list[Any]]) -> None:
     expected = {
         **{f"depth {depth}": sums(*by_four(3)) for depth in (0, 2, 9)},
         "nothing": [],
@@ -94,7 +151,7 @@ def test_agree_ends_all_in_front_of_the_first_batch_that_one_lacks() -> None:
     assert run("agree") == [expected] * 2
 
 
-def test_what_goes_wrong_on_one_process_ends_the_others() -> None:
+def test_what_goes_wrong_on_one_process_ends_the_others(run: Callable[[str], list[Any]]) -> None:
     seen = run("failing")
     assert [one["before"] for one in seen] == [sums(*by_four(3))] * 2
     assert seen[0]["then"] == "DataError: process 1 could not make this batch, so no process has it"
@@ -104,7 +161,7 @@ def test_what_goes_wrong_on_one_process_ends_the_others() -> None:
     assert seen[1]["short"] == "DataError: a batch of shape (1,) on this process, one of 2; all have 4 rows"
 
 
-def test_pad_gives_all_the_same_steps_and_shapes() -> None:
+def test_pad_gives_all_the_same_steps_and_shapes(run: Callable[[str], list[Any]]) -> None:
     seen = run("pad")
     rows = [*by_four(5), [21]]
     # Weights are 0 where something is padded: neither it nor the number of rows counts.
@@ -120,7 +177,7 @@ def test_pad_gives_all_the_same_steps_and_shapes() -> None:
         assert one["none"] == "DataError: this process has no batch, and a batch of padding is made like another one"
 
 
-def test_what_would_never_meet_is_refused_before_the_first_step() -> None:
+def test_what_would_never_meet_is_refused_before_the_first_step(run: Callable[[str], list[Any]]) -> None:
     seen = run("settings")
     assert seen[0] == seen[1]
     assert seen[0] == {
@@ -132,11 +189,11 @@ def test_what_would_never_meet_is_refused_before_the_first_step() -> None:
     }
 
 
-def test_the_arrays_of_a_process_lie_where_its_batch_did() -> None:
+def test_the_arrays_of_a_process_lie_where_its_batch_did(run: Callable[[str], list[Any]]) -> None:
     assert run("memory") == [[0, 512]] * 2
 
 
-def test_columns_go_where_each_is_sent() -> None:
+def test_columns_go_where_each_is_sent(run: Callable[[str], list[Any]]) -> None:
     shapes = [[4], [], [3], [4, 3]]
     assert run("mixed") == [[shapes, [[host] * 4, True, 7]] for host in range(2)]
 
@@ -158,7 +215,7 @@ def test_no_steps_of_nothing() -> None:
             gm.jax.steps_for(length, batch)
 
 
-def test_parts_of_one_pipeline_are_its_global_batches() -> None:
+def test_parts_of_one_pipeline_are_its_global_batches(run: Callable[[str], list[Any]]) -> None:
     first, second = run("parts")
     assert (first["part"], second["part"]) == ("gristmill.Part(0, 2)", "gristmill.Part(1, 2)")
     # Each process has a device of both halves of the batch, and so all of it.
@@ -171,7 +228,7 @@ def test_parts_of_one_pipeline_are_its_global_batches() -> None:
     assert first["sums"] == sums(*(batch.tolist() for batch in whole))
 
 
-def test_rows_lie_where_their_numbers_say_in_whatever_order_a_part_lists_them() -> None:
+def test_rows_lie_where_their_numbers_say_in_whatever_order_a_part_lists_them(run: Callable[[str], list[Any]]) -> None:
     ds = gm.MapDataset.range(48).shuffle(7).filter(lambda x: x % 5 != 0).to_iter_dataset().batch(8, drop_remainder=True)
     whole = [batch.tolist() for batch in ds]
     assert len(whole) == 4
@@ -192,25 +249,20 @@ def test_rows_lie_where_their_numbers_say_in_whatever_order_a_part_lists_them() 
     assert all("are not contiguous: its devices hold" in one["of nobody"] for one in seen)
 
 
-def test_four_processes_go_on_as_two_then_three_then_one(tmp_path: Path) -> None:
-    state, seen = tmp_path / "state.json", list[list[int]]()
-    for count, steps in [(4, 5), (2, 4), (3, 3), (1, 1000)]:
-        said = together("jax_parts.py", count, 1, lambda process: [str(process), str(count), str(state), str(steps)])
-        seen += json.loads(said[0].splitlines()[-1])
+def test_four_processes_go_on_as_two_then_three_then_one(resumed: tuple[Path, dict[str, list[Seen]]]) -> None:
+    seen = steps_of(resumed[1]["pipeline"], "pipeline")
     rows = [batch["ids"].sum(axis=1) for batch in parts_pipeline.pipeline()]
     assert seen == [[int(row.sum()), int((row * np.arange(1, parts_pipeline.BATCH + 1)).sum())] for row in rows]
     assert len(seen) > 14
 
 
-def test_what_the_page_shows_goes_on_as_any_number_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_page_shows_goes_on_as_any_number_of_processes(
+    resumed: tuple[Path, dict[str, list[Seen]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """JSON Lines, tokenised, a mix of three, filtered, packed, in batches: four processes, then two, three and one."""
-    parts_pipeline.write_corpora(tmp_path)
-    state, seen = tmp_path / "state.json", list[list[int]]()
-    for count, steps in [(4, 3), (2, 2), (3, 3), (1, 1000)]:
-        given = [str(count), str(state), str(steps), str(tmp_path)]
-        said = together("jax_parts.py", count, 1, lambda process, given=given: [str(process), *given])
-        seen += json.loads(said[0].splitlines()[-1])
-    monkeypatch.chdir(tmp_path)
+    folder, came = resumed
+    seen = steps_of(came["shown"], "shown")
+    monkeypatch.chdir(folder)
     rows = [batch["tokens"].astype(np.int32).sum(axis=1, dtype=np.int32) for batch in parts_pipeline.shown()]
     weights = np.arange(1, 385, dtype=np.int32)
     assert seen == [[int(row.sum(dtype=np.int32)), int((row * weights).sum(dtype=np.int32))] for row in rows]
@@ -218,16 +270,21 @@ def test_what_the_page_shows_goes_on_as_any_number_of_processes(tmp_path: Path, 
 
 
 def test_processes_that_read_something_else_stop_each_other() -> None:
-    def told(what: str) -> list[Any]:
-        said = together("jax_guard.py", 3, 1, lambda process: [str(process), what])
-        return [json.loads(text.splitlines()[-1]) for text in said]
-
+    came = scenes("jax_guard.py", 3, 1, ["same", "seed", "random"])
     whole = 4500 // 6
-    assert told("same") == [[["", whole]] * 3] * 3
+    assert seen_of(came, "same") == [[["", whole]] * 3] * 3
     seed = "hosts disagree: stage 1 is `shuffle(seed=4)` on hosts 0 and 1 and `shuffle(seed=5)` on host 2"
-    assert told("seed") == [[f"ConfigError: {seed}", 0]] * 3
-    first, *others = told("random")
+    assert seen_of(came, "seed") == [[f"ConfigError: {seed}", 0]] * 3
+    first, *others = seen_of(came, "random")
     assert others == [first, first]
     error, batches = first
     assert error.startswith("DataError: hosts disagree: batch ") and "not the same on hosts 0 and 1 and host 2" in error
     assert batches == 256 and 0 <= int(error.split()[4]) < 128
+
+
+def test_a_scene_that_fails_leaves_the_other_scenes_alone(tmp_path: Path) -> None:
+    (tmp_path / "pipeline.json").write_text("no state")
+    parts_pipeline.write_corpora(tmp_path)
+    came = scenes("jax_parts.py", 1, 1, ["pipeline", "shown"], tmp_path)
+    assert "no state" in came["pipeline"] or "Error" in came["pipeline"]
+    assert len(seen_of(came, "shown")[0]) > 10
