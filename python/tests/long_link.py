@@ -58,4 +58,5 @@ def put(device: int, frame: bytes) -> None:
     try:
         os.write(device, frame)
     except OSError:
+        # A device that is down takes no frame, and nothing tells when it is up.
         time.sleep(0.001)

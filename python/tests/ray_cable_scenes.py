@@ -84,6 +84,7 @@ def the_cable_is_cut(folder: Path) -> Any:
         def so(number: int) -> bool:
             if number == 50:
                 reading.wait(LONG)
+            # So slow that the pass outlives the cut.
             time.sleep(0.01)
             if mended.exists() and not last:
                 last.append(number + 200)
@@ -182,6 +183,7 @@ def tend(folder: Path) -> None:
     if (folder / "cut").exists():
         (folder / "cut").unlink()
         do("ip", "link", "set", "there", "down")
+        # How long the link is down.
         time.sleep(CUT)
         do("ip", "link", "set", "there", "up")
         (folder / "mended").touch()
@@ -221,6 +223,7 @@ def main(file: Path) -> None:
         driver = subprocess.Popen(["ip", "netns", "exec", "here", sys.executable, __file__, "drive", str(file), str(folder)])
         while driver.poll() is None:
             tend(folder)
+            # Looks again: the driver asks by files.
             time.sleep(0.02)
         if driver.returncode:
             sys.exit(driver.returncode)

@@ -156,6 +156,7 @@ def until(holds: Callable[[], bool]) -> bool:
     """Whether something holds within a while."""
     end = time.monotonic() + LONG
     while not (held := holds()) and time.monotonic() < end:
+        # Looks again: what holds is a matter of other processes.
         time.sleep(0.05)
     return held
 
@@ -206,6 +207,7 @@ def the_end_comes_while_hedges_are_under_way(nodes: Nodes) -> Any:
 
         # The node whose last elements take for ever.
         if ray.util.get_node_ip_address() == late and os.path.exists(slow):
+            # Slow enough to be hedged.
             time.sleep(0.5)
         return sized(x)
 
@@ -240,6 +242,7 @@ def states_go_on_with_one_four_and_two_actors(nodes: Nodes) -> Any:
 @scene
 def actors_come_within_a_pass(nodes: Nodes) -> Any:
     def slow(x: int) -> dict[str, Any]:
+        # So slow that more actors than one are worth it.
         time.sleep(0.002)
         return sized(x)
 
@@ -299,6 +302,7 @@ def drive(address: str, folder: Path) -> None:
                 (folder / "actor").write_text(str(workers(batches)[0]["pid"]))
                 (folder / "new").write_text(json.dumps([number, batches.get_state()]))
                 (folder / "new").rename(folder / "state")
+                # Time to be killed at this state.
                 time.sleep(0.2)
 
 
@@ -310,6 +314,7 @@ def a_slow_loop_keeps_memory_flat(nodes: Nodes) -> Any:
     with on_ray(big, ram_budget=budget, block="1MiB") as elements:
         for number, element in enumerate(elements):
             assert element[0] == number % 251
+            # A slow loop: blocks pile up if nothing limits them.
             time.sleep(0.001)
             if number % 50 == 49:
                 high = max(high, store_used())
@@ -352,6 +357,7 @@ def a_node_is_removed_and_another_added(nodes: Nodes) -> Any:
         new = nodes.add().node_ip_address
         end = time.monotonic() + LONG
         while new not in hosts() and time.monotonic() < end and next(reading, None):
+            # Leaves elements for the node that comes.
             time.sleep(0.05)
         after = hosts()
         for _ in reading:

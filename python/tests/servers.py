@@ -20,11 +20,12 @@ def running(command: Sequence[str], ask: Callable[[], object]) -> Iterator[None]
     # Not where output is kept: nobody reads it.
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(300):
+        for _ in range(1200):
             try:
                 ask()
                 break
             except OSError:
+                # Asks again: a server tells nobody that it listens.
                 time.sleep(0.1)
         yield
     finally:

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import sysconfig
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,14 +66,15 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def silent() -> Iterator[str]:
-    """The URL of a server that accepts and never answers."""
+def silent() -> Iterator[socket.socket]:
+    """A server that accepts and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/a.jsonl"
+        server.settimeout(120)
+        yield server
 
 
-def interrupted(*arguments: str, folder: Path, ready: str | None = None) -> tuple[int, str]:
-    """Exit code and stderr of a command that gets SIGINT when it has said `ready`, or has had the time to begin."""
+def interrupted(*arguments: str, folder: Path, silent: socket.socket, ready: str | None = None) -> tuple[int, str]:
+    """Exit code and stderr of a command that gets SIGINT after it printed `ready`, or after it connected to the silent server."""
     program = [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
                "from gristmill._cli import main; main()", *arguments]  # fmt: skip
     with subprocess.Popen(
@@ -82,30 +82,32 @@ def interrupted(*arguments: str, folder: Path, ready: str | None = None) -> tupl
     ) as process:
         assert process.stderr is not None
         said = ""
-        if ready is None:
-            time.sleep(1.5)
+        connection = None if ready else silent.accept()[0]
         while ready is not None and ready not in said:
             line = process.stderr.readline()
             assert line, said
             said += line
         process.send_signal(signal.SIGINT)
         try:
-            said += process.communicate(timeout=20)[1]
+            said += process.communicate(timeout=120)[1]
         finally:
             process.kill()
+            if connection:
+                connection.close()
         return process.returncode, said
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
-def test_an_interrupt_ends_every_command_without_a_traceback(tmp_path: Path, silent: str) -> None:
-    (tmp_path / "far.yaml").write_text(f"source: {{jsonl: {{paths: ['{silent}']}}}}\nstages: [batch: 2]\n")
+def test_an_interrupt_ends_every_command_without_a_traceback(tmp_path: Path, silent: socket.socket) -> None:
+    url = f"http://127.0.0.1:{silent.getsockname()[1]}/a.jsonl"
+    (tmp_path / "far.yaml").write_text(f"source: {{jsonl: {{paths: ['{url}']}}}}\nstages: [batch: 2]\n")
     (tmp_path / "near.yaml").write_text("source: {range: 1000000000}\nstages: [to_iter, batch: 2]\n")
-    commands = [[command, silent] for command in ("inspect", "index", "verify", "analyze-padding")]
+    commands = [[command, url] for command in ("inspect", "index", "verify", "analyze-padding")]
     commands += [[command, "far.yaml"] for command in ("run", "explain", "bench")]
     commands += [["bench", "far.yaml", "--sweep", "threads=1,2"], ["tune", "near.yaml", "--seconds", "60"]]
     for command in commands:
         ready = "running for" if command[0] == "tune" else None
-        code, said = interrupted(*command, folder=tmp_path, ready=ready)
+        code, said = interrupted(*command, folder=tmp_path, silent=silent, ready=ready)
         assert code in (-signal.SIGINT, 130), (command, code, said)
         assert "Traceback" not in said, (command, said)
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,9 +31,11 @@ def gate() -> Any:
     event.set()
 
 
-def interrupted_soon() -> threading.Thread:
+def interrupted_after(begun: threading.Event) -> threading.Thread:
+    """Sends SIGINT after a function of the pass was called, which the first `next` does."""
+
     def interrupt() -> None:
-        time.sleep(0.2)
+        begun.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
@@ -43,9 +44,10 @@ def interrupted_soon() -> threading.Thread:
 
 
 def test_a_pass_with_threads_goes_on(gate: threading.Event) -> None:
-    ds = gm.MapDataset.range(10).map(lambda x: gate.wait(60) and x)
+    begun = threading.Event()
+    ds = gm.MapDataset.range(10).map(lambda x: (begun.set(), gate.wait(60), x)[2])
     with ds.loader(threads=2) as it:
-        thread = interrupted_soon()
+        thread = interrupted_after(begun)
         with pytest.raises(KeyboardInterrupt):
             next(it)
         thread.join()
@@ -55,17 +57,17 @@ def test_a_pass_with_threads_goes_on(gate: threading.Event) -> None:
 
 
 def test_a_pass_without_threads_goes_on(gate: threading.Event) -> None:
-    waited: list[int] = []
+    waited = threading.Event()
 
     def wait_at_three(x: int) -> int:
-        if x == 3 and not waited:
-            waited.append(x)
+        if x == 3 and not waited.is_set():
+            waited.set()
             gate.wait(60)
         return x
 
     it = gm.MapDataset.range(10).map(wait_at_three).to_iter_dataset().loader()
     assert [next(it), next(it), next(it)] == [0, 1, 2]
-    thread = interrupted_soon()
+    thread = interrupted_after(waited)
     with pytest.raises(KeyboardInterrupt):
         next(it)
     thread.join()

@@ -38,6 +38,7 @@ def test_times_that_are_none_are_refused(bad: float) -> None:
 def test_a_loop_that_waits_for_its_steps() -> None:
     ds = gm.MapDataset.range(60).to_iter_dataset().batch(6)
     with ds.loader() as batches, gm.measure(batches) as measured:
+        # A lower bound of a step, which holds on a busy machine, too.
         seen = [batch.sum() for batch in measured if time.sleep(0.002) is None]
         figures = measured.metrics().as_dict()
     assert seen == [batch.sum() for batch in ds]
@@ -63,7 +64,7 @@ class Device:
 
             def block_until_ready(self) -> None:
                 device.asked.append(name)
-                assert self.there.wait(30)
+                assert self.there.wait(120)
                 device.waited_for.append(name)
                 if broken:
                     raise RuntimeError("deleted")
@@ -83,8 +84,9 @@ def test_steps_that_go_on_behind_the_loop_end_when_their_output_is_there() -> No
     # The loop is through; no step is.
     assert not any(name.startswith("output") for name in device.waited_for)
     while "output 0" not in device.asked:
+        # Looks again: the thread that asks is the library's.
         time.sleep(0.001)
-    # The first step can begin since then.
+    # The first step can begin since then. The sleep is a lower bound of the time that is measured.
     time.sleep(0.01)
     for output in outputs:
         output.there.set()

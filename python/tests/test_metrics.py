@@ -67,16 +67,19 @@ def test_worker_processes_have_figures() -> None:
 
 
 def test_any_thread_may_ask_while_the_pass_waits() -> None:
-    ended, asked = threading.Event(), []
+    begun, ended, asked = threading.Event(), threading.Event(), []
 
     def ask() -> None:
         while not ended.is_set():
             asked.append(gm.metrics(loader).get("input/elements", -1.0))
+            begun.set()
+            # Leaves the interpreter to the pass.
             time.sleep(0.001)
 
-    ds = gm.MapDataset.range(60).map(lambda x: time.sleep(0.002) or x).to_iter_dataset().batch(2)
+    ds = gm.MapDataset.range(60).map(lambda x: begun.wait(60) and x).to_iter_dataset().batch(2)
     for how in ({}, {"threads": 2}):
         asked.clear()
+        begun.clear()
         ended.clear()
         with ds.loader(**how) as loader:
             asker = threading.Thread(target=ask)

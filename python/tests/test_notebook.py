@@ -22,6 +22,7 @@ def passed(batches: int = 200) -> gm.DatasetIterator:
 def becomes(true: Callable[[], bool]) -> bool:
     end = time.monotonic() + 60
     while not true() and time.monotonic() < end:
+        # Looks again: a thread of the library draws.
         time.sleep(0.01)
     return true()
 

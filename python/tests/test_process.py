@@ -50,6 +50,7 @@ def test_nobody_calls_functions_once_a_pass_has_ended(end: str) -> None:
 
     def slow(x: int) -> int:
         entered.append(x)
+        # So that a call is under way, usually, when the pass ends.
         time.sleep(0.001)
         left.append(x)
         return x
@@ -102,6 +103,7 @@ def test_threads_of_python_may_share_an_iterator() -> None:
         import time
         import gristmill as gm
         seen = []
+        # A sleep of 0 hands the interpreter to another thread.
         shared = iter(gm.MapDataset.range(300).map(lambda x: time.sleep(0) or x))
         consumers = [threading.Thread(target=lambda: seen.extend(shared)) for _ in range(4)]
         for consumer in consumers:

@@ -139,6 +139,7 @@ def test_blocks_are_kept_on_disk(bucket: str, tmp_path: Path, monkeypatch: pytes
     assert sorted(numbers(gm.MapDataset.jsonl(pattern))) == list(range(4000))
     deadline = time.monotonic() + 60
     while not list((tmp_path / "cache" / "blocks").glob("??/*")) and time.monotonic() < deadline:
+        # Looks again: a thread of the library writes the blocks.
         time.sleep(0.05)
     assert list((tmp_path / "cache" / "blocks").glob("??/*"))
     for name in ("CACHE_SIZE", "MEMORY"):

@@ -203,6 +203,7 @@ class Later(Keeps):
         array = np.full(NUMBERS, x)
 
         def write() -> None:
+            # After the element was copied out of the array, which takes microseconds.
             time.sleep(0.5)
             array[:] = -1
 
@@ -230,6 +231,7 @@ class Ahead(Keeps):
         array = np.empty(NUMBERS, np.int64)
 
         def fill() -> None:
+            # Fills the array while the function is not called. A later fill is waited for.
             time.sleep(0.001)
             array[:] = x
 
@@ -280,6 +282,7 @@ CHANGES = [Keeps, KeepsDict, KeepsView, Again, PartOf, Later, Ahead, Resized, Ho
 @pytest.mark.parametrize("function", CHANGES)
 def test_what_functions_do_later_changes_nothing(function: type[Keeps], workers: int) -> None:
     elements = delivered(function(), workers=workers)
+    # For the writes that come later. A write that comes after the comparison is not seen, and fails nothing.
     time.sleep(0.6 if function is Later else 0)
     assert len(elements) == 60
     for x, element in enumerate(elements):
@@ -289,6 +292,7 @@ def test_what_functions_do_later_changes_nothing(function: type[Keeps], workers:
 @pytest.mark.parametrize("function", [function for function in CHANGES if function is not Pickled])
 def test_what_functions_do_later_changes_no_row_of_a_batch(function: type[Keeps]) -> None:
     batches = delivered(function(), 60, batch=3)
+    # For the writes that come later. A write that comes after the comparison is not seen, and fails nothing.
     time.sleep(0.6 if function is Later else 0)
     assert len(batches) == 20
     for b, batch in enumerate(batches):

@@ -68,6 +68,7 @@ def test_workers_that_die_change_nothing(end: Callable[[], None], tmp_path: Path
 
 
 def test_workers_killed_from_outside_change_nothing() -> None:
+    # So slow that workers are at work while they are killed.
     numbers = gm.MapDataset.range(4000).map(lambda x: time.sleep(0.0002) or x)
     with numbers.to_iter_dataset().batch(10).mp_prefetch(num_workers=2, **WORKERS).loader() as it:
         seen: list[int] = []
@@ -96,9 +97,10 @@ def test_an_element_that_kills_every_worker_is_named_or_left_out() -> None:
 
 
 def test_a_function_that_hangs_is_ended() -> None:
+    # A function that hangs, until its worker is ended.
     ds = gm.MapDataset.range(9).map(lambda x: time.sleep(600) if x == 5 else x)
-    with pytest.raises(gm.WorkerError, match="element 5: .* longer than the deadline of 500ms"):
-        list(ds.mp_prefetch(num_workers=1, retries=1, deadline=0.5, **WORKERS))
+    with pytest.raises(gm.WorkerError, match="element 5: .* longer than the deadline of 2s"):
+        list(ds.mp_prefetch(num_workers=1, retries=1, deadline=2, **WORKERS))
 
 
 def test_a_worker_has_no_more_memory_than_its_heap() -> None:
@@ -136,6 +138,8 @@ def test_a_replaced_worker_has_the_number_of_its_predecessor(tmp_path: Path) -> 
     assert len(list(tmp_path.iterdir())) == 4
 
 
+# Counts files of the whole machine.
+@pytest.mark.alone
 def test_closing_ends_everything_at_once() -> None:
     # What tests before this one have left in cycles, such as the traceback of an exception.
     gc.collect()
@@ -160,6 +164,7 @@ def test_closing_ends_everything_at_once() -> None:
 
 
 def born(x: int) -> tuple[int, int, float]:
+    # So slow that both workers get elements.
     time.sleep(0.001)
     return os.getppid(), os.getpid(), float(np.random.random())
 
@@ -213,6 +218,7 @@ def test_threads_of_the_trainer_are_undisturbed() -> None:
     def spin(which: int) -> None:
         while not stop.is_set():
             turns[which] += 1
+            # Hands the interpreter to another thread.
             time.sleep(0)
 
     threads = [threading.Thread(target=spin, args=(which,)) for which in range(3)]
@@ -330,6 +336,7 @@ def test_workers_end_with_their_trainer() -> None:
     program = """
         import os, signal, sys, time
         import gristmill as gm
+        # So slow that workers are at work when the program ends.
         ds = gm.MapDataset.range(1 << 40).map(lambda x: time.sleep(0.01) or x)
         it = ds.mp_prefetch(num_workers=2, ram_budget="1GiB").loader()
         next(it)
@@ -340,9 +347,10 @@ def test_workers_end_with_their_trainer() -> None:
         done = run("", *arguments)
         pids = [int(pid) for pid in done.stdout.split()]
         assert pids and done.returncode == (-9 if "kill" in arguments else 0), done.stderr
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while any(alive(pid) for pid in pids):
             assert time.monotonic() < deadline, "a worker outlived its trainer"
+            # Looks again: a process that is no child cannot be waited for.
             time.sleep(0.01)
 
 
