@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::StreamExt;
 use tokio::task::spawn_blocking;
@@ -102,9 +103,9 @@ impl Run {
         let object = self.object.clone();
         let _permit = object.shared.requests.acquire().await;
         // Not before: that others are first is not the server's doing.
-        let attempt = attempts.begin();
+        let attempt = attempts.begin(Instant::now());
         let done = self.ask(&object, &attempt).await;
-        attempts.end(&attempt);
+        attempts.end(&attempt, Instant::now());
         done
     }
 
@@ -121,7 +122,7 @@ impl Run {
                 Ok(Some(Err(error))) => return Err(Fault::of(&error, told)),
                 Ok(None) if self.blocks.is_empty() => return Ok(()),
                 Ok(None) => return Err(Fault::again("the answer ends too early")),
-                Err(_) if attempt.is_over() => return Err(Fault::again("the rest comes too slowly")),
+                Err(_) if attempt.is_over(Instant::now()) => return Err(Fault::again("the rest comes too slowly")),
                 Err(stopped) => return Err(Fault::again(format!("nothing came for {stopped:?}"))),
             }
         }

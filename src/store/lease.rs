@@ -53,6 +53,13 @@ struct State {
     is_lost: bool,
 }
 
+impl State {
+    /// Returns true if two renewals are missing at `now`: another writer may take over before the next one.
+    fn is_stale(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.renewed) > 2 * RENEWED
+    }
+}
+
 /// The writer of a folder, as the object names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Owner {
@@ -108,6 +115,7 @@ impl Lease {
         let kept = Arc::downgrade(&held);
         let renewing = async move {
             loop {
+                // The period of the renewals.
                 sleep(RENEWED).await;
                 let Some(held) = kept.upgrade() else { break };
                 // It is tried again, and in vain only where another has come meanwhile.
@@ -126,7 +134,7 @@ impl Lease {
     /// # Errors
     /// [`ErrorKind::State`] if another has taken it over.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.0.state().renewed.elapsed() > 2 * RENEWED {
+        if self.0.state().is_stale(Instant::now()) {
             let held = self.0.clone();
             let renewed = runtime::wait(async move { held.renew().await })?;
             renewed.map_err(|failure| failure.error().path(self.0.at.path()))?;
@@ -212,6 +220,11 @@ async fn put(at: &Address, owner: &Owner, mode: PutMode) -> object_store::Result
     at.bucket.patient.put_opts(&at.key, PutPayload::from(text), options).await
 }
 
+/// Time from `written` to `now`, both by the store's clock; zero if `written` is later.
+fn age(written: SystemTime, now: SystemTime) -> Duration {
+    now.duration_since(written).unwrap_or_default()
+}
+
 fn found(at: &Address) -> Result<Option<Found>> {
     let asked = at.clone();
     let found = runtime::wait(async move { read(&asked).await })?;
@@ -221,7 +234,7 @@ fn found(at: &Address) -> Result<Option<Found>> {
 async fn read(at: &Address) -> Result<Option<Found>, Failure> {
     let mut attempts = Attempts::new(&StoreOptions::current());
     loop {
-        let attempt = attempts.begin();
+        let attempt = attempts.begin(Instant::now());
         let request = async {
             let options = GetOptions { range: Some(GetRange::Bounded(0..MOST)), ..GetOptions::default() };
             let answer = at.bucket.reader.get_opts(&at.key, options).await?;
@@ -229,12 +242,10 @@ async fn read(at: &Address) -> Result<Option<Found>, Failure> {
             object_store::Result::Ok((meta, answer.bytes().await?))
         };
         let (answer, told) = listening(None, attempt.within(request)).await;
-        attempts.end(&attempt);
+        attempts.end(&attempt, Instant::now());
         let fault = match answer {
             Ok(Ok((meta, bytes))) => {
-                let written = SystemTime::from(meta.last_modified);
-                let now = told.date.unwrap_or_else(SystemTime::now);
-                let age = now.duration_since(written).unwrap_or_default();
+                let age = age(SystemTime::from(meta.last_modified), told.date.unwrap_or_else(SystemTime::now));
                 let owner =
                     serde_json::from_slice(&bytes).ok().filter(|owner: &Owner| owner.gristmill_writer == FORMAT);
                 let version = UpdateVersion { e_tag: meta.e_tag, version: meta.version };
@@ -245,5 +256,76 @@ async fn read(at: &Address) -> Result<Option<Found>, Failure> {
             Err(stopped) => Fault::again(format!("no answer in {stopped:?}")),
         };
         attempts.next(fault).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const NS: Duration = Duration::from_nanos(1);
+
+    fn by(owner: Option<Process>, age: Duration) -> Found {
+        let owner = owner.map(|process| Owner { gristmill_writer: FORMAT, id: "one".to_owned(), process });
+        Found { owner, version: UpdateVersion { e_tag: None, version: None }, age }
+    }
+
+    /// A process of another machine: only the age of its lease shows whether it lives.
+    fn elsewhere() -> Process {
+        let text = r#"{"host": "far", "pid": 7, "boot": "other", "namespace": "other", "began": 1}"#;
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_lease_expires_after_a_minute_and_not_before() {
+        for (age, is_over) in [
+            (Duration::ZERO, false),
+            (59 * SECOND, false),
+            (60 * SECOND, false),
+            (60 * SECOND + NS, true),
+            (3600 * SECOND, true),
+        ] {
+            assert_eq!(by(Some(elsewhere()), age).is_over(), is_over, "{age:?}");
+            assert_eq!(by(Some(Process::this()), age).is_over(), is_over, "{age:?}, of a process that runs here");
+            assert_eq!(by(None, age).is_over(), is_over, "{age:?}, of another version");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_lease_of_a_process_that_is_gone_is_over_at_once() {
+        let mut gone = serde_json::to_value(Process::this()).unwrap();
+        // No process began then.
+        gone["began"] = 1.into();
+        let gone = serde_json::from_value(gone).unwrap();
+        assert!(by(Some(gone), Duration::ZERO).is_over());
+    }
+
+    #[test]
+    fn the_error_names_the_time_until_the_lease_expires() {
+        for (age, left) in [(0, 61), (15, 46), (59, 2), (60, 1)] {
+            let error = by(Some(elsewhere()), age * SECOND).refused();
+            let text = format!("another sink writes to this folder: process 7 on far, heard of {age} s ago");
+            assert_eq!((error.kind(), error.message()), (ErrorKind::Config, text.as_str()));
+            assert!(error.help_text().is_some_and(|help| help.ends_with(&format!("go on in {left} s"))), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_age_of_a_lease_is_by_the_clock_of_the_store() {
+        let written = SystemTime::UNIX_EPOCH + 1000 * SECOND;
+        assert_eq!(age(written, written + 61 * SECOND), 61 * SECOND);
+        assert_eq!(age(written, written - SECOND), Duration::ZERO, "a clock that was set back");
+    }
+
+    #[test]
+    fn a_lease_is_renewed_before_a_write_if_two_renewals_are_missing() {
+        let renewed = Instant::now();
+        let state = State { renewed, is_lost: false };
+        assert!(!state.is_stale(renewed) && !state.is_stale(renewed + 30 * SECOND));
+        assert!(state.is_stale(renewed + 30 * SECOND + NS));
+        // A writer that renews just in time cannot have expired.
+        assert!(2 * RENEWED + GIVEN_BACK < EXPIRES);
     }
 }

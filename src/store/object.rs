@@ -336,10 +336,10 @@ async fn head(at: &Address, shared: &Shared) -> Result<(ObjectMeta, u128), Failu
     loop {
         let (answer, told) = {
             let _permit = shared.requests.acquire().await;
-            let attempt = attempts.begin();
+            let attempt = attempts.begin(Instant::now());
             let request = at.bucket.reader.get_opts(&at.key, options.clone());
             let answer = listening(at.exact.clone(), attempt.within(request)).await;
-            attempts.end(&attempt);
+            attempts.end(&attempt, Instant::now());
             answer
         };
         let fault = match answer {

@@ -143,14 +143,19 @@ impl Attempt {
     /// # Errors
     /// The time that was waited.
     pub(super) async fn within<F: Future>(&self, part: F) -> Result<F::Output, Duration> {
-        let left = self.end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
-        let most = self.stall.min(left);
+        let most = self.patience(Instant::now());
         timeout(most, part).await.map_err(|_| most)
     }
 
-    /// Whether there is no time left.
-    pub(super) fn is_over(&self) -> bool {
-        self.end.is_some_and(|end| end <= Instant::now())
+    /// The longest wait for a part that begins at `now`.
+    fn patience(&self, now: Instant) -> Duration {
+        let left = self.end.map_or(Duration::MAX, |end| end.saturating_duration_since(now));
+        self.stall.min(left)
+    }
+
+    /// Returns true if no time is left at `now`.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.end.is_some_and(|end| end <= now)
     }
 }
 
@@ -163,19 +168,31 @@ impl Attempts {
         Self { made: 0, most, spent: Duration::ZERO, timeout, stall }
     }
 
-    /// Begins one, for which there is as much time as those before it and the pauses have left.
-    pub(super) fn begin(&self) -> Attempt {
-        let begun = Instant::now();
+    /// Begins an attempt at `begun`. Earlier attempts and pauses have reduced the time that it has.
+    pub(super) fn begin(&self, begun: Instant) -> Attempt {
         Attempt { begun, end: begun.checked_add(self.timeout.saturating_sub(self.spent)), stall: self.stall }
     }
 
-    /// An attempt has ended.
-    pub(super) fn end(&mut self, attempt: &Attempt) {
-        self.spent += attempt.begun.elapsed();
+    /// Ends an attempt at `now`.
+    pub(super) fn end(&mut self, attempt: &Attempt, now: Instant) {
+        self.spent += now.saturating_duration_since(attempt.begun);
     }
 
-    /// After an attempt that failed: waits for the next, or says why there is none.
+    /// Waits for the next attempt after a failed one.
+    ///
+    /// # Errors
+    /// See [`pause_after`](Self::pause_after).
     pub(super) async fn next(&mut self, fault: Fault) -> Result<(), Failure> {
+        // The pause is the back-off itself.
+        tokio::time::sleep(self.pause_after(fault)?).await;
+        Ok(())
+    }
+
+    /// The pause before the next attempt. The pause is part of the budget.
+    ///
+    /// # Errors
+    /// The fault is final, or attempts or time are used up.
+    fn pause_after(&mut self, fault: Fault) -> Result<Duration, Failure> {
         let (cause, after) = match fault {
             Fault::Final(failure) => return Err(failure),
             Fault::Again { cause, after } => (cause, after),
@@ -187,9 +204,8 @@ impl Attempts {
             return Err(self.give_up(&cause, left, pause));
         }
         tracing::debug!(cause, attempt = self.made, ?pause, "trying again");
-        tokio::time::sleep(pause).await;
         self.spent += pause;
-        Ok(())
+        Ok(pause)
     }
 
     /// Twice as long as the one before, and somewhere between half and all of that: those who failed together do not
@@ -283,5 +299,110 @@ mod tests {
         }
         let other = error("Server returned non-2xx status code: 400 Bad Request: hidden");
         assert_eq!(other.message(), "the server answered 400 Bad Request");
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MS: Duration = Duration::from_millis(1);
+
+    fn attempts(most: u32, timeout: Duration) -> Attempts {
+        Attempts::new(&StoreOptions::default().attempts(most).timeout(timeout).stall(20 * SECOND))
+    }
+
+    /// Makes attempts that take `each`, after which the server asks for pauses of `after`. Returns the failure and the time of its
+    /// decision.
+    fn give_up_after(attempts: &mut Attempts, each: Duration, after: Option<Duration>) -> (Failure, Duration) {
+        let start = Instant::now();
+        let mut now = start;
+        loop {
+            let attempt = attempts.begin(now);
+            now += each;
+            attempts.end(&attempt, now);
+            match attempts.pause_after(Fault::Again { cause: "busy".to_owned(), after }) {
+                Ok(pause) => now += pause,
+                Err(failure) => return (failure, now - start),
+            }
+        }
+    }
+
+    #[test]
+    fn attempts_and_pauses_share_one_budget() {
+        // Attempts, budget, time of an attempt, pause of the server; time at the end, and the message.
+        for ([most, budget, each, pause, ends], message) in [
+            ([3, 100, 1, 2, 7], "gave up after 3 attempts in 7.0 s: busy"),
+            ([1, 100, 1, 2, 1], "gave up after 1 attempts in 1.0 s: busy"),
+            // The second pause of 2 s fits into the 3 s that are left. The third attempt uses up the rest.
+            (
+                [9, 7, 1, 2, 7],
+                "gave up after 3 attempts in 7.0 s, and 7.0 s are allowed for all of them together: busy",
+            ),
+            (
+                [9, 10, 3, 0, 12],
+                "gave up after 4 attempts in 12.0 s, and 10.0 s are allowed for all of them together: busy",
+            ),
+            // The pause is as long as the time that is left: the next attempt would have none.
+            (
+                [9, 6, 1, 2, 4],
+                "gave up after 2 attempts in 4.0 s, of 6.0 s that are allowed, before a pause of 2.0 s: busy",
+            ),
+            (
+                [9, 10, 1, 60, 1],
+                "gave up after 1 attempts in 1.0 s, of 10.0 s that are allowed, before a pause of 60.0 s: busy",
+            ),
+        ] {
+            let mut attempts = attempts(most, budget * SECOND);
+            let (failure, after) = give_up_after(&mut attempts, each * SECOND, Some(pause * SECOND));
+            assert_eq!(
+                (failure.message.as_str(), after),
+                (message, ends * SECOND),
+                "{most}, {budget}, {each}, {pause}"
+            );
+            assert_eq!(failure.kind, ErrorKind::Io);
+            assert!(failure.help.is_some_and(|help| help.contains("GRISTMILL_STORE_TIMEOUT")));
+        }
+    }
+
+    #[test]
+    fn a_pause_just_below_the_time_that_is_left_is_made_and_a_longer_pause_is_not() {
+        for (pause, goes_on) in [(2 * SECOND - MS, true), (2 * SECOND, false), (2 * SECOND + MS, false)] {
+            let (mut attempts, now) = (attempts(9, 3 * SECOND), Instant::now());
+            attempts.end(&attempts.begin(now), now + SECOND);
+            let next = attempts.pause_after(Fault::Again { cause: "busy".to_owned(), after: Some(pause) });
+            assert_eq!(next.is_ok(), goes_on, "{pause:?}");
+        }
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_are_random_in_their_upper_half() {
+        let mut attempts = attempts(100, 10_000 * SECOND);
+        for full in [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000] {
+            let pause = attempts.pause_after(Fault::again("busy")).unwrap();
+            assert!(pause >= full * MS / 2 && pause <= full * MS, "{pause:?} of {full} ms");
+        }
+        let apart = (0..20).map(|_| attempts.pause()).collect::<std::collections::BTreeSet<_>>();
+        assert!(apart.len() > 1, "clients that failed together come back together: {apart:?}");
+    }
+
+    #[test]
+    fn a_final_fault_ends_the_attempts_at_once() {
+        let mut attempts = attempts(9, 100 * SECOND);
+        let failure = attempts.pause_after(Fault::Final(changed("the server has another version of it"))).unwrap_err();
+        assert!(failure.message.starts_with("changed since it was opened"), "{}", failure.message);
+        assert_eq!((attempts.made, attempts.spent), (0, Duration::ZERO));
+    }
+
+    #[test]
+    fn an_attempt_waits_for_the_stall_time_and_no_longer_than_the_budget() {
+        let (mut attempts, start) = (attempts(9, 50 * SECOND), Instant::now());
+        let first = attempts.begin(start);
+        // Time since the attempt began, the longest wait from there on.
+        for (at, wait) in [(0, 20_000), (30_000, 20_000), (30_001, 19_999), (49_999, 1), (50_000, 0), (60_000, 0)] {
+            assert_eq!(first.patience(start + at * MS), wait * MS, "{at} ms");
+            assert_eq!(first.is_over(start + at * MS), wait == 0, "{at} ms");
+        }
+        attempts.end(&first, start + 20 * SECOND);
+        attempts.pause_after(Fault::Again { cause: "busy".to_owned(), after: Some(25 * SECOND) }).unwrap();
+        let second = attempts.begin(start + 45 * SECOND);
+        assert_eq!(second.patience(start + 45 * SECOND), 5 * SECOND, "the first attempt and the pause count");
+        assert!(!second.is_over(start + 50 * SECOND - MS) && second.is_over(start + 50 * SECOND));
     }
 }
