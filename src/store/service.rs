@@ -132,6 +132,7 @@ impl Service {
         let has_body = request.method().as_str() != "HEAD";
         let response = self.0.execute(request).await?;
         if let (429 | 503, Some(pause)) = (response.status().as_u16(), retry_after(&response)) {
+            // The pause that the server asked for.
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
         }
         if !response.status().is_success() {

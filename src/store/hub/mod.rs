@@ -115,6 +115,11 @@ impl Hub {
     }
 }
 
+/// The pause after attempt `made`, which failed.
+fn pause(made: u32) -> Duration {
+    Duration::from_millis(100 << made.min(6))
+}
+
 impl Inner {
     /// An address of the hub, of these parts.
     fn url<'a>(&self, parts: impl IntoIterator<Item = &'a str>) -> Url {
@@ -147,7 +152,8 @@ impl Inner {
             if made >= self.attempts || answer.as_ref().is_ok_and(|response| !is_busy(response)) {
                 return answer;
             }
-            tokio::time::sleep(Duration::from_millis(100 << made.min(6))).await;
+            // The back-off between attempts.
+            tokio::time::sleep(pause(made)).await;
             made += 1;
         }
     }
@@ -331,5 +337,11 @@ mod tests {
         let hub = Hub::new("http://127.0.0.1:1", Some("hf_secret".to_owned()), 1).unwrap();
         assert!(!format!("{hub:?}{hub}").contains("secret"));
         assert!(Hub::new("nowhere", None, 1).is_err());
+    }
+
+    #[test]
+    fn pauses_double_up_to_six_attempts() {
+        let pauses = [1, 2, 3, 4, 5, 6, 7, 100].map(|made| pause(made).as_millis());
+        assert_eq!(pauses, [200, 400, 800, 1600, 3200, 6400, 6400, 6400]);
     }
 }
