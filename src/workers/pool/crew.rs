@@ -70,8 +70,9 @@ impl<C: Carrier> Member<C> {
 
     /// Whether it has not delivered anything yet: it starts, makes its pipeline, and opens and loads for its first task what
     /// it needs for all. One that has nothing to do does not begin, nor does one whose first task takes very long.
-    pub(super) fn begins(&self) -> bool {
-        !self.ready || (self.done == 0 && !self.tasks.is_empty() && self.begun.elapsed() < LONG_FIRST)
+    pub(super) fn begins(&self, now: Instant) -> bool {
+        let time = now.saturating_duration_since(self.begun);
+        !self.ready || (self.done == 0 && !self.tasks.is_empty() && time < LONG_FIRST)
     }
 
     /// Whether it can have one more task; a suspect one only by itself, and with a cap of `least`.
@@ -180,11 +181,12 @@ mod tests {
     #[test]
     fn a_worker_begins_until_it_has_delivered() {
         let mut member = Member::<Processes>::new(1);
-        assert!(member.begins(), "it is not ready");
+        let now = member.begun;
+        assert!(member.begins(now), "it is not ready");
         member.ready = true;
-        assert!(!member.begins(), "it has nothing to do");
+        assert!(!member.begins(now), "it has nothing to do");
         member.done = 1;
-        assert!(!member.begins());
+        assert!(!member.begins(now));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Lanes that workers have open.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::carrier::Carrier;
 use super::crew::Member;
@@ -44,7 +44,13 @@ impl Lanes {
     }
 
     /// Finds who has the lane of `job` open. Where workers died over it, it goes to whoever is alone.
-    pub(super) fn home<C: Carrier>(&self, job: &Job, crew: &BTreeMap<u64, Member<C>>, threads: usize) -> Home {
+    pub(super) fn home<C: Carrier>(
+        &self,
+        job: &Job,
+        crew: &BTreeMap<u64, Member<C>>,
+        threads: usize,
+        now: Instant,
+    ) -> Home {
         let Some(lane) = job.lane.as_ref().filter(|_| !job.is_suspect()) else { return Home::None };
         let home = self.homes.get(&(job.border, lane.lane)).filter(|(_, task)| Some(*task) == lane.after);
         let Some((number, member)) = home.and_then(|(number, _)| Some((*number, crew.get(number)?))) else {
@@ -58,7 +64,7 @@ impl Lanes {
         let stays = member.killed.is_none() && !member.leaving;
         // Where everybody has something to do, nobody would have it sooner.
         let idle = crew.values().any(|other| other.has_place(threads, false, 0) && other.tasks.len() < threads);
-        if stays && (!idle || job.since.elapsed() < patience) { Home::Busy } else { Home::None }
+        if stays && (!idle || now.saturating_duration_since(job.since) < patience) { Home::Busy } else { Home::None }
     }
 }
 
@@ -97,29 +103,37 @@ mod tests {
         crew.values_mut().for_each(|member| member.ready = true);
         let mut lanes = Lanes::default();
         lanes.read(&job(5, Some(70)), 2, Duration::ZERO);
-        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::Free(2));
+        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2, Instant::now()), Home::Free(2));
         // It is elsewhere by now, or was never there.
-        assert_eq!(lanes.home(&job(5, Some(71)), &crew, 2), Home::None);
-        assert_eq!(lanes.home(&job(5, None), &crew, 2), Home::None);
-        assert_eq!(lanes.home(&job(6, Some(70)), &crew, 2), Home::None);
+        assert_eq!(lanes.home(&job(5, Some(71)), &crew, 2, Instant::now()), Home::None);
+        assert_eq!(lanes.home(&job(5, None), &crew, 2, Instant::now()), Home::None);
+        assert_eq!(lanes.home(&job(6, Some(70)), &crew, 2, Instant::now()), Home::None);
         let mut suspect = job(5, Some(70));
         suspect.blame(3, true);
-        assert_eq!(lanes.home(&suspect, &crew, 2), Home::None);
+        assert_eq!(lanes.home(&suspect, &crew, 2, Instant::now()), Home::None);
     }
 
     #[test]
     fn a_busy_home_is_waited_for_unless_somebody_is_idle_for_long() {
         let mut crew: BTreeMap<u64, Member<Processes>> = (1..3).map(|number| (number, Member::new(0))).collect();
-        let mut lanes = Lanes::default();
-        lanes.read(&job(5, Some(70)), 2, Duration::MAX);
-        // Nobody has time.
-        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::Busy);
+        let waiting = job(5, Some(70));
+        let home = |lanes: &Lanes, crew: &_, time| lanes.home(&waiting, crew, 2, waiting.since + time);
+        let lanes = |opened| {
+            let mut lanes = Lanes::default();
+            lanes.read(&job(5, Some(70)), 2, opened);
+            lanes
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(home(&lanes(ms(1)), &crew, Duration::from_secs(600)), Home::Busy, "nobody has time");
         crew.get_mut(&1).unwrap().ready = true;
-        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::Busy);
-        let mut patient = job(5, Some(70));
-        patient.since -= MOST_PATIENCE;
-        assert_eq!(lanes.home(&patient, &crew, 2), Home::None);
+        // Twice the time that opening took, within bounds.
+        for (opened, patience) in
+            [(ms(0), LEAST_PATIENCE), (ms(2), LEAST_PATIENCE), (ms(100), ms(200)), (Duration::MAX, MOST_PATIENCE)]
+        {
+            assert_eq!(home(&lanes(opened), &crew, patience - ms(1)), Home::Busy, "{opened:?}");
+            assert_eq!(home(&lanes(opened), &crew, patience), Home::None, "{opened:?}");
+        }
         crew.get_mut(&2).unwrap().leaving = true;
-        assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2), Home::None);
+        assert_eq!(home(&lanes(ms(100)), &crew, Duration::ZERO), Home::None);
     }
 }

@@ -155,6 +155,7 @@ fn workers_leave_and_come_back() {
             if counted() == workers {
                 return true;
             }
+            // Workers come and go on their own; nothing tells of the last.
             std::thread::sleep(Duration::from_millis(10));
         }
         false

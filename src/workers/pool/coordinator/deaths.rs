@@ -1,13 +1,13 @@
 //! Workers that die, or have to; and what becomes of what they were at.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Coordinator;
 use crate::error::{Error, ErrorKind, Told};
 use crate::exec::remote::Segment;
 use crate::workers::options::Poison;
 use crate::workers::pool::carrier::{Carrier, End, Link};
-use crate::workers::pool::crew::Running;
+use crate::workers::pool::crew::{Member, Running};
 use crate::workers::pool::job::Job;
 
 impl<C: Carrier> Coordinator<C> {
@@ -56,12 +56,13 @@ impl<C: Carrier> Coordinator<C> {
         }
         self.recorder.note(&format!("workers replaced: {cause}"), 1);
         let (at_work, alone) = (!member.tasks.is_empty(), member.tasks.len() == 1);
-        let overdue = |task: &Running<C>| self.options.deadline.is_some_and(|deadline| task.since.elapsed() > deadline);
-        let own = !exit.is_of_others();
-        let hung = member.tasks.values().any(&overdue);
-        let tasks: Vec<_> = member.tasks.into_values().map(|task| (own && (!hung || overdue(&task)), task)).collect();
-        for (blamed, Running { mut job, since, .. }) in tasks {
-            job.lost.get_or_insert((since, Instant::now()));
+        let (now, own) = (Instant::now(), !exit.is_of_others());
+        let late: Vec<bool> =
+            member.tasks.values().map(|task| is_overdue(task.since, now, self.options.deadline)).collect();
+        let hung = late.contains(&true);
+        let tasks = member.tasks.into_values().zip(late).map(|(task, late)| (own && (!hung || late), task));
+        for (blamed, Running { mut job, since, .. }) in tasks.collect::<Vec<_>>() {
+            job.lost.get_or_insert((since, now));
             if !blamed || !job.blame(self.options.retries, alone) {
                 self.queue.put(job);
             } else if member.cap < self.plan.solo_heap_bytes && !hung {
@@ -112,8 +113,9 @@ impl<C: Carrier> Coordinator<C> {
     pub(super) fn look_at_deadlines(&mut self) {
         self.carrier.look_at_leases();
         let Some(deadline) = self.options.deadline else { return };
-        let late =
-            self.crew.iter().filter(|(_, m)| m.killed.is_none() && m.since().any(|since| since.elapsed() > deadline));
+        let now = Instant::now();
+        let is_late = |member: &Member<C>| member.since().any(|since| is_overdue(since, now, Some(deadline)));
+        let late = self.crew.iter().filter(|(_, member)| member.killed.is_none() && is_late(member));
         let late: Vec<u64> = late.map(|(&number, _)| number).collect();
         for number in late {
             self.kill(number, format!("it took longer than the deadline of {deadline:?}"));
@@ -136,5 +138,31 @@ impl<C: Carrier> Coordinator<C> {
             }
         }
         self.over = Some(failure);
+    }
+}
+
+/// Returns true if a task that was sent at `since` is beyond the deadline at `now`.
+fn is_overdue(since: Instant, now: Instant, deadline: Option<Duration>) -> bool {
+    deadline.is_some_and(|deadline| now.saturating_duration_since(since) > deadline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_overdue_just_after_its_deadline_and_never_without_one() {
+        let (since, ms) = (Instant::now(), Duration::from_millis);
+        for (time, deadline, overdue) in [
+            (0, Some(1000), false),
+            (999, Some(1000), false),
+            (1000, Some(1000), false),
+            (1001, Some(1000), true),
+            (1, Some(0), true),
+            (1_000_000_000, None, false),
+        ] {
+            assert_eq!(is_overdue(since, since + ms(time), deadline.map(ms)), overdue, "{time} of {deadline:?}");
+        }
+        assert!(!is_overdue(since + ms(5), since, Some(ms(0))), "sent since the clock was read");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 
@@ -18,7 +18,8 @@ impl<C: Carrier> Coordinator<C> {
     /// After all that could be handed out was: are all workers there, and do they have as much as they could take?
     pub(super) fn look(&mut self) {
         let is_short = self.staff() != self.wanted || self.crew.values().any(|member| member.leaving);
-        let incomplete = is_short || self.crew.values().any(Member::begins);
+        let now = Instant::now();
+        let incomplete = is_short || self.crew.values().any(|member| member.begins(now));
         let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
         let nothing_left = self.queue.first(0).is_none();
         if let Some(tuner) = self.tuner.as_mut() {

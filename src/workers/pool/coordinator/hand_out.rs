@@ -31,7 +31,7 @@ impl<C: Carrier> Coordinator<C> {
 
     /// Hands out what can be; the cause, if something waits that somebody might be free for.
     fn hand_out_all(&mut self) -> Option<Hold> {
-        let (mut from, shared) = (0, self.is_shared());
+        let (mut from, shared, now) = (0, self.is_shared(), Instant::now());
         while let Some(job) = self.queue.first(from) {
             let (seq, border, need) = (job.seq, job.border, job.need);
             let cap = if job.wide { self.plan.solo_heap_bytes } else { 0 };
@@ -40,7 +40,7 @@ impl<C: Carrier> Coordinator<C> {
                 self.refuse_largest(seq);
                 continue;
             }
-            let number = match self.lanes.home(job, &self.crew, self.plan.active_threads) {
+            let number = match self.lanes.home(job, &self.crew, self.plan.active_threads, now) {
                 Home::Free(number) => number,
                 Home::Busy => {
                     from = seq + 1;

@@ -45,8 +45,8 @@ impl<C: Carrier> Coordinator<C> {
     /// Puts the jobs of late tasks back to their places, for workers of other machines that have time.
     pub(super) fn look_for_late(&mut self) {
         let Some(late) = self.options.hedge.and_then(|factor| self.times.late(factor)) else { return };
-        let is_late =
-            |task: &Running<C>| task.since.elapsed() > late && task.job.lane.is_none() && !task.job.is_suspect();
+        let now = Instant::now();
+        let is_late = |task: &Running<C>| is_late(&task.job, now.saturating_duration_since(task.since), late);
         let found = self.crew.iter().flat_map(|(&number, member)| {
             member.tasks.iter().filter(|(_, task)| is_late(task)).map(move |(&task, _)| (number, task))
         });
@@ -81,7 +81,7 @@ impl<C: Carrier> Coordinator<C> {
     /// The task that was set aside, with its job again, if nobody was sooner.
     pub(super) fn recall(&mut self, stale: Stale<C>) -> Option<Running<C>> {
         let Stale { seq, start, asked, room, since } = stale;
-        let is_same = |job: &Job| job.seq == seq && job.left.start == start;
+        let is_same = |job: &Job| is_at(job, seq, start);
         let job = match self.queue.get(seq).is_some_and(is_same) {
             true => self.queue.take(seq),
             false => {
@@ -102,9 +102,46 @@ impl<C: Carrier> Coordinator<C> {
     }
 }
 
+/// Returns true if another machine is to evaluate `job`, too, after it took `time`. A lane is read on by its worker alone, and a
+/// suspect job would kill more workers.
+fn is_late(job: &Job, time: Duration, late: Duration) -> bool {
+    time > late && job.lane.is_none() && !job.is_suspect()
+}
+
+/// Returns true if `job` is job `seq` and has delivered nothing beyond index `start`.
+fn is_at(job: &Job, seq: u64, start: u64) -> bool {
+    job.seq == seq && job.left.start == start
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Error, Result};
+    use crate::exec::remote::{Deliver, Delivery, How, Point, Segment};
+    use crate::workers::pool::job::Queue;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    struct Nobody;
+
+    impl Deliver for Nobody {
+        fn wanted(&self) -> bool {
+            true
+        }
+        fn part(&mut self, _: &Delivery) -> Result<Option<Point>> {
+            Ok(None)
+        }
+        fn ungroup(&mut self) {}
+        fn skip(&mut self) {}
+        fn fail(&mut self, _: Error) {}
+    }
+
+    /// Jobs 0 and 1, each of indices 0 to 9.
+    fn jobs(how: impl Fn() -> How) -> [Job; 2] {
+        let mut queue = Queue::default();
+        (0..2).for_each(|_| queue.submit(0.into(), 0..10, how(), Box::new(Nobody)));
+        [0, 1].map(|seq| queue.take(seq).unwrap())
+    }
 
     #[test]
     fn a_task_is_late_that_takes_much_longer_than_most() {
@@ -118,5 +155,70 @@ mod tests {
         assert_eq!(times.late(3.0), Some(Duration::from_secs(6)));
         (0..REMEMBERED).for_each(|_| times.note(Duration::from_millis(1)));
         assert_eq!(times.late(3.0), Some(LEAST));
+    }
+
+    #[test]
+    fn the_time_of_a_late_task_follows_from_what_99_of_100_take() {
+        // Times that tasks took in ms, the factor, and the time after which a task is late.
+        let ms = |times: &[u32]| times.iter().map(|&time| time * MS).collect::<Vec<_>>();
+        let most = |count: usize, rest: &[u32]| ms(&[&vec![100; count][..], rest].concat());
+        for (times, factor, late) in [
+            (ms(&[]), 3.0, None),
+            (ms(&[10]), 3.0, Some(5000)),
+            (ms(&[1000, 4000]), 3.0, Some(12_000)),
+            // 19 times are too few, 20 are enough.
+            (most(19, &[]), 3.0, Some(5000)),
+            (most(20, &[]), 3.0, Some(300)),
+            (most(20, &[]), 1.5, Some(200)),
+            (most(20, &[]), 2.01, Some(201)),
+            // One of 100 may take long, two may not.
+            (most(99, &[9000]), 3.0, Some(300)),
+            (most(98, &[9000, 9000]), 3.0, Some(27_000)),
+            // Times are forgotten after 256 others.
+            ([ms(&[9000; 10]), most(246, &[])].concat(), 3.0, Some(27_000)),
+            ([ms(&[9000; 10]), most(256, &[])].concat(), 3.0, Some(300)),
+        ] {
+            let mut all = Times::default();
+            times.iter().for_each(|&time| all.note(time));
+            assert_eq!(all.late(factor), late.map(|late| late * MS), "{times:?}, {factor}");
+        }
+    }
+
+    #[test]
+    fn a_task_is_hedged_just_after_its_time_and_not_before() {
+        let late = 300 * MS;
+        for (time, hedged) in [(0 * MS, false), (299 * MS, false), (late, false), (late + MS, true), (9000 * MS, true)]
+        {
+            assert_eq!(is_late(&jobs(|| How::Slots)[0], time, late), hedged, "{time:?}");
+        }
+    }
+
+    #[test]
+    fn suspects_and_lanes_are_not_hedged() {
+        let after = |change: fn(&mut Job)| {
+            let [mut job, _] = jobs(|| How::Slots);
+            change(&mut job);
+            is_late(&job, 2 * MS, MS)
+        };
+        assert!(after(|_| ()));
+        assert!(
+            !after(|job| {
+                job.blame(3, false);
+            }),
+            "a worker died over it"
+        );
+        assert!(!after(|job| job.widen(1)), "it is tried with the memory of all workers");
+        let lane =
+            || How::Lane { from: Segment { lane: 0, at: Point { state: "{}".into(), skip: 0 }, after: None }, due: 0 };
+        assert!(!is_late(&jobs(lane)[0], 2 * MS, MS));
+    }
+
+    #[test]
+    fn an_answer_set_aside_counts_for_its_own_job_at_its_own_place_alone() {
+        let [mut job, other] = jobs(|| How::Slots);
+        assert!(is_at(&job, 0, 0) && !is_at(&other, 0, 0));
+        job.advance(4);
+        assert!(!is_at(&job, 0, 0), "another answer has delivered these indices");
+        assert!(is_at(&job, 0, 4) && !is_at(&job, 1, 4));
     }
 }
