@@ -1,6 +1,6 @@
 //! Workers on other machines, which an engine written in Python starts and reaches.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -242,7 +242,9 @@ impl PyPooled {
 
     /// Ends leases of which nothing was heard for so many seconds. Returns how many there are.
     fn look_around(&self, py: Python<'_>, patience: f64) -> usize {
-        detached(py, || self.0.look_around(Duration::try_from_secs_f64(patience).unwrap_or(Duration::MAX)))
+        detached(py, || {
+            self.0.look_around(Instant::now(), Duration::try_from_secs_f64(patience).unwrap_or(Duration::MAX))
+        })
     }
 }
 

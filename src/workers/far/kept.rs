@@ -105,9 +105,9 @@ impl Kept {
         }
     }
 
-    /// Forgets what is too old.
-    pub(super) fn sweep(&self) {
-        self.state.locked().sweep(Instant::now());
+    /// Forgets answers that are too old at `now`.
+    pub(super) fn sweep(&self, now: Instant) {
+        self.state.locked().sweep(now);
     }
 
     #[cfg(test)]
@@ -137,7 +137,8 @@ impl State {
     fn sweep(&mut self, now: Instant) {
         let Self { entries, bytes } = self;
         entries.retain(|_, entry| {
-            let stays = !matches!(entry, Entry::Ready { since, .. } if now - *since > KEPT_FOR);
+            let stays =
+                !matches!(entry, Entry::Ready { since, .. } if now.saturating_duration_since(*since) > KEPT_FOR);
             *bytes -= if stays { 0 } else { entry.len() };
             stays
         });
@@ -258,12 +259,16 @@ mod tests {
 
     #[test]
     fn what_somebody_is_at_is_made_once_and_by_others_where_that_fails() {
-        let (kept, count) = (Kept::new(1000), AtomicU64::new(0));
+        let (kept, count, begun) = (Kept::new(1000), AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
+                    begun.fetch_add(1, Ordering::SeqCst);
                     let _ = kept.find_or(1, &task(0..1, 1), || {
-                        thread::sleep(Duration::from_millis(20));
+                        // The others are about to ask for it, too.
+                        while begun.load(Ordering::SeqCst) < 8 {
+                            thread::yield_now();
+                        }
                         match count.fetch_add(1, Ordering::SeqCst) {
                             0 => Err(Error::data("the first fails")),
                             _ => Ok(made(1, 10)),
@@ -278,9 +283,11 @@ mod tests {
     #[test]
     fn nothing_is_kept_for_longer_than_a_moment() {
         let kept = Kept::new(1000);
+        let before = Instant::now();
         assert!(ask(&kept, &task(0..1, 1), 300));
-        thread::sleep(KEPT_FOR + Duration::from_millis(20));
-        kept.sweep();
+        kept.sweep(before + KEPT_FOR);
+        assert_eq!(kept.bytes(), 300);
+        kept.sweep(Instant::now() + KEPT_FOR + Duration::from_nanos(1));
         assert_eq!(kept.bytes(), 0);
         assert!(ask(&kept, &task(0..1, 1), 300));
     }

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::dataset::map::Range;
 use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, Result};
 use crate::report::Report;
+use crate::tune::Decision;
 use crate::{IterDataset, Load, MapDataset};
 
 const BLOCK: u64 = 128 << 10;
@@ -20,6 +21,7 @@ fn pipeline(made: &Arc<AtomicU64>, fails: bool) -> BoxIter<Vec<i64>> {
     let made = made.clone();
     let sized = move |x: i64| {
         made.fetch_add(1, Ordering::Relaxed);
+        // The work of an element.
         thread::sleep(Duration::from_micros(100));
         if fails && x == 555 { Err(Error::data("it fails")) } else { Ok(vec![x; x as usize % 250]) }
     };
@@ -87,8 +89,26 @@ fn read(pool: &Arc<Pool>, payload: &'static str, name: &'static str) -> Result<(
     Ok((all?, report))
 }
 
+#[test]
+fn a_lease_ends_just_after_its_patience_and_not_before() {
+    let (pool, patience, ns) = (pool(1, &Arc::default()), Duration::from_secs(60), Duration::from_nanos(1));
+    let before = Instant::now();
+    pool[0].join("lease".to_owned(), "pipeline", Vec::new());
+    let joined = Instant::now();
+    assert_eq!(pool[0].look_around(before + patience, patience), 1);
+    // The pass is heard of once more.
+    assert!(pool[0].beat("lease"));
+    let beaten = Instant::now();
+    assert!(beaten > joined);
+    assert_eq!(pool[0].look_around(joined + patience, patience), 1);
+    assert_eq!(pool[0].look_around(beaten + patience + ns, patience), 0);
+    assert!(!pool[0].beat("lease"));
+    let error = pool[0].hear("lease", &[]).map(drop).unwrap_err();
+    assert!(error.message().starts_with("its lease has run out"), "{error}");
+}
+
 fn leases(pool: &Pool) -> usize {
-    pool.iter().map(|worker| worker.look_around(Duration::MAX)).sum()
+    pool.iter().map(|worker| worker.look_around(Instant::now(), Duration::MAX)).sum()
 }
 
 #[test]
@@ -143,7 +163,8 @@ fn a_lease_of_which_nothing_is_heard_runs_out_and_says_so() {
     assert!(got == pipeline(&Arc::default(), false).collect().unwrap());
     assert_eq!(leases(&pool), 2);
     assert!(pool[0].beat("dead"));
-    assert_eq!(pool[0].look_around(Duration::ZERO) + pool[1].look_around(Duration::ZERO), 0);
+    let later = Instant::now() + Duration::from_nanos(1);
+    assert_eq!(pool.iter().map(|worker| worker.look_around(later, Duration::ZERO)).sum::<usize>(), 0);
     assert!(!pool[0].beat("dead"));
     let error = pool[0].hear("dead", b"").unwrap_err();
     assert!(error.to_string().contains("its lease has run out"), "{error}");
@@ -236,13 +257,17 @@ fn workers_come_while_the_loop_waits_and_go_when_it_does_not() {
     }
     let first = decisions(&mut loader).first().cloned().unwrap();
     assert!(first.from == 1 && first.to > 1 && first.reason.starts_with("consumer waits"), "{first:?}");
-    for element in loader.by_ref() {
+    let fewer = |all: &[Decision]| all.iter().find(|decision| decision.reason.contains("too little to do")).cloned();
+    while let Some(element) = loader.next() {
         got.push(element.unwrap());
-        thread::sleep(Duration::from_millis(1));
+        if fewer(&decisions(&mut loader)).is_none() {
+            // The step of a slow consumer, until the workers were seen to have too little to do.
+            thread::sleep(Duration::from_millis(5));
+        }
     }
     assert!(got == pipeline(&Arc::default(), false).collect().unwrap());
     let all = decisions(&mut loader);
-    let fewer = all.iter().find(|decision| decision.reason.contains("too little to do"));
+    let fewer = fewer(&all);
     assert!(fewer.is_some_and(|fewer| fewer.to + 1 == fewer.from), "{all:?}");
     assert!(loader.report().to_string().contains("tuned at"), "{all:?}");
     drop(loader);

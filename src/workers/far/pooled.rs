@@ -156,11 +156,12 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
         drop(left);
     }
 
-    /// Ends leases of whom nothing was heard for so long, and forgets what is kept for too long; how many there are.
-    pub(crate) fn look_around(&self, patience: Duration) -> usize {
-        self.common.kept.sweep();
+    /// Ends leases whose passes were silent for longer than `patience` at `now`, and forgets old answers. Returns the number of
+    /// leases that are left.
+    pub(crate) fn look_around(&self, now: Instant, patience: Duration) -> usize {
+        self.common.kept.sweep(now);
         let mut leases = self.leases.locked();
-        let over: Vec<_> = leases.extract_if(|_, lease| lease.seen.elapsed() > patience).collect();
+        let over: Vec<_> = leases.extract_if(|_, lease| now.saturating_duration_since(lease.seen) > patience).collect();
         let left = leases.len();
         drop(leases);
         drop(over);
