@@ -49,6 +49,7 @@ pub(crate) fn run(call: Call) -> ! {
         give_up(&format!("cannot start a thread: {e}"));
     }
     while !matches!(wait_readable(parent, None), Ok(true)) && is_parent(call) {
+        // A wait that failed is not repeated at once.
         thread::sleep(Duration::from_millis(100));
     }
     exit_now(ORPHANED)

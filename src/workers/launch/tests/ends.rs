@@ -181,7 +181,8 @@ fn the_end_is_noticed_while_a_child_of_the_worker_holds_its_channels() {
         unsafe {
             match libc::fork() {
                 0 => {
-                    libc::sleep(20);
+                    // It is killed below.
+                    libc::sleep(600);
                     libc::_exit(0)
                 }
                 child => session.send(FromWorker::Done(done(child.cast_unsigned().into(), 0)))?,
@@ -191,9 +192,8 @@ fn the_end_is_noticed_while_a_child_of_the_worker_holds_its_channels() {
     }
     let (_worker, events) = launch(adder, 0, leave_a_child);
     let FromWorker::Done(child) = next_message(&events) else { panic!("no child") };
-    let start = Instant::now();
+    // Not by the end of the child, which takes longer than `next_exit` waits.
     assert_eq!(next_exit(&events).to_string(), "killed by signal 6 (SIGABRT)");
-    assert!(start.elapsed() < Duration::from_secs(10));
     let child = rustix::process::Pid::from_raw(child.id as i32).unwrap();
     rustix::process::kill_process(child, rustix::process::Signal::KILL).unwrap();
 }
@@ -215,7 +215,8 @@ fn bytes_that_are_no_message_end_the_worker() {
 fn a_worker_that_closes_its_channel_is_ended() {
     fn close(_: u64, session: Session) -> Result<()> {
         session.channel().close();
-        std::thread::sleep(PATIENCE);
+        // It is killed before.
+        std::thread::sleep(2 * PATIENCE);
         Ok(())
     }
     let (_worker, events) = launch(adder, 0, close);

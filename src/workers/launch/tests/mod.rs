@@ -124,13 +124,14 @@ fn assert_echoes(worker: &Worker, events: &Events, id: u64, add: u64) {
     assert_eq!(next_message(events), FromWorker::Done(done(id, id + 1 + add)));
 }
 
-/// Whether `condition` comes true in time.
+/// Returns true if `condition` comes true in time.
 fn soon(condition: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {
-        if start.elapsed() > Duration::from_secs(1) {
+        if start.elapsed() > PATIENCE {
             return false;
         }
+        // Nothing reports the end of a process that is not a child.
         std::thread::sleep(Duration::from_millis(5));
     }
     true

@@ -23,6 +23,12 @@ fn children() -> Vec<u32> {
     lists.flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>()).collect()
 }
 
+/// Files of shared memory by the name of ours; other programs of the machine have files there, too.
+fn shared_memory() -> usize {
+    let files = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    files.filter(|file| file.file_name().to_string_lossy().contains("gristmill")).count()
+}
+
 #[test]
 fn nothing_is_left_of_fifty_workers() {
     scenario(|()| {
@@ -31,7 +37,7 @@ fn nothing_is_left_of_fifty_workers() {
         unsafe { std::env::set_var("TMPDIR", temp.path()) };
         drop(echoing(0));
         let before = (descriptors(), threads());
-        let shared_memory = std::fs::read_dir("/dev/shm").map(|d| d.count()).unwrap_or(0);
+        let shared = shared_memory();
         for i in 0..50 {
             let (worker, events) = echoing(i);
             assert_echoes(&worker, &events, i, i);
@@ -45,7 +51,7 @@ fn nothing_is_left_of_fifty_workers() {
         assert!(soon(|| threads() == before.1));
         assert_eq!(children(), Vec::<u32>::new());
         assert_eq!(temp.path().read_dir().unwrap().count(), 0);
-        assert_eq!(std::fs::read_dir("/dev/shm").map(|d| d.count()).unwrap_or(0), shared_memory);
+        assert_eq!(shared_memory(), shared);
         Ok(())
     });
 }
@@ -173,13 +179,15 @@ fn parent_of_a_spinner(fork: bool, session: Session) -> Result<()> {
         unsafe {
             forked = libc::fork();
             if forked == 0 {
-                libc::sleep(20);
+                // Longer than `soon` waits for the spinner. It is killed by the test.
+                libc::sleep(100);
                 libc::_exit(0);
             }
         }
     }
     session.send(FromWorker::Done(done(worker.pid().into(), forked.cast_unsigned().into())))?;
-    std::thread::sleep(PATIENCE);
+    // It is killed before.
+    std::thread::sleep(2 * PATIENCE);
     Ok(())
 }
 
@@ -218,6 +226,7 @@ fn a_worker_outlives_the_thread_that_asked_for_it() {
         let (worker, events) = std::thread::spawn(|| echoing(3)).join().unwrap();
         for id in 0..50 {
             assert_echoes(&worker, &events, id, 3);
+            // The kernel may take a moment to notice the end of a thread.
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
