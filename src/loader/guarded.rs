@@ -252,9 +252,11 @@ impl<T> Guarded<T> {
 
     /// Reads what all hosts have said in a round.
     fn read(&mut self, round: u64, batch: u64, until: Option<Instant>) -> Result<Heard> {
-        let since = *self.waits.get_or_insert_with(Instant::now);
         let mut nap = SHORT;
         let said = loop {
+            // Before the exchange is read: other hosts are not late if this one is slow.
+            let now = Instant::now();
+            let since = *self.waits.get_or_insert(now);
             let said = self.exchange.read(round)?;
             if said.iter().all(Option::is_some) {
                 break said;
@@ -262,16 +264,16 @@ impl<T> Guarded<T> {
             if self.verdict.is_none() && self.exchange.has_begun_anew(round)? {
                 return Ok(Heard::Anew);
             }
-            if since.elapsed() > self.timeout {
-                let missing = said.iter().enumerate().filter(|(_, said)| said.is_none());
-                let missing: Vec<usize> = missing.map(|(host, _)| host).collect();
-                return Err(silent(&missing, said.len(), batch, self.timeout));
+            match wait(now, since, self.timeout, until, nap) {
+                Wait::Over => {
+                    let missing = said.iter().enumerate().filter(|(_, said)| said.is_none());
+                    let missing: Vec<usize> = missing.map(|(host, _)| host).collect();
+                    return Err(silent(&missing, said.len(), batch, self.timeout));
+                }
+                Wait::Pending => return Ok(Heard::Pending),
+                // An exchange is looked at: a folder on a disk reports nothing.
+                Wait::Nap(nap) => std::thread::sleep(nap),
             }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Ok(Heard::Pending);
-            }
-            std::thread::sleep(nap.min(left.unwrap_or(nap)));
             nap = (2 * nap).min(LONG);
         };
         (self.unread, self.waits) = (None, None);
@@ -431,8 +433,60 @@ enum Heard {
     Anew,
 }
 
+/// The next step of a host that waits for others.
+#[derive(Debug, PartialEq, Eq)]
+enum Wait {
+    /// The others were silent for too long.
+    Over,
+    /// The consumer's patience is over.
+    Pending,
+    /// Time until the next look.
+    Nap(Duration),
+}
+
+/// Decides at `now` about a wait that began at `since`. The consumer waits `until` then, if its patience is limited.
+fn wait(now: Instant, since: Instant, timeout: Duration, until: Option<Instant>, nap: Duration) -> Wait {
+    if now.saturating_duration_since(since) > timeout {
+        return Wait::Over;
+    }
+    match until.map(|until| until.saturating_duration_since(now)) {
+        Some(Duration::ZERO) => Wait::Pending,
+        left => Wait::Nap(nap.min(left.unwrap_or(nap))),
+    }
+}
+
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
         self.tell();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_given_up_just_after_the_time_out_and_not_before() {
+        let (since, ms) = (Instant::now(), Duration::from_millis);
+        let nap = |time| Wait::Nap(ms(time));
+        // Time of the look, end of the consumer's patience, nap until the next look; the decision.
+        for (at, until, next, expected) in [
+            (0, None, 2, nap(2)),
+            (299, None, 100, nap(100)),
+            (300, None, 100, nap(100)),
+            (301, None, 100, Wait::Over),
+            (0, Some(0), 2, Wait::Pending),
+            (50, Some(51), 2, nap(1)),
+            (50, Some(60), 2, nap(2)),
+            (60, Some(60), 2, Wait::Pending),
+            (70, Some(60), 2, Wait::Pending),
+            (300, Some(300), 2, Wait::Pending),
+            (301, Some(300), 2, Wait::Over),
+            (301, Some(900), 2, Wait::Over),
+        ] {
+            let until = until.map(|until| since + ms(until));
+            assert_eq!(wait(since + ms(at), since, ms(300), until, ms(next)), expected, "{at} ms, {until:?}");
+        }
+        assert_eq!(wait(since, since, Duration::ZERO, None, SHORT), Wait::Nap(SHORT), "each host is looked at once");
     }
 }
