@@ -58,12 +58,28 @@ impl Drop for Looks {
 fn run(mut views: Vec<Box<dyn View>>, live: &Live, is_over: &Receiver<()>) {
     let start = Instant::now();
     loop {
-        let patience = (start.elapsed() / 100).clamp(LEAST, MOST);
-        let end = !matches!(is_over.recv_timeout(patience), Err(RecvTimeoutError::Timeout));
+        let end = !matches!(is_over.recv_timeout(pause(start.elapsed())), Err(RecvTimeoutError::Timeout));
         // One that fails is told of once, and the pass goes on.
         views.retain_mut(|view| view.look(live, end).inspect_err(|error| tracing::warn!("{error}")).is_ok());
         if end || views.is_empty() {
             return;
+        }
+    }
+}
+
+/// Time until the next look at a pass that has run for `time`.
+fn pause(time: Duration) -> Duration {
+    (time / 100).clamp(LEAST, MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_become_rare_in_a_long_pass() {
+        for (time, next) in [(0, 1.0), (1, 1.0), (100, 1.0), (250, 2.5), (1000, 10.0), (100_000, 10.0)] {
+            assert_eq!(pause(Duration::from_secs(time)), Duration::from_secs_f64(next), "{time} s");
         }
     }
 }

@@ -110,6 +110,7 @@ fn dropping_it_ends_its_threads() {
         let call = calls.clone();
         let slow = move |x: i64| {
             let _call = &call;
+            // Some calls are under way when the loader is dropped.
             std::thread::sleep(Duration::from_micros(300));
             x
         };
@@ -127,4 +128,50 @@ fn a_panic_on_a_thread_is_an_error_of_its_element() {
     let mut loader = ds.to_iter().loader().threads(2).build().unwrap();
     let error = loader.by_ref().find_map(Result::err).unwrap();
     assert_eq!(error.to_string(), "element 3: a function panicked: boom");
+}
+
+/// The looks of a recording are made at given batches, not by its thread at some time.
+#[test]
+fn a_recording_that_is_cut_is_read_up_to_there() {
+    use crate::live::{RecordView, View};
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.gmr");
+    let ds = Range::new(0, 800).shuffle(3).map(|x| x + 1).to_iter().batch(4);
+    // A pass with an endpoint has viewers; this recording is one more.
+    let mut loader = ds.loader().executor(Executor::Threads(1)).metrics("0").build().unwrap();
+    let live = loader.live().unwrap();
+    let mut view = RecordView::create(&file).unwrap();
+    let mut size_after = |loader: &mut Loader<_>, batches: usize, end: bool| {
+        loader.by_ref().take(batches).for_each(|batch| drop(batch.unwrap()));
+        loader.tell();
+        view.look(&live, end).unwrap();
+        std::fs::metadata(&file).unwrap().len() as usize
+    };
+    let head = std::fs::metadata(&file).unwrap().len() as usize;
+    let first = size_after(&mut loader, 20, false);
+    let second = size_after(&mut loader, 21, false);
+    size_after(&mut loader, 0, true);
+    let bytes = std::fs::read(&file).unwrap();
+    let read = |bytes: &[u8]| {
+        let cut = folder.path().join("cut.gmr");
+        std::fs::write(&cut, bytes).unwrap();
+        Report::from_record(&cut)
+    };
+    let remark = |report: &Report| report.remarks.iter().any(|remark| remark.contains("the recording has no end"));
+    let whole = read(&bytes).unwrap();
+    assert!(whole.delivered == 41 && !remark(&whole));
+    for (cut, delivered) in
+        [(first, 20), (first + 1, 20), (second - 1, 20), (second, 41), (second + 1, 41), (bytes.len() - 1, 41)]
+    {
+        let report = read(&bytes[..cut]).unwrap();
+        assert!(report.delivered == delivered && remark(&report), "{cut}: {report}");
+        assert!(report.to_html().contains("your step"));
+    }
+    let error = read(&bytes[..head]).unwrap_err();
+    assert!(error.kind() == ErrorKind::Data && error.to_string().contains("cut.gmr"), "{error}");
+    let mut damaged = bytes.clone();
+    damaged[first - 20] ^= 0x55;
+    let error = read(&damaged).unwrap_err();
+    assert!(error.message().starts_with(&format!("byte {head}: the recording is damaged: ")), "{error}");
 }

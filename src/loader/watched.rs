@@ -142,6 +142,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         Some(self.watched.as_ref()?.get()?.endpoint.as_ref()?.address())
     }
 
+    /// The pass as its viewers see it, if there are any.
+    #[cfg(test)]
+    pub(super) fn live(&self) -> Option<Arc<Live>> {
+        Some(self.watched.as_ref()?.get()?.live.clone())
+    }
+
     /// The process and the number of the pass in it, if people of this machine may [look](super::LoaderBuilder::top).
     #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn top_place(&self) -> Option<String> {
