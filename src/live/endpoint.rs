@@ -114,6 +114,7 @@ fn serve(listener: &TcpListener, page: &mut Page, over: &AtomicBool) {
                 open.push(Connection::new(stream));
             }
             Ok(_) => {}
+            // Nobody has come: until the next look at open connections.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK),
             // Such as too many open files.
             Err(_) => std::thread::sleep(10 * LOOK),
