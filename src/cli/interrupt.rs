@@ -24,16 +24,36 @@ pub(crate) fn listen() {
     // Fails only if a handler is there already: then that one stays.
     let _ = ctrlc::set_handler(move || {
         let begun = *first.get_or_insert_with(Instant::now);
-        if !ASKED.swap(true, Ordering::SeqCst) {
-            output::say("stopping; once more to stop at once");
-        } else if begun.elapsed() > SAME_WISH {
-            if SAVED.load(Ordering::SeqCst) {
-                std::process::exit(130);
+        match wish(ASKED.swap(true, Ordering::SeqCst), begun.elapsed(), SAVED.load(Ordering::SeqCst)) {
+            Wish::Stop => output::say("stopping; once more to stop at once"),
+            Wish::Same => {}
+            Wish::Exit(code) => {
+                if code == UNSAVED {
+                    output::say("stopped at once: where the run was is not saved");
+                }
+                std::process::exit(code);
             }
-            output::say("stopped at once: where the run was is not saved");
-            std::process::exit(UNSAVED);
         }
     });
+}
+
+/// The effect of a signal.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish {
+    /// The run saves and stops.
+    Stop,
+    /// None: the first signal counts.
+    Same,
+    Exit(i32),
+}
+
+/// Decides about a signal, `time` after the first.
+fn wish(is_asked: bool, time: Duration, is_saved: bool) -> Wish {
+    match is_asked {
+        false => Wish::Stop,
+        true if time <= SAME_WISH => Wish::Same,
+        true => Wish::Exit(if is_saved { 130 } else { UNSAVED }),
+    }
 }
 
 /// Whether somebody asked.
@@ -54,6 +74,26 @@ pub(crate) fn next<D: IterDataset + 'static>(loader: &mut Loader<D>) -> Poll<Opt
         }
         if let Poll::Ready(next) = loader.next_within(PATIENCE) {
             return Poll::Ready(next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_within_a_second_are_one_and_a_later_signal_ends_the_process() {
+        for (is_asked, ms, is_saved, expected) in [
+            (false, 0, false, Wish::Stop),
+            (false, 5000, true, Wish::Stop),
+            (true, 0, false, Wish::Same),
+            (true, 1000, false, Wish::Same),
+            (true, 1000, true, Wish::Same),
+            (true, 1001, false, Wish::Exit(131)),
+            (true, 1001, true, Wish::Exit(130)),
+        ] {
+            assert_eq!(wish(is_asked, Duration::from_millis(ms), is_saved), expected, "{is_asked}, {ms}, {is_saved}");
         }
     }
 }

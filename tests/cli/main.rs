@@ -121,12 +121,16 @@ fn ctrl_c_saves_the_state_and_says_how_to_go_on() {
     // Endless, so that it is certainly still running; the plain run below is not.
     let text = std::fs::read_to_string(folder.join(PIPELINE)).unwrap();
     let slow = text.replace("  - tokenise", "  - repeat: {num_epochs: 1000}\n  - tokenise");
+    let slow = slow.replace("{folder: checkpoints}", "{folder: checkpoints, every: 1}");
     write(&folder.join("gristmill-demo"), "long.yaml", &slow);
     let exe = env!("CARGO_BIN_EXE_gristmill");
     let mut child = std::process::Command::new(exe);
     let child = child.current_dir(folder).args(["run", "gristmill-demo/long.yaml", "--checkpoint", "saved"]);
     let child = child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    while !folder.join("saved/run-state.json").exists() {
+        // The handler of signals is there before the first state is saved.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();
