@@ -83,7 +83,7 @@ fn pipeline(config: Config) -> Result<BoxIter<Element>> {
 
 fn options(workers: usize) -> MpOptions {
     let options = MpOptions::auto().workers(workers).threads_per_worker(2);
-    options.worker_heap(64 * MIB).ram_budget(400 * MIB).deadline(Duration::from_secs(2))
+    options.worker_heap(64 * MIB).ram_budget(400 * MIB).deadline(None)
 }
 
 /// All elements up to the end or the first error.
@@ -219,7 +219,12 @@ fn a_death_inside_a_lane_changes_nothing_or_is_named() {
     for death in [Death::Abort, Death::Loop] {
         let dir = tempfile::tempdir().unwrap();
         let once = Config { deadly: Some((1310, death)), once: Some(dir.path().to_owned()), ..small() };
-        assert!(on_workers(&once, options(2)) == expected, "{death:?}");
+        // On a busy machine other elements may be late, too.
+        let options = match death {
+            Death::Loop => options(2).deadline(Duration::from_secs(1)).retries(20),
+            _ => options(2),
+        };
+        assert!(on_workers(&once, options) == expected, "{death:?}");
     }
     let deadly = Config { deadly: Some((1310, Death::Abort)), ..small() };
     for poison in [Poison::Error, Poison::Skip] {
@@ -258,8 +263,8 @@ fn kills_at_any_moment_change_nothing() {
                 let mut got = Vec::new();
                 for element in loader {
                     got.push(element.map_err(|e| e.to_string()));
-                    // Slow enough that workers are killed in the middle of a pass.
                     if got.len() % 64 == 0 {
+                        // Slow enough that workers are killed in the middle of a pass.
                         std::thread::sleep(Duration::from_millis(2));
                     }
                 }
@@ -270,6 +275,7 @@ fn kills_at_any_moment_change_nothing() {
         let mut random = 1u64;
         while killed < 25 && !reader.is_finished() {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Kills are spread at random over what workers do.
             std::thread::sleep(Duration::from_micros(random >> 33 & 0x7fff));
             let pids = workers();
             if let Some(pid) = pids.get(random as usize % pids.len().max(1)) {
