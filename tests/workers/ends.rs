@@ -32,6 +32,7 @@ fn pipeline(event: Event) -> Result<impl IterDataset<Item = Vec<i64>>> {
         Event::Sleep(file) if x >= 3 => {
             std::fs::write(file, "").unwrap();
             loop {
+                // Until it is killed.
                 std::thread::sleep(Duration::from_secs(600));
             }
         }
@@ -61,12 +62,17 @@ struct Residue {
 
 fn residue() -> Residue {
     let count = |dir: &str| std::fs::read_dir(dir).map_or(0, |entries| entries.count());
+    // Other programs of the machine have files there, too.
+    let ours = |dir: &str| {
+        let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        files.filter(|file| file.file_name().to_string_lossy().contains("gristmill")).count()
+    };
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     Residue {
         descriptors: count("/proc/self/fd"),
         slabs: maps.lines().filter(|line| line.contains("memfd")).count(),
         children: children(),
-        shared_memory: count("/dev/shm"),
+        shared_memory: ours("/dev/shm"),
     }
 }
 
@@ -74,6 +80,7 @@ fn residue() -> Residue {
 fn soon(what: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !what() && start.elapsed() < Duration::from_secs(30) {
+        // Nothing tells that the kernel has let go of a process.
         std::thread::sleep(Duration::from_millis(5));
     }
     what()
