@@ -116,6 +116,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         };
         position.take(&batch, &loader);
         if !plan.step_time.is_zero() {
+            // The step of `--step-time`.
             std::thread::sleep(plan.step_time);
         }
         progress.show(batches + 1, position.tokens, || next_index(&loader.state().ok()?.state));

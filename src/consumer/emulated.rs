@@ -43,6 +43,7 @@ impl EmulatedStep {
     /// a real one that has several steps in flight goes on without whoever waits for it.
     #[cfg(feature = "pjrt")]
     pub(super) fn wait_for_device(self) -> Ran {
+        // The step of the emulated device.
         std::thread::sleep(self.ends_at.saturating_duration_since(Instant::now()));
         Ran { ready_at: self.ready_at, done_at: self.ends_at }
     }
@@ -64,6 +65,7 @@ impl Handle for EmulatedStep {
         if left.is_zero() {
             return Ok(Ran { ready_at: self.ready_at, done_at: self.ends_at });
         }
+        // The step of the emulated device.
         std::thread::sleep(left);
         Ok(Ran { ready_at: self.ready_at, done_at: Instant::now() })
     }
@@ -99,6 +101,7 @@ mod tests {
     fn on_the_devices_clock_a_step_takes_its_time_however_late_it_is_noticed() {
         let (mut device, now) = (Emulated::new(STEP), Instant::now());
         let steps = [(); 3].map(|()| device.step(now));
+        // Two of the steps end before anybody waits for them.
         std::thread::sleep(2 * STEP);
         let done = steps.map(|step| step.wait_for_device().done_at);
         assert_eq!(done, [1, 2, 3].map(|i| now + i * STEP));

@@ -106,6 +106,7 @@ mod tests {
         demand.begin(demand.start + at(1));
         demand.end(demand.start + at(2));
         demand.aside(|| {
+            // The work that is done aside. It counts by its own time, so the test holds if it takes longer.
             std::thread::sleep(at(30));
             assert_eq!(demand.steps(), (1, at(1)));
         });

@@ -353,6 +353,7 @@ fn a_point_whose_process_dies_is_a_row_and_the_others_are_measured() {
     let point = loop {
         match children(child.id())[..] {
             [point, ..] => break point,
+            // Until the process of the first point is there.
             [] => std::thread::sleep(std::time::Duration::from_millis(5)),
         }
     };

@@ -111,6 +111,7 @@ fn ctrl_c_leaves_a_folder_that_is_resumed() {
     let child = child.current_dir(folder).args(CONVERT).arg("out").stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
     while !folder.join("out/shard-00001.jsonl.zst").exists() {
+        // Nothing else tells that a shard is done.
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
@@ -194,6 +195,7 @@ fn every_format_survives_being_killed() {
                 serde_json::from_str::<serde_json::Value>(&text).map_or(0, |m| m["records"].as_u64().unwrap())
             };
             while child.try_wait().unwrap().is_none() && listed() < records {
+                // Between two looks at the manifest.
                 std::thread::sleep(Duration::from_millis(1));
             }
             child.kill().unwrap();

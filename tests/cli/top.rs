@@ -88,6 +88,7 @@ fn a_terminal_shows_the_run_and_answers_keys() {
                 return;
             }
             assert!(start.elapsed() < Duration::from_secs(60), "not {words:?}: {screen}");
+            // Nothing tells that the screen was drawn.
             std::thread::sleep(Duration::from_millis(50));
         }
     };
@@ -104,6 +105,7 @@ fn a_terminal_shows_the_run_and_answers_keys() {
     let start = Instant::now();
     while tmux(&["capture-pane", "-p"]).contains("your step") {
         assert!(start.elapsed() < Duration::from_secs(60));
+        // Nothing tells that the screen was drawn.
         std::thread::sleep(Duration::from_millis(50));
     }
     tmux(&["kill-server"]);

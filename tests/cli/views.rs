@@ -90,6 +90,7 @@ fn a_run_that_was_killed_is_shown_as_far_as_it_was_recorded() {
     let mut looks = std::collections::BTreeSet::new();
     while looks.len() < 4 {
         looks.insert(size());
+        // Nothing tells that a look was written.
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     drop(running);

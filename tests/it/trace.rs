@@ -14,12 +14,14 @@ fn traced(executor: Executor, file: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(file);
     let ds = Range::new(0, 4000).shuffle(5).map(|x| {
+        // The work of an element, so that the slowest is in `map`.
         std::thread::sleep(Duration::from_micros(100));
         x
     });
     let mut loader = ds.to_iter().batch(50).loader().executor(executor).trace(&file).build().unwrap();
     for batch in loader.by_ref() {
         batch.unwrap();
+        // The consumer's own step, which the trace shows.
         std::thread::sleep(Duration::from_millis(4));
     }
     drop(loader);

@@ -66,6 +66,7 @@ impl Shared {
         let this = self.clone();
         std::thread::spawn(move || {
             OWN.set(true);
+            // A device answers later.
             std::thread::sleep(Duration::from_micros(this.faults.delay_us as u64));
             work();
             *this.running.lock().unwrap() -= 1;

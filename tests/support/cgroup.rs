@@ -99,6 +99,7 @@ impl Drop for Group {
             if std::fs::remove_dir(&self.path).is_ok() || !self.path.exists() {
                 return;
             }
+            // Nothing tells when the last process has left the group.
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     }

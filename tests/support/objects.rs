@@ -254,6 +254,7 @@ fn serve(stream: &TcpStream, state: &State) -> std::io::Result<()> {
     while let Some((request, body)) = read_request(&mut input)? {
         state.requests.lock().unwrap().push(request.clone());
         let delay = *state.delay.lock().unwrap();
+        // A server that takes its time.
         std::thread::sleep(delay);
         if request.method == "GET" {
             wait_for_others(state);
@@ -385,6 +386,7 @@ fn answer(
         Some(Trouble::Drip(pause)) => {
             for byte in body {
                 out.write_all(&[*byte])?;
+                // A server that sends a byte at a time.
                 std::thread::sleep(pause);
             }
             Ok(true)
@@ -407,6 +409,7 @@ fn wait_for_turn(state: &State, bytes: usize) {
     let turn = next.map_or(now, |next| next.max(now));
     limit.1 = Some(turn + Duration::from_secs_f64(bytes as f64 / per_s as f64));
     drop(limit);
+    // A link with a bandwidth.
     std::thread::sleep(turn - now);
 }
 

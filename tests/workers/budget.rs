@@ -79,6 +79,7 @@ fn watched(consume: impl FnOnce() + Send) -> (u64, u64) {
             while !done.load(Ordering::Relaxed) {
                 most.fetch_max(used(), Ordering::Relaxed);
                 samples.fetch_add(1, Ordering::Relaxed);
+                // Between two samples.
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
@@ -147,6 +148,7 @@ fn the_budget_holds_whatever_consumer_and_elements_do() {
     let same = Config { len: 24, sizes: Sizes::Same(64 * MIB) };
     run("64 MiB elements, a bursty consumer", 1024 * MIB, same, &|_, n, _| {
         if n % 6 == 5 {
+            // Workers run ahead meanwhile, into the budget.
             std::thread::sleep(Duration::from_millis(300));
         }
     });
@@ -155,6 +157,7 @@ fn the_budget_holds_whatever_consumer_and_elements_do() {
     let small = Config { len: 600, sizes: Sizes::Same(MIB) };
     run("a consumer that stops", 1024 * MIB, small, &|_, n, _| {
         if n == 100 {
+            // Workers run ahead meanwhile, into the budget.
             std::thread::sleep(pause);
         }
     });

@@ -117,6 +117,7 @@ pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
                 let _ = child.wait();
                 return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
             }
+            // Until the next look: a signal and the end of a process cannot be waited for together.
             Ok(None) => std::thread::sleep(LOOK),
             Err(e) => return Err(worker(format!("its process cannot be waited for: {e}"))),
         }

@@ -105,6 +105,7 @@ impl Server {
                         next = Instant::now();
                     }
                 }
+                // Nobody has come: until the next look at those who are there.
                 Err(_) => std::thread::sleep(LOOK),
             }
             if !self.viewers.is_empty() && Instant::now() >= next {
