@@ -7,6 +7,8 @@ mod hand_out;
 mod heaps;
 mod hedges;
 mod staff;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
