@@ -371,6 +371,25 @@ mod tests {
     }
 
     #[test]
+    fn workers_keep_half_of_the_slab_at_most_and_each_thread_has_two_extents() {
+        for (workers, slab) in [(1, 2), (1, 40), (3, 20), (5, 4000)] {
+            let options = MpOptions::auto().workers(workers).worker_heap(64 * MIB);
+            let plan = Plan::new(&options.ram_budget((66 * workers as u64 + slab) * MIB), 2, 0).unwrap();
+            // The largest element is kept free for the head of the line.
+            let shared = plan.slab_bytes - plan.max_element_bytes;
+            let kept = plan.keep() * workers as u64;
+            assert!(kept <= shared / 2 && kept + workers as u64 > shared / 2, "{plan:?}");
+            for threads in [1, 16, 17, 64] {
+                let part = plan.part_bytes(threads) as u64;
+                // Two for each thread, and two for what is put together here.
+                let extents = 2 * (threads.max(FAR_THREADS) as u64 + 1);
+                assert!(part <= PART && extents * part <= shared, "{part} bytes for each of {threads} threads");
+                assert!(part == PART || extents * (part + 1) > shared, "{part} bytes for each of {threads} threads");
+            }
+        }
+    }
+
+    #[test]
     fn threads_are_as_many_as_were_asked_for_or_as_tuning_may_find_to_pay() {
         let plan = |options: MpOptions| Plan::new(&options.ram_budget(4096 * MIB), 4, 0).unwrap();
         let threads = |options| {
