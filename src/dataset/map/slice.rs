@@ -296,5 +296,18 @@ mod tests {
             let sliced = Range::new(0, len).slice_step(bounds, step).collect().unwrap();
             prop_assert_eq!(sliced, walk(len, start, stop, step));
         }
+
+        #[test]
+        fn a_record_has_the_index_at_which_it_comes_and_none_outside_the_slice(
+            len in 0..12u64, start in -15..15i64, stop in -15..15i64, step in -5..5i64,
+        ) {
+            prop_assume!(step != 0);
+            let order = SliceOrder::new(len, &(start..stop), step);
+            let indices = 0..3 * order.len(len);
+            for record in 0..3 * len {
+                let comes = indices.clone().find(|&index| order.place(index).unwrap() == Some(record));
+                prop_assert_eq!(order.inverse(record).unwrap(), comes, "record {}", record);
+            }
+        }
     }
 }
