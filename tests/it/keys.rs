@@ -358,6 +358,7 @@ fn keys_that_are_stale_are_found_where_the_element_is_made() {
     let made = Made::default();
     for (record, key, lens, told) in [
         (41, Key::Elements(1), vec![7], "\"t\" has 8 cells, and its key says 7"),
+        (41, Key::Elements(1), vec![9], "\"t\" has 8 cells, and its key says 9"),
         (42, Key::Elements(1), vec![2], "it is dropped, and its key says that it is kept"),
     ] {
         let pipeline = || {

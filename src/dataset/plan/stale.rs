@@ -31,3 +31,26 @@ pub(super) fn stale(why: &str) -> Error {
         "make them again with `gristmill index --keys`; functions must give the same of the same record whenever they are called",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{Array, Value};
+
+    #[test]
+    fn an_element_must_be_as_long_as_its_key_says() {
+        let names: [Name; 2] = ["a".into(), "b".into()];
+        let array = |cells: usize| Value::Array(Array::from_vec(vec![0i32; cells]));
+        let element = |a, b| Element::from_unique(vec![(names[0].clone(), array(a)), (names[1].clone(), array(b))]);
+        let check = |a, b| check_lens(&element(a, b), &names, &[3, 5]).map_err(|error| error.message().to_owned());
+        assert_eq!(check(3, 5), Ok(()));
+        for (a, b, told) in [
+            (2, 5, "\"a\" has 2 cells, and its key says 3"),
+            (4, 5, "\"a\" has 4 cells, and its key says 3"),
+            (3, 0, "\"b\" has 0 cells, and its key says 5"),
+            (3, 6, "\"b\" has 6 cells, and its key says 5"),
+        ] {
+            assert_eq!(check(a, b), Err(format!("the keys are stale: {told}")));
+        }
+    }
+}
