@@ -276,6 +276,46 @@ mod tests {
         }
     }
 
+    /// Counts up, and notes for each number which element of which record it is.
+    struct Noted(u64, u64);
+
+    impl DatasetIterator for Noted {
+        type Item = u64;
+        type State = u64;
+
+        fn next(&mut self, cx: &mut Cx) -> Result<Option<u64>> {
+            let next = (self.0 < self.1).then_some(self.0);
+            cx.set_member(next.map(|number| [number + 100, 7]));
+            self.0 += u64::from(next.is_some());
+            Ok(next)
+        }
+        fn state(&self) -> u64 {
+            self.0
+        }
+        fn restore(&mut self, state: u64, _: &mut Cx) -> Result<()> {
+            self.0 = state;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn elements_keep_their_origins_over_a_restore() {
+        let mut cx = Cx::default();
+        let flow = WindowFlow { window: 4, seed: StageSeed::resolve(Some(3), &[]) };
+        let mut iter = flow.start(Noted(0, 10), StageId(0)).unwrap();
+        for given in 0..=10 {
+            let state = iter.state();
+            let mut restored = flow.start(Noted(0, 10), StageId(0)).unwrap();
+            restored.restore(state, &mut cx).unwrap();
+            for _ in given..10 {
+                let number = restored.next(&mut cx).unwrap().unwrap();
+                assert_eq!(cx.member(), Some([number + 100, 7]), "{number} after {given}");
+            }
+            assert_eq!(restored.next(&mut cx).unwrap(), None);
+            iter.next(&mut cx).unwrap();
+        }
+    }
+
     #[test]
     fn a_position_outside_the_window_is_a_state_error() {
         let ds = Range::new(0, 9).to_iter().window_shuffle(4, 1);
