@@ -450,6 +450,17 @@ mod tests {
     }
 
     #[test]
+    fn cells_of_meta_features_are_no_tokens_and_no_padding() {
+        let features = [Feature { meta: true, ..Feature::new("m", 8) }, Feature::new("a", 6), Feature::new("b", 4)];
+        let mut packer = packer(&features, 2, None);
+        packer.push(&[5, 3, 2]).unwrap();
+        packer.push(&[1, 2, 1]).unwrap();
+        assert_eq!(packer.next_row(true), Some(&[0, 1][..]));
+        let stats = packer.stats();
+        assert_eq!((stats.tokens, stats.padding, stats.sequences, stats.rows), (8, 2, 2, 1));
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         let features = [Feature::new("a", 4)];
         assert!(WindowPacker::new(&features, WindowOptions { window: 0, ..WindowOptions::default() }).is_err());
