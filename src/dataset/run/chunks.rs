@@ -291,13 +291,17 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
     use super::*;
+    use crate::cx::Made;
     use crate::dataset::iter::{DatasetIterator, IterDataset};
-    use crate::dataset::map::Range as Numbers;
-    use crate::dataset::run::evaluate::Aim;
+    use crate::dataset::map::{RandomAccess, Range as Numbers, Source};
+    use crate::dataset::run::evaluate::{Aim, Chunk, Evaluator, Incoming, Wanted, channel, groups};
+    use crate::dataset::run::upcoming::Upcoming;
+    use crate::sync::Locked;
 
     /// Shows that what a function of the user does besides is done when its element is asked for, and no earlier.
     #[test]
@@ -321,6 +325,133 @@ mod tests {
         for asked in 1..30 {
             assert_eq!(batches.next(&mut cx).unwrap().unwrap().len(), 300);
             assert_eq!(calls.load(Ordering::Relaxed), 300 * asked);
+        }
+    }
+
+    /// Records that remember which of them they were told of.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<u64>>>);
+
+    impl RandomAccess for Told {
+        type Record = u64;
+        fn len(&self) -> u64 {
+            40
+        }
+        fn read(&self, index: u64) -> Result<u64> {
+            Ok(index)
+        }
+        fn looks_ahead(&self) -> Option<u64> {
+            Some(10)
+        }
+        fn will_read(&self, next: Upcoming<'_>) {
+            self.0.locked().extend(next.indices());
+        }
+    }
+
+    #[test]
+    fn a_source_is_told_again_what_is_read_after_a_seek() {
+        let (told, mut cx) = (Told::default(), Cx::default());
+        let dataset = Arc::new(Source::new(told.clone()).map(|x| x));
+        let mut roots = Roots::new(dataset, None::<&Arc<Apart>>, &Runtime::inline(), StageId(1)).unwrap();
+        let told = || std::mem::take(&mut *told.0.locked());
+        assert_eq!(roots.next(&mut cx).unwrap().unwrap(), Some(0));
+        assert_eq!(told(), (0..10).collect::<Vec<_>>());
+        for index in [5, 5, 0, 30] {
+            roots.seek(index).unwrap();
+            assert_eq!(roots.next(&mut cx).unwrap().unwrap(), Some(index));
+            assert_eq!(told(), (index..index + 10).collect::<Vec<_>>());
+        }
+    }
+
+    /// Evaluates indices at once, groups of them where they are wanted, and remembers the ranges that it was given.
+    struct AtOnce(Arc<Mutex<Vec<Wanted>>>);
+
+    /// Adds four numbers.
+    struct Sum;
+
+    impl Gather<u64> for Sum {
+        type Whole = u64;
+
+        fn size(&self) -> u64 {
+            4
+        }
+        fn takes(&self, len: u64) -> bool {
+            len == 4
+        }
+        fn gather(&self, items: Vec<u64>, _: &mut Cx) -> Result<u64> {
+            Ok(items.into_iter().sum())
+        }
+        fn of_columns<D: MapDataset<Item = u64>>(&self, _: &D, _: Range<u64>, _: &mut Cx) -> Option<u64> {
+            None
+        }
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        fn stacks(&self) -> bool {
+            false
+        }
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        fn stack(
+            &self,
+            _: &Vec<u64>,
+            _: &mut Cx,
+            _: &mut crate::dataset::run::evaluate::StackInto<'_>,
+        ) -> Option<Result<bool>> {
+            None
+        }
+    }
+
+    impl Evaluator<u64, u64> for AtOnce {
+        fn window(&self) -> usize {
+            1
+        }
+        fn aim(&self) -> Aim {
+            Aim { time: Duration::from_millis(2), slots: 4, bytes: usize::MAX }
+        }
+        fn gathers(&self) -> bool {
+            true
+        }
+        fn submit(&self, wanted: Wanted) -> Incoming<Chunk<u64, u64>> {
+            let (outgoing, incoming) = channel();
+            let range = wanted.range.clone();
+            let parts = match wanted.grouped {
+                true => groups(range, 4)
+                    .map(|group| Part::Whole(Ok(group.clone().sum()), group.end - group.start))
+                    .collect(),
+                false => vec![Part::Slots(range.map(|index| Ok(Some(index))).collect())],
+            };
+            self.0.locked().push(wanted);
+            outgoing.chunks.send(Ok(Chunk { parts, made: Made::now(Duration::ZERO) })).unwrap();
+            incoming
+        }
+    }
+
+    #[test]
+    fn groups_begin_after_a_regroup_where_batches_do() {
+        let ranges = Arc::<Mutex<Vec<Wanted>>>::default();
+        let (dataset, run, mut cx) = (Arc::new(Source::new(Told::default())), Runtime::inline(), Cx::default());
+        let mut roots = Roots::new(dataset, Some(&Arc::new(Sum)), &run, StageId(0)).unwrap();
+        roots.ahead = Some(Ahead::new(Box::new(AtOnce(ranges.clone()))));
+        let grouped = |ranges: &Mutex<Vec<Wanted>>| {
+            let all = std::mem::take(&mut *ranges.locked());
+            all.into_iter().filter(|wanted| wanted.grouped).map(|wanted| wanted.range.start).collect::<Vec<_>>()
+        };
+        // Batches begin at 3 and at every fourth index after it; before a time is known, no group is made.
+        for from in [3, 18] {
+            roots.seek(from).unwrap();
+            roots.regroup(from);
+            let mut groups = 0;
+            while roots.position() < from + 12 {
+                match roots.next_group(&mut cx) {
+                    Some((sum, indices)) => {
+                        let start = roots.position() - 4;
+                        assert_eq!((sum.unwrap(), indices, (start - from) % 4), (4 * start + 6, 4, 0));
+                        groups += 1;
+                    }
+                    None => drop(roots.next(&mut cx).unwrap().unwrap()),
+                }
+            }
+            let starts = grouped(&ranges);
+            assert!(starts.iter().all(|start| (start - from) % 4 == 0), "{starts:?}");
+            assert!(groups >= 2, "of the 3 batches after {from} the first alone may be made of slots");
         }
     }
 
