@@ -175,3 +175,19 @@ fn a_recording_that_is_cut_is_read_up_to_there() {
     let error = read(&damaged).unwrap_err();
     assert!(error.message().starts_with(&format!("byte {head}: the recording is damaged: ")), "{error}");
 }
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+#[test]
+fn a_consumer_that_goes_elsewhere_waits_no_longer() {
+    let (open, gate) = crossbeam_channel::bounded::<()>(1);
+    let ds = Range::new(0, 3).map(move |x| if x == 0 { x } else { gate.recv().map_or(x, |()| x) });
+    let mut loader = ds.to_iter().loader().threads(1).build().unwrap();
+    assert_eq!(loader.next().unwrap().unwrap(), 0);
+    assert!(loader.next_within(Duration::from_millis(1)).is_pending());
+    let waiting = |loader: &Loader<_>| loader.run.demand().waiting(std::time::Instant::now());
+    assert!(waiting(&loader).is_some());
+    drop(open);
+    // Its thread may be too busy to follow; the wait has ended in any case.
+    let _ = loader.back(1);
+    assert_eq!(waiting(&loader), None);
+}
