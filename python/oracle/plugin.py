@@ -71,6 +71,8 @@ def find_grain() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     find_grain()
+    # A process of pytest-xdist has no program that processes of its tests could load, as `multiprocessing` wants it.
+    vars(sys.modules["__main__"]).setdefault("__file__", str(Path(__file__).with_name("run.py")))
     from absl import flags
 
     # Tests look at whether it is there.

@@ -34,7 +34,7 @@ def scenes(program: str, count: int, devices: int, names: Sequence[str], folder:
     while len(came) < len(names):
         left = names[len(came) :]
         out, complaint = together(program, count, devices, left, folder)
-            # Other lines are Gloo's.
+        # Other lines are Gloo's.
         lines = [[json.loads(line) for line in text.splitlines() if line.startswith('["')] for text in out]
         seen = list(zip(*lines, strict=False))
         came |= {each[0][0]: [value for _, value in each] for each in seen}
