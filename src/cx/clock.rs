@@ -231,15 +231,25 @@ mod tests {
 
     #[test]
     fn sleep_is_blocked_and_work_is_on_a_core() {
-        let (_, slept) = look(|| std::thread::sleep(Duration::from_millis(20)));
-        assert!(slept.wall >= 20_000_000 && slept.cpu < slept.wall / 4, "{slept:?}");
-        assert!(slept.blocked > slept.wall / 2 && !slept.interpreted && slept.lock == 0, "{slept:?}");
+        let thread = |cpu_ns, yields| Thread { cpu_ns, yields, turns_ns: 0 };
+        let spent = |cpu_ns, yields| Spent::of(20_000_000, thread(0, 0), thread(cpu_ns, yields), Lock::default());
+        let slept = spent(100_000, 1);
+        assert!(slept.cpu <= 100_000 && slept.cpu + slept.blocked == 20_000_000, "{slept:?}");
+        assert!(!slept.interpreted && slept.lock == 0, "{slept:?}");
+        let worked = spent(19_000_000, 0);
+        assert!(worked.cpu > 18_000_000 && worked.blocked == 0, "the rest waited for a core: {worked:?}");
+    }
+
+    /// A sleep gives the core up, and work takes it, however busy the machine is.
+    #[test]
+    fn the_system_tells_sleep_from_work() {
+        let (before, (_, slept)) = (Thread::now(), look(|| std::thread::sleep(Duration::from_millis(2))));
+        assert!(Thread::now().yields > before.yields && slept.blocked > 0 && slept.wall >= 1_900_000, "{slept:?}");
         let (_, worked) = look(|| {
             let from = thread_cpu();
             while thread_cpu() - from < Duration::from_millis(5) {}
         });
         assert!((4_900_000..=worked.wall).contains(&worked.cpu), "{worked:?}");
-        assert!(worked.cpu + worked.blocked <= worked.wall, "{worked:?}");
     }
 
     #[test]

@@ -130,6 +130,31 @@ mod tests {
     /// The slower the clock, the fewer the elements that are measured: tests have one whose cost is known.
     const CLOCK_NS: u64 = 25;
 
+    /// Elements that are measured of `count` that cost so many nanoseconds each, in one reading of the clock.
+    fn measured(sample: &mut Sample, count: u32, ns: u64) -> u32 {
+        let mut measured = 0;
+        for _ in 0..count {
+            sample.begin(1);
+            if sample.on {
+                (sample.measured_ns, sample.measurements) = (ns, 1);
+                measured += 1;
+            }
+        }
+        measured
+    }
+
+    #[test]
+    fn cheap_elements_are_sampled_and_dear_ones_are_not() {
+        let mut sample = Sample::with_clock(CLOCK_NS);
+        // A measurement costs 70 ns, and may cost one part in 400: of 28 µs all are measured, of 280 ns one in a hundred.
+        assert!((500..800).contains(&measured(&mut sample, 64_000, 280)));
+        let dear = measured(&mut sample, 2200, 28_000);
+        assert!(dear >= 2200 - 2047, "the next sample starts at most 2047 elements later: {dear}");
+        assert_eq!(measured(&mut sample, 1000, 28_000), 1000);
+        // However cheap elements are, one in about a thousand is measured.
+        assert!((50..80).contains(&measured(&mut sample, 64_000, 0)));
+    }
+
     /// What is estimated is what was there: in phases, with rare dear elements, in stretches of any length.
     #[test]
     fn the_sample_stands_for_all_elements() {

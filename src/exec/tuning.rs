@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
@@ -71,10 +71,11 @@ fn tune(
 ) {
     let threads = pool.threads();
     let bounds = Bounds { cores: threads, ..Bounds::of_threads(threads.max(MOST_THREADS), MOST_WINDOW) };
-    let mut tuner = Tuner::new(Setting { threads, processes: 1, window: pool.window() }, bounds, TICK);
+    let mut tuner = Tuner::new(Setting { threads, processes: 1, window: pool.window() }, bounds, TICK, Instant::now());
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-        tuner.look(pool.is_idle());
-        if !tuner.is_due(pool.done().indices) {
+        let now = Instant::now();
+        tuner.look(pool.is_idle(), now);
+        if !tuner.is_due(pool.done().indices, now) {
             continue;
         }
         let done = pool.done();
@@ -90,7 +91,7 @@ fn tune(
             waited: demand.waited(),
             steps,
         };
-        if let Some(Setting { threads, window, .. }) = tuner.step(totals, longest) {
+        if let Some(Setting { threads, window, .. }) = tuner.step(totals, longest, Instant::now()) {
             if let Err(error) = pool.set_threads(threads) {
                 tracing::warn!(%error, "{threads} threads were asked for, and there are {}", pool.threads());
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Change, Place, Report, StageReport, Verdict, verdict, waited, why};
+use super::{Change, Place, Report, StageReport, scenes, verdict, waited, why};
 use crate::cx::{Account, Cause, Shares};
 use crate::dataset::Role;
 use crate::report::WorkersReport;
@@ -48,8 +48,6 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     let workers =
         (processes > 0).then(|| WorkersReport { workers: vec![Default::default(); processes], ..Default::default() });
     let mut report = Report {
-        executor: String::new(),
-        part: None,
         threads,
         threads_busy_share: busy_s / threads.max(1) as f64 * steady_s / wall_s,
         cores: world.cores,
@@ -59,23 +57,13 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
         steady_wait_share: (waits_s / steady_s).max(0.0),
         first_wait_s: STARTUP_S,
         startup_share: rest.startup,
-        startup: Vec::new(),
         handover_share: rest.handover,
         aside_share: rest.aside,
         why,
-        longest_waits: Vec::new(),
-        next_p50_us: 1.0,
-        next_p99_us: 1.0,
-        buffer_fill: None,
         workers,
-        is_tuned: false,
-        decisions: Vec::new(),
         stages,
-        notes: Vec::new(),
-        remarks: Vec::new(),
-        verdict: Verdict::default(),
         locked_s: locked_s * steady_s,
-        picture: Default::default(),
+        ..scenes::nothing()
     };
     report.verdict = verdict::judge(&report);
     report

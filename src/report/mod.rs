@@ -20,6 +20,8 @@ mod picture;
 #[cfg(all(test, feature = "spec"))]
 mod places;
 pub(crate) mod record;
+#[cfg(test)]
+mod scenes;
 mod startup;
 mod text;
 #[cfg(any(feature = "cli", feature = "python"))]

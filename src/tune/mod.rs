@@ -11,6 +11,8 @@ mod fewer;
 mod hold_off;
 mod measurement;
 mod online;
+#[cfg(test)]
+mod scenes;
 mod seconds;
 mod setting;
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Measures once a second, and asks the controller. At the start of a run it asks more often, if enough elements come to tell:
-//! a pipeline that waits has far to go from one thread for each core.
+//! a pipeline that waits has far to go from one thread for each core. The time is an argument: nothing here reads a clock.
 
 use std::time::{Duration, Instant};
 
@@ -51,16 +51,17 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    pub(crate) fn new(start: Setting, bounds: Bounds, tick: Duration) -> Self {
+    /// Begins at `now`, with a `tick` for a second.
+    pub(crate) fn new(start: Setting, bounds: Bounds, tick: Duration, now: Instant) -> Self {
         Self {
             controller: Controller::new(start, bounds).with_second(tick.as_secs_f64()),
             tick,
-            began: Instant::now(),
-            last: Instant::now(),
+            began: now,
+            last: now,
             before: Totals::default(),
             disturbed: true,
-            idle: (false, Instant::now(), Duration::ZERO),
-            short: (false, Instant::now(), Duration::ZERO),
+            idle: (false, now, Duration::ZERO),
+            short: (false, now, Duration::ZERO),
             pauses: 0,
             effect: (0, 0.0, 0.0),
             decisions: Vec::new(),
@@ -85,48 +86,47 @@ impl Tuner {
     }
 
     /// Workers are free and nothing is left to hand out, or not.
-    pub(crate) fn look(&mut self, idle: bool) {
-        note(&mut self.idle, idle);
+    pub(crate) fn look(&mut self, idle: bool, now: Instant) {
+        note(&mut self.idle, idle, now);
     }
 
     /// There is no memory for what could be handed out, or there is.
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn look_short(&mut self, short: bool) {
-        note(&mut self.short, short);
+    pub(crate) fn look_short(&mut self, short: bool, now: Instant) {
+        note(&mut self.short, short, now);
     }
 
     /// Whether it is time to measure, when so many elements have come since the run began.
-    pub(crate) fn is_due(&self, indices: u64) -> bool {
+    pub(crate) fn is_due(&self, indices: u64, now: Instant) -> bool {
         let (often, seconds, enough) = EARLY;
-        let elapsed = self.last.elapsed();
-        let is_early =
-            indices.saturating_sub(self.before.indices) >= enough && self.began.elapsed() < seconds * self.tick;
+        let elapsed = now - self.last;
+        let is_early = indices.saturating_sub(self.before.indices) >= enough && now - self.began < seconds * self.tick;
         elapsed >= self.tick || (is_early && elapsed >= self.tick / often)
     }
 
-    /// Decides on a new setting, if anything is to change. `longest` is the longest time for which the consumer
+    /// Decides on a new setting by the sums so far, if anything is to change. `longest` is the longest time for which the consumer
     /// did something else.
-    pub(crate) fn step(&mut self, now: Totals, longest: Duration) -> Option<Setting> {
-        let wall = self.last.elapsed();
+    pub(crate) fn step(&mut self, sums: Totals, longest: Duration, now: Instant) -> Option<Setting> {
+        let wall = now - self.last;
         let part = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
-        let wait_s = part(now.waited, self.before.waited).min(wall.as_secs_f64());
-        if now.indices == self.before.indices && 2.0 * wait_s > wall.as_secs_f64() && wall < PATIENCE * self.tick {
+        let wait_s = part(sums.waited, self.before.waited).min(wall.as_secs_f64());
+        if sums.indices == self.before.indices && 2.0 * wait_s > wall.as_secs_f64() && wall < PATIENCE * self.tick {
             return None;
         }
-        self.last = Instant::now();
+        self.last = now;
         let (idle, short) = (std::mem::take(&mut self.idle.2), std::mem::take(&mut self.short.2));
-        let before = std::mem::replace(&mut self.before, now);
-        let pause = is_pause(longest, wall, wait_s, now.steps.saturating_sub(before.steps));
+        let before = std::mem::replace(&mut self.before, sums);
+        let pause = is_pause(longest, wall, wait_s, sums.steps.saturating_sub(before.steps));
         self.pauses = if pause { self.pauses.saturating_add(1) } else { 0 };
         let m = Measurement {
             wall_s: wall.as_secs_f64(),
             wait_s,
-            elements: now.indices.saturating_sub(before.indices) as f64,
-            busy_s: part(now.busy, before.busy),
-            locked_s: part(now.locked, before.locked),
-            cpu_s: part(now.cpu, before.cpu),
-            taken_s: part(now.taken, before.taken),
-            window_full: idle > wall / 10 && part(now.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
+            elements: sums.indices.saturating_sub(before.indices) as f64,
+            busy_s: part(sums.busy, before.busy),
+            locked_s: part(sums.locked, before.locked),
+            cpu_s: part(sums.cpu, before.cpu),
+            taken_s: part(sums.taken, before.taken),
+            window_full: idle > wall / 10 && part(sums.blocked, before.blocked) > 0.01 * wall.as_secs_f64(),
             short_s: short.as_secs_f64(),
             disturbed: std::mem::take(&mut self.disturbed) || (1..=PAUSES).contains(&self.pauses),
         };
@@ -153,11 +153,11 @@ impl Tuner {
 }
 
 /// Something is so from now on, or is not.
-fn note((was, last, so_far): &mut (bool, Instant, Duration), is: bool) {
+fn note((was, last, so_far): &mut (bool, Instant, Duration), is: bool, now: Instant) {
     if *was {
-        *so_far += last.elapsed();
+        *so_far += now - *last;
     }
-    (*was, *last) = (is, Instant::now());
+    (*was, *last) = (is, now);
 }
 
 /// Whether the consumer did something now and then that it does not do with every element: what lies ready is then
@@ -170,6 +170,125 @@ fn is_pause(longest: Duration, wall: Duration, wait_s: f64, steps: u64) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A tuner of one process with 1 to 64 threads on 8 cores, and its clock.
+    struct Run {
+        tuner: Tuner,
+        now: Instant,
+        sums: Totals,
+    }
+
+    impl Run {
+        fn new() -> Self {
+            let now = Instant::now();
+            let bounds = Bounds { cores: 8, ..Bounds::of_threads(64, 1 << 10) };
+            let tuner = Tuner::new(Setting { threads: 2, processes: 1, window: 8 }, bounds, SECOND, now);
+            Self { tuner, now, sums: Totals::default() }
+        }
+
+        /// Time passes in which so many elements come, the consumer waits for such a share of it, and threads are always busy.
+        fn pass(&mut self, time: Duration, elements: u64, waits: f64) {
+            let threads = self.tuner.controller.setting().threads;
+            self.now += time;
+            self.sums.waited += time.mul_f64(waits);
+            self.sums.busy += time.mul_f64(threads as f64);
+            self.sums.cpu += time / 100;
+            self.sums.indices += elements;
+            self.sums.steps += elements;
+        }
+
+        fn is_due(&self) -> bool {
+            self.tuner.is_due(self.sums.indices, self.now)
+        }
+
+        /// The setting after a step, if it changes: the consumer's longest step takes `longest`.
+        fn step(&mut self, longest: Duration) -> Option<usize> {
+            Some(self.tuner.step(self.sums, longest, self.now)?.threads)
+        }
+    }
+
+    #[test]
+    fn it_measures_four_times_a_second_at_first_and_then_once() {
+        let quarter = SECOND / 4;
+        let mut run = Run::new();
+        run.pass(quarter, 49, 0.0);
+        assert!(!run.is_due(), "49 elements are too few");
+        run.pass(Duration::ZERO, 1, 0.0);
+        assert!(run.is_due());
+        run.step(Duration::ZERO);
+        assert!(!run.is_due(), "it has just measured");
+        run.pass(quarter - Duration::from_millis(1), 500, 0.0);
+        assert!(!run.is_due());
+        run.pass(Duration::from_millis(1), 500, 0.0);
+        assert!(run.is_due());
+        // After 15 seconds.
+        let mut run = Run::new();
+        run.pass(15 * SECOND, 1000, 0.0);
+        run.step(Duration::ZERO);
+        run.pass(quarter, 1000, 0.0);
+        assert!(!run.is_due());
+        run.pass(3 * quarter, 1000, 0.0);
+        assert!(run.is_due());
+    }
+
+    #[test]
+    fn a_consumer_that_waits_gets_more_threads_and_the_decision_says_what_came_of_it() {
+        let mut run = Run::new();
+        let mut changes = Vec::new();
+        for second in 1..=12 {
+            let threads = run.tuner.controller.setting().threads as u64;
+            run.pass(SECOND, 100 * threads, 0.9);
+            changes.extend(run.step(Duration::ZERO).map(|threads| (second, threads)));
+        }
+        // The first second is disturbed, the second one rests, and two in a row agree.
+        assert_eq!(changes[0], (4, 8), "{:?}", run.tuner.decisions);
+        let first = &run.tuner.decisions[0];
+        assert_eq!((first.at_s, first.rate_before, first.rate_after), (4.0, 200.0, Some(800.0)), "{first:?}");
+        assert!(changes[1..].iter().all(|(_, threads)| *threads > 8), "{changes:?}");
+    }
+
+    #[test]
+    fn elements_that_take_long_are_waited_for_for_20_seconds() {
+        let mut run = Run::new();
+        run.pass(19 * SECOND, 0, 1.0);
+        assert_eq!((run.step(Duration::ZERO), run.now - run.tuner.last), (None, 19 * SECOND), "nothing is measured");
+        run.pass(SECOND, 0, 1.0);
+        run.step(Duration::ZERO);
+        assert_eq!(run.now, run.tuner.last);
+        // A consumer that does something else is no reason to wait.
+        run.pass(SECOND, 0, 0.4);
+        run.step(Duration::ZERO);
+        assert_eq!(run.now, run.tuner.last);
+    }
+
+    #[test]
+    fn pauses_decide_nothing_until_they_are_usual() {
+        let mut run = Run::new();
+        let mut changed = None;
+        for second in 1..=20 {
+            run.pass(SECOND, 200, 0.5);
+            if run.step(SECOND / 2).is_some() {
+                changed = changed.or(Some(second));
+            }
+        }
+        // Twelve seconds with a pause each say nothing; then one rests, and two agree.
+        assert_eq!(changed, Some(15), "{:?}", run.tuner.decisions);
+    }
+
+    #[test]
+    fn what_is_so_for_a_while_is_added_up() {
+        let mut run = Run::new();
+        let ms = Duration::from_millis;
+        for (is, at) in [(true, 10), (true, 30), (false, 60), (false, 90), (true, 100)] {
+            run.tuner.look(is, run.now + ms(at));
+        }
+        assert_eq!(run.tuner.idle.2, ms(50));
+        // From then on it is so, until the next look.
+        run.tuner.look(false, run.now + ms(400));
+        assert_eq!(run.tuner.idle.2, ms(350));
+    }
 
     #[test]
     fn a_pause_is_what_is_not_usual() {

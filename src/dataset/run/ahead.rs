@@ -258,7 +258,62 @@ fn aligned_end(start: u64, size: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::aligned_end;
+    use super::*;
+    use crate::dataset::run::evaluate::Aim;
+
+    /// Evaluates nothing.
+    struct Idle;
+
+    impl Evaluator<i64, ()> for Idle {
+        fn window(&self) -> usize {
+            4
+        }
+        fn aim(&self) -> Aim {
+            Aim { time: Duration::from_millis(2), slots: 1024, bytes: 1 << 20 }
+        }
+        fn gathers(&self) -> bool {
+            true
+        }
+        fn submit(&self, _: Wanted) -> Incoming<Chunk<i64, ()>> {
+            unreachable!("ranges are planned, and not handed out")
+        }
+    }
+
+    /// The first range of groups of 8, after a chunk of `count` indices that took so many microseconds, if any.
+    fn planned(chunk: Option<(u64, u64)>) -> (Range<u64>, bool) {
+        let mut ahead = Ahead::new(Box::new(Idle));
+        if let Some((count, us)) = chunk {
+            ahead.learn(count, Duration::from_micros(us), 0);
+        }
+        let Wanted { range, grouped } = ahead.plan(Some(Groups { size: 8, first: 0 }), 1000);
+        (range, grouped)
+    }
+
+    #[test]
+    fn a_group_is_evaluated_whole_unless_it_takes_longer_than_10_ms() {
+        assert_eq!(planned(None), (0..1, false), "its time is not known yet");
+        assert_eq!(planned(Some((1, 1))), (0..8, true));
+        assert_eq!(planned(Some((1, 1250))), (0..8, true), "10 ms");
+        assert_eq!(planned(Some((1, 1251))), (0..1, false), "10.008 ms");
+        assert_eq!(planned(Some((4, 4 * 1250))), (0..8, true), "the mean of a chunk counts");
+        assert_eq!(planned(Some((1, 4000))), (0..1, false));
+    }
+
+    #[test]
+    fn a_chunk_is_late_if_it_takes_more_than_three_times_as_long_as_others() {
+        let mut ahead = Ahead::new(Box::new(Idle));
+        let us = Duration::from_micros;
+        assert!(!ahead.is_late(us(1_000_000), 1), "there are no others");
+        ahead.learn(10, us(1000), 0);
+        assert!(!ahead.is_late(us(300), 1) && ahead.is_late(us(301), 1));
+        assert!(!ahead.is_late(us(3000), 10) && ahead.is_late(us(3001), 10));
+        let piece = |us: u64| Piece { stage: None, index: 0, count: 1, took: Duration::from_micros(us) };
+        assert!(ahead.is_most(piece(501), us(1000)) && !ahead.is_most(piece(500), us(1000)), "half of the chunk");
+        assert!(!ahead.is_most(piece(299), us(300)), "as long as others");
+        // Of late, elements are dearer.
+        (0..40).for_each(|_| ahead.learn(10, us(4000), 0));
+        assert!(!ahead.is_late(us(1100), 1) && ahead.is_late(us(1201), 1));
+    }
 
     #[test]
     fn ranges_of_passes_that_learn_other_sizes_soon_end_at_the_same_places() {

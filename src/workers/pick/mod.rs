@@ -1,5 +1,7 @@
 //! Options chosen before a run: by running for a moment.
 
+#[cfg(test)]
+mod scenes;
 mod trial;
 
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use self::trial::Trial;
+use self::trial::{Passes, Trial};
 use super::MpOptions;
 use super::budget::available;
 use crate::dataset::IterDataset;
@@ -176,7 +178,24 @@ where
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let budget = limits.ram_budget.unwrap_or_else(|| available() / 4);
     let trial = Trial { factory, cfg, limits, budget, cores };
-    let first = trial.run(1, false, limits.time / 4)?;
+    trial.config(choose(limits, cores, |threads, tuned, time| trial.run(threads, tuned, time))?)
+}
+
+/// A choice of threads: the runs that led to it, and the reasons.
+struct Choice {
+    runs: [Passes; 3],
+    start: Measured,
+    chosen: Measured,
+    decisions: Vec<Decision>,
+}
+
+/// Chooses threads by what three runs measure; `run` does a run with a number of threads, tuned or not, for some time.
+fn choose(
+    limits: &PickLimits,
+    cores: usize,
+    mut run: impl FnMut(usize, bool, Duration) -> Result<Passes>,
+) -> Result<Choice> {
+    let first = run(1, false, limits.time / 4)?;
     if first.delivered == 0 {
         return Err(Error::config("the pipeline is empty").help("there is nothing to choose options for"));
     }
@@ -187,7 +206,7 @@ where
     if law > 1 {
         decisions.push(change(first.wall_s, 1, law, law_reason(&start, limits.step), start.batches_per_s));
     }
-    let tuned = trial.run(law, true, limits.time / 2)?;
+    let tuned = run(law, true, limits.time / 2)?;
     let (before_s, tuned_at) = (first.wall_s, tuned.measured(tuned.threads));
     decisions.extend(tuned.decisions.iter().cloned().map(|d| Decision { at_s: d.at_s + before_s, ..d }));
     let threads = tuned.needed().clamp(1, tuned.threads);
@@ -195,7 +214,7 @@ where
         let reason = format!("the threads were busy {:.0} %: {threads} do as much", 100.0 * tuned.busy_share());
         decisions.push(change(before_s + tuned.wall_s, tuned.threads, threads, reason, tuned_at.batches_per_s));
     }
-    let last = trial.run(threads, false, limits.time / 4)?;
+    let last = run(threads, false, limits.time / 4)?;
     let mut chosen = last.measured(threads);
     let at_s = before_s + tuned.wall_s + last.wall_s;
     if chosen.threads < tuned_at.threads && WORTH * chosen.batches_per_s < tuned_at.batches_per_s {
@@ -208,7 +227,7 @@ where
         decisions.push(change(at_s, chosen.threads, 1, reason, chosen.batches_per_s));
         chosen = start;
     }
-    trial.config(&[&first, &tuned, &last], start, chosen, decisions)
+    Ok(Choice { runs: [first, tuned, last], start, chosen, decisions })
 }
 
 /// The gain of `a` over `b`.
@@ -242,55 +261,28 @@ mod tests {
     use crate::dataset::map::Range;
     use crate::{Element, MapDataset};
 
-    fn slow(end: i64) -> Result<impl IterDataset<Item = Element>> {
-        let work = |x: i64| {
-            std::thread::sleep(Duration::from_micros(300));
-            Element::new().with("x", crate::Array::scalar(x))
-        };
-        Ok(Range::new(0, end).map(work).to_iter().batch(4))
+    fn batches(end: i64) -> Result<impl IterDataset<Item = Element>> {
+        let element = |x: i64| Element::new().with("x", crate::Array::scalar(x));
+        Ok(Range::new(0, end).map(element).to_iter().batch(4))
     }
 
     fn limits() -> PickLimits {
-        PickLimits::new().ram_budget(256 << 20).time(Duration::from_millis(600)).max_threads(4)
+        PickLimits::new().ram_budget(256 << 20).time(Duration::from_millis(100)).max_threads(4)
     }
 
     #[test]
-    fn a_consumer_without_work_gets_all_threads_within_the_budget() {
-        let config = pick_performance_config(slow, 100_000, &limits()).unwrap();
-        assert_eq!((config.workers, config.start.threads), (1, 1));
-        assert!((2..=4).contains(&config.threads_per_worker), "{config:?}");
-        assert!(config.chosen.batches_per_s > config.start.batches_per_s, "{config:?}");
-        assert!(config.decisions[0].reason.starts_with("one thread works"), "{config:?}");
+    fn the_options_that_are_chosen_are_within_the_limits_and_can_be_followed() {
+        let config = pick_performance_config(batches, 100_000, &limits()).unwrap();
+        assert_eq!((config.workers, config.start.threads, config.buffer), (1, 1, 4));
+        assert!((1..=4).contains(&config.threads_per_worker), "{config:?}");
+        assert_eq!(config.decisions.last().map_or(1, |decision| decision.to), config.threads_per_worker, "{config:?}");
         let ready = config.batch_bytes * (config.buffer as u64 + 2);
         assert!(config.slab_bytes + config.worker_heap_bytes + ready <= 256 << 20, "{config:?}");
         assert!(config.ram_budget + ready <= 256 << 20 && config.batch_bytes == 32);
-        assert_eq!(config.buffer, 4);
-    }
-
-    /// Shows that what waits is not bound to the cores.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_source_that_waits_gets_threads_beyond_the_cores() {
-        fn waits(end: i64) -> Result<impl IterDataset<Item = Element>> {
-            let wait = |x: i64| {
-                std::thread::sleep(Duration::from_millis(5));
-                Element::new().with("x", crate::Array::scalar(x))
-            };
-            Ok(Range::new(0, end).map(wait).to_iter().batch(4))
-        }
-        let limits = PickLimits::new().ram_budget(512 << 20).time(Duration::from_secs(2));
-        let config = pick_performance_config(waits, 1 << 40, &limits).unwrap();
-        let cores = std::thread::available_parallelism().unwrap().get();
-        assert!(config.threads_per_worker >= (2 * cores).min(MANY_THREADS), "{config:?}");
-        assert!(config.chosen.batches_per_s > config.start.batches_per_s, "{config:?}");
-    }
-
-    #[test]
-    fn a_consumer_that_is_fed_by_one_thread_gets_one() {
-        let limits = limits().step(Duration::from_millis(30)).max_buffer_size(2);
-        let config = pick_performance_config(slow, 40, &limits).unwrap();
-        assert_eq!((config.threads_per_worker, config.buffer), (1, 2), "{config:?}");
-        assert!(config.decisions.is_empty(), "{config:?}");
+        let loader = super::super::mp_prefetch(batches, 40, config.options()).unwrap().build().unwrap();
+        assert_eq!(loader.map(Result::unwrap).count(), 10);
+        let config = pick_performance_config(batches, 40, &limits().max_buffer_size(2)).unwrap();
+        assert_eq!(config.buffer, 2, "{config:?}");
     }
 
     #[test]
@@ -305,9 +297,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let error = pick_performance_config(slow, 100, &limits().ram_budget(1 << 20)).unwrap_err();
+        let error = pick_performance_config(batches, 100, &limits().ram_budget(1 << 20)).unwrap_err();
         assert!(error.message().starts_with("ram_budget is 1 MiB"), "{error}");
-        let error = pick_performance_config(slow, 0, &limits()).unwrap_err();
+        let error = pick_performance_config(batches, 0, &limits()).unwrap_err();
         assert_eq!(error.message(), "the pipeline is empty");
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{MANY_THREADS, Measured, PerformanceConfig, PickLimits, TARGET};
+use super::{Choice, MANY_THREADS, Measured, PerformanceConfig, PickLimits, TARGET};
 use crate::dataset::IterDataset;
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -30,19 +30,19 @@ pub(super) struct Trial<'a, C, D> {
 pub(super) struct Passes {
     pub(super) delivered: u64,
     /// Without the first batch of each pass, and the wait for it.
-    steady: u64,
+    pub(super) steady: u64,
     pub(super) wall_s: f64,
-    steady_s: f64,
-    wait_s: f64,
-    busy_s: f64,
+    pub(super) steady_s: f64,
+    pub(super) wait_s: f64,
+    pub(super) busy_s: f64,
     /// Of the work of stages on threads: all of it, and what was on a core.
-    worked_s: f64,
-    cpu_s: f64,
+    pub(super) worked_s: f64,
+    pub(super) cpu_s: f64,
     pub(super) threads: usize,
-    batch_bytes: u64,
-    heap_used: u64,
-    slab_used: u64,
-    window: usize,
+    pub(super) batch_bytes: u64,
+    pub(super) heap_used: u64,
+    pub(super) slab_used: u64,
+    pub(super) window: usize,
     pub(super) decisions: Vec<Decision>,
 }
 
@@ -82,14 +82,9 @@ where
         }
     }
 
-    pub(super) fn config(
-        &self,
-        all: &[&Passes],
-        start: Measured,
-        chosen: Measured,
-        decisions: Vec<Decision>,
-    ) -> Result<PerformanceConfig> {
-        let most = |of: fn(&Passes) -> u64| all.iter().map(|passes| of(passes)).max().unwrap_or(0);
+    pub(super) fn config(&self, choice: Choice) -> Result<PerformanceConfig> {
+        let Choice { runs, start, chosen, decisions } = choice;
+        let most = |of: fn(&Passes) -> u64| runs.iter().map(of).max().unwrap_or(0);
         let batch_bytes = most(|passes| passes.batch_bytes);
         let (buffer, ready) = self.buffer(batch_bytes);
         let Some(ram_budget) = self.budget.checked_sub(ready) else {
@@ -106,7 +101,7 @@ where
             worker_heap_bytes: 0,
             slab_used_bytes: most(|passes| passes.slab_used),
             heap_used_bytes: most(|passes| passes.heap_used),
-            window: all.iter().rev().find(|passes| passes.window > 0).map_or(0, |passes| passes.window),
+            window: runs.iter().rev().find(|passes| passes.window > 0).map_or(0, |passes| passes.window),
             batch_bytes,
             start,
             chosen,

@@ -25,8 +25,9 @@ impl<C: Carrier> Coordinator<C> {
         if let Some(tuner) = self.tuner.as_mut() {
             // Each worker could have one task more than it has threads at work.
             let Setting { threads, processes, .. } = tuner.setting();
-            tuner.look(nothing_left && under_way < threads + processes);
-            tuner.look_short(self.is_short && self.plan.elsewhere.is_some());
+            let now = Instant::now();
+            tuner.look(nothing_left && under_way < threads + processes, now);
+            tuner.look_short(self.is_short && self.plan.elsewhere.is_some(), now);
             if incomplete {
                 tuner.disturb();
             }
@@ -35,7 +36,7 @@ impl<C: Carrier> Coordinator<C> {
 
     /// Once a second: measures, and changes what the controller wants changed.
     pub(super) fn tune(&mut self) {
-        if !self.tuner.as_ref().is_some_and(|tuner| tuner.is_due(self.indices)) {
+        if !self.tuner.as_ref().is_some_and(|tuner| tuner.is_due(self.indices, Instant::now())) {
             return;
         }
         let most_workers = self.most_workers();
@@ -54,7 +55,7 @@ impl<C: Carrier> Coordinator<C> {
             waited: self.figures.demand.waited(),
             steps,
         };
-        if let Some(Setting { threads, processes, window }) = tuner.step(totals, longest) {
+        if let Some(Setting { threads, processes, window }) = tuner.step(totals, longest, Instant::now()) {
             self.figures.window.store(window, Ordering::Relaxed);
             self.resize(processes);
             self.activate(threads.div_ceil(processes));

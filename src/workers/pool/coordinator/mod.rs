@@ -139,7 +139,7 @@ impl<C: Carrier> Coordinator<C> {
         };
         let start =
             Setting { threads: plan.active_threads * plan.start_workers, processes: plan.start_workers, window };
-        let tuner = plan.tuned.then(|| Tuner::new(start, bounds, options.tick));
+        let tuner = plan.tuned.then(|| Tuner::new(start, bounds, options.tick, Instant::now()));
         Self {
             carrier,
             pipeline,
