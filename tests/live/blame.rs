@@ -1,4 +1,6 @@
 //! Faults are put into pipelines at random, and the report says which it was: its cause, the stage, and the element where it was one's.
+//!
+//! Each sleep here stands for work of a stage, of the consumer or of a store.
 #![cfg(all(feature = "workers", feature = "http", feature = "formats", target_os = "linux"))]
 
 use std::path::PathBuf;
@@ -279,8 +281,8 @@ fn adds_up(report: &Report) {
     assert!((told - sum).abs() < 1e-9, "{told} is not {sum}: {report}");
 }
 
-/// Faults, and how many pipelines run at a time: they mostly sleep.
-const FAULTS: usize = 200;
+/// Faults, two of each kind, and how many pipelines run at a time: they mostly sleep.
+const FAULTS: usize = 22;
 const AT_A_TIME: usize = 3;
 
 #[test]
@@ -313,23 +315,4 @@ fn faults_are_found() {
     let missed = missed.into_inner().unwrap();
     eprintln!("{} of {FAULTS} are not found", missed.len());
     assert!(20 * missed.len() <= FAULTS, "{} of {FAULTS} are not found:\n{}", missed.len(), missed.join("\n\n"));
-}
-
-#[test]
-fn a_budget_that_leaves_threads_without_memory_is_told_in_words() {
-    let report = run(&Fault::Memory { us: 5000 }, By::Workers);
-    adds_up(&report);
-    // But for the first, which waits for nothing but itself.
-    let most = report.why.iter().find(|why| why.cause != Cause::Start);
-    assert_eq!(most.map(|why| why.cause), Some(Cause::Memory), "{report}");
-    assert!(report.to_string().contains("the budget limits the run"), "{report}");
-}
-
-#[test]
-fn memory_that_the_consumer_holds_is_told_in_words() {
-    let report = run(&Fault::Leases { from: 50, ms: 60 }, By::Workers);
-    adds_up(&report);
-    let longest = &report.longest_waits[0];
-    assert_eq!((longest.cause, longest.element), (Cause::Leases, None), "{report}\n{:#?}", report.longest_waits);
-    assert!(report.to_string().contains("memory of elements that you hold"), "{report}");
 }

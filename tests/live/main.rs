@@ -4,5 +4,6 @@
 mod objects;
 
 mod blame;
+mod tuner;
 mod verdict;
 mod why;

@@ -1,21 +1,12 @@
 //! The report says why the consumer waited: causes that add up, and the element that all others waited for.
+//!
+//! Each sleep here stands for work of a stage or of the consumer.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill::dataset::map::Range;
 use gristmill::report::{Cause, Change};
 use gristmill::{Executor, IterDataset, Load, MapDataset, Report};
-
-/// Tests here measure who waits for whom, so none runs beside another.
-
-/// Keeps a core busy, as work does.
-fn work(time: Duration) {
-    let start = Instant::now();
-    while start.elapsed() < time {
-        std::hint::spin_loop();
-    }
-}
 
 fn run(loader: &mut gristmill::Loader<impl IterDataset + 'static>, step: Duration) -> Report {
     for batch in loader.by_ref() {
@@ -45,41 +36,14 @@ fn with_slow_element(slow: i64) -> Report {
 
 #[test]
 fn one_slow_element_is_found_among_many() {
-    for slow in [37, 613, 901] {
-        // Where other programs take the cores for longer, that is the longest wait.
-        let is_found = |report: &Report| {
-            report.longest_waits.first().is_some_and(|wait| wait.cause == Cause::HeadOfLine)
-                && report.verdict.stage == Some(3)
-        };
-        let mut report = with_slow_element(slow);
-        for _ in 0..4 {
-            if !is_found(&report) {
-                report = with_slow_element(slow);
-            }
-        }
-        let longest = &report.longest_waits[0];
-        assert_eq!(longest.cause, Cause::HeadOfLine, "{report}");
-        let at = Range::new(0, 1000).shuffle(5).collect().unwrap().iter().position(|x| *x == slow);
-        assert_eq!((longest.element, longest.elements), (at.map(|at| at as u64), Some(1)), "{report}");
-        assert_eq!((longest.stage, longest.record.as_deref()), (Some(3), Some(&*format!("record {slow} of range"))));
-        let text = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains("single elements that all others waited for"), "{text}");
-        assert!(text.contains("in map (stage 3), while what comes behind was there"), "{text}");
-        assert!(text.contains("VERDICT single elements limit the run"), "{text}");
-        assert_eq!(report.verdict.advice[0].change, Change::Split(Some(3)));
-    }
-}
-
-#[test]
-fn a_slow_stage_on_one_thread_is_no_fault_of_elements() {
-    let ds = Range::new(0, 400).map(|x| x).to_iter().map(|x| {
-        work(Duration::from_micros(500));
-        x
-    });
-    let mut loader = ds.window_shuffle(20, 1).batch(8).loader().executor(Executor::Threads(2)).build().unwrap();
-    let report = run(&mut loader, Duration::ZERO);
-    adds_up(&report);
-    assert!(report.why[0].share > 0.3, "{report}");
+    let slow = 613;
+    let report = with_slow_element(slow);
+    let longest = &report.longest_waits[0];
+    assert_eq!(longest.cause, Cause::HeadOfLine, "{report}");
+    let at = Range::new(0, 1000).shuffle(5).collect().unwrap().iter().position(|x| *x == slow);
+    assert_eq!((longest.element, longest.elements), (at.map(|at| at as u64), Some(1)), "{report}");
+    assert_eq!((longest.stage, longest.record.as_deref()), (Some(3), Some(&*format!("record {slow} of range"))));
+    assert_eq!(report.verdict.advice[0].change, Change::Split(Some(3)), "{report}");
 }
 
 /// A fault that is put into a pipeline of `range → shuffle → map → map → to_iter → limit → map → batch`.
@@ -151,19 +115,13 @@ fn faulty(fault: Fault) -> Report {
 
 #[test]
 fn random_faults_are_found() {
-    let (mut missed, faults) = (Vec::new(), 60);
+    let (mut missed, faults) = (Vec::new(), 12);
     for fault in (0..faults).map(Fault::of) {
-        // What other programs do to a run is a cause in it, too: one of three is to say it.
-        let mut report = faulty(fault);
-        for _ in 0..2 {
-            if !fault.is_found(&report) {
-                report = faulty(fault);
-            }
-        }
+        let report = faulty(fault);
         if !fault.is_found(&report) {
             missed.push(format!("{fault:?}: {:?} {:?}", report.why.first(), report.longest_waits.first()));
         }
     }
-    // On a machine that is busy with other things some are: there the cores are what all of it waits for.
+    // What other programs do to a run is a cause in it, too.
     assert!(8 * missed.len() <= faults as usize, "{} of {faults}: {missed:#?}", missed.len());
 }
