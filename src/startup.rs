@@ -75,6 +75,7 @@ mod tests {
     #[test]
     fn what_was_made_in_the_time_counts_once() {
         // Something that takes its time to be made.
+        // A sleep takes at least as long as it is told to, so each of these is remembered.
         let make = |what| making(what, || std::thread::sleep(2 * LEAST));
         make("something before");
         let from = Instant::now();

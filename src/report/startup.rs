@@ -59,20 +59,17 @@ mod tests {
         loader.report().startup
     }
 
+    /// One test, because all loaders of a process see the same objects being made.
     #[test]
-    fn what_is_made_at_the_first_element_is_named_and_nothing_that_was_there() {
+    fn an_object_made_at_the_first_element_is_named_or_else_the_stage_that_worked() {
         making("something old", || std::thread::sleep(LONG));
         for executor in [Executor::Inline, Executor::Threads(2)] {
             let causes = causes(executor, || making("something new", || std::thread::sleep(LONG)));
             assert!(causes.iter().any(|cause| cause.ends_with(" of it: something new")), "{causes:?}");
             assert!(!causes.iter().any(|cause| cause.contains("old") || cause.contains("map")), "{causes:?}");
         }
-    }
-
-    #[test]
-    fn a_stage_whose_first_element_takes_long_is_named() {
         let causes = causes(Executor::Inline, || std::thread::sleep(LONG));
-        assert!(causes[0].ends_with(" of it: the first elements in map (stage 1)"), "{causes:?}");
+        assert!(causes.iter().any(|cause| cause.ends_with(" of it: the first elements in map (stage 1)")), "{causes:?}");
         assert_eq!(super::causes(Duration::ZERO, None, &First::default(), &[]), Vec::<String>::new());
     }
 
