@@ -232,9 +232,9 @@ fn kills_at_any_moment_change_nothing() {
     println!("{killed} workers killed");
 }
 
-/// Takes until the file is there to build: workers are killed before.
-fn slow_to_build(enough: PathBuf) -> Result<impl IterDataset<Item = i64>> {
-    while !enough.exists() {
+/// Takes until the file is there to build in a worker: workers are killed before.
+fn slow_to_build((parent, enough): (u32, PathBuf)) -> Result<impl IterDataset<Item = i64>> {
+    while std::process::id() != parent && !enough.exists() {
         // Nothing else tells a worker that enough of them were killed.
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -246,9 +246,9 @@ fn workers_that_are_killed_before_they_are_ready_do_not_end_a_run() {
     let (mut killed, dir) = (std::collections::BTreeSet::new(), tempfile::tempdir().unwrap());
     let enough = dir.path().join("enough");
     let got = std::thread::scope(|scope| {
-        let file = enough.clone();
+        let config = (std::process::id(), enough.clone());
         let run =
-            || mp_prefetch(slow_to_build, file, options(1)).unwrap().build().unwrap().collect::<Result<Vec<i64>>>();
+            || mp_prefetch(slow_to_build, config, options(1)).unwrap().build().unwrap().collect::<Result<Vec<i64>>>();
         let run = scope.spawn(run);
         while killed.len() < 14 && !run.is_finished() {
             for pid in living_children() {
