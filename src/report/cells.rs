@@ -51,13 +51,18 @@ impl Default for Cells {
 impl Cells {
     /// Looks at the batch of this number, if there is time for it. Tokens and cells of it may be known, and are `brought` then.
     pub(crate) fn look(&mut self, number: u64, batch: &Element, brought: Option<TokenCount>) {
-        let start = Instant::now();
+        self.look_by(Instant::now, number, batch, brought);
+    }
+
+    /// [`look`](Self::look), by a clock that is given.
+    fn look_by(&mut self, now: impl Fn() -> Instant, number: u64, batch: &Element, brought: Option<TokenCount>) {
+        let start = now();
         let began = *self.began.get_or_insert(start);
         if self.spent <= AT_FIRST + (start - began) / SHARE {
             self.add_sequences(batch);
             let brought = brought.unwrap_or_else(|| TokenCount::of(batch));
             self.add_stretch(number, brought);
-            self.spent += start.elapsed();
+            self.spent += now() - start;
         } else if let Some(brought) = brought {
             self.add_stretch(number, brought);
         }
@@ -175,12 +180,17 @@ mod tests {
 
     #[test]
     fn segments_are_counted_by_their_lengths() {
-        let mut cells = Cells::default();
+        let (start, mut cells) = (Instant::now(), Cells::default());
         let ids = vec![1, 1, 1, 2, 0, 0, 1, 1, 2, 2, 2, 2];
-        cells.look(0, &batch("tokens_segment_ids", ids, 2), None);
+        cells.look_by(|| start, 0, &batch("tokens_segment_ids", ids, 2), None);
         // One of 1, one of 2, one of 3 and one of 4.
         assert_eq!((cells.sequences[..4].to_vec(), cells.tokens), (vec![1, 1, 2, 0], 10));
-        cells.look(1, &batch("tokens_lengths", vec![5, 0, 8], 3), Some(TokenCount { real: 13, cells: 24 }));
+        cells.look_by(
+            || start,
+            1,
+            &batch("tokens_lengths", vec![5, 0, 8], 3),
+            Some(TokenCount { real: 13, cells: 24 }),
+        );
         assert_eq!((cells.sequences[3], cells.tokens), (2, 23));
         let names: Vec<&str> = cells.charts().iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["How long the sequences are", "Padding from batch to batch"]);
@@ -189,10 +199,10 @@ mod tests {
 
     #[test]
     fn a_run_of_any_length_is_a_few_stretches_and_none_is_lost() {
-        let mut cells = Cells::default();
+        let (start, mut cells) = (Instant::now(), Cells::default());
         let (empty, batches) = (Element::new(), 10_007);
         for number in 0..batches {
-            cells.look(number, &empty, Some(TokenCount { real: 3, cells: 4 }));
+            cells.look_by(|| start, number, &empty, Some(TokenCount { real: 3, cells: 4 }));
         }
         assert!((STRETCHES..=2 * STRETCHES).contains(&cells.stretches.len()), "{}", cells.stretches.len());
         assert_eq!(cells.stretches.iter().map(|stretch| stretch.cells).sum::<u64>(), 4 * batches);
@@ -202,13 +212,32 @@ mod tests {
     }
 
     #[test]
+    fn looks_take_10_ms_and_one_part_in_500_of_the_run() {
+        let (start, mut cells, ticks) = (Instant::now(), Cells::default(), std::cell::Cell::new(0));
+        // Each look takes 6 ms.
+        let mut look = |at: Duration| {
+            ticks.set(0);
+            let now = || start + at + Duration::from_millis(6) * ticks.replace(1);
+            let before = cells.tokens;
+            cells.look_by(now, 0, &batch("tokens_segment_ids", vec![1, 1], 1), None);
+            cells.tokens > before
+        };
+        let s = Duration::from_secs;
+        assert_eq!(
+            [s(0), s(0), s(0), s(1), s(2), s(4), s(5)].map(&mut look),
+            [true, true, false, true, false, true, false]
+        );
+    }
+
+    #[test]
     fn what_takes_too_long_is_a_sample() {
+        let start = Instant::now();
         let mut cells = Cells { spent: AT_FIRST + Duration::from_secs(1), ..Cells::default() };
         let segments = batch("tokens_segment_ids", vec![1, 1, 0, 0], 1);
-        cells.look(0, &segments, None);
+        cells.look_by(|| start, 0, &segments, None);
         assert!(cells.charts().is_empty());
         // What is known anyway costs nothing.
-        cells.look(1, &segments, Some(TokenCount { real: 2, cells: 4 }));
+        cells.look_by(|| start, 1, &segments, Some(TokenCount { real: 2, cells: 4 }));
         let names: Vec<&str> = cells.charts().iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["Padding from batch to batch"]);
     }
