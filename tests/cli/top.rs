@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use super::views::Running;
 use super::{demo, stderr, stdout};
 
-/// A run that offers its view, in whose session the sockets are.
-fn running(folder: &Path) -> Running {
-    let args = ["demo", "--mb", "1", "--folder", "long", "--threads", "1", "--step-time", "20s", "--top"];
+/// A run that offers its view, in whose session the sockets are. Its corpus is its own: a run fails if another writes the files
+/// that it reads.
+fn running(folder: &Path, corpus: &str) -> Running {
+    let args = ["demo", "--mb", "1", "--folder", corpus, "--threads", "1", "--step-time", "20s", "--top"];
     Running::start(folder, &args, &[("XDG_RUNTIME_DIR", folder)], "gristmill top").0
 }
 
@@ -28,7 +29,7 @@ fn without_a_terminal_the_report_is_printed() {
         "{}",
         stderr(&nobody)
     );
-    let run = running(folder);
+    let run = running(folder, "first");
     let (process, pass) = (run.pid().to_string(), format!("{}.0", run.pid()));
     for args in [&[][..], &[&*process], &[&*pass]] {
         let shown = top(folder, args);
@@ -45,7 +46,7 @@ fn without_a_terminal_the_report_is_printed() {
         "{}",
         stderr(&other)
     );
-    let second = running(folder);
+    let second = running(folder, "second");
     let both = top(folder, &[]);
     let told = stdout(&both);
     for run in [&run, &second] {
@@ -70,7 +71,7 @@ fn a_terminal_shows_the_run_and_answers_keys() {
     }
     let (folder, _) = demo();
     let folder = folder.path();
-    let run = running(folder);
+    let run = running(folder, "first");
     let tmux = |args: &[&str]| {
         let socket = folder.join("tmux");
         let output = Command::new("tmux").arg("-S").arg(&socket).args(["-f", "/dev/null"]).args(args).output().unwrap();
