@@ -302,4 +302,41 @@ mod tests {
         let speed = choice.speed().unwrap() / (RAW as f64 / 0.1);
         assert!((0.7..1.4).contains(&speed), "{speed}");
     }
+
+    #[test]
+    fn another_way_must_be_better_by_a_twentieth_and_less_work_by_anything() {
+        // A link of 1 MB/s; blocks of 1 MB that narrowing halves. Narrowed, a block takes `cost` seconds in all.
+        let narrowed = |choice: &mut Choice, cost: f64| {
+            let block = Arrived {
+                raw: 1_000_000,
+                wire: 500_000,
+                packing: Packing::Narrow,
+                packed_in: Duration::from_secs_f64(cost - 0.5),
+                took: Some(Duration::from_millis(500)),
+            };
+            (0..40).for_each(|_| choice.arrived(&block));
+        };
+        let plain = Arrived {
+            raw: 1_000_000,
+            wire: 1_000_000,
+            packing: Packing::Plain,
+            packed_in: Duration::ZERO,
+            took: Some(Duration::from_secs(1)),
+        };
+        for (before, now, best) in [
+            (None, 0.94, Packing::Narrow),
+            (None, 0.96, Packing::Plain),
+            (None, 1.01, Packing::Plain),
+            (Some(0.6), 0.96, Packing::Narrow),
+            (Some(0.6), 0.99, Packing::Narrow),
+            (Some(0.6), 1.01, Packing::Plain),
+        ] {
+            let mut choice = Choice::default();
+            choice.arrived(&plain);
+            for cost in before.into_iter().chain([now]) {
+                narrowed(&mut choice, cost);
+            }
+            assert_eq!(choice.best(), best, "{now} s, after {before:?}");
+        }
+    }
 }
