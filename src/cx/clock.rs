@@ -243,6 +243,7 @@ mod tests {
     /// A sleep gives the core up, and work takes it, however busy the machine is.
     #[test]
     fn the_system_tells_sleep_from_work() {
+        // A sleep has no upper limit here.
         let (before, (_, slept)) = (Thread::now(), look(|| std::thread::sleep(Duration::from_millis(2))));
         assert!(Thread::now().yields > before.yields && slept.blocked > 0 && slept.wall >= 1_900_000, "{slept:?}");
         let (_, worked) = look(|| {

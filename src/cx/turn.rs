@@ -71,6 +71,7 @@ mod tests {
                 (clock.until(now), now - start)
             });
             begins.recv().unwrap();
+            // The other thread comes to the lock meanwhile.
             std::thread::sleep(long);
             drop(held);
             let (own, all) = other.join().unwrap();
@@ -78,6 +79,7 @@ mod tests {
             assert!(own < all, "{own:?} of {all:?}");
         });
         let clock = OwnTime::start();
+        // A wait for anything but a turn counts.
         std::thread::sleep(long);
         assert!(clock.until(Instant::now()) >= long);
     }

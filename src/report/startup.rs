@@ -62,6 +62,7 @@ mod tests {
     /// One test, because all loaders of a process see the same objects being made.
     #[test]
     fn an_object_made_at_the_first_element_is_named_or_else_the_stage_that_worked() {
+        // Each sleep is the time that something takes to be made.
         making("something old", || std::thread::sleep(LONG));
         for executor in [Executor::Inline, Executor::Threads(2)] {
             let causes = causes(executor, || making("something new", || std::thread::sleep(LONG)));

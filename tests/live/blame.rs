@@ -67,6 +67,7 @@ impl Fault {
         }
         let time = self.time(stage, x);
         if !time.is_zero() {
+            // The fault.
             std::thread::sleep(time);
         }
         x
@@ -186,6 +187,7 @@ fn huge(us: u64) -> Result<impl IterDataset<Item = Element>> {
 /// Elements of so many numbers, each of which takes so long.
 fn elements(numbers: usize, time: Duration) -> Result<impl IterDataset<Item = Element>> {
     let element = move |x: i64| {
+        // The work of an element.
         std::thread::sleep(time);
         Element::new().with("x", Array::from_vec(vec![x; numbers]))
     };
@@ -215,6 +217,7 @@ fn run(fault: &Fault, by: By) -> Report {
                 if number == from {
                     let held = held.clone();
                     std::thread::spawn(move || {
+                        // The fault: memory that is held for a while.
                         std::thread::sleep(Duration::from_millis(ms));
                         held.lock().unwrap().clear();
                     });
@@ -244,6 +247,7 @@ fn run(fault: &Fault, by: By) -> Report {
                 _ => {}
             }
             let slow = |row: Element| {
+                // The usual work of an element.
                 std::thread::sleep(USUAL);
                 row
             };
@@ -252,6 +256,7 @@ fn run(fault: &Fault, by: By) -> Report {
         }
         _ => {
             let pause = if let Fault::Step { us } = fault { Duration::from_micros(*us) } else { Duration::ZERO };
+            // The consumer's step, which may be the fault.
             let step = |_, _| std::thread::sleep(pause);
             match by {
                 By::Threads => {

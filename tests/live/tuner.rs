@@ -10,6 +10,7 @@ use gristmill::{Executor, IterDataset, Load, MapDataset, Report, Result};
 
 fn waits(ms: u64) -> Result<impl IterDataset<Item = i64>> {
     let wait = move |x| {
+        // The work of an element, which takes no core.
         std::thread::sleep(Duration::from_millis(ms));
         x
     };
@@ -77,6 +78,7 @@ mod in_workers {
     fn locked(ms: u64) -> Result<impl IterDataset<Item = i64>> {
         let wait = move |x| {
             let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+            // The work of an element, which takes no core.
             std::thread::sleep(Duration::from_millis(ms));
             x
         };

@@ -111,6 +111,7 @@ fn a_consumer_that_is_slower_is_the_verdict() {
     let mut loader = ds.loader().threads(1).buffer(8).build().unwrap();
     for x in loader.by_ref() {
         x.unwrap();
+        // The consumer's step.
         std::thread::sleep(Duration::from_millis(1));
     }
     let report = loader.report();
@@ -128,6 +129,7 @@ impl RandomAccess for Waits {
     }
 
     fn read(&self, index: u64) -> Result<u64> {
+        // The wait of the source, which takes no core.
         std::thread::sleep(self.0);
         Ok(index)
     }
@@ -184,6 +186,7 @@ fn advice_for_a_source_that_waits_is_threads_and_they_are_worth_it() {
 fn start_up_is_no_stage() {
     let ds = Source::new(Slow { us: 5 }).map(|x| {
         if x == 0 {
+            // The start-up that the report must not blame on a stage.
             std::thread::sleep(Duration::from_millis(300));
         }
         x
@@ -191,6 +194,7 @@ fn start_up_is_no_stage() {
     let mut loader = ds.to_iter().loader().threads(1).buffer(8).build().unwrap();
     for x in loader.by_ref().take(100) {
         x.unwrap();
+        // The consumer's step.
         std::thread::sleep(Duration::from_millis(2));
     }
     let report = loader.report();

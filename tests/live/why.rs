@@ -11,6 +11,7 @@ use gristmill::{Executor, IterDataset, Load, MapDataset, Report};
 fn run(loader: &mut gristmill::Loader<impl IterDataset + 'static>, step: Duration) -> Report {
     for batch in loader.by_ref() {
         batch.unwrap();
+        // The consumer's step.
         std::thread::sleep(step);
     }
     loader.report()
@@ -24,6 +25,7 @@ fn adds_up(report: &Report) {
 /// A run of a pipeline of which the element `slow` takes long.
 fn with_slow_element(slow: i64) -> Report {
     let sleeps = move |x: i64| {
+        // The work of an element: the slow element is the cause of a wait.
         std::thread::sleep(if x == slow { Duration::from_millis(150) } else { Duration::from_micros(300) });
         x
     };
@@ -99,6 +101,7 @@ fn faulty(fault: Fault) -> Report {
         move |x| {
             let time = fault.time(stage, x);
             if !time.is_zero() {
+                // The fault.
                 std::thread::sleep(time);
             }
             x

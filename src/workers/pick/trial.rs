@@ -66,6 +66,7 @@ where
             for batch in loader.by_ref() {
                 passes.batch_bytes = passes.batch_bytes.max(size_of_batch(&batch?));
                 if !self.limits.step.is_zero() {
+                    // The step of the consumer whose loader is chosen.
                     std::thread::sleep(self.limits.step);
                 }
                 if first.get_or_insert_with(Instant::now).elapsed() >= left {
