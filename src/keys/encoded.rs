@@ -329,6 +329,17 @@ mod tests {
     }
 
     #[test]
+    fn a_group_lies_behind_the_one_before_it() {
+        let mut block = KeyBlock::new(1);
+        (0..3 * GROUP).for_each(|_| block.push(1, &[4096]).unwrap());
+        let mut bytes = encoded(&block);
+        assert!(view(&block, &bytes).is_whole());
+        // Group 1 has the bytes of group 0, which are as good as its own.
+        bytes.copy_within(BlockHead::BYTES..BlockHead::BYTES + 4, BlockHead::BYTES + PLACE);
+        assert!(!view(&block, &bytes).is_whole());
+    }
+
+    #[test]
     fn an_outlier_widens_its_group_alone() {
         let size = |outlier: u32| {
             let mut block = KeyBlock::new(1);

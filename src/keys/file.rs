@@ -171,7 +171,8 @@ impl KeyFile {
             if at < behind {
                 continue;
             }
-            let run = slots[at..].iter().zip(slot..).take_while(|(slot, next)| *slot == next).count();
+            let run =
+                (0..).zip(&slots[at..]).take_while(|(place, next)| next.checked_sub(slot) == Some(*place)).count();
             if run >= RUN {
                 self.append_run(slot, run, into)?;
                 behind = at + run;

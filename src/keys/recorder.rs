@@ -372,6 +372,29 @@ mod tests {
     }
 
     #[test]
+    fn missing_records_are_made_if_half_of_all_was_seen() {
+        for (seen, is_whole) in [(149, false), (150, true)] {
+            let dir = tempfile::tempdir().unwrap();
+            let recording = recording(&KeyFolder::new(dir.path()), 300);
+            (0..seen).for_each(|record| recording.note(record, Key::Elements(1), &[record as u32]));
+            recording.complete(false);
+            assert_eq!(recording.path.exists(), is_whole, "{seen} of 300");
+        }
+    }
+
+    #[test]
+    fn a_file_under_the_name_of_other_keys_is_refused_by_who_records() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = KeyFolder::new(dir.path());
+        let keyed = |name: &str| -> Arc<dyn Keyed> { Arc::new(Numbers(300, vec![name.to_owned()])) };
+        let (ours, theirs) = (keyed("t"), keyed("u"));
+        folder.record(&*theirs, |_| ()).unwrap();
+        std::fs::rename(&folder.files(&*theirs)[0], &folder.files(&*ours)[0]).unwrap();
+        let error = folder.recorded().find(&ours).err().unwrap();
+        assert_eq!(error.kind(), crate::ErrorKind::State, "{error}");
+    }
+
+    #[test]
     fn a_part_file_that_lacks_its_end_alone_gets_it() {
         let (dir, len) = (tempfile::tempdir().unwrap(), 300);
         let folder = KeyFolder::new(dir.path());

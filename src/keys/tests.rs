@@ -212,6 +212,33 @@ fn what_hashes_would_find_is_survived_without_them() {
 }
 
 #[test]
+fn a_block_of_another_place_is_refused_even_without_hashes() {
+    let good = Prefix::new(9, 2, 600).bytes();
+    let begin = KeyHead::decode(&good, Sums::Checked).unwrap().2;
+    // Its number, the elements before it, its bytes, slots and elements stand behind its hash.
+    for at in 8..36 {
+        let mut bad = good.clone();
+        bad[begin + at] ^= 1;
+        let error = KeyFile::of_bytes(bad, Sums::Ignored).unwrap().block(0).unwrap_err();
+        assert_eq!(error.message(), "block 0 is not the one that the index names", "byte {at}");
+    }
+}
+
+#[test]
+fn keys_behind_the_last_are_an_error() {
+    let file = KeyFile::of_bytes(Prefix::new(9, 2, 600).bytes(), Sums::Checked).unwrap();
+    // Many in a row are read together.
+    for slots in [vec![600], (580..601).collect(), (600..630).collect(), vec![u64::MAX]] {
+        let error = file.gather(&slots, &mut KeyBlock::new(2)).unwrap_err();
+        assert!(
+            error.message().starts_with("there is no key ") && error.message().ends_with("there are 600"),
+            "{error}"
+        );
+    }
+    file.gather(&(580..600).collect::<Vec<_>>(), &mut KeyBlock::new(2)).unwrap();
+}
+
+#[test]
 fn blocks_of_another_file_are_not_taken_for_ours() {
     let (mut one, mut other) = (Prefix::new(3, 1, 400), Prefix::new(3, 1, 400));
     one.head.sources = vec!["one.jsonl".into()];

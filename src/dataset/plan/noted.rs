@@ -44,3 +44,59 @@ impl<T> Noted<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::Runtime;
+    use crate::dataset::map::{MapDataset, Range};
+    use crate::element::{Array, Element, Name};
+    use crate::error::{Error, Result};
+    use crate::keys::{KeySource, Keyed, Keys};
+    use crate::sync::Locked;
+
+    /// Keys that are noted, in the order in which they come.
+    #[derive(Clone, Debug, Default)]
+    struct Notes(Arc<Mutex<Vec<(u64, Key, Vec<u32>)>>>);
+
+    impl Keys for Notes {
+        fn key(&self, _: u64, _: &mut Vec<u32>) -> Result<Key> {
+            Err(Error::state("none yet"))
+        }
+        fn note(&self, record: u64, key: Key, lens: &[u32]) {
+            self.0.locked().push((record, key, lens.to_vec()));
+        }
+    }
+
+    impl KeySource for Notes {
+        fn find(&self, _: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
+            Ok(Some(Arc::new(self.clone())))
+        }
+    }
+
+    #[test]
+    fn a_record_is_bad_only_if_its_data_are() {
+        let notes = Notes::default();
+        let element = |len: i64| Element::new().with("t", Array::from_vec(vec![0i32; len as usize]));
+        let prefix = Arc::new(Range::new(0, 9).map(element));
+        let run = Runtime::inline().with_keys(Some(Arc::new(notes.clone())));
+        let names: [Name; 1] = ["t".into()];
+        let keys = PrefixKeys::find(&prefix, &names, Visit::element(), &run).unwrap().unwrap();
+        let noted = Noted { leaf: 0, keys, names: vec!["t".to_owned()], visit: Visit::element(), late: Arc::default() };
+        noted.note(3, &Ok(Some(element(5))));
+        noted.note(4, &Ok(None));
+        noted.note(5, &Err(Error::data("no text")));
+        noted.note(6, &Err(Error::new(ErrorKind::Io, "the disk is gone")));
+        // It has no such array.
+        noted.note(7, &Ok(Some(Element::new())));
+        let expected = [
+            (3, Key::Elements(1), vec![5]),
+            (4, Key::Elements(0), vec![]),
+            (5, Key::Bad, vec![]),
+            (7, Key::Bad, vec![]),
+        ];
+        assert_eq!(*notes.0.locked(), expected);
+    }
+}
