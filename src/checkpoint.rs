@@ -156,3 +156,26 @@ impl Checkpoint {
         .help("resume with the pipeline and data that wrote it, or start without the checkpoint"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::map::Range;
+    use crate::{ErrorKind, Load, MapDataset};
+
+    #[test]
+    fn a_checkpoint_of_another_format_is_refused_with_both_versions() {
+        let json = Range::new(0, 9).to_iter().loader().build().unwrap().state().unwrap().to_json();
+        assert!(Checkpoint::from_json(&json).is_ok());
+        let refused = |json: &str| {
+            let error = Checkpoint::from_json(json).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::State);
+            error.message().to_owned()
+        };
+        let other = json.replace("\"gristmill_checkpoint\": 1", "\"gristmill_checkpoint\": 2");
+        assert_eq!(refused(&other), "checkpoint format 2, and this gristmill reads format 1");
+        for text in ["", "{}", "[1]", "{\"gristmill_checkpoint\": \"1\"}"] {
+            assert!(refused(text).starts_with("not a checkpoint: "), "{text}");
+        }
+    }
+}

@@ -351,3 +351,27 @@ impl PacketClock {
         elapsed >= PACKET_TIME
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_that_find_no_room_in_the_buffer_wait_in_order() {
+        let (sender, packets) = bounded(1);
+        let mut outbox = Outbox { elements: vec![Ok((1, ()))], clock: PacketClock::new(), sender };
+        outbox.offer();
+        for element in [2, 3] {
+            outbox.elements.push(Ok((element, ())));
+            outbox.offer();
+        }
+        let received = || -> Vec<i32> {
+            let packet = packets.try_recv().map_or_else(|_| Vec::new(), |packet| packet.elements);
+            packet.into_iter().map(|element| element.unwrap().0).collect()
+        };
+        assert_eq!(received(), [1]);
+        assert_eq!(received(), [0; 0]);
+        outbox.offer();
+        assert_eq!(received(), [2, 3]);
+    }
+}

@@ -191,3 +191,14 @@ fn a_consumer_that_goes_elsewhere_waits_no_longer() {
     let _ = loader.back(1);
     assert_eq!(waiting(&loader), None);
 }
+
+#[test]
+fn elements_are_given_back_once_and_counted_off() {
+    let mut loader = pipeline(0).loader().build().unwrap();
+    let first: Vec<i64> = loader.by_ref().take(3).map(Result::unwrap).collect();
+    loader.back(2).unwrap();
+    assert_eq!((loader.delivered(), loader.state().unwrap().delivered), (1, 1));
+    // States from before it are no longer kept.
+    assert!(loader.back(1).unwrap_err().message().contains("0 can be given back"));
+    assert_eq!(loader.by_ref().take(2).map(Result::unwrap).collect::<Vec<_>>(), first[1..]);
+}

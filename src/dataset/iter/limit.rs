@@ -87,15 +87,29 @@ debug_name!(IterLimitIter<I>);
 
 #[cfg(test)]
 mod tests {
-    use crate::MapDataset;
+    use crate::cx::Cx;
+    use crate::dataset::iter::map_with_index::CounterState;
     use crate::dataset::iter::{IterDataset, laws};
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
+    use crate::{DatasetIterator, MapDataset};
 
     #[test]
     fn stops_after_so_many_or_earlier() {
         assert_eq!(laws::check(&Range::new(0, 9).to_iter().limit(4)), [0, 1, 2, 3]);
         assert_eq!(laws::check(&Range::new(0, 3).to_iter().limit(4)), [0, 1, 2]);
         assert_eq!(laws::check(&Range::new(0, 30).to_iter().filter(|x| x % 2 == 1).limit(3)), [1, 3, 5]);
+    }
+
+    #[test]
+    fn a_state_behind_the_limit_is_refused() {
+        let (ds, mut cx) = (Range::new(0, 9).to_iter().limit(4), Cx::default());
+        let mut iter = ds.iter(&Runtime::inline()).unwrap();
+        let at = |counter: u64| CounterState { counter, ..ds.iter(&Runtime::inline()).unwrap().state() };
+        iter.restore(at(4), &mut cx).unwrap();
+        assert_eq!(iter.next(&mut cx).unwrap(), None);
+        let error = iter.restore(at(5), &mut cx).unwrap_err();
+        assert_eq!(error.to_string(), "stage 2 limit: 5 elements were read, the limit is 4");
     }
 
     #[test]

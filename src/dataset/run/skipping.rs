@@ -104,3 +104,27 @@ impl Skipping {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_records_are_counted_on_after_a_restore() {
+        let mut cx = Cx::default();
+        let policy = BadRecords::Skip { limit: Some(5), consecutive: Some(3) };
+        let mut bad = |skipping: &mut Skipping| skipping.skip(Error::data("no text"), &mut cx);
+        let at = |skipped, in_a_row| {
+            let mut skipping = Skipping::new(policy);
+            skipping.restore(skipped, in_a_row).map(|()| skipping)
+        };
+        let mut row = at(2, 2).unwrap();
+        bad(&mut row).unwrap();
+        assert_eq!(row.counts(), (3, 3));
+        assert!(bad(&mut row).unwrap_err().message().contains("3 bad records in a row"));
+        let mut all = at(4, 0).unwrap();
+        bad(&mut all).unwrap();
+        assert!(bad(&mut all).unwrap_err().message().contains("5 bad records were skipped"));
+        assert_eq!(at(1, 2).unwrap_err().kind(), ErrorKind::State);
+    }
+}
