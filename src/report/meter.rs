@@ -161,3 +161,46 @@ impl ConsumerMeter {
         self.waited.saturating_sub(self.first_wait)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Measures a call that began so long ago.
+    fn call(meter: &mut ConsumerMeter, ago: Duration) {
+        meter.end(Instant::now().checked_sub(ago).unwrap());
+    }
+
+    #[test]
+    fn a_stall_stands_for_itself_and_a_cheap_call_for_those_before_it() {
+        let mut meter = ConsumerMeter::default();
+        meter.untimed = 9;
+        call(&mut meter, Duration::from_secs(7));
+        assert_eq!((meter.stands_for, meter.latency.len()), (1, 1));
+        // A call that ends at its start takes no time, however busy the machine is.
+        meter.untimed = 9;
+        meter.end(Instant::now() + Duration::from_secs(60));
+        assert_eq!((meter.stands_for, meter.latency.len()), (10, 11));
+    }
+
+    #[test]
+    fn the_first_wait_is_no_part_of_the_steady_one() {
+        let mut meter = ConsumerMeter::default();
+        call(&mut meter, Duration::from_secs(100));
+        assert_eq!(meter.steady_wait(), Duration::ZERO);
+        call(&mut meter, Duration::from_secs(3));
+        assert!(meter.steady_wait() >= Duration::from_secs(3));
+        assert_eq!(meter.waited, meter.first_wait + meter.steady_wait());
+    }
+
+    #[test]
+    fn the_buffer_is_as_full_as_it_was_found_on_average() {
+        let mut meter = ConsumerMeter { capacity: 8, ..ConsumerMeter::default() };
+        assert_eq!(meter.fill(), None);
+        [8, 0, 2, 2].into_iter().for_each(|ready| meter.look(ready));
+        assert_eq!(meter.fill(), Some(12.0 / 32.0));
+        // Packets that were taken meanwhile may be found, too.
+        (0..9).for_each(|_| meter.look(80));
+        assert_eq!(meter.fill(), Some(1.0));
+    }
+}

@@ -65,6 +65,46 @@ mod tests {
         work.iter().enumerate().map(of).collect()
     }
 
+    /// The meter of a loop whose first call took `first`, and all calls together `waited`.
+    fn meter(first: u64, waited: u64) -> ConsumerMeter {
+        let [first_wait, waited] = [first, waited].map(std::time::Duration::from_millis);
+        let mut meter = ConsumerMeter::default();
+        (meter.first_wait, meter.waited) = (first_wait, waited);
+        meter
+    }
+
+    #[test]
+    fn a_loop_around_the_loader_waits_for_its_start_its_causes_and_the_handover() {
+        let ms = std::time::Duration::from_millis;
+        let parts = |loader: &ConsumerMeter, around: &ConsumerMeter| {
+            let shares = beside(loader, Some(around));
+            let of =
+                |wanted: Cause| shares.iter().find(|(cause, _)| *cause == wanted).map_or(0, |part| part.1.as_millis());
+            [Cause::Start, Cause::HandOver, Cause::Lock].map(of)
+        };
+        assert_eq!(beside(&meter(5, 9), None), Shares::default());
+        assert_eq!(parts(&meter(10, 100), &meter(40, 160)), [30, 30, 0]);
+        assert_eq!(parts(&meter(10, 100), &meter(90, 160)), [60, 0, 0], "no more than all of it");
+        assert_eq!(parts(&meter(10, 100), &meter(10, 90)), [0, 0, 0]);
+        let mut locked = meter(40, 160);
+        locked.beside.count(Cause::Lock, ms(20));
+        assert_eq!(parts(&meter(10, 100), &locked), [30, 10, 20]);
+    }
+
+    #[test]
+    fn shares_are_given_anew_each_time() {
+        let mut stages = stages(&[(true, 1.0, 0.0), (false, 2.0, 0.0)]);
+        let mut account = Account::default();
+        Cause::ALL.into_iter().for_each(|cause| account.shares.count(cause, std::time::Duration::from_secs(1)));
+        let why = why::parts(&account, Shares::default(), &stages, 20.0);
+        share_out(&why, &mut stages);
+        let once: Vec<f64> = stages.iter().map(|stage| stage.wait_share).collect();
+        share_out(&why, &mut stages);
+        let twice: Vec<f64> = stages.iter().map(|stage| stage.wait_share).collect();
+        assert!(once.iter().sum::<f64>() > 0.0);
+        assert_eq!(once, twice);
+    }
+
     proptest! {
         #[test]
         fn shares_of_stages_are_their_parts_and_all_add_up(
