@@ -390,6 +390,16 @@ mod tests {
     }
 
     #[test]
+    fn an_element_takes_half_of_the_slab_at_most() {
+        let options = || MpOptions::auto().workers(2).worker_heap(64 * MIB).ram_budget((132 + 40) * MIB);
+        let largest = |bytes: u64| Plan::new(&options().max_element(bytes), 2, 0).map(|plan| plan.max_element_bytes);
+        assert_eq!(Plan::new(&options(), 2, 0).unwrap().max_element_bytes, 10 * MIB);
+        assert_eq!(largest(20 * MIB).unwrap(), 20 * MIB);
+        let error = largest(20 * MIB + 1).unwrap_err();
+        assert!(error.message().ends_with("and half of the shared memory of 40 MiB is 20 MiB"), "{error}");
+    }
+
+    #[test]
     fn threads_are_as_many_as_were_asked_for_or_as_tuning_may_find_to_pay() {
         let plan = |options: MpOptions| Plan::new(&options.ram_budget(4096 * MIB), 4, 0).unwrap();
         let threads = |options| {

@@ -15,6 +15,7 @@ use crate::sync::Locked;
 use crate::workers::control::{Done, Need, Ready, Task, ToWorker};
 use crate::workers::options::Poison;
 use crate::workers::pool::carrier::{End, Link, MemoryFigures, Recruit, Room};
+use crate::workers::pool::{Remote, WorkerPool};
 use crate::workers::slab::ExtentId;
 
 const MIB: u64 = 1 << 20;
@@ -709,4 +710,46 @@ fn a_pipeline_that_cannot_be_made_ends_the_run_and_a_worker_that_panics_does_not
     assert!(desk.coordinator.over.is_some());
     assert_eq!(inbox.errors().len(), 1);
     assert_eq!(desk.submit(0..10, How::Slots).errors().len(), 1, "nobody waits for a run that is over");
+}
+
+#[test]
+fn a_worker_that_hangs_is_given_no_more_tasks_than_it_has_threads() {
+    let (mut desk, [one, two]) = hedged();
+    desk.coordinator.crew.get_mut(&1).unwrap().leaving = true;
+    for at in 0..9 {
+        desk.submit(10 * at..10 * at + 10, How::Slots);
+    }
+    // One for each thread, and one that waits.
+    assert_eq!(one.tasks().len(), 3);
+    desk.coordinator.crew.get_mut(&1).unwrap().leaving = false;
+    age(&mut desk);
+    desk.coordinator.look_for_late();
+    desk.coordinator.hand_out();
+    assert_eq!((one.tasks().len(), two.tasks().len()), (3, 3), "tasks that were set aside still occupy its threads");
+}
+
+#[test]
+fn all_lanes_together_have_room_for_a_segment_that_is_read_and_one_that_is_under_way() {
+    let options = options();
+    let plan = Plan::new(&options, 2, 0).unwrap();
+    let pool = WorkerPool::start(|_| Ok(Paper::default()), Vec::new(), plan, options, Recorder::new(1)).unwrap();
+    let room = (plan.slab_bytes - plan.max_element_bytes) as usize;
+    for lanes in [1, 7, 30, 80] {
+        let bytes = pool.lane_bytes(lanes);
+        assert!(bytes <= pool.part_bytes() && (bytes == PAGE || 3 * lanes * bytes <= room), "{bytes} for {lanes}");
+    }
+}
+
+#[test]
+fn an_element_is_not_blamed_for_a_worker_that_had_others() {
+    let mut desk = Desk::new(options().retries(1));
+    desk.join(0, Worker::default());
+    let [good, bad] = [0, 1].map(|index| desk.submit(index..index + 1, How::Slots));
+    desk.dies(0, OWN);
+    assert_eq!((good.errors().len(), bad.errors().len()), (0, 0));
+    let second = desk.join(1, Worker::default());
+    desk.coordinator.hand_out();
+    desk.finish(1, &second.last_task());
+    desk.dies(1, OWN);
+    assert_eq!((good.indices(), bad.errors().len()), (1, 1));
 }
