@@ -323,6 +323,17 @@ mod tests {
     }
 
     #[test]
+    fn two_blocks_stay_whatever_the_budget() {
+        let blocks = Blocks::new(1);
+        for number in 0..3 {
+            assert!(blocks.claim(key(number)));
+            blocks.land(key(number), bytes(BLOCK as usize));
+        }
+        assert_eq!([0, 1, 2].map(|number| blocks.get(key(number)).is_some()), [false, true, true]);
+        assert_eq!(blocks.unread.load(Relaxed), 0);
+    }
+
+    #[test]
     fn what_is_let_go_is_fetched_again() {
         let blocks = Blocks::new(1 << 20);
         let room = blocks.room();

@@ -190,6 +190,21 @@ fn at_the_end_of_patience_everything_is_said() {
 }
 
 #[test]
+fn an_object_without_a_tag_is_known_by_its_size() {
+    let (server, mut bytes) = (Server::start(), bytes(3));
+    server.tell(objects::Tells::Time);
+    let object = open(&server.put("a", bytes.clone()));
+    object.read(0..1).unwrap();
+    let before = bytes.len();
+    bytes.push(1);
+    server.put("a", bytes);
+    let error = object.read(BLOCK..BLOCK + 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Data);
+    let told = format!("changed since it was opened: it has {} bytes now, and had {before}", before + 1);
+    assert!(error.message().contains(&told), "{error}");
+}
+
+#[test]
 fn an_object_that_changed_is_an_error() {
     let (server, first) = (Server::start(), bytes(1));
     let object = open(&server.put("a", first.clone()));
