@@ -124,7 +124,7 @@ else
     begin_checks
     together
     step "Grain's own tests"
-    python python/oracle/run.py "$GRAIN_WHEEL" -- -n "$jobs" --timeout 300 --timeout-method thread || failed+=("Grain's own tests")
+    python python/oracle/run.py "$GRAIN_WHEEL" -- -n "$jobs" --timeout 600 --timeout-method thread || failed+=("Grain's own tests")
     end_checks
     one_by_one "alone and not live and not weekly" pytest-alone
 fi
