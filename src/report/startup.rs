@@ -70,7 +70,10 @@ mod tests {
             assert!(!causes.iter().any(|cause| cause.contains("old") || cause.contains("map")), "{causes:?}");
         }
         let causes = causes(Executor::Inline, || std::thread::sleep(LONG));
-        assert!(causes.iter().any(|cause| cause.ends_with(" of it: the first elements in map (stage 1)")), "{causes:?}");
+        assert!(
+            causes.iter().any(|cause| cause.ends_with(" of it: the first elements in map (stage 1)")),
+            "{causes:?}"
+        );
         assert_eq!(super::causes(Duration::ZERO, None, &First::default(), &[]), Vec::<String>::new());
     }
 

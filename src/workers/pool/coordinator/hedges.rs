@@ -187,7 +187,8 @@ mod tests {
     #[test]
     fn a_task_is_hedged_just_after_its_time_and_not_before() {
         let late = 300 * MS;
-        for (time, hedged) in [(0 * MS, false), (299 * MS, false), (late, false), (late + MS, true), (9000 * MS, true)]
+        for (time, hedged) in
+            [(Duration::ZERO, false), (299 * MS, false), (late, false), (late + MS, true), (9000 * MS, true)]
         {
             assert_eq!(is_late(&jobs(|| How::Slots)[0], time, late), hedged, "{time:?}");
         }

@@ -1,0 +1,152 @@
+//! Deaths of workers, and the elements that are blamed for them.
+
+use super::*;
+
+#[test]
+fn a_worker_that_was_killed_here_did_it_by_its_own_doing() {
+    // Deaths from outside end a run only after a minute; of the own doing, ten for each worker do.
+    let ends = |death: Death, kill: bool| {
+        let mut desk = Desk::new(options().workers(1).ram_budget(86 * MIB));
+        (0..12).find(|&number| {
+            desk.join(number, Worker::default());
+            if kill {
+                desk.coordinator.kill(number, "it lies".to_owned());
+            }
+            desk.dies(number, death);
+            desk.coordinator.over.is_some()
+        })
+    };
+    assert_eq!(ends(OWN, false), Some(10));
+    assert_eq!(ends(KILLED, false), None);
+    assert_eq!(ends(KILLED, true), Some(10));
+}
+
+#[test]
+fn only_a_worker_that_was_not_sent_home_counts_as_replaced() {
+    let mut desk = Desk::new(options());
+    for number in 0..3 {
+        desk.join(number, Worker::default());
+    }
+    desk.coordinator.resize(2);
+    desk.coordinator.dismiss();
+    let home = desk.coordinator.crew.iter().find(|(_, member)| member.told_to_stop).map(|(&number, _)| number);
+    assert_eq!(home, Some(2));
+    desk.dies(2, OWN);
+    assert_eq!((desk.coordinator.replaced, desk.noted("workers replaced")), (0, 0));
+    desk.dies(1, OWN);
+    assert_eq!((desk.coordinator.replaced, desk.noted("workers replaced: died")), (1, 1));
+}
+
+#[test]
+fn an_element_is_blamed_after_three_workers_that_were_alone_with_it() {
+    for poison in [Poison::Error, Poison::Skip] {
+        let mut desk = Desk::new(options().on_poison(poison));
+        let inbox = desk.submit(4..6, How::Slots);
+        let mut deaths = 0;
+        // The second element alone is done.
+        for number in 0..20 {
+            let worker = desk.join(number, Worker::default());
+            desk.coordinator.hand_out();
+            let Some(task) = worker.tasks().pop() else { break };
+            match task.start {
+                4 => {
+                    deaths += 1;
+                    desk.dies(number, OWN);
+                }
+                _ => {
+                    assert_eq!(poison, Poison::Skip);
+                    desk.finish(number, &task);
+                    break;
+                }
+            }
+        }
+        // Three over both, and one more over the first of them.
+        assert_eq!(deaths, 4);
+        let outcome = inbox.0.locked();
+        match poison {
+            Poison::Error => {
+                let [error] = &outcome.errors[..] else { panic!("{:?}", outcome.errors) };
+                assert!(error.starts_with("element 4: 3 workers died over this element"), "{error}");
+            }
+            Poison::Skip => assert_eq!((outcome.skipped, outcome.indices, outcome.errors.len()), (1, 1, 0)),
+        }
+    }
+}
+
+#[test]
+fn a_death_over_tasks_of_others_is_blamed_on_no_element() {
+    let mut desk = Desk::new(options());
+    let inbox = desk.submit(4..5, How::Slots);
+    for number in 0..9 {
+        let worker = desk.join(number, Worker::default());
+        desk.coordinator.hand_out();
+        assert!(!worker.last_task().alone);
+        desk.dies(number, Death { outside: false, of_others: true });
+    }
+    assert_eq!(inbox.errors(), [""; 0]);
+}
+
+#[test]
+fn a_suspect_range_has_a_worker_for_itself() {
+    let mut desk = Desk::new(options());
+    let first = desk.join(0, Worker::default());
+    desk.submit(0..4, How::Slots);
+    desk.submit(4..8, How::Slots);
+    assert_eq!(first.tasks().len(), 2);
+    desk.dies(0, OWN);
+    let second = desk.join(1, Worker::default());
+    desk.coordinator.hand_out();
+    let starts = |worker: &Worker| worker.tasks().iter().map(|task| (task.start, task.alone)).collect::<Vec<_>>();
+    assert_eq!(starts(&second), [(0, true)]);
+    desk.finish(1, &second.last_task());
+    assert_eq!(starts(&second), [(0, true), (4, true)]);
+}
+
+#[test]
+fn only_an_overdue_task_is_blamed_for_a_worker_that_hung() {
+    let mut desk = Desk::new(options().deadline(Duration::from_secs(60)));
+    let worker = desk.join(0, Worker::default());
+    desk.submit(0..4, How::Slots);
+    desk.submit(4..8, How::Slots);
+    desk.coordinator.look_at_deadlines();
+    assert!(!worker.is_killed());
+    let late = worker.tasks()[0].id;
+    desk.coordinator.crew.get_mut(&0).unwrap().tasks.get_mut(&late).unwrap().since -= Duration::from_secs(61);
+    desk.coordinator.look_at_deadlines();
+    assert!(worker.is_killed() && desk.killed(0).unwrap().contains("deadline of 60s"));
+    desk.dies(0, KILLED);
+    let mut deaths = BTreeMap::new();
+    while let Some(job) = desk.coordinator.queue.pop() {
+        deaths.insert(job.left.start, job.deaths);
+    }
+    assert_eq!(deaths, BTreeMap::from([(0, 1), (4, 0)]));
+}
+
+#[test]
+fn a_pipeline_that_cannot_be_made_ends_the_run_and_a_worker_that_panics_does_not() {
+    let failure = || crate::error::Told::in_words(&Error::config("no such file"));
+    let mut desk = Desk::new(options());
+    desk.join(0, Worker::default());
+    let inbox = desk.submit(0..10, How::Slots);
+    desk.coordinator.listen(0, FromWorker::Failed(failure()));
+    assert!(desk.coordinator.over.is_none() && desk.killed(0).unwrap().contains("no such file"));
+    desk.coordinator.crew.get_mut(&0).unwrap().ready = false;
+    desk.coordinator.listen(0, FromWorker::Failed(failure()));
+    assert!(desk.coordinator.over.is_some());
+    assert_eq!(inbox.errors().len(), 1);
+    assert_eq!(desk.submit(0..10, How::Slots).errors().len(), 1, "nobody waits for a run that is over");
+}
+
+#[test]
+fn an_element_is_not_blamed_for_a_worker_that_had_others() {
+    let mut desk = Desk::new(options().retries(1));
+    desk.join(0, Worker::default());
+    let [good, bad] = [0, 1].map(|index| desk.submit(index..index + 1, How::Slots));
+    desk.dies(0, OWN);
+    assert_eq!((good.errors().len(), bad.errors().len()), (0, 0));
+    let second = desk.join(1, Worker::default());
+    desk.coordinator.hand_out();
+    desk.finish(1, &second.last_task());
+    desk.dies(1, OWN);
+    assert_eq!((good.indices(), bad.errors().len()), (1, 1));
+}
