@@ -53,6 +53,8 @@ fi
 plugins=$folder/plugins/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so
 plugins+=:$folder/plugins/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so
 {
+    # uv installs no bytecode: without a place for it each interpreter of the tests would compile its imports.
+    echo 'unset PYTHONDONTWRITEBYTECODE'
     printf 'export PATH=%q:$PATH\n' "$folder/venv/bin"
     printf 'export %s=%q\n' GRAIN_WHEEL "$folder/grain" MAXTEXT_WHEEL "$folder/maxtext" GRISTMILL_PJRT_PLUGIN "$plugins" \
         GRISTMILL_PYTHON "$folder/readers/bin/python" ${large:+GRISTMILL_PEERS "$folder/peers"}
