@@ -13,6 +13,8 @@ mod floors;
 mod golden;
 mod guard;
 mod keys;
+#[cfg(feature = "spec")]
+mod mutants;
 mod official_readers;
 mod parts;
 mod pins;
