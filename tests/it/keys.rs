@@ -377,6 +377,65 @@ fn keys_that_are_stale_are_found_where_the_element_is_made() {
     }
 }
 
+#[test]
+fn a_record_that_becomes_more_or_fewer_elements_than_its_key_says_is_an_error() {
+    let made = Made::default();
+    for count in [1, 3] {
+        let mut errors = Vec::new();
+        for index in 0..2 {
+            let twice = documents(0, 300, 3, &made).to_iter().flat_map(|e: Element| vec![e.clone(), e]);
+            let rows = twice.window_pack(WindowPackOptions::new(RowSpec::new([("t", 12)])).window(20));
+            let rows = rows.batch_with(4, Remainder::Drop);
+            let keys = Stale(41, Key::Elements(count), vec![8; count as usize]);
+            let loader = rows.loader().part(Part::of(index, 2)).keys(keys).build().unwrap();
+            errors.extend(loader.filter_map(Result::err));
+        }
+        assert!(!errors.is_empty(), "{count}");
+        for error in errors {
+            assert_eq!(error.message(), "the keys are stale: it has become 2 elements, and its key says otherwise");
+        }
+    }
+}
+
+#[test]
+fn pieces_of_pieces_are_planned_as_they_are_made() {
+    let made = Made::default();
+    let cut = |e: Element| {
+        let tokens = e.array("t").unwrap().as_slice::<i32>().unwrap().to_vec();
+        let piece = |tokens: &[i32]| Element::new().with("t", Array::from_vec(tokens.to_vec()));
+        tokens.chunks(3).map(piece).collect::<Vec<_>>()
+    };
+    let numbered = |e: Element| {
+        let tokens = e.array("t").unwrap().as_slice::<i32>().unwrap().to_vec();
+        let piece =
+            |k: usize| Element::new().with("t", Array::from_vec(vec![tokens[0] * 10 + k as i32; tokens.len() + k]));
+        (0..tokens.len()).map(piece).collect::<Vec<_>>()
+    };
+    let twice = documents(0, 200, 3, &made).to_iter().flat_map(cut).window_shuffle(20, 5).flat_map(numbered);
+    let rows = twice.window_pack(WindowPackOptions::new(RowSpec::new([("t", 12)])).window(20));
+    let ds = rows.batch_with(4, Remainder::Drop).boxed();
+    for index in 0..2 {
+        let rows = |keys: bool| -> Vec<Element> {
+            let host = Host::start(&ds, Part::of(index, 2), keys, Executor::Inline, None);
+            host.loader.map(Result::unwrap).collect()
+        };
+        assert_eq!(rows(true), rows(false));
+    }
+}
+
+#[test]
+fn rows_that_were_planned_ahead_are_forgotten_when_a_host_goes_back() {
+    let ds = packed(&Made::default());
+    for executor in [Executor::Inline, Executor::Threads(2)] {
+        let start = || Host::start(&ds, Part::of(0, 2), true, executor, None).loader;
+        let all: Vec<Element> = start().map(Result::unwrap).collect();
+        let mut loader = start();
+        assert_eq!(loader.by_ref().take(3).map(Result::unwrap).collect::<Vec<_>>(), all[..3]);
+        loader.back(2).unwrap();
+        assert_eq!(loader.map(Result::unwrap).collect::<Vec<_>>(), all[1..]);
+    }
+}
+
 /// A key of one host says that a record is dropped: nobody makes that element, and from there on its rows are others.
 #[test]
 fn a_host_with_another_key_is_found_within_256_batches() {
