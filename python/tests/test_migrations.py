@@ -55,7 +55,7 @@ def interpreter(peer: str) -> Callable[[Path, Path], str]:
     """Runs programs where the peer is installed, or skips the test."""
     module = MODULES.get(peer, peer)
     for python, env in pythons():
-        asked = subprocess.run([python, "-c", f"import {module}"], env=env, capture_output=True, timeout=120, check=False)
+        asked = subprocess.run([python, "-c", f"import {module}"], env=env, capture_output=True, timeout=300, check=False)
         if asked.returncode == 0:
             return partial(output, python, env)
     pytest.skip(f"{module} is not installed: pip install {PIP.get(peer, peer)}")

@@ -237,7 +237,7 @@ for name, compression in [("plain.tfrecord", ""), ("gzip.tfrecord.gz", "GZIP")]:
 def test_what_tensorflow_writes_is_read(tmp_path: Path) -> None:
     # In a process of its own: it and `tfrecord` register messages of the same names.
     python = os.environ.get("GRISTMILL_PYTHON", sys.executable)
-    if subprocess.run([python, "-c", "import tensorflow"], capture_output=True, timeout=250, check=False).returncode:
+    if subprocess.run([python, "-c", "import tensorflow"], capture_output=True, timeout=300, check=False).returncode:
         pytest.skip("tensorflow is not installed: pip install tensorflow-cpu")
     subprocess.run([python, "-c", TENSORFLOW, str(tmp_path)], check=True)
     declared: Any = {"ids": {"dtype": "int64", "shape": [2]}, "words": {"dtype": "str", "shape": []}}
