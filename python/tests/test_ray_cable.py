@@ -21,7 +21,7 @@ def came(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         pytest.skip("namespaces for processes cannot be had here: the cable's scenes want `unshare -Urnmpf --mount-proc`")
     if not ray_alone.succeeds([*alone, "sh", "-c", _CABLE]):
         pytest.skip(f"cables cannot be laid here, which wants `{_CABLE}` in `unshare -Urnm`")
-    return ray_alone.came_of("ray_cable_scenes.py", tmp_path_factory.mktemp("ray") / "came.json", timeout=600)
+    return ray_alone.came_of("ray_cable_scenes.py", tmp_path_factory.mktemp("ray") / "came.json", timeout=1400)
 
 
 def test_a_cable_is_cut(came: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ pytestmark = [*NEEDS_RAY, pytest.mark.weekly]
 @pytest.fixture(scope="module")
 def came(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What came of each scene."""
-    return came_of("ray_cluster_scenes.py", tmp_path_factory.mktemp("ray") / "came.json", timeout=600)
+    return came_of("ray_cluster_scenes.py", tmp_path_factory.mktemp("ray") / "came.json", timeout=1400)
 
 
 def found(came: dict[str, Any], scene: str) -> Any:
