@@ -78,19 +78,3 @@ fn a_lane_is_read_on_behind_a_task_that_needed_more_memory() {
     assert_eq!(second.lane.unwrap().after, Some(first.id));
     assert_eq!(second.extent.len() as u64, 3 * MIB);
 }
-
-#[test]
-fn a_worker_that_hangs_is_given_no_more_tasks_than_it_has_threads() {
-    let (mut desk, [one, two]) = hedged();
-    desk.coordinator.crew.get_mut(&1).unwrap().leaving = true;
-    for at in 0..9 {
-        desk.submit(10 * at..10 * at + 10, How::Slots);
-    }
-    // One for each thread, and one that waits.
-    assert_eq!(one.tasks().len(), 3);
-    desk.coordinator.crew.get_mut(&1).unwrap().leaving = false;
-    age(&mut desk);
-    desk.coordinator.look_for_late();
-    desk.coordinator.hand_out();
-    assert_eq!((one.tasks().len(), two.tasks().len()), (3, 3), "tasks that were set aside still occupy its threads");
-}
