@@ -173,8 +173,7 @@ mod tests {
 
     #[test]
     fn a_stall_stands_for_itself_and_a_cheap_call_for_those_before_it() {
-        let mut meter = ConsumerMeter::default();
-        meter.untimed = 9;
+        let mut meter = ConsumerMeter { untimed: 9, ..Default::default() };
         call(&mut meter, Duration::from_secs(7));
         assert_eq!((meter.stands_for, meter.latency.len()), (1, 1));
         // A call that ends at its start takes no time, however busy the machine is.

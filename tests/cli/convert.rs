@@ -76,7 +76,7 @@ fn a_run_that_is_killed_again_and_again_leaves_the_same_bytes() {
     let exe = env!("CARGO_BIN_EXE_gristmill");
     let (mut kills, mut wait) = (0, 1);
     loop {
-        let mut child = Command::new(&exe)
+        let mut child = Command::new(exe)
             .current_dir(folder)
             .args(CONVERT)
             .args(["killed", "--threads", ["1", "auto", "3"][kills % 3]])
@@ -186,7 +186,7 @@ fn every_format_survives_being_killed() {
         ok(folder, &args(&whole).iter().map(String::as_str).collect::<Vec<_>>());
         let manifest = folder.join(&killed).join("manifest.json");
         for records in [1, 700] {
-            let mut child = Command::new(&exe);
+            let mut child = Command::new(exe);
             let child = child.current_dir(folder).args(args(&killed)).stdout(Stdio::null()).stderr(Stdio::null());
             let mut child = child.spawn().unwrap();
             // As far as the manifest lists that many, or to the end, if that comes first.

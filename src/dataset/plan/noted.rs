@@ -57,9 +57,12 @@ mod tests {
     use crate::keys::{KeySource, Keyed, Keys};
     use crate::sync::Locked;
 
+    /// The number, key and lengths of a record.
+    type Note = (u64, Key, Vec<u32>);
+
     /// Keys that are noted, in the order in which they come.
     #[derive(Clone, Debug, Default)]
-    struct Notes(Arc<Mutex<Vec<(u64, Key, Vec<u32>)>>>);
+    struct Notes(Arc<Mutex<Vec<Note>>>);
 
     impl Keys for Notes {
         fn key(&self, _: u64, _: &mut Vec<u32>) -> Result<Key> {
