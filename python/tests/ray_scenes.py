@@ -303,6 +303,24 @@ def an_element_that_kills_actors_is_its_trainers_alone() -> Any:
 
 
 @scene
+def notes_say_whose_element_ended_an_actor() -> Any:
+    from gristmill.ray._pooled import Notes
+
+    def blames() -> list[str]:
+        """The blame of two trainers of an actor."""
+        return [Notes().blame("an actor", lease) for lease in ("first", "second")]
+
+    found = [blames()]
+    Notes().add("an actor", "first")
+    found.append(blames())
+    Notes().add("an actor", "second", kills=True)
+    found.append(blames())
+    Notes().drop("an actor", "second")
+    Notes().drop("an actor", "first")
+    return [*found, blames()]
+
+
+@scene
 def an_element_that_hangs_is_its_trainers_alone() -> Any:
     alive, hung = Trainer("hang"), Trainer("hang", fault="hangs", deadline=2.0, hedge=None)
     came, said = alive.came(), hung.came()

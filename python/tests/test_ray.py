@@ -96,6 +96,11 @@ def test_an_element_that_kills_actors_is_its_trainers_alone(came: dict[str, Any]
     assert "workers died over this element" in found["said"], found["said"]
 
 
+def test_notes_say_whose_element_ended_an_actor(came: dict[str, Any]) -> None:
+    unknown = ["unknown", "unknown"]
+    assert came["notes_say_whose_element_ended_an_actor"] == [unknown, ["own", "others"], ["others", "own"], unknown]
+
+
 def test_an_element_that_hangs_is_its_trainers_alone(came: dict[str, Any]) -> None:
     found = came["an_element_that_hangs_is_its_trainers_alone"]
     assert isinstance(found, dict) and isinstance(found["came"], dict), found

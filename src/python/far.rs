@@ -15,7 +15,7 @@ use crate::dataset::{BoxIter, Stage};
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
-use crate::workers::far::{self, Compress, Evaluator, FarLaunch, FarOptions, Hand, Order, Pooled};
+use crate::workers::far::{self, Blame, Compress, Evaluator, FarLaunch, FarOptions, Hand, Order, Pooled};
 
 /// An engine of Python's that has workers evaluate a pipeline.
 ///
@@ -124,7 +124,7 @@ pub(crate) struct PyOffice(far::Office);
 
 #[pymethods]
 impl PyOffice {
-    /// The next order within so many seconds: `("start", worker, place)`, `("send", worker, message)` (or `"send alone"`),
+    /// The next order within so many seconds: `("start", worker, place)`, `("send", worker, message)`,
     /// `("end", worker, None)`, `("kill", worker, None)`; `("wait", -1, None)` where there is none, and `None` once there will be none.
     fn next_order<'py>(&self, py: Python<'py>, within: f64) -> PyResult<Option<Told<'py>>> {
         let within = Duration::try_from_secs_f64(within).unwrap_or_default();
@@ -132,9 +132,8 @@ impl PyOffice {
         Ok(Some(match order {
             None => ("wait", -1, None),
             Some(Order::Start { number, place }) => ("start", number as i64, Some(place.into_pyobject(py)?.into_any())),
-            Some(Order::Send { number, message, alone }) => {
-                let what = if alone { "send alone" } else { "send" };
-                (what, number as i64, Some(PyBytes::new(py, &message).into_any()))
+            Some(Order::Send { number, message }) => {
+                ("send", number as i64, Some(PyBytes::new(py, &message).into_any()))
             }
             Some(Order::End { number }) => ("end", number as i64, None),
             Some(Order::Kill { number }) => ("kill", number as i64, None),
@@ -173,12 +172,15 @@ impl PyOffice {
         self.0.refused(number, why);
     }
 
-    fn gone(&self, number: u64, why: String, outside: bool) {
-        self.0.gone(number, why, outside);
-    }
-
-    fn gone_with_others(&self, number: u64, why: String) {
-        self.0.gone_with_others(number, why);
+    /// A worker has ended. `blame` is whose element ended it: `"own"`, `"others"`, or `"unknown"`.
+    #[pyo3(signature = (number, why, outside, blame="own"))]
+    fn gone(&self, number: u64, why: String, outside: bool, blame: &str) {
+        let blame = match blame {
+            "others" => Blame::Others,
+            "unknown" => Blame::Unknown,
+            _ => Blame::Own,
+        };
+        self.0.ended(number, why, outside, blame);
     }
 }
 
@@ -214,10 +216,16 @@ pub(crate) struct PyPooled(Pooled<BoxIter<Item>>);
 
 #[pymethods]
 impl PyPooled {
-    /// The worker in `place` on `host`, which evaluates on so many threads and keeps answers of so many bytes for a moment.
+    /// The worker in `place` on `host`, which evaluates on so many threads and keeps answers of so many bytes for a moment. `note(lease, True)` is
+    /// called before an element that may kill the worker, and `note(lease, False)` after the element.
     #[new]
-    fn new(host: String, place: u64, threads: usize, kept_bytes: usize) -> Self {
-        Self(Pooled::new(host, threads, kept_bytes, move |payload| workers::rebuild(payload, place)))
+    fn new(host: String, place: u64, threads: usize, kept_bytes: usize, note: Py<PyAny>) -> Self {
+        let note = move |lease: &str, begins: bool| {
+            if let Err(error) = Python::attach(|py| note.call1(py, (lease, begins)).map(drop)) {
+                tracing::warn!("no note is taken of an element that may kill this worker: {error}");
+            }
+        };
+        Self(Pooled::new(host, threads, kept_bytes, note, move |payload| workers::rebuild(payload, place)))
     }
 
     /// A pass leases it, to evaluate what `payload` makes; passes with the same `key` have one pipeline.

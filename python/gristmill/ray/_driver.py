@@ -32,8 +32,6 @@ class Driver:
         self._changed = threading.Condition()
         #: Of each worker what this pass has of its actor.
         self._seats: dict[int, Own | Lease] = {}
-        #: Those that ended before the pass did, and of which there are notes.
-        self._left: list[Own | Lease] = []
         self._last_beat = time.monotonic()
         #: What is awaited: the worker, and whether that is its first word.
         self._awaited: dict[Any, tuple[int, bool]] = {}
@@ -59,11 +57,11 @@ class Driver:
     def _follow(self, what: str, number: int, given: Any) -> None:
         if what == "start":
             self._start_one(number, given)
-        elif what in ("send", "send alone"):
+        elif what == "send":
             seat = self._seats.get(number)
             # One that is gone hears nothing; the office knows that, or will.
             if seat is not None and self._has_ray():
-                self._await(seat.hear(given, alone=what == "send alone"), number, False)
+                self._await(seat.hear(given), number, False)
         elif what in ("end", "kill"):
             if what == "kill" and (seat := self._seats.get(number)) is not None and self._has_ray():
                 seat.kill()
@@ -180,10 +178,12 @@ class Driver:
         seat = self._forget(number)
         if seat is None:
             return
-        if blameless or (outside and self._ray.is_initialized() and seat.is_killed_by_others()):
-            self._office.gone_with_others(number, why)
-        else:
-            self._office.gone(number, why, outside)
+        blame = "own"
+        if blameless:
+            blame = "others"
+        elif outside and self._ray.is_initialized():
+            blame = seat.blame()
+        self._office.gone(number, why, outside, blame)
 
     def _forget(self, number: int) -> Own | Lease | None:
         """Lets go of an actor, of which nothing more is awaited; returns what there was of it."""
@@ -193,8 +193,6 @@ class Driver:
                 del self._awaited[ref]
         if seat is not None:
             self._let_go(seat)
-            if seat.suspect:
-                self._left.append(seat)
         return seat
 
     def _let_go(self, seat: Own | Lease) -> None:
@@ -231,10 +229,6 @@ class Driver:
             self._changed.notify_all()
         for seat in seats:
             self._let_go(seat)
-        for seat in (*self._left, *(seat for seat in seats if seat.suspect)):
-            if self._ray.is_initialized():
-                with suppress(Exception):
-                    seat.forget()
 
 
 def _in_short(error: Exception) -> str:

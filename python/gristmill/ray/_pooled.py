@@ -6,15 +6,20 @@ import os
 import threading
 import time
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gristmill import _gristmill
 from gristmill.ray._actor import settle, who
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: Seconds in which something has to be heard of a trainer: one that is killed leaves nothing behind for longer.
 PATIENCE = 10.0
 #: Seconds for which an actor stays that nobody leases any more: passes of one trainer follow each other.
 LINGER = 2.0
+#: Seconds after which a note on an actor that has died is dropped: every trainer of the pool has read it by then.
+NOTED = 600.0
 _LOOK = 0.5
 
 
@@ -25,9 +30,11 @@ class Pooled:
         self._ray: Any = import_module("ray")
         self._host = settle(facts["folder"])
         self._facts = facts
+        # This actor may replace one that has died, and left notes.
+        Notes().drop_old()
         #: Seconds for which it stays without a lease: where the one that started it died at once, nobody ever comes.
         self._stays = PATIENCE
-        self._worker = getattr(_gristmill, "_Pooled")(self._host, place, facts["threads"], kept_bytes)
+        self._worker = getattr(_gristmill, "_Pooled")(self._host, place, facts["threads"], kept_bytes, self._note)
         threading.Thread(target=self._watch, name="gristmill-pool", daemon=True).start()
 
     def facts(self) -> dict[str, Any]:
@@ -59,13 +66,12 @@ class Pooled:
         answer: tuple[bytes, Any] = self._worker.hear(lease, message)
         return answer
 
-    def hear_alone(self, lease: str, message: bytes) -> tuple[bytes, Any] | None:
-        """The same of what may kill it: a note says whose that was, for those who lease it, too."""
+    def _note(self, lease: str, begins: bool) -> None:
+        """Notes that an element of a lease may kill this actor, or that it did not."""
         notes, name = Notes(), self._ray.get_runtime_context().get_actor_id()
-        notes.add(name, lease)
-        try:
-            return self.hear(lease, message)
-        finally:
+        if begins:
+            notes.add(name, lease)
+        else:
             notes.drop(name, lease)
 
     def _watch(self) -> None:
@@ -95,28 +101,45 @@ def difference(here: dict[str, Any], asked: dict[str, Any]) -> str | None:
 
 
 class Notes:
-    """Notes in the cluster on what may kill an actor: they stay when it does, until the trainer that they are of lets them go."""
+    """Notes in the cluster on what may end an actor. The notes of an actor outlive the actor."""
 
     def __init__(self) -> None:
         self._kv: Any = import_module("ray.experimental.internal_kv")
 
-    def add(self, actor: str, lease: str) -> None:
-        """Notes that an actor begins with something of a lease that may kill it."""
-        self._kv._internal_kv_put(_note(actor, lease), b"", overwrite=True, namespace=_SPACE)
+    def add(self, actor: str, lease: str, *, kills: bool = False) -> None:
+        """Notes that an element of a lease may kill an actor, or that its trainer `kills` the actor."""
+        why = _KILLS if kills else _MAY_KILL
+        self._kv._internal_kv_put(_note(actor, lease), why + str(time.time()).encode(), overwrite=True, namespace=_SPACE)
 
     def drop(self, actor: str, lease: str) -> None:
-        """It did not."""
+        """Drops a note: the actor survived."""
         self._kv._internal_kv_del(_note(actor, lease), namespace=_SPACE)
 
-    def of(self, actor: str) -> list[str]:
-        """The leases of what may have killed an actor."""
-        prefix = _note(actor, "")
-        notes = self._kv._internal_kv_list(prefix, namespace=_SPACE)
-        return [note[len(prefix) :].decode() for note in notes]
+    def drop_old(self) -> None:
+        """Drops notes that no trainer reads any more."""
+        for note, value in self._all(_NOTE):
+            if float(value[1:]) < time.time() - NOTED:
+                self._kv._internal_kv_del(note, namespace=_SPACE)
+
+    def blame(self, actor: str, lease: str) -> str:
+        """Whose element ended an actor: that of the lease (`own`), of `others`, or `unknown`."""
+        notes = dict(self._all(_note(actor, "")))
+        kills = {note for note, value in notes.items() if value.startswith(_KILLS)}
+        ended = kills or set(notes)
+        if not ended:
+            return "unknown"
+        return "own" if _note(actor, lease) in ended else "others"
+
+    def _all(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for note in self._kv._internal_kv_list(prefix, namespace=_SPACE):
+            value = self._kv._internal_kv_get(note, namespace=_SPACE)
+            if value is not None:
+                yield note, value
 
 
-_SPACE = b"gristmill"
+_MAY_KILL, _KILLS = b"?", b"!"
+_SPACE, _NOTE = b"gristmill", b"gristmill-suspect/"
 
 
 def _note(actor: str, lease: str) -> bytes:
-    return f"gristmill-suspect/{actor}/{lease}".encode()
+    return _NOTE + f"{actor}/{lease}".encode()

@@ -23,11 +23,9 @@ class Own:
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
         self.first: Any = actor.who.remote()
-        self.suspect = False
 
-    def hear(self, message: bytes, *, alone: bool) -> Any:
+    def hear(self, message: bytes) -> Any:
         """Sends a message."""
-        del alone
         return self._actor.hear.remote(message)
 
     def let_go(self) -> None:
@@ -38,15 +36,12 @@ class Own:
         """Ends it, whoever uses it."""
         self.let_go()
 
-    def forget(self) -> None:
-        """Takes back what notes there are: there are none."""
-
     def beat(self) -> None:
         """Says that the pass is still there: Ray sees that by itself."""
 
-    def is_killed_by_others(self) -> bool:
-        """Whether it ended over what others had it evaluate."""
-        return False
+    def blame(self) -> str:
+        """Whose element ended it."""
+        return "own"
 
 
 class Owned:
@@ -68,14 +63,10 @@ class Lease:
     def __init__(self, ray: Any, actor: Any, name: str, first: Any) -> None:
         self._ray, self._actor, self._name, self.first = ray, actor, name, first
         self._id: str = actor._actor_id.hex()
-        #: Whether there may be notes on what this pass has it evaluate.
-        self.suspect = False
 
-    def hear(self, message: bytes, *, alone: bool) -> Any:
+    def hear(self, message: bytes) -> Any:
         """Sends a message."""
-        self.suspect = self.suspect or alone
-        hear = self._actor.hear_alone if alone else self._actor.hear
-        return hear.remote(self._name, message)
+        return self._actor.hear.remote(self._name, message)
 
     def let_go(self) -> None:
         """Ends the lease."""
@@ -83,22 +74,16 @@ class Lease:
 
     def kill(self) -> None:
         """Ends the actor, whoever uses it: others are told by a note that it is not their doing."""
-        self.suspect = True
-        Notes().add(self._id, self._name)
+        Notes().add(self._id, self._name, kills=True)
         self._ray.kill(self._actor, no_restart=True)
-
-    def forget(self) -> None:
-        """Takes back what notes there are: others have read them."""
-        Notes().drop(self._id, self._name)
 
     def beat(self) -> None:
         """Says that the trainer is still there."""
         self._actor.beat.options(concurrency_group="control").remote(self._name)
 
-    def is_killed_by_others(self) -> bool:
-        """Whether it ended over what others had it evaluate."""
-        leases = Notes().of(self._id)
-        return bool(leases) and self._name not in leases
+    def blame(self) -> str:
+        """Whose element ended it: `own`, `others` or `unknown`."""
+        return Notes().blame(self._id, self._name)
 
 
 class Pool:

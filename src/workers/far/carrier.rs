@@ -16,7 +16,7 @@ use crate::exec::{LinkReport, WorkerReport};
 use crate::units::Bytes;
 use crate::wire::parcel::{Packing, unpack};
 use crate::workers::control::{Event, ToWorker};
-use crate::workers::pool::{Carrier, End, Link, MemoryFigures, Recruit, Room, Wake};
+use crate::workers::pool::{Blame, Carrier, End, Link, MemoryFigures, Recruit, Room, Wake};
 use crate::workers::slab::{ExtentId, PAGE};
 
 /// Carrier to workers on other machines.
@@ -115,9 +115,8 @@ impl Link for FarLink {
             }
             _ => {}
         }
-        let alone = matches!(message, ToWorker::Task(task) if task.alone);
         let message = Letter { message, packing, most: self.desk.most_packed() }.write()?;
-        self.desk.order(Order::Send { number: self.number, message, alone })
+        self.desk.order(Order::Send { number: self.number, message })
     }
 
     fn kill(&self) {
@@ -245,8 +244,7 @@ pub(crate) struct FarEnd {
     pub(super) who: String,
     pub(super) why: String,
     pub(super) outside: bool,
-    /// Whether what it evaluated for another pass ended it.
-    pub(super) others: bool,
+    pub(super) blame: Blame,
 }
 
 impl fmt::Display for FarEnd {
@@ -264,8 +262,8 @@ impl End for FarEnd {
         self.outside
     }
 
-    fn is_of_others(&self) -> bool {
-        self.others
+    fn blame(&self) -> Blame {
+        self.blame
     }
 
     fn is_asked_for(&self) -> bool {

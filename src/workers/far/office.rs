@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result, Told};
 use crate::sync::Locked;
 use crate::wire::parcel::Packing;
 use crate::workers::control::{Event, FromWorker, What};
+use crate::workers::pool::Blame;
 
 /// Something that a driver is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +24,8 @@ pub(crate) enum Order {
     /// Start worker `number`, which is the one in `place` of those there are at a time. [`Office::started`] says that it is there,
     /// [`Office::not_started`] that it will not be.
     Start { number: u64, place: usize },
-    /// Send it a message; [`Office::answered`] brings what it answers. If it is to be `alone`, it may kill the worker: nothing else is
-    /// evaluated there meanwhile.
-    Send { number: u64, message: Vec<u8>, alone: bool },
+    /// Send it a message; [`Office::answered`] brings what it answers.
+    Send { number: u64, message: Vec<u8> },
     /// End it at once, or let it go where others use it, too; [`Office::gone`] says that it has ended.
     End { number: u64 },
     /// End it at once, whoever uses it: it hangs, or says what cannot be. The same is said then.
@@ -240,22 +240,18 @@ impl Office {
         }
     }
 
-    /// Worker `number` has ended, for that reason; `outside` is whether what it evaluates had no part in that.
+    /// Worker `number` has ended, for that reason, over an element of this pass; `outside` is whether no element had a part in that.
     pub(crate) fn gone(&self, number: u64, why: String, outside: bool) {
-        self.end(number, why, outside, false);
+        self.ended(number, why, outside, Blame::Own);
     }
 
-    /// The same, where what another pass had it evaluate has ended it.
-    pub(crate) fn gone_with_others(&self, number: u64, why: String) {
-        self.end(number, why, true, true);
-    }
-
-    fn end(&self, number: u64, why: String, outside: bool, others: bool) {
+    /// Worker `number` has ended, for that reason; `blame` is whose element ended it.
+    pub(crate) fn ended(&self, number: u64, why: String, outside: bool, blame: Blame) {
         self.not_started(number, why.clone());
         self.0.nodes.locked().remove(&number);
         self.0.tasks.locked().retain(|_, (worker, _)| *worker != number);
         let who = self.0.facts.locked().remove(&number).map_or_else(|| "not ready yet".to_owned(), |facts| facts.who());
-        self.0.tell(number, What::Exited(FarEnd { who, why, outside, others }));
+        self.0.tell(number, What::Exited(FarEnd { who, why, outside, blame }));
     }
 }
 

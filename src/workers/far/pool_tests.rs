@@ -34,7 +34,9 @@ type Pool = Vec<Pooled<BoxIter<Vec<i64>>>>;
 fn pool(workers: usize, made: &Arc<AtomicU64>) -> Arc<Pool> {
     let worker = |n| {
         let made = made.clone();
-        Pooled::new(format!("host {n}"), 2, 4 * BLOCK as usize, move |payload| Ok(pipeline(&made, payload == b"fails")))
+        let note = |_: &str, _| panic!("it is suspected");
+        let make = move |payload| Ok(pipeline(&made, payload == b"fails"));
+        Pooled::new(format!("host {n}"), 2, 4 * BLOCK as usize, note, make)
     };
     Arc::new((0..workers).map(worker).collect())
 }
@@ -53,7 +55,7 @@ fn drive(office: &Office, pool: &Arc<Pool>, payload: &'static str, name: &str, d
                 pool[place].join(name.to_owned(), payload, payload.into());
                 office.started(number, format!("{name} {number}"), format!("host {place}"));
             }
-            Some(Order::Send { number, message, .. }) => {
+            Some(Order::Send { number, message }) => {
                 sent += 1;
                 let (office, pool, place, lease) = (office.clone(), pool.clone(), places[&number], name.to_owned());
                 thread::spawn(move || match pool[place].hear(&lease, &message) {
@@ -191,14 +193,13 @@ fn a_worker_that_others_have_killed_is_nobodys_fault_here() {
                     pool[0].join(number.to_string(), "the same", Vec::new());
                     office.started(number, format!("number {number}"), "host".to_owned());
                 }
-                Some(Order::Send { number, message, alone }) => {
-                    assert!(!alone, "it is suspected");
+                Some(Order::Send { number, message }) => {
                     let Ok((answer, block)) = pool[0].hear(&number.to_string(), &message) else { continue };
                     // Answers of tasks have blocks.
                     if block.is_some() && dies > 0 {
                         dies -= 1;
                         pool[0].leave(&number.to_string());
-                        office.gone_with_others(number, "killed by another trainer's element".to_owned());
+                        office.ended(number, "killed by another trainer's element".to_owned(), true, Blame::Others);
                     } else {
                         office.answered(number, &answer, block, None);
                     }

@@ -17,14 +17,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 use crate::workers::control::Task;
 
+/// Writes down, and takes back with `false`, that the worker evaluates an element of a lease that may kill the worker.
+type Note = Box<dyn Fn(&str, bool) + Send + Sync>;
+
 /// What passes of a worker share.
 pub(super) struct Common {
     gate: Gate,
     kept: Kept,
+    note: Note,
 }
 
 /// What one lease has of it.
 pub(super) struct Share {
+    lease: String,
     common: Arc<Common>,
     pipeline: Arc<Number>,
 }
@@ -35,10 +40,17 @@ struct Number(u64);
 impl Share {
     /// The answer to a task, which `make` makes if nobody else has done so.
     pub(super) fn answer(&self, task: &Task, make: impl FnOnce() -> Result<Made>) -> Result<Made> {
-        let Common { gate, kept } = &*self.common;
+        let Common { gate, kept, note } = &*self.common;
         let make = || {
             let _pass = gate.pass(task.alone);
-            make()
+            if !task.alone {
+                return make();
+            }
+            // Written and taken back inside of the gate: a worker that dies leaves one note, or none.
+            note(&self.lease, true);
+            let made = make();
+            note(&self.lease, false);
+            made
         };
         // Nobody else may have died of it; a lane goes on where it is open; and where nobody else asks there is nothing to keep.
         let keeps = !task.alone && task.lane.is_none() && self.leases() > 1;
@@ -82,14 +94,17 @@ struct Pipeline<D> {
 }
 
 impl<D: IterDataset + Clone + 'static> Pooled<D> {
-    /// A worker on `host` that evaluates on so many threads, and keeps answers of so many bytes; `make` makes pipelines.
+    /// A worker on `host` that evaluates on so many threads, and keeps answers of so many bytes; `note` takes notes of elements that may kill
+    /// it, by their lease, and `make` makes pipelines.
     pub(crate) fn new(
         host: String,
         threads: usize,
         kept_bytes: usize,
+        note: impl Fn(&str, bool) + Send + Sync + 'static,
         make: impl Fn(Vec<u8>) -> Result<D> + Send + Sync + 'static,
     ) -> Self {
-        let common = Arc::new(Common { gate: Gate::new(threads), kept: Kept::new(kept_bytes) });
+        let (gate, kept) = (Gate::new(threads), Kept::new(kept_bytes));
+        let common = Arc::new(Common { gate, kept, note: Box::new(note) });
         let pipelines = Mutex::new(Pipelines { next: 0, known: HashMap::new() });
         Self { host, common, make: Arc::new(Box::new(make)), leases: Mutex::default(), pipelines }
     }
@@ -97,7 +112,7 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
     /// A pass leases it, to evaluate what `payload` makes; passes with the same `key` have the same pipeline.
     pub(crate) fn join(&self, lease: String, key: &str, payload: Vec<u8>) {
         let pipeline = self.pipeline(key);
-        let share = Share { common: self.common.clone(), pipeline: pipeline.number.clone() };
+        let share = Share { lease: lease.clone(), common: self.common.clone(), pipeline: pipeline.number.clone() };
         let (make, of) = (self.make.clone(), pipeline.clone());
         let make = move || {
             // Others with the same wait for it, and have it then.

@@ -23,7 +23,7 @@ pub(super) fn drive(office: &Office, mut start: impl FnMut(u64) -> Option<Life>)
                     thread::spawn(move || life(told));
                 }
             }
-            Some(Order::Send { number, message, .. }) => {
+            Some(Order::Send { number, message }) => {
                 // One that is gone hears nothing.
                 let _ = workers.get(&number).map(|worker| worker.send(message));
             }
