@@ -16,7 +16,7 @@ use crate::exec::{LinkReport, WorkerReport};
 use crate::units::Bytes;
 use crate::wire::parcel::{Packing, unpack};
 use crate::workers::control::{Event, ToWorker};
-use crate::workers::pool::{Blame, Carrier, End, Link, MemoryFigures, Recruit, Room, Wake};
+use crate::workers::pool::{Carrier, End, Link, MemoryFigures, Recruit, Room, Wake};
 use crate::workers::slab::{ExtentId, PAGE};
 
 /// Carrier to workers on other machines.
@@ -238,6 +238,17 @@ impl Owner for Held {
     }
 }
 
+/// Whose element ended a worker. Passes may share workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blame {
+    /// An element of this pass.
+    Own,
+    /// An element of another pass.
+    Others,
+    /// An element of any pass that shares the worker.
+    Unknown,
+}
+
 /// The end of one of them.
 #[derive(Clone, Debug)]
 pub(crate) struct FarEnd {
@@ -262,8 +273,12 @@ impl End for FarEnd {
         self.outside
     }
 
-    fn blame(&self) -> Blame {
-        self.blame
+    fn is_of_others(&self) -> bool {
+        self.blame == Blame::Others
+    }
+
+    fn is_of_anybody(&self) -> bool {
+        self.blame == Blame::Unknown
     }
 
     fn is_asked_for(&self) -> bool {

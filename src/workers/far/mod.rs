@@ -25,7 +25,7 @@ mod tests;
 #[cfg(test)]
 mod threads;
 
-pub(crate) use crate::workers::pool::Blame;
+pub(crate) use carrier::Blame;
 pub(crate) use evaluator::Evaluator;
 pub(crate) use launch::{FarLaunch, FarOptions};
 pub(crate) use links::{Compress, Hand};

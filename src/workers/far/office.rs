@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
-use super::carrier::{FarEnd, FarLink};
+use super::carrier::{Blame, FarEnd, FarLink};
 use super::choice::Arrived;
 use super::letter::{Answer, Facts, Packed};
 use super::links::{Compress, Hand, Links};
@@ -16,7 +16,6 @@ use crate::error::{Error, ErrorKind, Result, Told};
 use crate::sync::Locked;
 use crate::wire::parcel::Packing;
 use crate::workers::control::{Event, FromWorker, What};
-use crate::workers::pool::Blame;
 
 /// Something that a driver is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

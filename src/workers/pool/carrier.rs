@@ -139,17 +139,6 @@ pub(crate) trait Room: Send + Sized + 'static {
     fn into_bytes(self, used: usize) -> std::result::Result<Arc<dyn Owner>, (Self, Error)>;
 }
 
-/// Whose element ended a worker. Passes may share workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Blame {
-    /// An element of this pass.
-    Own,
-    /// An element of another pass.
-    Others,
-    /// An element of any pass that shares the worker.
-    Unknown,
-}
-
 /// The end of a worker. `Display` completes "worker 3 (…) ".
 pub(crate) trait End: Display + Send + 'static {
     /// The worker, in a word or two.
@@ -164,9 +153,14 @@ pub(crate) trait End: Display + Send + 'static {
     /// Whether somebody else ended it, as far as can be told.
     fn is_from_outside(&self) -> bool;
 
-    /// Whose element ended the worker.
-    fn blame(&self) -> Blame {
-        Blame::Own
+    /// Whether an element of another pass that shares the worker ended it.
+    fn is_of_others(&self) -> bool {
+        false
+    }
+
+    /// Whether an element of any pass that shares the worker may have ended it.
+    fn is_of_anybody(&self) -> bool {
+        false
     }
 
     /// Whether it was ended as one ends a program that is no longer wanted.

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded, unbounded};
 
-pub(crate) use self::carrier::{Blame, Carrier, End, Link, MemoryFigures, Recruit, Room};
+pub(crate) use self::carrier::{Carrier, End, Link, MemoryFigures, Recruit, Room};
 use self::coordinator::{Command, Coordinator};
 use super::budget::Plan;
 use super::options::MpOptions;

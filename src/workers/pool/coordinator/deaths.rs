@@ -6,7 +6,7 @@ use super::Coordinator;
 use crate::error::{Error, ErrorKind, Told};
 use crate::exec::remote::Segment;
 use crate::workers::options::Poison;
-use crate::workers::pool::carrier::{Blame, Carrier, End, Link};
+use crate::workers::pool::carrier::{Carrier, End, Link};
 use crate::workers::pool::crew::{Member, Running};
 use crate::workers::pool::job::Job;
 
@@ -55,9 +55,9 @@ impl<C: Carrier> Coordinator<C> {
             tracing::warn!(worker = number, who, ?ranges, "a worker died and is replaced: {cause}");
         }
         self.recorder.note(&format!("workers replaced: {cause}"), 1);
-        let (now, blame, at_work) = (Instant::now(), exit.blame(), !member.tasks.is_empty());
-        // Of a worker that passes share, the element of another may have done it: the task is a suspect, and no more.
-        let (own, alone) = (blame != Blame::Others, member.tasks.len() == 1 && blame == Blame::Own);
+        let (now, own, at_work) = (Instant::now(), !exit.is_of_others(), !member.tasks.is_empty());
+        // An element of another pass that shares the worker may have ended it: the task is a suspect, and no more.
+        let alone = member.tasks.len() == 1 && !exit.is_of_anybody();
         let late: Vec<bool> =
             member.tasks.values().map(|task| is_overdue(task.since, now, self.options.deadline)).collect();
         let hung = late.contains(&true);

@@ -75,22 +75,22 @@ fn an_element_is_blamed_after_three_workers_that_were_alone_with_it() {
 
 #[test]
 fn a_death_over_tasks_of_others_is_blamed_on_no_element() {
-    for blame in [Blame::Others, Blame::Unknown] {
+    for of_anybody in [false, true] {
         let mut desk = Desk::new(options());
         let inbox = desk.submit(4..5, How::Slots);
         for number in 0..9 {
             let worker = desk.join(number, Worker::default());
             desk.coordinator.hand_out();
             // A task that may have ended a worker has the next worker for itself.
-            assert_eq!(worker.last_task().alone, blame == Blame::Unknown && number > 0);
-            desk.dies(number, Death { outside: false, blame });
+            assert_eq!(worker.last_task().alone, of_anybody && number > 0);
+            desk.dies(number, Death { outside: false, of_others: !of_anybody, of_anybody });
         }
         assert_eq!(inbox.errors(), [""; 0]);
         let worker = desk.join(9, Worker::default());
         desk.coordinator.hand_out();
-        assert_eq!(worker.last_task().alone, blame == Blame::Unknown);
+        assert_eq!(worker.last_task().alone, of_anybody);
         desk.dies(9, OWN);
-        assert_eq!(inbox.errors().len(), usize::from(blame == Blame::Unknown));
+        assert_eq!(inbox.errors().len(), usize::from(of_anybody));
     }
 }
 

@@ -19,7 +19,7 @@ use crate::exec::remote::{Delivery, Evaluated, Point, Segment};
 use crate::sync::Locked;
 use crate::workers::control::{Done, Need, Ready, Task, ToWorker};
 use crate::workers::options::Poison;
-use crate::workers::pool::carrier::{Blame, End, Link, MemoryFigures, Recruit, Room};
+use crate::workers::pool::carrier::{End, Link, MemoryFigures, Recruit, Room};
 use crate::workers::pool::{Remote, WorkerPool};
 use crate::workers::slab::ExtentId;
 
@@ -73,11 +73,12 @@ impl Room for Pages {
 #[derive(Clone, Copy)]
 struct Death {
     outside: bool,
-    blame: Blame,
+    of_others: bool,
+    of_anybody: bool,
 }
 
-const OWN: Death = Death { outside: false, blame: Blame::Own };
-const KILLED: Death = Death { outside: true, blame: Blame::Own };
+const OWN: Death = Death { outside: false, of_others: false, of_anybody: false };
+const KILLED: Death = Death { outside: true, of_others: false, of_anybody: false };
 
 impl fmt::Display for Death {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,8 +93,11 @@ impl End for Death {
     fn is_from_outside(&self) -> bool {
         self.outside
     }
-    fn blame(&self) -> Blame {
-        self.blame
+    fn is_of_others(&self) -> bool {
+        self.of_others
+    }
+    fn is_of_anybody(&self) -> bool {
+        self.of_anybody
     }
     fn is_asked_for(&self) -> bool {
         false
