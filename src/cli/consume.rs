@@ -8,6 +8,7 @@ use crate::element::OrderHash;
 use crate::{BoxIter, Element, Error, Loader, LoaderBuilder, Part, Report, Result};
 use serde::Serialize;
 
+use crate::cli::bench::usage::Cpu;
 use crate::cli::format::{count, grouped, percent, time};
 use crate::cli::hash::Rows;
 use crate::cli::progress::Progress;
@@ -82,19 +83,20 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     if let Some(state) = &resume {
         builder = builder.resume(state.checkpoint.clone());
     }
+    let before = Cpu::now();
     let mut loader = builder.build()?;
     views::tell(&loader);
     let resumed = resume.is_some();
     // A part begins with the state of all: its hashes and tokens are those of this run alone.
-    let before = resume.filter(|_| loader.part().is_none());
-    let mut position = before.map(Position::behind).unwrap_or_default();
+    let known = resume.filter(|_| loader.part().is_none());
+    let mut position = known.map(Position::behind).unwrap_or_default();
     interrupt::listen();
-    let before = (loader.delivered(), position.tokens.real);
+    let (delivered, tokens) = (loader.delivered(), position.tokens.real);
     let mut progress = Progress::new(plan.steps, plan.indices, position.tokens);
     let start = Instant::now();
     let (mut state_file, mut unsaved) = (None, None);
     let stopped = loop {
-        let batches = loader.delivered() - before.0;
+        let batches = loader.delivered() - delivered;
         if plan.steps == Some(batches) {
             break Stopped::Steps;
         }
@@ -144,14 +146,17 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         interrupt::saved();
     }
     let report = loader.report().with_cells(position.cells);
+    let workers = report.workers.iter().flat_map(|workers| &workers.workers).map(|worker| worker.cpu_s).sum();
+    let others = before.zip(Cpu::now()).and_then(|(before, now)| now.with(workers).others_since(before));
+    let report = report.measured(plan.step_time.is_zero(), others);
     let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
-    let batches_this_run = loader.delivered() - before.0;
+    let batches_this_run = loader.delivered() - delivered;
     let summary = Summary {
         stopped,
         batches: loader.delivered(),
         batches_this_run,
         tokens: position.tokens.real,
-        tokens_per_s: per_s(position.tokens.real - before.1),
+        tokens_per_s: per_s(position.tokens.real - tokens),
         batches_per_s: per_s(batches_this_run),
         real_token_share: position.tokens.share(),
         order_hash: position.hash,

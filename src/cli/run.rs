@@ -1,7 +1,6 @@
 //! `gristmill run`: a pipeline file, from its source to its last batch.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::part::SharedFolder;
 use crate::spec::Pipeline;
@@ -10,6 +9,7 @@ use crate::{Part, Result};
 use crate::cli::consume::{Plan, Stopped, Summary, consume};
 use crate::cli::how::How;
 use crate::cli::saved::States;
+use crate::cli::step_time::StepTime;
 use crate::cli::views::RunViews;
 use crate::cli::{Outcome, output};
 
@@ -35,6 +35,8 @@ pub(crate) struct Args {
     /// Stop after N batches (saving the state, if a checkpoint folder is given)
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
+    #[command(flatten)]
+    step: StepTime,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
@@ -88,7 +90,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let plan = Plan {
         indices,
         steps: args.steps,
-        step_time: Duration::ZERO,
+        step_time: args.step.time().unwrap_or_default(),
         states,
         save_at_end,
         save_if_interrupted: saves,

@@ -153,7 +153,6 @@ impl Recorder {
 
     /// Notes that the reader took a chunk in front of the border of this id.
     pub(super) fn taken(&self, taken: &Taken, border: usize) {
-        self.waits.taken(&taken.made);
         if let Some(wait) = taken.wait {
             self.waits.note(taken.awaited(wait, border));
         }

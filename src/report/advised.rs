@@ -43,7 +43,8 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     let packing = if threads > 0 { pack_s / steady_s.max(pack_s) } else { 1.0 };
     account.shares.count(Cause::Reader, Duration::from_secs_f64(waits_s.max(0.0) * packing));
     account.shares.count(Cause::Evaluation, Duration::from_secs_f64(waits_s.max(0.0) * (1.0 - packing)));
-    let why = why::parts(&account, Shares::default(), &stages, wall_s);
+    let locks = if processes > 0 { why::Locks::Elsewhere } else { why::Locks::Here };
+    let why = why::parts(&account, Shares::default(), locks, &stages, wall_s);
     let rest = waited::share_out(&why, &mut stages);
     let workers =
         (processes > 0).then(|| WorkersReport { workers: vec![Default::default(); processes], ..Default::default() });
@@ -62,7 +63,6 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
         why,
         workers,
         stages,
-        locked_s: locked_s * steady_s,
         ..scenes::nothing()
     };
     report.verdict = verdict::judge(&report);
@@ -189,15 +189,17 @@ fn nobody_is_told_that_threads_gain_nothing_where_they_do() {
     }
 }
 
-/// The first wait is nobody's, and a run that is over with it has no steady state.
 #[test]
-fn start_up_is_blamed_on_no_stage() {
+fn start_up_is_a_limit_of_its_own() {
     let fed = World { step_s: 0.01, cpu_s: 1e-4, ..NOTHING };
     let slow_start = report(&fed, Crew(2, 0));
-    assert_eq!(slow_start.verdict.bottleneck, "consumer", "{:?}", slow_start.verdict);
+    assert_eq!(slow_start.verdict.bottleneck, "start-up", "{:?}", slow_start.verdict);
     assert!(slow_start.consumer_wait_share > 0.1 && slow_start.verdict.advice.is_empty());
     let mut short = report(&World { cpu_s: 0.001, ..NOTHING }, Crew(2, 0));
-    (short.delivered, short.wall_s, short.startup_share) = (8, 2.1, 0.95);
-    assert_eq!(verdict::judge(&short).bottleneck, "start-up");
-    assert!(verdict::judge(&short).text.contains("2.00 s before the first"), "{:?}", verdict::judge(&short));
+    assert!(short.verdict.text.contains(". After that, source (stage 0) limits the run"), "{:?}", short.verdict);
+    assert!(!short.verdict.advice.is_empty());
+    short.delivered = 8;
+    let verdict = verdict::judge(&short);
+    assert!(verdict.bottleneck == "start-up" && verdict.advice.is_empty(), "{verdict:?}");
+    assert!(!verdict.text.contains("stage"), "{verdict:?}");
 }

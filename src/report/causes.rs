@@ -1,97 +1,166 @@
-//! Verdicts where most of the wait was for something else than the work of stages.
+//! Causes of a consumer's wait, as limits of a run: the verdict and the advice for each.
 
 use super::format::{bytes, percent};
 use super::model::MOST_GAIN;
-use super::{Advice, Change, Report, StageReport, Verdict, Why};
+use super::{Advice, Change, Report, StageReport, Verdict, Why, verdict};
 use crate::cx::Cause;
 use crate::units::Bytes;
 
-/// Causes that are no work of stages, each of which may be the limit of a run.
-const BESIDE: [Cause; 8] = [
-    Cause::HeadOfLine,
-    Cause::Memory,
-    Cause::Leases,
-    Cause::Store,
-    Cause::Death,
-    Cause::Lock,
-    Cause::Transfer,
-    Cause::Restore,
-];
+/// A limit of a run: one or more parts of the account.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Limit {
+    /// The wait for the first element.
+    Start,
+    /// All parts of the stage with this id, which are its column `wait %`, too.
+    Stage(usize),
+    /// The part of a cause that is of no stage.
+    Other(Cause),
+}
 
-impl Cause {
-    /// Whether it is neither the work of a stage, nor something that one waited for, nor how elements come to the consumer.
-    pub(super) fn is_aside(self) -> bool {
-        matches!(self, Self::Memory | Self::Leases | Self::Death | Self::Restore | Self::Transfer)
+/// Divides the account among the limits, the largest first.
+pub(super) fn limits(why: &[Why]) -> Vec<(Limit, f64)> {
+    let mut limits: Vec<(Limit, f64)> = Vec::new();
+    for part in why {
+        let limit = match (part.stage, part.cause) {
+            (Some(id), _) => Limit::Stage(id),
+            (None, Cause::Start) => Limit::Start,
+            (None, cause) => Limit::Other(cause),
+        };
+        match limits.iter_mut().find(|(known, _)| *known == limit) {
+            Some((_, share)) => *share += part.share,
+            None => limits.push((limit, part.share)),
+        }
+    }
+    limits.sort_by(|a, b| b.1.total_cmp(&a.1));
+    limits
+}
+
+/// The verdict on a limit that the consumer waited for in such a share of the wall time.
+pub(super) fn verdict(report: &Report, limit: Limit, share: f64) -> Verdict {
+    match limit {
+        Limit::Stage(id) => match report.stages.get(id) {
+            Some(stage) => of_stage(report, stage, share),
+            None => other(report, Cause::HandOver, share),
+        },
+        Limit::Other(cause) => other(report, cause, share),
+        Limit::Start => other(report, Cause::Start, share),
     }
 }
 
-/// Share of the wall time that was waited because of `cause`.
-pub(super) fn share(why: &[Why], cause: Cause) -> f64 {
-    why.iter().filter(|why| why.cause == cause).map(|why| why.share).sum()
+/// The kind of wait for a stage that cost most: work of a stage is one kind, whoever was waited for.
+fn largest_kind(report: &Report, stage: usize) -> Cause {
+    let of = |is: fn(Cause) -> bool| -> f64 {
+        report.why.iter().filter(|part| part.stage == Some(stage) && is(part.cause)).map(|part| part.share).sum()
+    };
+    let kinds = [
+        (Cause::Evaluation, of(|cause| matches!(cause, Cause::Reader | Cause::Queue | Cause::Evaluation))),
+        (Cause::HeadOfLine, of(|cause| cause == Cause::HeadOfLine)),
+        (Cause::Store, of(|cause| cause == Cause::Store)),
+        (Cause::Lock, of(|cause| cause == Cause::Lock)),
+    ];
+    kinds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Cause::Evaluation, |(cause, _)| cause)
 }
 
-/// The verdict where one of those causes was waited for longer than for any other, and for all work of stages together.
-pub(super) fn verdict(report: &Report) -> Option<Verdict> {
-    let of = |cause: Cause| share(&report.why, cause);
-    let work: f64 = [Cause::Reader, Cause::Queue, Cause::Evaluation].into_iter().map(of).sum();
-    // Where stages have the lock for as long as it is waited for, they wait for each other.
-    let is_own = of(Cause::Lock) * report.wall_s <= held(report);
-    let candidates = BESIDE.into_iter().filter(|cause| *cause != Cause::Lock || !is_own);
-    let (cause, most) = candidates.map(|cause| (cause, of(cause))).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let handed = if is_own { report.handover_share.max(of(Cause::Lock)) } else { 0.0 };
-    let least = work.max(of(Cause::HandOver)).max(handed).max(f64::MIN_POSITIVE);
-    (most >= least).then(|| found(report, cause, most))
+/// A share of the wall time that was waited, in words.
+pub(super) fn waited(report: &Report, share: f64) -> String {
+    let share = percent(share);
+    match report.is_drained {
+        false => format!("the consumer waited {share} of the time"),
+        true => format!("{share} of the time was spent waiting"),
+    }
 }
 
-/// Seconds for which functions of stages had the interpreter's lock: on a core, without what they waited for it.
-fn held(report: &Report) -> f64 {
-    let interpreted = || report.stages.iter().filter(|stage| stage.interpreted);
-    let sum = |of: fn(&StageReport) -> f64| interpreted().map(of).sum::<f64>();
-    let (own, cpu) = (sum(|stage| stage.self_s) - report.locked_s, sum(|stage| stage.cpu_s));
-    own.max(0.0) * cpu / (cpu + sum(|stage| stage.blocked_s)).max(1e-9)
-}
-
-/// The verdict on a cause that was waited for in such a share of the wall time.
-fn found(report: &Report, cause: Cause, share: f64) -> Verdict {
-    let of_steady = (share * report.wall_s / (report.wall_s - report.first_wait_s)).min(0.99);
-    let told = format!("{:.0} % of the consumer's time", of_steady * 100.0);
-    let stage = |cause| report.why.iter().find(|why| why.cause == cause).and_then(|why| why.stage);
-    let (bottleneck, stage, text, advice) = match cause {
-        Cause::Memory => (
-            "memory",
-            None,
-            format!("the budget limits the run: {told} went into waiting for memory, while somebody was free to work"),
-            budget(report),
-        ),
-        Cause::Leases => (
-            "memory",
-            None,
-            format!(
-                "what you hold limits the run: {told} went into waiting for memory of elements that were handed over"
-            ),
-            Some((format!("let go of batches sooner, or copy what you keep{}", or_budget(report)), Change::LetGo)),
+fn of_stage(report: &Report, stage: &StageReport, share: f64) -> Verdict {
+    let (name, id) = (&stage.name, stage.id);
+    let told = format!("{} for {name} (stage {id})", waited(report, share));
+    let (bottleneck, text, advice) = match largest_kind(report, id) {
+        Cause::HeadOfLine => (
+            name.as_str(),
+            format!("single elements limit the run: {told}, mostly for one element while later ones were ready"),
+            vec![Advice {
+                text: format!(
+                    "split what takes so long in front of {name} (stage {id}), or drop it; a larger `buffer` bridges what is rare"
+                ),
+                change: Change::Split(Some(id)),
+                expected_speedup: gain(report, share),
+            }],
         ),
         Cause::Store => {
             let used = report.why.iter().find_map(|why| why.store).unwrap_or_default();
             let again = if used.retries > 0 { format!(", {} asked again", used.retries) } else { String::new() };
-            let text = format!(
-                "stores limit the run: {told} went into waiting for {} blocks of them ({}{again})",
-                used.requests,
-                bytes(used.bytes as f64)
-            );
-            let what = "read from what answers sooner, keep its blocks in a folder (GRISTMILL_STORE_CACHE_DIR), or have more threads wait at a time";
-            ("store", stage(cause), text, Some((what.to_owned(), Change::Store)))
+            let read = bytes(used.bytes as f64);
+            let text =
+                format!("stores limit the run: {told}, mostly for {} blocks of stores ({read}{again})", used.requests);
+            ("store", text, vec![store(report, share)])
+        }
+        Cause::Lock => (
+            name.as_str(),
+            format!(
+                "{name} (stage {id}) limits the run: {} for it, mostly for the interpreter's lock, which it held",
+                waited(report, share)
+            ),
+            verdict::advise(report, stage, share),
+        ),
+        _ => (
+            name.as_str(),
+            format!("{name} (stage {id}) limits the run: {} for it", waited(report, share)),
+            verdict::advise(report, stage, share),
+        ),
+    };
+    let advice = advice.into_iter().filter(|advice| advice.expected_speedup >= verdict::WORTH).collect();
+    Verdict { bottleneck: bottleneck.to_owned(), stage: Some(id), text, advice }
+}
+
+/// How many times faster the run is at most if nobody waits for so large a share of the wall time.
+fn gain(report: &Report, share: f64) -> f64 {
+    let of_steady = (share * report.wall_s / (report.wall_s - report.first_wait_s)).clamp(0.0, 0.99);
+    (1.0 / (1.0 - of_steady)).min(MOST_GAIN)
+}
+
+fn store(report: &Report, share: f64) -> Advice {
+    Advice {
+        text: "read from what answers sooner, keep its blocks in a folder (GRISTMILL_STORE_CACHE_DIR), or have more threads wait at a time"
+            .to_owned(),
+        change: Change::Store,
+        expected_speedup: gain(report, share),
+    }
+}
+
+/// The verdict on a cause that is of no stage.
+fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
+    let told = waited(report, share);
+    let (bottleneck, text, advice) = match cause {
+        Cause::HandOver => (
+            "hand-over",
+            format!("hand-over limits the run: {told} for elements that were ready and on their way"),
+            Some((
+                "hand over fewer, larger batches, or leave a core to the thread that hands over".to_owned(),
+                Change::LargerBatches,
+            )),
+        ),
+        Cause::Memory => (
+            "memory",
+            format!("the budget limits the run: {told} for memory, while somebody was free to work"),
+            budget(report),
+        ),
+        Cause::Leases => (
+            "memory",
+            format!("what you hold limits the run: {told} for memory of elements that were handed over"),
+            Some((format!("let go of batches sooner, or copy what you keep{}", or_budget(report)), Change::LetGo)),
+        ),
+        Cause::Store => {
+            let Advice { text, change, .. } = store(report, share);
+            ("store", format!("stores limit the run: {told} for blocks of stores"), Some((text, change)))
         }
         Cause::Death => {
             let replaced = report.workers.as_ref().map_or(0, |workers| workers.replaced);
-            let text = format!("workers that die limit the run: {told} went into what {replaced} of them had at hand");
-            ("workers", None, text, Some(("see why they die: the counts above say it".to_owned(), Change::Mend)))
+            let text = format!("workers that die limit the run: {told} for the tasks of {replaced} of them");
+            ("workers", text, Some(("see why they die: the counts above say it".to_owned(), Change::Mend)))
         }
         Cause::Lock => (
             "lock",
-            None,
             format!(
-                "another thread of this program limits the run: {told} went into waiting for the interpreter's lock, which no stage held"
+                "another thread of this program limits the run: {told} for the interpreter's lock, which no stage held"
             ),
             Some((
                 "have that thread let go of the lock, or evaluate functions in worker processes (mp_prefetch)"
@@ -101,21 +170,30 @@ fn found(report: &Report, cause: Cause, share: f64) -> Verdict {
         ),
         Cause::Transfer => (
             "device",
-            None,
-            format!("transfers limit the run: {told} went into handing batches to the device"),
+            format!("transfers limit the run: {told} while batches were handed to the device"),
             Some(("send more batches ahead, or fewer bytes of each".to_owned(), Change::Transfer)),
         ),
         Cause::Restore => (
             "restore",
-            None,
-            format!("going on from checkpoints limits the run: {told} went into the first batches behind them"),
+            format!("going on from checkpoints limits the run: {told} for the first batch after each"),
             None,
         ),
-        _ => return held_up(report, of_steady),
+        Cause::HeadOfLine => (
+            "single elements",
+            format!("single elements limit the run: {told} for one element while later ones were ready"),
+            Some((
+                "split what takes so long, or drop it; a larger `buffer` bridges what is rare".to_owned(),
+                Change::Split(None),
+            )),
+        ),
+        Cause::Start | Cause::Reader | Cause::Queue | Cause::Evaluation => {
+            ("pipeline", format!("the pipeline limits the run: {told} for work that no stage has measured"), None)
+        }
     };
-    let expected_speedup = (1.0 / (1.0 - of_steady)).min(MOST_GAIN);
+    let expected_speedup = gain(report, share);
+    let advice = advice.filter(|_| expected_speedup >= verdict::WORTH);
     let advice = advice.map(|(text, change)| Advice { text, change, expected_speedup });
-    Verdict { bottleneck: bottleneck.to_owned(), stage, text, advice: advice.into_iter().collect() }
+    Verdict { bottleneck: bottleneck.to_owned(), stage: None, text, advice: advice.into_iter().collect() }
 }
 
 /// The budget that is twice as large as the present one.
@@ -128,24 +206,6 @@ fn budget(report: &Report) -> Option<(String, Change)> {
 fn or_budget(report: &Report) -> String {
     budget(report)
         .map_or_else(String::new, |(text, _)| format!("; or {}", text.replace(", or make elements smaller", "")))
-}
-
-/// The verdict where single elements are what the consumer waited for most.
-fn held_up(report: &Report, of_steady: f64) -> Verdict {
-    let slow = report.longest_waits.iter().find(|wait| wait.cause == Cause::HeadOfLine);
-    let stage = slow.and_then(|wait| wait.stage).and_then(|id| report.stages.get(id));
-    let percent = of_steady * 100.0;
-    let text = format!(
-        "single elements limit the run: {percent:.0} % of the consumer's time went into waiting for one, when those behind it were there"
-    );
-    let at = stage.map_or_else(String::new, |stage| format!(" in front of {} (stage {})", stage.name, stage.id));
-    let advice = Advice {
-        text: format!("split what takes so long{at}, or drop it; a larger `buffer` bridges what is rare"),
-        change: Change::Split(stage.map(|stage| stage.id)),
-        expected_speedup: (1.0 / (1.0 - of_steady)).min(MOST_GAIN),
-    };
-    let bottleneck = stage.map_or("single elements", |stage| &stage.name).to_owned();
-    Verdict { bottleneck, stage: stage.map(|stage| stage.id), text, advice: vec![advice] }
 }
 
 /// A part of the waits in words.
@@ -170,10 +230,9 @@ pub(super) fn part(why: &Why, stage: Option<&str>) -> String {
             format!("{} ({} blocks{again})", of("stores, read"), used.requests)
         }
         (Cause::Death, _) => "workers that died".to_owned(),
-        (Cause::Lock, Some(stage)) => format!("the interpreter's lock, for {stage}"),
+        (Cause::Lock, Some(stage)) => format!("the interpreter's lock, held by {stage}"),
         (Cause::Lock, None) => "the interpreter's lock".to_owned(),
-        (Cause::HandOver, Some(stage)) => format!("hand-over, behind {stage}"),
-        (Cause::HandOver, None) => "hand-over".to_owned(),
+        (Cause::HandOver, _) => "hand-over".to_owned(),
         (Cause::Transfer, _) => "transfer to the device".to_owned(),
     };
     format!("{} {what}", percent(why.share).replace(' ', "\u{a0}"))

@@ -86,6 +86,12 @@ pub struct Report {
     pub wall_s: f64,
     /// Elements (batches) delivered to the consumer in this run.
     pub delivered: u64,
+    /// Whether a loop took the elements as fast as they came, and did nothing with them. Waits are what limits throughput then.
+    #[serde(default)]
+    pub is_drained: bool,
+    /// Share of all cores that other programs used during the run, 0 to 1, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu_share: Option<f64>,
     /// Share of its time that the consumer spent waiting in `next`.
     pub consumer_wait_share: f64,
     /// The same without the first call: of the time after it.
@@ -97,11 +103,10 @@ pub struct Report {
     /// Causes of that wait, as far as they are known: what was made meanwhile, in this process or a worker, or the stage that worked
     /// on the first element.
     pub startup: Vec<String>,
-    /// Share of waiting for an element that was there: until a loop in Python had the interpreter's lock again, and the element was
-    /// an object of Python's; and of waiting for work that is not known to be any stage's. What the loader takes to hand elements over is in the
-    /// shares of the stages that made them.
+    /// Share of waiting for elements that were ready, until the consumer had them.
     pub handover_share: f64,
-    /// Share of waiting for what is no stage's work: memory, what a worker had that died, a device, the first element behind a checkpoint.
+    /// Share of waiting for everything else that is the work of no stage: memory, the tasks of a worker that died, a device, the interpreter's
+    /// lock if no stage held it, the first element behind a checkpoint.
     pub aside_share: f64,
     /// The waits by cause and stage, the largest first, its start-up among them: they add up to what it waited.
     pub why: Vec<Why>,
@@ -127,9 +132,6 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// The bottleneck, and what to do.
     pub verdict: Verdict,
-    /// Seconds for which those who evaluate waited for the interpreter's lock, all of them together.
-    #[serde(skip)]
-    locked_s: f64,
     /// What a picture of the run shows.
     #[serde(skip)]
     picture: Arc<Picture>,
@@ -266,10 +268,11 @@ impl Report {
             Some(around) => account.within(around.waited),
             None => account.clone(),
         };
-        let why = why::parts(&account, beside(meter, around), &stages, wall);
+        let workers = run.workers();
+        let locks = if workers.is_some() { why::Locks::Elsewhere } else { why::Locks::Here };
+        let why = why::parts(&account, beside(meter, around), locks, &stages, wall);
         let rest = waited::share_out(&why, &mut stages);
         let notes = recorder.notes();
-        let workers = run.workers();
         let us = |q: f64| whole.latency.value_at_quantile(q) as f64 / 1e3;
         let mut longest_waits = recorder.longest_waits(why::LONGEST);
         if depth != Depth::Figures {
@@ -288,6 +291,8 @@ impl Report {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             wall_s: wall,
             delivered: meter.delivered,
+            is_drained: false,
+            others_cpu_share: None,
             consumer_wait_share: share(whole.waited.as_secs_f64()),
             steady_wait_share: if steady_s > 0.0 { (steady_wait_s / steady_s).min(1.0) } else { 0.0 },
             first_wait_s: whole.first_wait.as_secs_f64(),
@@ -307,11 +312,18 @@ impl Report {
             remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
             verdict: Verdict::default(),
-            locked_s: recorder.waits().locked().as_secs_f64(),
             picture: Arc::new(picture),
         };
         report.verdict = verdict::judge(&report);
         report
+    }
+
+    /// Judges the run again, knowing whether a loop only drained it, and which share of all cores other programs used meanwhile.
+    #[cfg(feature = "cli")]
+    pub(crate) fn measured(mut self, is_drained: bool, others_cpu_share: Option<f64>) -> Self {
+        (self.is_drained, self.others_cpu_share) = (is_drained, others_cpu_share);
+        self.verdict = verdict::judge(&self);
+        self
     }
 
     /// Elements (batches) per second of the consumer's wall time.

@@ -7,6 +7,8 @@ use super::model::MOST_GAIN;
 use super::{Report, StageReport};
 
 const BAR: usize = 6;
+/// Other programs that used less of all cores change nothing.
+const WORTH_A_WORD: f64 = 0.1;
 /// Shorter waits cannot be told from none: a call takes longer.
 const LEAST_US: f64 = 1.0;
 
@@ -33,7 +35,7 @@ impl fmt::Display for Report {
             unbroken(&latency(self.next_p50_us)),
             unbroken(&latency(self.next_p99_us))
         );
-        wrapped(f, "the consumer waited ", &waited)?;
+        wrapped(f, if self.is_drained { "waits took " } else { "the consumer waited " }, &waited)?;
         if let Some(why) = super::why::in_words(&self.why, &self.stages) {
             wrapped(f, "why ", &why)?;
         }
@@ -65,6 +67,9 @@ impl fmt::Display for Report {
             let note = |(what, n): &(String, u64)| format!("{what} {}", unbroken(&count(*n as f64)));
             let notes: Vec<_> = self.notes.iter().map(note).collect();
             wrapped(f, "counted: ", &notes.join(", "))?;
+        }
+        if let Some(share) = self.others_cpu_share.filter(|share| *share > WORTH_A_WORD) {
+            wrapped(f, "note: ", &format!("other programs used {} of all cores meanwhile", unbroken(&percent(share))))?;
         }
         for remark in &self.remarks {
             wrapped(f, "note: ", remark)?;

@@ -1,18 +1,24 @@
-//! From figures to a verdict: whose fault the wait is, and what removing it would gain.
+//! The verdict of a report: the largest cause of the consumer's wait, and the changes that would remove it.
+//!
+//! A verdict is read off [`Report::why`], the account of the wait, and off nothing else: the share that a verdict gives is the share that the
+//! account gives, of the same wall time. The advice beside it comes from a [model](super::model) of the time after the start.
 
 use serde::{Deserialize, Serialize};
 
-use super::format::time;
+use super::causes::{self, Limit};
+use super::format::{percent, time};
 use super::model::{Crew, Load};
 use super::{Place, Report, StageReport};
 use crate::dataset::Role;
 
-/// Below this share of waiting, the input pipeline is not the limit.
+/// Below this share of waiting, the consumer is the limit.
 const KEEPS_UP: f64 = 0.03;
-/// Fewer elements after the first, or less time, say nothing about a steady state.
-const STEADY: (u64, f64) = (10, 0.02);
+/// A run with fewer elements after the first, or less time, is too short for a cause.
+const STEADY: (u64, f64) = (10, 0.1);
+/// No cause is named if other programs used more of all cores: they take cores from threads in the middle of an element.
+const BUSY: f64 = 0.25;
 /// An advice that gains less is none.
-const WORTH: f64 = 1.05;
+pub(super) const WORTH: f64 = 1.05;
 /// Worker processes cost memory: threads are advised unless processes gain so much more.
 const RATHER: f64 = 1.3;
 /// Less work in a stage, which may not be possible, is advised behind more threads that gain as much.
@@ -21,8 +27,9 @@ const FIRST: f64 = 1.2;
 /// The limit of a run, and advice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The name of the stage that makes the consumer wait; `consumer` where the pipeline keeps up; `hand-over` where what it waits
-    /// for is there; `start-up` where most of a short run was that; `none` where nothing can be said yet.
+    /// The name of the stage that the consumer waited for most; or `consumer` if the consumer waited less than 3 % of the time; `start-up`;
+    /// `hand-over`, `memory`, `store`, `workers`, `lock`, `device` or `restore`, if that cost more than each stage; `machine` if other programs used more
+    /// than a quarter of the cores; `none` if the run is too short.
     pub bottleneck: String,
     /// Its stage id, if it is one.
     pub stage: Option<usize>,
@@ -74,76 +81,59 @@ pub enum Change {
     Mend,
     /// Batches that are sent further ahead, or are smaller.
     Transfer,
+    /// Fewer, larger batches.
+    LargerBatches,
 }
 
+/// Finds the limit of a run in the account of the consumer's wait.
 pub(super) fn judge(report: &Report) -> Verdict {
     let of = |bottleneck: &str, text: String| Verdict { bottleneck: bottleneck.into(), text, ..Verdict::default() };
     if report.delivered == 0 {
         return of("none", "nothing was delivered yet".into());
     }
+    let waited: f64 = report.why.iter().map(|part| part.share).sum();
+    let mut limits = causes::limits(&report.why).into_iter();
+    let Some((limit, share)) = limits.next().filter(|_| waited >= KEEPS_UP) else {
+        let limit = if report.is_drained { "the loop that takes the batches" } else { "the consumer" };
+        return of("consumer", format!("nothing: {limit} is the limit, and waited {} of the time", percent(waited)));
+    };
     let steady_s = report.wall_s - report.first_wait_s;
-    if report.delivered <= STEADY.0 || steady_s < STEADY.1 {
-        let what = if report.startup_share > 0.5 { "start-up" } else { "none" };
+    let is_short = report.delivered <= STEADY.0 || steady_s < STEADY.1;
+    if limit == Limit::Start {
+        let [took, all] = [share, 1.0].map(|share| time(share * report.wall_s * 1e6));
+        let causes: String = report.startup.iter().map(|cause| format!("; {cause}")).collect();
+        let text = format!("start-up limits the run: it took {took} of {all}{causes}");
+        let rest = (waited - share).max(0.0);
+        let is_busy = report.others_cpu_share.is_some_and(|share| share > BUSY);
+        let next = limits.next().filter(|_| rest >= KEEPS_UP && !is_short && !is_busy);
+        let next = next.map(|(limit, share)| causes::verdict(report, limit, share));
+        return match next {
+            Some(Verdict { text: next, advice, .. }) => {
+                Verdict { advice, ..of("start-up", format!("{text}. After that, {next}")) }
+            }
+            None => of("start-up", format!("{text}. After that, {}", causes::waited(report, rest))),
+        };
+    }
+    if let Some(share) = report.others_cpu_share.filter(|share| *share > BUSY) {
+        let text = format!(
+            "the machine was busy: other programs used {} of its cores, so no cause is named; measure again when they have ended",
+            percent(share)
+        );
+        return of("machine", text);
+    }
+    if is_short {
         let (first, rest) = (time(report.first_wait_s * 1e6), time(steady_s.max(0.0) * 1e6));
         let text = format!(
             "too short to say what limits the run: {first} before the first element, and {} more in {rest}",
             report.delivered - 1
         );
-        return of(what, text);
+        return of("none", text);
     }
-    if report.steady_wait_share < KEEPS_UP {
-        let percent = report.steady_wait_share * 100.0;
-        return of(
-            "consumer",
-            format!("not the input pipeline: the consumer waited {percent:.1} % of the time after the start"),
-        );
-    }
-    if let Some(verdict) = super::causes::verdict(report) {
-        return verdict;
-    }
-    // Shares are of all of the time.
-    let steady = |share: f64| (share * report.wall_s / steady_s).min(1.0) * 100.0;
-    let worst = report.stages.iter().max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
-    let Some(worst) = worst else { return of("none", "the pipeline has no stages".into()) };
-    if report.handover_share > worst.wait_share {
-        let percent = steady(report.handover_share);
-        // What workers evaluate holds the lock of another process.
-        let is_here = |place: Place| place == Place::Suffix || (place == Place::Threads && report.workers.is_none());
-        let holder = report.stages.iter().filter(|stage| stage.interpreted && is_here(stage.place));
-        let holder = holder.max_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).filter(|holder| holder.cpu_s > 0.0);
-        let Some(holder) = holder else {
-            let text =
-                format!("handing elements over limits the run: {percent:.0} % of the consumer's time went into it");
-            return of("hand-over", text);
-        };
-        let text = format!(
-            "{} (stage {}) limits the run: it holds the interpreter's lock, for which the consumer waited {percent:.0} % of \
-             its time when elements were there",
-            holder.name, holder.id
-        );
-        return Verdict {
-            bottleneck: holder.name.clone(),
-            stage: Some(holder.id),
-            text,
-            advice: advise(report, holder, holder.wait_share + report.handover_share),
-        };
-    }
-    let text = format!(
-        "{} (stage {}) limits the run: {:.0} % of the consumer's time went into waiting for it",
-        worst.name,
-        worst.id,
-        steady(worst.wait_share)
-    );
-    Verdict {
-        bottleneck: worst.name.clone(),
-        stage: Some(worst.id),
-        text,
-        advice: advise(report, worst, worst.wait_share),
-    }
+    causes::verdict(report, limit, share)
 }
 
 /// Remedies for a stage to which so large a share of the wait is owed.
-fn advise(report: &Report, worst: &StageReport, wait_share: f64) -> Vec<Advice> {
+pub(super) fn advise(report: &Report, worst: &StageReport, wait_share: f64) -> Vec<Advice> {
     let load = Load::of(report);
     let mut advice = Vec::new();
     if worst.place != Place::Suffix && !worst.is_behind {

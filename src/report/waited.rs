@@ -21,9 +21,9 @@ pub(crate) fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> S
 pub(super) struct Rest {
     /// For the first element.
     pub(super) startup: f64,
-    /// For elements that were there, and for work that is not known to be any stage's.
+    /// For elements that were ready.
     pub(super) handover: f64,
-    /// For what is no stage's work.
+    /// For everything else that is the work of no known stage.
     pub(super) aside: f64,
 }
 
@@ -36,8 +36,8 @@ pub(super) fn share_out(why: &[Why], stages: &mut [StageReport]) -> Rest {
         let share = match (stage, part.cause) {
             (Some(stage), _) => &mut stage.wait_share,
             (None, Cause::Start) => &mut rest.startup,
-            (None, cause) if cause.is_aside() => &mut rest.aside,
-            (None, _) => &mut rest.handover,
+            (None, Cause::HandOver) => &mut rest.handover,
+            (None, _) => &mut rest.aside,
         };
         *share += part.share;
     }
@@ -49,7 +49,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::advised::stage;
-    use super::super::why;
+    use super::super::{Report, scenes, why};
     use super::*;
     use crate::cx::Account;
     use crate::dataset::Role;
@@ -59,6 +59,8 @@ mod tests {
     fn stages(work: &[(bool, f64, f64)]) -> Vec<StageReport> {
         let of = |(id, &(ahead, self_s, lock)): (usize, &(bool, f64, f64))| StageReport {
             lock_s: lock * self_s,
+            cpu_s: (1.0 - lock) * self_s,
+            interpreted: id % 2 == 0,
             reads_far: id == 0,
             ..stage(id, "map", Role::Elementwise, if ahead { Place::Threads } else { Place::Suffix }, self_s)
         };
@@ -96,7 +98,7 @@ mod tests {
         let mut stages = stages(&[(true, 1.0, 0.0), (false, 2.0, 0.0)]);
         let mut account = Account::default();
         Cause::ALL.into_iter().for_each(|cause| account.shares.count(cause, std::time::Duration::from_secs(1)));
-        let why = why::parts(&account, Shares::default(), &stages, 20.0);
+        let why = why::parts(&account, Shares::default(), why::Locks::Here, &stages, 20.0);
         share_out(&why, &mut stages);
         let once: Vec<f64> = stages.iter().map(|stage| stage.wait_share).collect();
         share_out(&why, &mut stages);
@@ -112,6 +114,7 @@ mod tests {
             around in prop::collection::vec(0u64..1_000_000_000, 3),
             work in prop::collection::vec((any::<bool>(), 0.0f64..9.0, 0.0f64..1.0), 1..6),
             held_up in (0u32..6, 0u64..1_000_000_000),
+            is_elsewhere in any::<bool>(),
         ) {
             let time = std::time::Duration::from_nanos;
             let mut account = Account::default();
@@ -121,7 +124,8 @@ mod tests {
             let causes = [Cause::Lock, Cause::HandOver, Cause::Transfer];
             causes.into_iter().zip(&around).for_each(|(cause, ns)| beside.count(cause, time(*ns)));
             let mut stages = stages(&work);
-            let why = why::parts(&account, beside, &stages, 20.0);
+            let locks = if is_elsewhere { why::Locks::Elsewhere } else { why::Locks::Here };
+            let why = why::parts(&account, beside, locks, &stages, 20.0);
             let rest = share_out(&why, &mut stages);
             let all = (account.shares.total() + beside.total()).as_secs_f64() / 20.0;
             let told: f64 = why.iter().map(|part| part.share).sum();
@@ -132,6 +136,21 @@ mod tests {
                 let own: f64 = why.iter().filter(|part| part.stage == Some(stage.id)).map(|part| part.share).sum();
                 prop_assert!((own - stage.wait_share).abs() < 1e-12, "{stage:?}");
             }
+            // The verdict gives the largest sum of the account.
+            let largest = stages.iter().map(|stage| stage.wait_share).fold(rest.startup, f64::max);
+            let largest = why.iter().filter(|part| part.stage.is_none()).map(|part| part.share).fold(largest, f64::max);
+            let run = Report { wall_s: 20.0, delivered: 1000, why: why.clone(), stages: stages.clone(), ..scenes::nothing() };
+            let verdict = super::super::verdict::judge(&run);
+            match verdict.stage {
+                Some(id) => prop_assert_eq!(stages[id].wait_share, largest, "{:?}", verdict),
+                None if verdict.bottleneck == "consumer" => prop_assert!(told < 0.03, "{verdict:?}"),
+                None => {
+                    let of_stages = stages.iter().map(|stage| stage.wait_share).fold(0.0, f64::max);
+                    prop_assert!(of_stages <= largest && (of_stages < largest || largest == 0.0), "{verdict:?}");
+                }
+            }
+            let share = super::super::format::percent(largest);
+            prop_assert!(["consumer", "start-up"].contains(&&*verdict.bottleneck) || verdict.text.contains(&share), "{verdict:?}");
             let mut named: Vec<_> = why.iter().map(|part| (part.cause as usize, part.stage)).collect();
             named.sort_unstable();
             prop_assert!(named.windows(2).all(|two| two[0] != two[1]), "one part of each: {why:?}");

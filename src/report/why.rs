@@ -30,28 +30,34 @@ pub(super) const LONGEST: usize = 16;
 /// A single wait is told of where it took at least so many seconds.
 const LONG: f64 = 0.005;
 
-/// Divides what the consumer waited by the `account` of its waits, and what it waited `beside`, in a run of `wall` seconds whose stages did this:
-/// one part for each cause and stage, the largest first.
-pub(super) fn parts(account: &Account, beside: Shares, stages: &[StageReport], wall: f64) -> Vec<Why> {
+/// Divides the consumer's waits, which the `account` and those `beside` the loader add up to, in a run of `wall` seconds: a part for each cause
+/// and stage, the largest first.
+pub(super) fn parts(account: &Account, beside: Shares, locks: Locks, stages: &[StageReport], wall: f64) -> Vec<Why> {
     let mut parts = Parts::default();
+    let mut locked = 0.0;
     for (cause, waited) in account.shares.iter() {
         let mut seconds = waited.as_secs_f64();
-        if cause == Cause::HeadOfLine {
-            for (stage, ns) in &account.held_up {
-                let own = (*ns as f64 / 1e9).min(seconds);
-                parts.add(cause, Some(*stage as usize).filter(|id| *id < stages.len()), own);
-                seconds -= own;
-            }
-        }
         match cause {
-            Cause::HandOver => {}
-            _ => parts.divide(cause, seconds, stages),
+            Cause::Lock => locked += std::mem::take(&mut seconds),
+            Cause::HeadOfLine => {
+                for (stage, ns) in &account.held_up {
+                    let own = (*ns as f64 / 1e9).min(seconds);
+                    parts.add(cause, Some(*stage as usize).filter(|id| *id < stages.len()), own);
+                    seconds -= own;
+                }
+            }
+            _ => {}
+        }
+        parts.divide(cause, seconds, stages);
+    }
+    // Waits around the loader are the work of no stage.
+    for (cause, waited) in beside.iter() {
+        match cause {
+            Cause::Lock => locked += waited.as_secs_f64(),
+            _ => parts.add(cause, None, waited.as_secs_f64()),
         }
     }
-    let handed = account.shares.iter().find(|(cause, _)| *cause == Cause::HandOver);
-    parts.hand_over(handed.map_or(0.0, |(_, waited)| waited.as_secs_f64()), stages);
-    // What is waited around the loader is the work of no stage.
-    beside.iter().for_each(|(cause, waited)| parts.add(cause, None, waited.as_secs_f64()));
+    parts.lock(locked, locks, stages);
     let share = |seconds: f64| if wall > 0.0 { seconds / wall } else { 0.0 };
     let parts = parts.0.into_iter().filter(|(.., seconds)| *seconds > 0.0).map(|(cause, stage, seconds)| {
         let store = Some(account.store).filter(|_| cause == Cause::Store);
@@ -60,6 +66,29 @@ pub(super) fn parts(account: &Account, beside: Shares, stages: &[StageReport], w
     let mut why: Vec<Why> = parts.collect();
     why.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     why
+}
+
+/// The place of the functions that may hold the interpreter's lock of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Locks {
+    /// On all threads of the pipeline.
+    Here,
+    /// Stages of the elementwise part run in other processes, which have locks of their own.
+    Elsewhere,
+}
+
+impl Locks {
+    /// Whether functions of a stage hold the lock while the consumer waits.
+    fn are_held_by(self, stage: &StageReport) -> bool {
+        let is_here = stage.place == Place::Suffix || (stage.place == Place::Threads && self == Self::Here);
+        stage.interpreted && is_here
+    }
+
+    /// Seconds for which functions of a stage held the lock: on a core, without their own waits for the lock.
+    fn held(self, stage: &StageReport) -> f64 {
+        let known = (stage.cpu_s + stage.blocked_s).max(1e-9);
+        if self.are_held_by(stage) { (stage.self_s - stage.lock_s).max(0.0) * stage.cpu_s / known } else { 0.0 }
+    }
 }
 
 /// Seconds by cause and stage.
@@ -74,21 +103,15 @@ impl Parts {
         }
     }
 
-    /// Divides what the loader took to hand elements over among the stages that made them, by what was waited for each of them else.
-    fn hand_over(&mut self, seconds: f64, stages: &[StageReport]) {
-        let is_work =
-            |cause: Cause| matches!(cause, Cause::Reader | Cause::Queue | Cause::Evaluation | Cause::HeadOfLine);
-        let waited = |id: usize| -> f64 {
-            let own = self.0.iter().filter(|(cause, stage, _)| is_work(*cause) && *stage == Some(id));
-            own.map(|(.., seconds)| seconds).sum()
-        };
-        let by: Vec<f64> = stages.iter().map(|stage| waited(stage.id)).collect();
-        let all: f64 = by.iter().sum();
-        if all <= 0.0 {
-            return self.add(Cause::HandOver, None, seconds);
+    /// Divides waits for the interpreter's lock among the stages that held the lock; another thread of the program did if they held the lock for
+    /// less time.
+    fn lock(&mut self, seconds: f64, locks: Locks, stages: &[StageReport]) {
+        let all: f64 = stages.iter().map(|stage| locks.held(stage)).sum();
+        if seconds > all {
+            return self.add(Cause::Lock, None, seconds);
         }
-        for (stage, own) in stages.iter().zip(by).filter(|(_, own)| *own > 0.0) {
-            self.add(Cause::HandOver, Some(stage.id), seconds * own / all);
+        for stage in stages.iter().filter(|_| seconds > 0.0) {
+            self.add(Cause::Lock, Some(stage.id), seconds * locks.held(stage) / all);
         }
     }
 
@@ -100,7 +123,6 @@ impl Parts {
                 Cause::Reader => work(stage.place != Place::Threads),
                 Cause::Queue | Cause::Evaluation | Cause::HeadOfLine => work(stage.place == Place::Threads),
                 Cause::Store if stage.reads_far => stage.self_s.max(1e-9),
-                Cause::Lock => stage.lock_s,
                 _ => 0.0,
             }
         };

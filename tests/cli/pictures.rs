@@ -26,7 +26,7 @@ fn a_run_writes_its_page_or_its_ribbon_alone() {
             gristmill(folder, &["run", PIPELINE, "--threads", "2", "--steps", "5", "--restart", "--html", file]);
         assert!(output.status.success(), "{}", stderr(&output));
         let picture = std::fs::read_to_string(folder.join(file)).unwrap();
-        assert!(picture.starts_with(begins) && picture.contains("The consumer waited"), "{picture}");
+        assert!(picture.starts_with(begins) && picture.contains(" batches a second"), "{picture}");
     }
     // Said before anything runs.
     let (code, said) = fails(folder, &["run", PIPELINE, "--restart", "--html", "nowhere/run.html"]);

@@ -88,7 +88,9 @@ impl Fault {
                 report.why.first().is_some_and(|why| why.stage == Some(stage)) && report.verdict.stage == Some(stage)
             }
             Self::Death { .. } => longest_is(Cause::Death),
-            Self::Step { .. } => report.steady_wait_share < 0.1 && report.verdict.bottleneck == "consumer",
+            Self::Step { .. } => {
+                report.steady_wait_share < 0.1 && ["consumer", "start-up"].contains(&&*report.verdict.bottleneck)
+            }
             Self::Leases { .. } => longest_is(Cause::Leases),
             Self::Cut { .. } => {
                 let retried = longest.and_then(|wait| wait.store).is_some_and(|used| used.retries > 0);

@@ -12,6 +12,8 @@ use crate::cli::format::percent;
 
 /// Between two looks at the memory, at least. A look also takes at most a fiftieth of the time.
 const EVERY: Duration = Duration::from_millis(20);
+/// Clock ticks of `/proc` in a second: 100 in every build of Linux, whatever the timer of the kernel is.
+const TICKS_PER_S: f64 = 100.0;
 /// Others that used more of the machine than this are told of.
 const BUSY: f64 = 0.1;
 
@@ -132,6 +134,11 @@ impl Cpu {
     pub(crate) fn now() -> Option<Self> {
         let (all, busy) = machine(&read_to_string("/proc/stat").ok()?)?;
         Some(Self { all, busy, ours: own(&read_to_string("/proc/self/stat").ok()?)? })
+    }
+
+    /// The same with so many seconds of children that have not ended.
+    pub(crate) fn with(self, seconds: f64) -> Self {
+        Self { ours: self.ours + (seconds * TICKS_PER_S) as u64, ..self }
     }
 
     /// The share of all cores that others used since `before`, 0 to 1.

@@ -48,8 +48,6 @@ pub(crate) struct Awaited {
 #[derive(Debug)]
 pub(crate) struct Waits {
     start: Instant,
-    /// Nanoseconds for which those who evaluate waited for the interpreter's lock, whether anybody waited for them or not.
-    lock_ns: AtomicU64,
     /// Nanoseconds after the start from which the reader is at work without a break, and 1 more; 0 while it waits.
     at_work: AtomicU64,
     log: Mutex<Log>,
@@ -69,21 +67,11 @@ struct Log {
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { start: Instant::now(), lock_ns: AtomicU64::new(0), at_work: AtomicU64::new(0), log: Mutex::default() }
+        Self { start: Instant::now(), at_work: AtomicU64::new(0), log: Mutex::default() }
     }
 }
 
 impl Waits {
-    /// Notes that a chunk was taken, waited for or not.
-    pub(crate) fn taken(&self, made: &Made) {
-        self.lock_ns.fetch_add(made.off.lock_ns, Relaxed);
-    }
-
-    /// Time for which those who evaluate waited for the interpreter's lock, all of them together.
-    pub(crate) fn locked(&self) -> Duration {
-        Duration::from_nanos(self.lock_ns.load(Relaxed))
-    }
-
     /// Notes that the reader waited for a chunk.
     pub(crate) fn note(&self, awaited: Awaited) {
         let mut log = self.log.locked();

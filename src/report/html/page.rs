@@ -51,6 +51,9 @@ pub(super) fn headline(report: &Report) -> String {
     if report.delivered == 0 {
         return "Nothing was delivered yet".to_owned();
     }
+    if report.is_drained {
+        return format!("{} batches a second", count(report.delivered_per_s()));
+    }
     format!("The consumer waited {} of the time", percent(report.consumer_wait_share))
 }
 
@@ -72,7 +75,21 @@ fn top(report: &Report) -> String {
 /// A text that begins as a sentence does; names of stages stay as they are.
 fn sentence(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
-    let is_word = ["not", "single", "nothing", "too", "the", "handing"].contains(&first);
+    let is_word = [
+        "single",
+        "nothing",
+        "too",
+        "the",
+        "start-up",
+        "hand-over",
+        "stores",
+        "another",
+        "transfers",
+        "what",
+        "workers",
+        "going",
+    ]
+    .contains(&first);
     match text.chars().next() {
         Some(c) if is_word => c.to_uppercase().chain(text.chars().skip(1)).collect(),
         _ => text.to_owned(),

@@ -39,6 +39,8 @@ pub(super) fn nothing() -> Report {
         cores: 2,
         wall_s: 0.0,
         delivered: 0,
+        is_drained: false,
+        others_cpu_share: None,
         consumer_wait_share: 0.0,
         steady_wait_share: 0.0,
         first_wait_s: 0.0,
@@ -58,7 +60,6 @@ pub(super) fn nothing() -> Report {
         notes: Vec::new(),
         remarks: Vec::new(),
         verdict: Verdict::default(),
-        locked_s: 0.0,
         picture: Default::default(),
     }
 }
@@ -128,9 +129,9 @@ impl Scene {
     }
 
     /// Takes in a figure of the run: seconds of `wall` and until the `first` element, batches `delivered`, `threads` and their `busy`
-    /// share, `cores`, seconds `locked` out by the interpreter; the share of its time that the consumer `waits`, and in the `steady`
+    /// share, `cores`; the share of its time that the consumer `waits`, and in the `steady`
     /// state, if those are not the sums of the waits; `workers`, their `budget` in bytes, how many were `replaced`, and the seconds
-    /// until the first was `started` and had `built` its pipeline; whether it is `tuned`.
+    /// until the first was `started` and had `built` its pipeline; whether it is `tuned`, or only `drained`; the share of all cores that `others` used.
     fn run(&mut self, name: &str, value: f64) {
         let count = value as usize;
         let report = &mut self.report;
@@ -141,10 +142,11 @@ impl Scene {
             "threads" => report.threads = count,
             "busy" => report.threads_busy_share = value,
             "cores" => report.cores = count,
-            "locked" => report.locked_s = value,
             "waits" => report.consumer_wait_share = value,
             "steady" => report.steady_wait_share = value,
             "tuned" => report.is_tuned = true,
+            "drained" => report.is_drained = true,
+            "others" => report.others_cpu_share = Some(value),
             _ => {
                 let workers = report.workers.get_or_insert_default();
                 match name {
@@ -204,7 +206,8 @@ impl Scene {
             report.consumer_wait_share = (waited / report.wall_s).min(1.0);
             report.steady_wait_share = ((waited - report.first_wait_s) / steady_s).clamp(0.0, 1.0);
         }
-        report.why = why::parts(&self.account, self.around, &report.stages, report.wall_s);
+        let locks = if report.workers.is_some() { why::Locks::Elsewhere } else { why::Locks::Here };
+        report.why = why::parts(&self.account, self.around, locks, &report.stages, report.wall_s);
         let rest = waited::share_out(&report.why, &mut report.stages);
         (report.startup_share, report.handover_share, report.aside_share) = (rest.startup, rest.handover, rest.aside);
         let first_wait = seconds(report.first_wait_s);
@@ -277,14 +280,13 @@ fn said(report: &Report) -> Vec<String> {
 /// A report in the words of a scene: what was measured. With a loop around the loader it is as if the loader had waited all of it.
 fn written(report: &Report) -> String {
     let mut lines = vec![format!(
-        "run wall={} first={} delivered={} threads={} busy={} cores={} locked={} waits={} steady={}",
+        "run wall={} first={} delivered={} threads={} busy={} cores={} waits={} steady={}",
         report.wall_s,
         report.first_wait_s,
         report.delivered,
         report.threads,
         report.threads_busy_share,
         report.cores,
-        report.locked_s,
         report.consumer_wait_share,
         report.steady_wait_share
     )];
@@ -381,6 +383,10 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/scenes").join(file)).unwrap()
 }
 
+fn is_no(kind: &str, line: &str) -> bool {
+    line.strip_prefix("no ") == Some(kind)
+}
+
 /// Checks each scene of a file. Returns their number.
 fn play(file: &str) -> usize {
     let text = read(file);
@@ -388,7 +394,9 @@ fn play(file: &str) -> usize {
     for (title, given, expected) in &scenes {
         let mut said = said(&Scene::of(given.iter().copied()).judged());
         for kind in ["why", "longest", "start-up"] {
-            let of = |line: &str| line.trim_start_matches("no ").starts_with(kind);
+            // The verdict on start-up begins with that word and a colon.
+            let of =
+                |line: &str| line.strip_prefix(kind).is_some_and(|rest| rest.starts_with(' ')) || is_no(kind, line);
             if !expected.iter().any(|line| of(line)) {
                 said.retain(|line| !of(line));
             } else if !said.iter().any(|line| of(line)) {
