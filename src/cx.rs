@@ -30,6 +30,8 @@ pub(crate) use self::made::waited_for_store;
 pub(crate) use self::made::{Made, Off, Watch, Who, number_thread};
 pub use self::piece::Piece;
 use self::piece::Pieces;
+#[cfg(feature = "cli")]
+pub(crate) use self::recorder::Command;
 pub(crate) use self::recorder::HostCounts;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::recorder::Tally;

@@ -91,6 +91,8 @@ pub mod checkpoint;
 pub mod cli;
 pub mod consumer;
 mod cores;
+#[cfg(feature = "cli")]
+mod cpu;
 pub mod cx;
 pub mod dataset;
 #[cfg(feature = "text")]
@@ -119,6 +121,7 @@ mod place;
 pub mod prelude;
 #[cfg(feature = "python")]
 mod python;
+mod regular;
 pub mod report;
 pub mod rng;
 pub mod sink;

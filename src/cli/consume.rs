@@ -8,7 +8,6 @@ use crate::element::OrderHash;
 use crate::{BoxIter, Element, Error, Loader, LoaderBuilder, Part, Report, Result};
 use serde::Serialize;
 
-use crate::cli::bench::usage::Cpu;
 use crate::cli::format::{count, grouped, percent, time};
 use crate::cli::hash::Rows;
 use crate::cli::progress::Progress;
@@ -83,8 +82,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     if let Some(state) = &resume {
         builder = builder.resume(state.checkpoint.clone());
     }
-    let before = Cpu::now();
-    let mut loader = builder.build()?;
+    let mut loader = builder.command(plan.step_time.is_zero()).build()?;
     views::tell(&loader);
     let resumed = resume.is_some();
     // A part begins with the state of all: its hashes and tokens are those of this run alone.
@@ -146,9 +144,6 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         interrupt::saved();
     }
     let report = loader.report().with_cells(position.cells);
-    let workers = report.workers.iter().flat_map(|workers| &workers.workers).map(|worker| worker.cpu_s).sum();
-    let others = before.zip(Cpu::now()).and_then(|(before, now)| now.with(workers).others_since(before));
-    let report = report.measured(plan.step_time.is_zero(), others);
     let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
     let batches_this_run = loader.delivered() - delivered;
     let summary = Summary {

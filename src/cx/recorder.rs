@@ -95,6 +95,18 @@ pub struct Recorder {
     records: Option<Records>,
     /// Of other machines, what their part of each stage was, by stage id.
     hosts: Mutex<Vec<(String, Vec<HostCounts>)>>,
+    #[cfg(feature = "cli")]
+    command: std::sync::OnceLock<Command>,
+}
+
+/// Facts of a run that belongs to a command.
+#[cfg(feature = "cli")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command {
+    /// Whether a loop takes the elements as fast as they come, and does nothing with them.
+    pub(crate) is_drained: bool,
+    /// Processor time at the start.
+    pub(crate) cpu: Option<crate::cpu::Cpu>,
 }
 
 /// Part of a stage's work that another machine did.
@@ -117,6 +129,8 @@ impl Default for Recorder {
             beside: Mutex::default(),
             records,
             hosts: Mutex::default(),
+            #[cfg(feature = "cli")]
+            command: std::sync::OnceLock::new(),
         }
     }
 }
@@ -147,6 +161,18 @@ impl Recorder {
     }
 
     /// The log of what was waited for.
+    /// Notes that a command runs the pass: once.
+    #[cfg(feature = "cli")]
+    pub(crate) fn set_command(&self, command: Command) {
+        let _ = self.command.set(command);
+    }
+
+    /// The command that runs the pass, if one does.
+    #[cfg(feature = "cli")]
+    pub(crate) fn command(&self) -> Option<Command> {
+        self.command.get().copied()
+    }
+
     pub(crate) fn waits(&self) -> &Waits {
         &self.waits
     }

@@ -12,6 +12,10 @@ use super::parted::{Parted, Pass, Wanted};
 use super::watched::Viewers;
 use super::{Drive, Loader, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
+#[cfg(feature = "cli")]
+use crate::cpu::Cpu;
+#[cfg(feature = "cli")]
+use crate::cx::Command;
 use crate::cx::{Cause, Recorder};
 use crate::dataset::iter::{not_by_lanes, note_keys};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
@@ -56,6 +60,8 @@ pub struct LoaderBuilder<D: IterDataset> {
     pub(super) guarded: Option<Guarded<D::Item>>,
     pub(super) guard_timeout: Option<Duration>,
     pub(super) viewers: Viewers,
+    #[cfg(feature = "cli")]
+    command: Option<Command>,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
@@ -75,6 +81,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             guarded: None,
             guard_timeout: None,
             viewers: Viewers::default(),
+            #[cfg(feature = "cli")]
+            command: None,
         }
     }
 
@@ -106,6 +114,13 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     #[doc(hidden)]
     pub fn keep_records(mut self, keep: bool) -> Self {
         self.keeps_records = keep;
+        self
+    }
+
+    /// A command runs the pass, whose loop may only drain the pipeline.
+    #[cfg(feature = "cli")]
+    pub(crate) fn command(mut self, is_drained: bool) -> Self {
+        self.command = Some(Command { is_drained, cpu: Cpu::now() });
         self
     }
 
@@ -198,6 +213,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let guarded = self.guarded(parted.is_some())?;
         let stages = (&self.dataset as &dyn Stage).count();
         let recorder = if self.keeps_records { Recorder::new(stages) } else { Recorder::without_records(stages) };
+        #[cfg(feature = "cli")]
+        self.command.into_iter().for_each(|command| recorder.set_command(command));
         let (run, executor) = self.runtime(&recorder)?;
         let keys = self.keys.take();
         // One host of all writes the files.

@@ -283,6 +283,7 @@ impl Report {
             Depth::Named => Picture::of(Snapshot::default(), recorder, pipeline, whole),
             Depth::Whole => Picture::of(recorder.snapshot(), recorder, pipeline, whole),
         };
+        let (is_drained, others_cpu_share) = command(recorder, workers.as_ref());
         let mut report = Self {
             executor: executor.to_string(),
             part: None,
@@ -291,8 +292,8 @@ impl Report {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             wall_s: wall,
             delivered: meter.delivered,
-            is_drained: false,
-            others_cpu_share: None,
+            is_drained,
+            others_cpu_share,
             consumer_wait_share: share(whole.waited.as_secs_f64()),
             steady_wait_share: if steady_s > 0.0 { (steady_wait_s / steady_s).min(1.0) } else { 0.0 },
             first_wait_s: whole.first_wait.as_secs_f64(),
@@ -318,18 +319,26 @@ impl Report {
         report
     }
 
-    /// Judges the run again, knowing whether a loop only drained it, and which share of all cores other programs used meanwhile.
-    #[cfg(feature = "cli")]
-    pub(crate) fn measured(mut self, is_drained: bool, others_cpu_share: Option<f64>) -> Self {
-        (self.is_drained, self.others_cpu_share) = (is_drained, others_cpu_share);
-        self.verdict = verdict::judge(&self);
-        self
-    }
-
     /// Elements (batches) per second of the consumer's wall time.
     pub fn delivered_per_s(&self) -> f64 {
         if self.wall_s > 0.0 { self.delivered as f64 / self.wall_s } else { 0.0 }
     }
+}
+
+/// Whether a command only drains the pass, and the share of all cores that other programs used since its start. A program of the user's shares the
+/// machine with whom it likes: what others use is measured for commands alone.
+#[cfg(feature = "cli")]
+fn command(recorder: &Recorder, workers: Option<&WorkersReport>) -> (bool, Option<f64>) {
+    let Some(command) = recorder.command() else { return (false, None) };
+    let alive = workers.into_iter().flat_map(|workers| &workers.workers).map(|worker| worker.cpu_s).sum();
+    let now = command.cpu.and_then(|_| crate::cpu::Cpu::now());
+    let others = command.cpu.zip(now).and_then(|(before, now)| now.with(alive).others_since(before));
+    (command.is_drained, others)
+}
+
+#[cfg(not(feature = "cli"))]
+fn command(_: &Recorder, _: Option<&WorkersReport>) -> (bool, Option<f64>) {
+    (false, None)
 }
 
 /// Memory that this process holds for stores, if a pipeline has read from any.

@@ -10,7 +10,8 @@ fn report(text: &str) -> String {
     for line in text.lines() {
         // Why it waited, which is said where it waited for several things, and goes on in lines that are indented.
         in_why = line.starts_with("why ") || line.starts_with("longest ") || (in_why && line.starts_with("    "));
-        if in_why {
+        // Other programs may be at work, or not.
+        if in_why || line.starts_with("note: other programs") {
             continue;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -23,7 +24,7 @@ fn report(text: &str) -> String {
                 shape += &format!("  {id} {name} …\n");
             }
             // What the wait is made of, no more than what there is of it.
-            ["the", "consumer", "waited", ..] => {
+            ["the", "consumer", "waited", ..] | ["waits", "took", ..] => {
                 let (head, rest) = line.split_once(" · ").unwrap_or((line, ""));
                 let head = head.split(": ").next().unwrap_or(head);
                 shape += &(without_figures(&format!("{head} · {rest}").split_whitespace().collect::<Vec<_>>()) + "\n");
@@ -61,7 +62,7 @@ fn the_report() {
     let text = ok(folder.path(), &["run", PIPELINE, "--threads", "2"]);
     insta::assert_snapshot!(report(&text), @r"
     # · # delivered · # · # threads # busy
-    the consumer waited # of the time · next() # # # # · buffer # full
+    waits took # of the time · next() # # # # · buffer # full
     start-up # until the first was there
       stage                          wait %  self/elem   cpu  waits  lock  elements    elem/s    bytes/s
       5 batch …
@@ -82,7 +83,7 @@ fn the_report() {
     let head: Vec<_> = report(&inline).lines().take(3).map(str::to_owned).collect();
     insta::assert_snapshot!(head.join("\n"), @r"
     # · # delivered · # · inline
-    the consumer waited # of the time · next() # # # #
+    waits took # of the time · next() # # # #
     start-up # until the first was there
     ");
 }

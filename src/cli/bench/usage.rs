@@ -1,4 +1,4 @@
-//! Memory and time that this process and its workers use, and that others use beside them, from `/proc`. Elsewhere nothing is known.
+//! Memory that this process and its workers use, from `/proc`. Elsewhere nothing is known.
 
 use std::collections::HashMap;
 use std::fs::read_to_string;
@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::format::percent;
+use crate::cpu::fields;
 
 /// Between two looks at the memory, at least. A look also takes at most a fiftieth of the time.
 const EVERY: Duration = Duration::from_millis(20);
-/// Clock ticks of `/proc` in a second: 100 in every build of Linux, whatever the timer of the kernel is.
-const TICKS_PER_S: f64 = 100.0;
 /// Others that used more of the machine than this are told of.
 const BUSY: f64 = 0.1;
 
@@ -81,11 +80,6 @@ fn tree(root: u32) -> Vec<u32> {
     found
 }
 
-/// The fields of a `stat` file behind the name, which may hold anything: state, parent, ….
-fn fields(stat: &str) -> impl Iterator<Item = &str> {
-    stat.rfind(')').map_or("", |end| &stat[end + 1..]).split_ascii_whitespace()
-}
-
 /// Watches the memory on a thread of its own.
 pub(super) struct Watch {
     stop: Sender<()>,
@@ -119,57 +113,12 @@ impl Watch {
     }
 }
 
-/// Clock ticks since the system began.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cpu {
-    /// Of all cores together, idle ones too.
-    all: u64,
-    busy: u64,
-    /// Of this process, and of the children that have ended.
-    ours: u64,
-}
-
-impl Cpu {
-    /// Now; call it where no worker runs, so that all that had are counted.
-    pub(crate) fn now() -> Option<Self> {
-        let (all, busy) = machine(&read_to_string("/proc/stat").ok()?)?;
-        Some(Self { all, busy, ours: own(&read_to_string("/proc/self/stat").ok()?)? })
-    }
-
-    /// The same with so many seconds of children that have not ended.
-    pub(crate) fn with(self, seconds: f64) -> Self {
-        Self { ours: self.ours + (seconds * TICKS_PER_S) as u64, ..self }
-    }
-
-    /// The share of all cores that others used since `before`, 0 to 1.
-    pub(crate) fn others_since(self, before: Self) -> Option<f64> {
-        let all = self.all.checked_sub(before.all).filter(|&all| all > 0)?;
-        let ours = self.ours.saturating_sub(before.ours);
-        Some((self.busy.saturating_sub(before.busy).saturating_sub(ours)) as f64 / all as f64)
-    }
-}
-
 /// A warning if others used so much that figures tell little.
 pub(crate) fn busy(others_share: f64) -> Option<String> {
     (others_share > BUSY).then(|| {
         let share = percent(others_share);
         format!("the machine was busy: others used up to {share} of all cores; measure again when it is quiet")
     })
-}
-
-/// All ticks and the busy ones: not idle, not waiting for a disk. Time of guests is in that of users.
-fn machine(stat: &str) -> Option<(u64, u64)> {
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Vec<u64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).take(8).collect();
-    let all = ticks.iter().sum::<u64>();
-    let idle = ticks.get(3)? + ticks.get(4).copied().unwrap_or(0);
-    Some((all, all - idle))
-}
-
-/// User and system time, of the process and of the children it has waited for.
-fn own(stat: &str) -> Option<u64> {
-    let ticks: Vec<u64> = fields(stat).skip(11).take(4).map_while(|field| field.parse().ok()).collect();
-    (ticks.len() == 4).then(|| ticks.iter().sum())
 }
 
 #[cfg(test)]
@@ -184,13 +133,6 @@ mod tests {
         assert_eq!(rollup(text), Some(expected));
         assert_eq!(rollup("Pss: 8 kB\n").unwrap().used_bytes, 8 << 10);
         assert_eq!(rollup(""), None);
-        assert_eq!(machine("cpu  10 1 5 80 4 0 0 0 9 0\ncpu0 1"), Some((100, 16)));
-        let stat = "7 (a (b) c) S 3 7 7 0 -1 0 0 0 0 0 11 12 13 14 20 0";
-        assert_eq!((fields(stat).nth(1), own(stat)), (Some("3"), Some(50)));
-        assert_eq!((machine(""), own("7 (x) S 1")), (None, None));
-        let cpu = |all, busy, ours| Cpu { all, busy, ours };
-        assert_eq!(cpu(300, 150, 90).others_since(cpu(100, 50, 20)), Some(0.15));
-        assert_eq!(cpu(100, 50, 20).others_since(cpu(100, 50, 20)), None);
     }
 
     #[test]
@@ -206,6 +148,5 @@ mod tests {
         assert!(held.iter().all(|&byte| byte == 1));
         // A system that hides it says nothing; it never says too little.
         assert!(peak.is_none_or(|peak| peak.used_bytes >= 64 << 20), "{peak:?}");
-        assert!(Cpu::now().is_some());
     }
 }

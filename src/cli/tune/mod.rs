@@ -15,10 +15,11 @@ use crate::spec::Pipeline;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use self::write::{Change, Setting};
 #[cfg(all(feature = "workers", target_os = "linux"))]
-use crate::cli::bench::usage::{Cpu, busy};
+use crate::cli::bench::usage::busy;
 use crate::cli::how::memory;
 use crate::cli::step_time::StepTime;
 use crate::cli::{Outcome, output};
+use crate::cpu::Cpu;
 
 /// Runs a pipeline for a moment, and says how many threads and how much memory it should get.
 ///

@@ -1,6 +1,5 @@
 //! The reader of recordings.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use super::frames::{Frame, Frames};
 use super::{FORMAT, Head, Look};
 use crate::cx::History;
 use crate::error::{Error, Result};
+use crate::regular;
 use crate::report::Report;
 
 impl Report {
@@ -17,8 +17,7 @@ impl Report {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) for what is no recording, or is damaged, with the byte.
     pub fn from_record(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| Error::io(e, path))?;
-        read(file).map_err(|error| error.path(path))
+        read(regular::open(path)?).map_err(|error| error.path(path))
     }
 }
 

@@ -9,6 +9,7 @@ use super::frames::{Frame, Frames, frame};
 use super::{FORMAT, Head, Line};
 use crate::cx::News;
 use crate::error::{Error, Result};
+use crate::regular;
 use crate::report::Report;
 
 /// A recording that is being written.
@@ -24,10 +25,9 @@ impl RecordWriter {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written, and [`ErrorKind::Config`](crate::ErrorKind::Config) where a file is there that is no recording.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        match File::open(path) {
-            Ok(file) => keep(path, file)?,
+        match std::fs::metadata(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(Error::io(e, path)),
+            _ => keep(path, regular::open(path)?)?,
         }
         let file = File::create(path).map_err(|e| Error::io(e, path))?;
         let mut writer = Self { file, path: path.to_owned() };
