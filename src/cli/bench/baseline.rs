@@ -46,7 +46,7 @@ impl Baseline {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is
     /// something else.
     pub(super) fn read(file: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(file).map_err(|e| Error::io(e, file))?;
+        let text = crate::regular::read_text(file)?;
         let read: File = serde_json::from_str(&text).map_err(|e| {
             Error::data(format!("this is no measurement: {e}")).path(file).help("`bench --output FILE.json` writes one")
         })?;

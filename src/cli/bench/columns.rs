@@ -32,6 +32,15 @@ fn ms(row: &Row, f: impl Fn(&Figures) -> f64) -> String {
     })
 }
 
+/// The standard deviation over all steps.
+fn deviation(row: &Row) -> String {
+    if row.figures.as_ref().is_some_and(|figures| figures.next_ms.std_dev.is_some()) {
+        ms(row, |figures| figures.next_ms.std_dev.unwrap_or_default())
+    } else {
+        String::new()
+    }
+}
+
 /// One decimal where it tells something.
 fn rate_text(rate: f64) -> String {
     if (1.0..1000.0).contains(&rate) { format!("{rate:.1}") } else { count(rate) }
@@ -41,12 +50,15 @@ fn rate_text(rate: f64) -> String {
 pub(super) const SPEED: [Column; 9] = [
     always("batches/s", |_, row| {
         some(row, |f| {
+            if f.too_short {
+                return Some("–".to_owned());
+            }
             let rate = f.batches_per_s;
             let sd = rate.std_dev.map_or_else(String::new, |sd| format!(" ± {}", rate_text(sd)));
             Some(rate_text(rate.mean) + &sd)
         })
     }),
-    optional("CV", |_, row| some(row, |f| f.batches_per_s.cv.map(percent))),
+    optional("CV", |_, row| some(row, |f| f.batches_per_s.cv.filter(|_| !f.too_short).map(percent))),
     always("p50 ms", |_, row| ms(row, |f| f.next_ms.p50)),
     always("p90", |_, row| ms(row, |f| f.next_ms.p90)),
     always("p99", |_, row| ms(row, |f| f.next_ms.p99)),
@@ -62,10 +74,16 @@ pub(super) const SPEED: [Column; 9] = [
 ];
 
 /// Columns of what was delivered, and of what that took.
-pub(super) const REST: [Column; 5] = [
-    optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.map(count))),
+pub(super) const REST: [Column; 7] = [
+    always("steps", |_, row| {
+        some(row, |f| Some(count(f.runs.iter().map(|run| run.next_s.len()).sum::<usize>() as f64)))
+    }),
+    optional("sd ms", |_, row| deviation(row)),
+    optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.filter(|_| !f.too_short).map(count))),
     optional("real", |_, row| some(row, |f| f.real_token_share.map(percent))),
-    always("MiB/s", |_, row| some(row, |f| Some(count(f.bytes_per_s / f64::from(1 << 20))))),
+    always("MiB/s", |_, row| {
+        some(row, |f| Some(if f.too_short { "–".to_owned() } else { count(f.bytes_per_s / f64::from(1 << 20)) }))
+    }),
     optional("peak RAM", |_, row| some(row, |f| f.peak.map(|peak| bytes(peak.used_bytes)))),
     optional("headspace", |_, row| {
         some(row, |f| {

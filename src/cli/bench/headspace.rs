@@ -19,7 +19,8 @@ pub(super) fn run(dataset: BoxIter<Element>, shape: Shape<'_>) -> Result<Option<
         return Ok(None);
     }
     let mut cached = Feed::ready(batches.iter().cycle().cloned().map(Ok));
-    measure::run(Instant::now(), &mut cached, shape, |_| {}).map(Some)
+    // Batches that lie in memory come evenly, and never end.
+    measure::run(Instant::now(), &mut cached, Shape { goes_on: false, ..shape }, |_| {}).map(Some)
 }
 
 fn first(dataset: BoxIter<Element>, most: u64) -> Result<Vec<Element>> {

@@ -8,6 +8,7 @@ use crate::element::OrderHash;
 use crate::{BoxIter, Element, Error, Loader, Result};
 use serde::{Deserialize, Serialize};
 
+use super::bursts::{self, Kind, Step};
 use super::device::Device;
 use crate::report::TokenCount;
 
@@ -20,6 +21,8 @@ pub(super) struct Shape<'a> {
     pub(super) steps: u64,
     /// Device that takes the batches.
     pub(super) device: &'a Device,
+    /// Whether it goes on beyond `steps` until its [kind](bursts::Kind) is known. With a device the step gives the rate.
+    pub(super) goes_on: bool,
 }
 
 impl Shape<'_> {
@@ -42,6 +45,12 @@ pub(super) struct Run {
     pub(super) wall_s: f64,
     /// Seconds in `next` of each of them.
     pub(super) next_s: Vec<f64>,
+    /// Periods of bursts that were measured, if batches come in bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) periods: Option<usize>,
+    /// Whether it is too short for a rate.
+    #[serde(default)]
+    pub(super) too_short: bool,
     pub(super) bytes: u64,
     #[serde(flatten)]
     pub(super) tokens: TokenCount,
@@ -118,9 +127,29 @@ pub(super) fn run(
     // What is behind the batches that every run hashes, and the tokens and bytes of each batch.
     let (mut beyond, mut sizes) = (OrderHash::default(), Vec::new());
     let mut begun = (shape.warmup == 0).then_some(0);
-    while begun.is_none_or(|begun| (sizes.len() as u64) < begun + shape.steps) {
+    // The steps that count so far, the longest wait before them, and the number of steps at which to look again.
+    let (mut counted, mut before, mut look_at) = (Vec::new(), Duration::ZERO, shape.steps);
+    let mut is_known = false;
+    loop {
+        if let Some(begun) = begun.filter(|begun| sizes.len() as u64 >= look_at.saturating_add(*begun)) {
+            let now = started.elapsed();
+            let first = counted.first().map_or(now, |step: &Step| step.asked);
+            is_known = bursts::kind(&counted, now, before) != Kind::Unknown;
+            if !shape.goes_on || is_known || now - first > bursts::LONGEST {
+                break;
+            }
+            // Looks are few, however many steps it takes.
+            look_at = (sizes.len() as u64 - begun).max(8) * 9 / 8;
+        }
+        let asked = started.elapsed();
         let Some(batch) = recorder.next(|| (feed.next)()).transpose()? else { break };
         let taken = sizes.len() as u64 + 1;
+        let step = Step { asked, wait: started.elapsed() - asked };
+        match begun {
+            Some(_) => counted.push(step),
+            // The first batch waits for the start of the loader, too.
+            None => before = before.max(if taken == 1 { asked + step.wait } else { step.wait }),
+        }
         if taken == 1 {
             run.first_batch_s = started.elapsed().as_secs_f64();
         }
@@ -148,10 +177,21 @@ pub(super) fn run(
     // Where the pipeline has ended meanwhile, what lay ready is all there is, or most of it.
     let begun = begun.filter(|&begun| begun.saturating_add(shape.steps) <= sizes.len() as u64).unwrap_or(shape.warmup);
     let begun = usize::try_from(begun).unwrap_or(usize::MAX);
-    let steps = usize::try_from(shape.steps).unwrap_or(usize::MAX);
-    let Some(counted @ [first, ..]) = timeline.steps().get(begun..) else { return Err(too_short(run.batches, shape)) };
-    let (counted, behind) = counted.split_at(steps.min(counted.len()));
-    let end = behind.first().map_or(timeline.wall(), |step| step.asked);
+    let steps = if shape.goes_on { usize::MAX } else { usize::try_from(shape.steps).unwrap_or(usize::MAX) };
+    let Some(all) = timeline.steps().get(begun..) else { return Err(too_short(run.batches, shape)) };
+    let steps = all.iter().map(|step| Step { asked: step.asked, wait: step.load() }).take(steps).collect::<Vec<_>>();
+    let (mut from, mut to) = (0, steps.len());
+    if shape.goes_on {
+        match bursts::kind(&steps, timeline.wall(), before) {
+            Kind::Steady => {}
+            Kind::Bursts { from: first, to: last, periods } => (from, to, run.periods) = (first, last, Some(periods)),
+            // The clock of the loop and that of the timeline differ by microseconds.
+            Kind::Unknown => run.too_short = !is_known,
+        }
+    }
+    let (counted, begun) = (&all[from..to], begun + from);
+    let Some(first) = counted.first() else { return Err(too_short(run.batches, shape)) };
+    let end = all.get(to).map_or(timeline.wall(), |step| step.asked);
     run.wall_s = end.saturating_sub(first.asked).as_secs_f64();
     run.next_s = counted.iter().map(|step| step.load().as_secs_f64()).collect();
     for (tokens, bytes) in &sizes[begun..begun + counted.len()] {
@@ -183,7 +223,12 @@ mod tests {
 
     fn measure(n: usize, warmup: u64, steps: u64, step: Option<Duration>) -> Result<Run> {
         let device = Device::new(None, step).unwrap();
-        run(Instant::now(), &mut Feed::ready(numbered(n)), Shape { warmup, steps, device: &device }, |_| {})
+        run(
+            Instant::now(),
+            &mut Feed::ready(numbered(n)),
+            Shape { warmup, steps, device: &device, goes_on: false },
+            |_| {},
+        )
     }
 
     #[test]
@@ -214,7 +259,7 @@ mod tests {
             };
             Feed { next: Box::new(next), waited: Some(waited) }
         };
-        let shape = Shape { warmup: 2, steps: 10, device: &Device::None };
+        let shape = Shape { warmup: 2, steps: 10, device: &Device::None, goes_on: false };
         let taken = std::cell::Cell::new(0);
         let run_of = |n| run(Instant::now(), &mut feed(n), shape, |_| taken.set(taken.get() + 1)).unwrap();
         let run = run_of(40);
@@ -227,7 +272,7 @@ mod tests {
     #[test]
     fn an_error_of_the_pipeline_is_the_error_of_the_run() {
         let mut batches = Feed::ready([Err(Error::data("bad"))].into_iter());
-        let shape = Shape { warmup: 0, steps: 1, device: &Device::None };
+        let shape = Shape { warmup: 0, steps: 1, device: &Device::None, goes_on: false };
         assert_eq!(run(Instant::now(), &mut batches, shape, |_| {}).unwrap_err().message(), "bad");
     }
 

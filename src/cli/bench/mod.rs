@@ -1,6 +1,7 @@
 //! `gristmill bench`: how fast a pipeline is, under which settings; and that they all deliver the same.
 
 mod baseline;
+mod bursts;
 mod change;
 mod columns;
 mod device;
@@ -44,7 +45,8 @@ pub(crate) struct Args {
     /// Batches of each run that are not measured; also --exclude-first, as MLPerf Storage calls it
     #[arg(long, alias = "exclude-first", value_name = "N", default_value_t = 20)]
     warmup: u64,
-    /// Batches of each run that are measured
+    /// Batches of each run that are measured at least: a run goes on for as long as its first batch took, and over whole periods if batches
+    /// come in bursts
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     steps: u64,
     /// Runs of each row

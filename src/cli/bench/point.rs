@@ -12,11 +12,12 @@ use super::digest::{self, Digested};
 use super::headspace;
 use super::measure::{self, Feed, Run, Shape};
 use super::sweep::{Point, label};
-use super::usage::{Cpu, Memory, Watch};
+use super::usage::{Memory, Watch};
 use crate::cli::how::How;
 use crate::cli::progress::Steps;
 use crate::cli::views::Views;
 use crate::cli::{interrupt, output, own};
+use crate::cpu::Cpu;
 use crate::spec::Pipeline;
 use crate::{Error, ErrorKind, Result};
 
@@ -149,7 +150,7 @@ fn changed(pipeline: &Pipeline, data: &[(String, String)]) -> Result<Pipeline> {
 /// All runs of one point, in this process.
 pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, beside: Beside) -> Result<Measured> {
     let device = Device::new(args.consumer.as_ref(), args.step.time())?;
-    let shape = Shape { warmup: args.warmup, steps: args.steps, device: &device };
+    let shape = Shape { warmup: args.warmup, steps: args.steps, device: &device, goes_on: !device.is_some() };
     let pipeline = changed(pipeline, &point.parameters())?;
     let how = args.how.with(&point.0)?;
     let (watch, cpu) = (Watch::start(), Cpu::now());

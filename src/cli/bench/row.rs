@@ -54,8 +54,9 @@ pub(super) enum Best {
 impl Best {
     /// `None` for a row without figures.
     pub(super) fn of(rows: &[Row], row: &Row) -> Option<Self> {
-        let mine = row.figures.as_ref()?.batches_per_s;
+        let mine = row.figures.as_ref().filter(|figures| !figures.too_short)?.batches_per_s;
         let rates = rows.iter().filter(|other| other.data == row.data).filter_map(|other| other.figures.as_ref());
+        let rates = rates.filter(|figures| !figures.too_short);
         let best = rates.map(|figures| figures.batches_per_s).max_by(|a, b| a.mean.total_cmp(&b.mean))?;
         let noise = mine.std_dev.zip(best.std_dev).map_or(0.0, |(a, b)| a + b);
         Some(match best.mean - mine.mean {
@@ -95,6 +96,10 @@ pub(super) struct Figures {
     /// Digest of the rows of these batches; `None` where no pass was made for it.
     pub(super) rows: Option<Rows>,
     pub(super) batches_per_s: Stats,
+    /// Whether runs are too short for a rate: batches come in bursts, and the pipeline ended before two of them.
+    pub(super) too_short: bool,
+    /// Batches of a burst, if batches come in bursts.
+    pub(super) burst: Option<f64>,
     pub(super) next_ms: Stats,
     /// `None` if the batches hold no tokens.
     pub(super) tokens_per_s: Option<f64>,
@@ -135,6 +140,8 @@ impl Figures {
             order_hash: runs.first()?.order_hash,
             rows: digested.map(|digested| digested.rows),
             batches_per_s: over(&Run::batches_per_s)?,
+            too_short: runs.iter().any(|run| run.too_short),
+            burst: burst(&runs),
             next_ms: Stats::of(&next_ms)?,
             tokens_per_s: share.and(over(&|run| run.per_s(run.tokens.real as f64))).map(|stats| stats.mean),
             real_token_share: share,
@@ -171,4 +178,11 @@ impl Figures {
         let rate = self.batches_per_s.mean;
         self.headspace_batches_per_s.filter(|_| rate > 0.0).map(|perfect| (perfect / rate - 1.0).max(0.0))
     }
+}
+
+/// Batches of a burst on average, where that is more than one.
+fn burst(runs: &[Run]) -> Option<f64> {
+    let in_bursts = || runs.iter().filter_map(|run| Some((run.next_s.len(), run.periods?)));
+    let (batches, periods) = in_bursts().fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
+    (periods > 0).then(|| batches as f64 / periods as f64).filter(|burst| *burst >= 1.5)
 }

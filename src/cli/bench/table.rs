@@ -109,6 +109,19 @@ impl Bench {
                 let slower = percent(1.0 - run.batches_per_s() / median);
                 self.warnings.push(format!("{name}run {} was {slower} slower than the median", i + 1));
             }
+            if figures.too_short {
+                self.warnings.push(format!(
+                    "{name}no rate is given: {} batches after the warm-up show no whole period of what the pipeline does; repeat the \
+                     data (`repeat`) so that it does not end so soon",
+                    figures.runs.iter().map(|run| run.next_s.len()).max().unwrap_or_default()
+                ));
+            }
+            if let Some(burst) = figures.burst {
+                let periods: usize = figures.runs.iter().filter_map(|run| run.periods).sum();
+                self.warnings.push(format!(
+                    "{name}batches come about {burst:.0} at a time; the rate is that of {periods} whole periods"
+                ));
+            }
             if figures.batches < self.warmup + self.steps {
                 let (got, asked) = (figures.batches, self.warmup + self.steps);
                 self.warnings.push(format!("{name}the pipeline ends after {got} of {asked} batches"));
