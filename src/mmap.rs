@@ -49,13 +49,7 @@ impl Mapping {
 
     /// The same, and the open file.
     pub(crate) fn open_file(path: &Path, access: Access) -> Result<(Self, File)> {
-        // Before it is opened: for the writer of a pipe one would wait.
-        let metadata = std::fs::metadata(path).map_err(|e| Error::io(e, path))?;
-        if !metadata.is_file() {
-            let what = if metadata.is_dir() { "a directory" } else { "a pipe or device" };
-            return Err(Error::unsupported(format!("is {what}, a regular file is needed")).path(path));
-        }
-        let file = File::open(path).map_err(|e| Error::io(e, path))?;
+        let file = crate::regular::open(path)?;
         let metadata = file.metadata().map_err(|e| Error::io(e, path))?;
         if usize::try_from(metadata.len()).is_err() {
             return Err(Error::new(ErrorKind::Io, format!("{} cannot be mapped", Bytes(metadata.len()))).path(path));

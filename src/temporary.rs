@@ -68,6 +68,21 @@ impl Drop for Temporary {
     }
 }
 
+/// Opens a file under a name that others can foretell, because it is gone on with after an interruption; makes it if it is not there. A link of
+/// that name is not followed: who else may write in the folder cannot have another file written in its stead.
+pub(crate) fn open_part(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
+    options.open(path)
+}
+
+/// Whether a link has this name.
+pub(crate) fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink())
+}
+
 /// Makes a new name last: elsewhere than on Unix folders cannot be synced.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if !cfg!(unix) {
@@ -105,6 +120,20 @@ mod tests {
         file.write_all(b"one").unwrap();
         temporary.publish(&path).unwrap();
         assert_eq!((names(), fs::read(&path).unwrap()), (vec!["a".into()], b"one".to_vec()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link) = (dir.path().join("precious"), dir.path().join("a.part"));
+        fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(open_part(&link).is_err() && is_link(&link) && !is_link(&target));
+        fs::remove_file(&link).unwrap();
+        open_part(&link).unwrap().write_all(b"a part").unwrap();
+        open_part(&link).unwrap();
+        assert_eq!((fs::read(&link).unwrap(), fs::read(&target).unwrap()), (b"a part".to_vec(), b"precious".to_vec()));
     }
 
     #[cfg(unix)]

@@ -31,26 +31,32 @@ def gate() -> Any:
     event.set()
 
 
-def interrupted_after(begun: threading.Event) -> threading.Thread:
-    """Sends SIGINT after a function of the pass was called, which the first `next` does."""
+class Interrupting:
+    """Sends SIGINT once a function of the pass was called and `next` is asked: threads of a loader may call functions before."""
 
-    def interrupt() -> None:
-        begun.wait(60)
+    def __init__(self, begun: threading.Event) -> None:
+        self.asked, self._begun = threading.Event(), begun
+        self._thread = threading.Thread(target=self._interrupt)
+        self._thread.start()
+
+    def _interrupt(self) -> None:
+        self.asked.wait(60)
+        self._begun.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    return thread
+    def next(self, it: Any) -> None:
+        """Asks for an element, which never comes."""
+        with pytest.raises(KeyboardInterrupt):
+            self.asked.set()
+            next(it)
+        self._thread.join()
 
 
 def test_a_pass_with_threads_goes_on(gate: threading.Event) -> None:
     begun = threading.Event()
     ds = gm.MapDataset.range(10).map(lambda x: (begun.set(), gate.wait(60), x)[2])
     with ds.loader(threads=2) as it:
-        thread = interrupted_after(begun)
-        with pytest.raises(KeyboardInterrupt):
-            next(it)
-        thread.join()
+        Interrupting(begun).next(it)
         assert not gate.is_set()
         gate.set()
         assert list(it) == list(range(10))
@@ -67,10 +73,7 @@ def test_a_pass_without_threads_goes_on(gate: threading.Event) -> None:
 
     it = gm.MapDataset.range(10).map(wait_at_three).to_iter_dataset().loader()
     assert [next(it), next(it), next(it)] == [0, 1, 2]
-    thread = interrupted_after(waited)
-    with pytest.raises(KeyboardInterrupt):
-        next(it)
-    thread.join()
+    Interrupting(waited).next(it)
     assert not gate.is_set()
     assert list(it) == list(range(3, 10))
 

@@ -115,7 +115,7 @@ struct Figures {
 
 /// The rows of a result: a file that is one, or the last line of what was printed.
 fn read(path: &Path) -> Result<Rows> {
-    let text = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
+    let text = crate::regular::read_text(path)?;
     let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let printed = serde_json::from_str(&text).or_else(|_| serde_json::from_str(last)).map_err(|_| {
         Error::data("no result of a run, with the digest of its rows")

@@ -1,5 +1,6 @@
 //! Printing: stdout for data, stderr for the rest, colour only where a person looks.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -13,7 +14,7 @@ use tracing::Level;
 /// Prints data. A reader that went away is not an error: there is nobody left to print for.
 pub(crate) fn data(text: &str) {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
     match written {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(e) => {
@@ -28,7 +29,43 @@ pub(crate) fn data(text: &str) {
 pub(crate) fn json(value: &impl Serialize) {
     // Reports and tables hold strings, finite numbers and lists of them.
     let text = serde_json::to_string(value).expect("results serialise");
-    data(&(text + "\n"));
+    let mut out = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        // What JSON leaves as it is, and a terminal obeys.
+        if acts(c) { out += &format!("\\u{:04x}", u32::from(c)) } else { out.push(c) }
+    }
+    data(&(out + "\n"));
+}
+
+/// Whether a terminal obeys a character, or shows others in another order for it.
+fn acts(c: char) -> bool {
+    let is_bidi = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi
+}
+
+/// `text` as a terminal may have it. Names of files, columns and stages come from strangers: characters that a terminal obeys are written out,
+/// but for the colours of this module.
+fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let colours = [RED, YELLOW, GREEN, CYAN, PLAIN].map(|code| format!("\x1b[{code}m"));
+    let (mut out, mut rest) = (String::with_capacity(text.len() + 16), text);
+    while let Some(at) = rest.find(acts) {
+        out += &rest[..at];
+        rest = &rest[at..];
+        let colour = colours.iter().find(|colour| rest.starts_with(colour.as_str()));
+        let len = match colour {
+            Some(colour) => colour.len(),
+            None => rest.chars().next().map_or(0, char::len_utf8),
+        };
+        match colour {
+            Some(colour) => out += colour,
+            None => out.extend(rest[..len].escape_default()),
+        }
+        rest = &rest[len..];
+    }
+    Cow::Owned(out + rest)
 }
 
 /// Writes a page for a browser, and says where it is.
@@ -61,7 +98,7 @@ pub(crate) fn say(line: &str) {
 
 /// Nobody reading is fine.
 pub(crate) fn always(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
 }
 
 /// Something that the library notes while it runs.
@@ -94,6 +131,7 @@ pub(crate) const RED: &str = "1;31";
 pub(crate) const YELLOW: &str = "1;33";
 pub(crate) const GREEN: &str = "32";
 const CYAN: &str = "1;36";
+const PLAIN: &str = "0";
 const WIDTH: usize = 100;
 
 /// A coloured label and text, broken at spaces where a line would be longer than 100 columns.
@@ -161,7 +199,7 @@ pub(crate) fn painted(text: &str, code: &str) -> String {
 
 fn coloured(text: &str, code: &str, is_terminal: bool) -> String {
     let objects = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    if objects || !is_terminal { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[0m") }
+    if objects || !is_terminal { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[{PLAIN}m") }
 }
 
 /// Whether stderr is a terminal that may show a bar.
@@ -206,7 +244,19 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: &[usize]) -> St
 
 #[cfg(test)]
 mod tests {
-    use super::wrapped;
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_no_text_of_strangers() {
+        let title = "k\u{1b}]0;pwn\u{7}\u{1b}[2J\rforged\u{9b}8m\u{202e}txt\n\tok é";
+        let shown = r"k\u{1b}]0;pwn\u{7}\u{1b}[2J\rforged\u{9b}8m\u{202e}txt";
+        assert_eq!(harmless(title), format!("{shown}\n\tok é"));
+        let red = format!("\x1b[{RED}merror:\x1b[0m ");
+        assert_eq!(harmless(&format!("{red}{title}")), format!("{red}{shown}\n\tok é"));
+        // A colour that is none of ours, and what ends in the middle.
+        assert_eq!(harmless("\x1b[8mhidden\x1b["), r"\u{1b}[8mhidden\u{1b}[");
+        assert!(matches!(harmless("plain\n\té"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn long_lines_are_broken_and_keep_their_indent() {

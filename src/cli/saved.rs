@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::element::OrderHash;
 use crate::store::{self, Alone};
-use crate::{Checkpoint, Error, Result};
+use crate::{Checkpoint, Error, Result, regular};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::hash::Rows;
@@ -118,10 +118,11 @@ impl States {
 
     fn read(&self) -> Result<Option<RunState>> {
         let path = self.file();
-        let text = match fs::read_to_string(&path) {
+        match fs::metadata(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text.map_err(|e| Error::io(e, &path))?,
-        };
+            _ => {}
+        }
+        let text = regular::read_text(&path)?;
         let older = (1..=KEPT).map(|age| self.older(age)).find(|older| older.exists());
         RunState::parse(&text).map(Some).map_err(|e| {
             let error = e.path(&path);

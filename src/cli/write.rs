@@ -103,7 +103,7 @@ fn schema(text: &str) -> Result<Schema> {
     if text.trim_start().starts_with(['{', '[']) {
         return text.parse();
     }
-    let read = std::fs::read_to_string(text).map_err(|e| Error::io(e, text))?;
+    let read = crate::regular::read_text(Path::new(text))?;
     read.parse().map_err(|e: Error| e.path(text))
 }
 

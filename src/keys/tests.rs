@@ -333,6 +333,21 @@ fn one_writer_at_a_time_has_a_file() {
     assert_eq!((prefix.lost(&file), KeyFile::open(&path).unwrap().len()), (0, 20));
 }
 
+/// Whoever may write in a folder may put a link there.
+#[cfg(unix)]
+#[test]
+fn keys_are_written_through_no_link() {
+    let (dir, path) = place();
+    let precious = dir.path().join("precious");
+    std::fs::write(&precious, "precious").unwrap();
+    std::os::unix::fs::symlink(&precious, path.with_file_name("a.gmk.part")).unwrap();
+    let head = || Prefix::new(1, 0, 1).head;
+    for error in [KeyWriter::create(&path, head()).unwrap_err(), KeyWriter::resume(&path, head()).unwrap_err()] {
+        assert!(error.kind() == ErrorKind::Config && error.message().contains("it is a link"), "{error}");
+    }
+    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 

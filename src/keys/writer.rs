@@ -1,7 +1,7 @@
 //! A key file that is written.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::head::KeyHead;
 use super::index::Index;
 use super::{BLOCK, Sums, slots_of};
 use crate::error::{Error, Result};
-use crate::temporary::sync_folder;
+use crate::temporary::{is_link, open_part, sync_folder};
 
 /// Bytes in which a head of other keys is looked for.
 const LONGEST_HEAD: u64 = 64 << 20;
@@ -199,9 +199,10 @@ fn own(part: &Path) -> Result<File> {
     let other = || {
         Error::config("another process writes this key file").path(part).help("wait for it, or name another key file")
     };
-    let mut options = OpenOptions::new();
-    let file =
-        options.read(true).write(true).create(true).truncate(false).open(part).map_err(|e| Error::io(e, part))?;
+    let file = open_part(part).map_err(|e| match is_link(part) {
+        true => Error::config("it is a link, through which nothing is written").path(part).help("remove the link"),
+        false => Error::io(e, part),
+    })?;
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
         return Err(other());
     }

@@ -443,3 +443,43 @@ fn shells_and_readers_learn_what_there_is() {
     assert!(entries["entries"].as_array().unwrap().len() > 30);
     assert_eq!(fails(folder.path(), &["stages", "no such"]).0, 2);
 }
+
+/// Names of files, columns and stages come from strangers, and a terminal obeys some characters.
+#[test]
+fn no_command_prints_what_a_terminal_obeys() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let hostile = "k\u{1b}]0;pwn\u{7}\u{1b}[2J\r\u{9b}8m\u{202e}";
+    let record = serde_json::json!({hostile: 1, "text": hostile}).to_string() + "\n";
+    write(folder, "k.jsonl", &record.repeat(3));
+    write(folder, &format!("{hostile}.jsonl"), "{\"a\": 1\n");
+    write(
+        folder,
+        "columns.yaml",
+        "source: {jsonl: {paths: k.jsonl, columns: [txet]}}\nstages: [to_iter, {batch: 1}]\n",
+    );
+    write(folder, "stage.yaml", "source: {jsonl: {paths: k.jsonl}}\nstages: [\"\\e[2Jshuffle\\u202e\", to_iter]\n");
+    write(folder, "batch.yaml", "source: {jsonl: {paths: k.jsonl}}\nstages: [to_iter, {batch: 1}]\n");
+    let file = format!("{hostile}.jsonl");
+    let lost = format!("lost{hostile}.jsonl");
+    for args in [
+        &["inspect", "k.jsonl"][..],
+        &["inspect", "k.jsonl", "--json"],
+        &["inspect", &file],
+        &["inspect", &lost],
+        &["verify", &file],
+        &["run", "columns.yaml"],
+        &["run", "columns.yaml", "--json"],
+        &["run", "stage.yaml"],
+        &["explain", "stage.yaml"],
+        &["run", "batch.yaml"],
+    ] {
+        let output = gristmill(folder, args);
+        for shown in [stdout(&output), stderr(&output)] {
+            let obeyed = |c: char| c.is_control() && !"\n\t".contains(c) || c == '\u{202e}';
+            assert!(!shown.contains(obeyed), "{args:?}: {shown:?}");
+        }
+    }
+    // In JSON they are escaped as JSON escapes, and come back as they were.
+    assert!(json(folder, &["inspect", "k.jsonl", "--json"]).to_string().contains("pwn"));
+}
