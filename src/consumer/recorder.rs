@@ -45,6 +45,12 @@ impl<H: Handle> Recorder<H> {
         self.wait(self.in_flight)
     }
 
+    /// The submitted steps. `ready` and `done` of a step that is under way are not known yet.
+    #[cfg(feature = "cli")]
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
     /// Steps that were submitted.
     pub fn len(&self) -> usize {
         self.steps.len()

@@ -1,55 +1,63 @@
-//! Bursts: batches that come many at a time, because a stage fills a window or a buffer before it hands over the first.
+//! Bursts: many batches arrive at once if a stage fills a window or a buffer before its first output.
 //!
-//! A rate over a part of a burst can be any number: fifty batches out of a window take no time, and the next one takes as long as a window. So
-//! a run goes on until it has seen whole periods, and has no rate if the pipeline ends before.
+//! A rate over a part of a burst is meaningless: fifty batches of one window take no time, and the next batch takes as long as a window. A run
+//! therefore continues until it covers whole periods. A run has no rate if the pipeline ends earlier.
 
 use std::time::Duration;
 
-/// Waits that are shorter are no sign of bursts: so long does any call take now and then.
-const SHORT: Duration = Duration::from_millis(1);
-/// A run is steady if it takes so many times as long as its longest wait.
-const STEADY: u32 = 8;
-/// A run takes at least as long as the first batch did, in which a window was filled, or this long, if start-up took longer than that.
-const FIRST: Duration = Duration::from_secs(1);
-/// A run goes on for this long at most.
-pub(super) const LONGEST: Duration = Duration::from_secs(60);
+use crate::consumer::Step;
 
-/// A batch of a run: when it was asked for, and how long that took.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) asked: Duration,
-    pub(super) wait: Duration,
-}
+/// Shorter waits are no sign of a burst: any call takes this long now and then.
+const SHORT: Duration = Duration::from_millis(1);
+/// A run is steady if it lasts this many times its longest wait.
+const STEADY: u32 = 8;
+/// Upper bound on the time for which a run must last because its first batch took long: a slow start-up is no window.
+const FIRST: Duration = Duration::from_secs(1);
+/// Longest run.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Its batches come evenly.
+    /// Batches arrive evenly.
     Steady,
-    /// Its batches come in bursts: the steps from the first long wait to the last, which are so many periods.
+    /// Batches arrive in bursts. The measured steps `from..to` reach from the first long wait to the last, and cover `periods` periods.
     Bursts { from: usize, to: usize, periods: usize },
-    /// It is too short for either.
+    /// The run is too short to tell.
     Unknown,
 }
 
-/// Finds the kind of a run of these `steps`, which took until `end`; no batch `before` them was waited for longer than that.
-pub(super) fn kind(steps: &[Step], end: Duration, before: Duration) -> Kind {
-    let Some(first) = steps.first() else { return Kind::Unknown };
-    let took = end.saturating_sub(first.asked);
-    let longest = steps.iter().map(|step| step.wait).max().unwrap_or_default();
+/// Returns the kind of a run whose `steps` are measured from `begun` on, and whose first batch arrived after `first_batch_s` seconds.
+pub(super) fn kind(steps: &[Step], begun: usize, first_batch_s: f64) -> Kind {
+    let Some((before, measured @ [_, ..])) = steps.split_at_checked(begun) else { return Kind::Unknown };
+    let longest = |steps: &[Step]| steps.iter().map(Step::load).max().unwrap_or_default();
+    // The first batch includes the start of the loader.
+    let first = if begun > 0 { Duration::from_secs_f64(first_batch_s) } else { Duration::ZERO };
+    let (before, longest) = (longest(before).max(first), longest(measured));
     if longest < SHORT && before < SHORT {
         return Kind::Steady;
     }
+    let took = took(measured);
     if took < before.min(FIRST) {
         return Kind::Unknown;
     }
     if took >= STEADY * longest {
         return Kind::Steady;
     }
-    let mut long = steps.iter().enumerate().filter(|(_, step)| step.wait >= longest / 2).map(|(at, _)| at);
+    let mut long = measured.iter().enumerate().filter(|(_, step)| step.load() >= longest / 2).map(|(at, _)| at);
     let from = long.next().unwrap_or_default();
     let (periods, to) = long.fold((0, from), |(periods, _), at| (periods + 1, at));
     if periods >= 2 { Kind::Bursts { from, to, periods } } else { Kind::Unknown }
+}
+
+/// Whether a run may end: its kind is known, or the run is as long as any may be.
+pub(super) fn is_over(steps: &[Step], begun: usize, first_batch_s: f64) -> bool {
+    kind(steps, begun, first_batch_s) != Kind::Unknown || took(&steps[begun..]) > LONGEST
+}
+
+fn took(steps: &[Step]) -> Duration {
+    let ends = steps.first().zip(steps.last());
+    ends.map_or(Duration::ZERO, |(first, last)| last.got.saturating_sub(first.asked))
 }
 
 #[cfg(test)]
@@ -58,22 +66,20 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Steps of a pipeline that takes `wait` for every `each`th batch, and 20 us for others; and their end.
-    fn steps(count: u32, each: u32, wait: Duration) -> (Vec<Step>, Duration) {
+    /// A step of the warm-up, then `count` steps that take `wait` for every `each`th batch, and 20 us for the others.
+    fn steps(count: u32, each: u32, wait: Duration) -> Vec<Step> {
         let mut now = Duration::ZERO;
-        let mut step = |at: u32| {
-            let wait = if at % each == each - 1 { wait } else { MS / 50 };
-            let step = Step { asked: now, wait };
-            now += wait;
-            step
+        let mut step = |wait: Duration| {
+            let (asked, got) = (now, now + wait);
+            now = got;
+            Step { asked, got, ready: got, done: got, samples: 1 }
         };
-        let steps = (0..count).map(&mut step).collect();
-        (steps, now)
+        let waits = (0..count).map(|at| if at % each == each - 1 { wait } else { MS / 50 });
+        std::iter::once(Duration::ZERO).chain(waits).map(&mut step).collect()
     }
 
     fn kind_of(count: u32, each: u32, wait: Duration, before: Duration) -> Kind {
-        let (steps, end) = steps(count, each, wait);
-        kind(&steps, end, before)
+        kind(&steps(count, each, wait), 1, before.as_secs_f64())
     }
 
     #[test]
@@ -83,10 +89,10 @@ mod tests {
             assert_eq!(kind_of(count, 50, window, 350 * MS), Kind::Unknown, "{count}");
         }
         assert_eq!(kind_of(150, 50, window, 350 * MS), Kind::Bursts { from: 49, to: 149, periods: 2 });
-        let (steps, _) = steps(150, 50, window);
-        let rate = 100.0 / (steps[149].asked - steps[49].asked).as_secs_f64();
+        let measured = &steps(150, 50, window)[1..];
+        let rate = 100.0 / (measured[149].asked - measured[49].asked).as_secs_f64();
         assert!((rate / (50.0 / 0.300_98) - 1.0).abs() < 1e-3, "{rate}");
-        // A wait that is an eighth of the run is one of many.
+        // A wait of an eighth of the run is short enough.
         assert_eq!(kind_of(50 * 8, 50, window, 350 * MS), Kind::Steady);
     }
 
@@ -95,11 +101,11 @@ mod tests {
         assert_eq!(kind_of(20, 1, 10 * MS, 100 * MS), Kind::Steady);
         assert_eq!(kind_of(20, 1, 10 * MS, 300 * MS), Kind::Unknown);
         assert_eq!(kind_of(31, 1, 10 * MS, 300 * MS), Kind::Steady);
-        // A start of a minute is none of windows.
+        // A start-up of a minute asks for a run of a second.
         assert_eq!(kind_of(99, 1, 10 * MS, 60_000 * MS), Kind::Unknown);
         assert_eq!(kind_of(100, 1, 10 * MS, 60_000 * MS), Kind::Steady);
         assert_eq!(kind_of(5, 1, 10 * MS, 20 * MS), Kind::Bursts { from: 0, to: 4, periods: 4 });
         assert_eq!(kind_of(3, 50, MS, MS / 2), Kind::Steady, "shorter than anything that can be told");
-        assert_eq!(kind(&[], Duration::ZERO, Duration::ZERO), Kind::Unknown);
+        assert_eq!(kind(&[], 0, 0.0), Kind::Unknown);
     }
 }

@@ -26,19 +26,11 @@ fn some(row: &Row, f: impl Fn(&Figures) -> Option<String>) -> String {
 }
 
 fn ms(row: &Row, f: impl Fn(&Figures) -> f64) -> String {
-    some(row, |figures| {
-        let ms = f(figures);
-        Some(if ms < 0.095 { format!("{ms:.3}") } else { format!("{ms:.*}", if ms < 9.95 { 2 } else { 1 }) })
-    })
+    some(row, |figures| Some(ms_text(f(figures))))
 }
 
-/// The standard deviation over all steps.
-fn deviation(row: &Row) -> String {
-    if row.figures.as_ref().is_some_and(|figures| figures.next_ms.std_dev.is_some()) {
-        ms(row, |figures| figures.next_ms.std_dev.unwrap_or_default())
-    } else {
-        String::new()
-    }
+fn ms_text(ms: f64) -> String {
+    if ms < 0.095 { format!("{ms:.3}") } else { format!("{ms:.*}", if ms < 9.95 { 2 } else { 1 }) }
 }
 
 /// One decimal where it tells something.
@@ -78,7 +70,7 @@ pub(super) const REST: [Column; 7] = [
     always("steps", |_, row| {
         some(row, |f| Some(count(f.runs.iter().map(|run| run.next_s.len()).sum::<usize>() as f64)))
     }),
-    optional("sd ms", |_, row| deviation(row)),
+    optional("sd ms", |_, row| some(row, |f| f.next_ms.std_dev.map(ms_text))),
     optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.filter(|_| !f.too_short).map(count))),
     optional("real", |_, row| some(row, |f| f.real_token_share.map(percent))),
     always("MiB/s", |_, row| {

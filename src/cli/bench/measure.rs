@@ -8,7 +8,7 @@ use crate::element::OrderHash;
 use crate::{BoxIter, Element, Error, Loader, Result};
 use serde::{Deserialize, Serialize};
 
-use super::bursts::{self, Kind, Step};
+use super::bursts::{self, Kind};
 use super::device::Device;
 use crate::report::TokenCount;
 
@@ -21,7 +21,7 @@ pub(super) struct Shape<'a> {
     pub(super) steps: u64,
     /// Device that takes the batches.
     pub(super) device: &'a Device,
-    /// Whether it goes on beyond `steps` until its [kind](bursts::Kind) is known. With a device the step gives the rate.
+    /// Whether a run continues after `steps` until its [kind](bursts::Kind) is known. With a device, the device sets the rate.
     pub(super) goes_on: bool,
 }
 
@@ -45,10 +45,10 @@ pub(super) struct Run {
     pub(super) wall_s: f64,
     /// Seconds in `next` of each of them.
     pub(super) next_s: Vec<f64>,
-    /// Periods of bursts that were measured, if batches come in bursts.
+    /// Number of measured periods, if batches arrive in bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) periods: Option<usize>,
-    /// Whether it is too short for a rate.
+    /// Whether the run is too short for a rate.
     #[serde(default)]
     pub(super) too_short: bool,
     pub(super) bytes: u64,
@@ -127,29 +127,19 @@ pub(super) fn run(
     // What is behind the batches that every run hashes, and the tokens and bytes of each batch.
     let (mut beyond, mut sizes) = (OrderHash::default(), Vec::new());
     let mut begun = (shape.warmup == 0).then_some(0);
-    // The steps that count so far, the longest wait before them, and the number of steps at which to look again.
-    let (mut counted, mut before, mut look_at) = (Vec::new(), Duration::ZERO, shape.steps);
-    let mut is_known = false;
+    // The number of measured steps after which the run may end.
+    let mut enough = shape.steps;
     loop {
-        if let Some(begun) = begun.filter(|begun| sizes.len() as u64 >= look_at.saturating_add(*begun)) {
-            let now = started.elapsed();
-            let first = counted.first().map_or(now, |step: &Step| step.asked);
-            is_known = bursts::kind(&counted, now, before) != Kind::Unknown;
-            if !shape.goes_on || is_known || now - first > bursts::LONGEST {
+        if let Some(begun) = begun.filter(|begun| sizes.len() as u64 >= enough.saturating_add(*begun)) {
+            let is_over = || bursts::is_over(recorder.steps(), begun as usize, run.first_batch_s);
+            if !shape.goes_on || is_over() {
                 break;
             }
-            // Looks are few, however many steps it takes.
-            look_at = (sizes.len() as u64 - begun).max(8) * 9 / 8;
+            // Each check reads all steps, so the number of steps between checks grows.
+            enough = (sizes.len() as u64 - begun).max(8) * 9 / 8;
         }
-        let asked = started.elapsed();
         let Some(batch) = recorder.next(|| (feed.next)()).transpose()? else { break };
         let taken = sizes.len() as u64 + 1;
-        let step = Step { asked, wait: started.elapsed() - asked };
-        match begun {
-            Some(_) => counted.push(step),
-            // The first batch waits for the start of the loader, too.
-            None => before = before.max(if taken == 1 { asked + step.wait } else { step.wait }),
-        }
         if taken == 1 {
             run.first_batch_s = started.elapsed().as_secs_f64();
         }
@@ -179,14 +169,12 @@ pub(super) fn run(
     let begun = usize::try_from(begun).unwrap_or(usize::MAX);
     let steps = if shape.goes_on { usize::MAX } else { usize::try_from(shape.steps).unwrap_or(usize::MAX) };
     let Some(all) = timeline.steps().get(begun..) else { return Err(too_short(run.batches, shape)) };
-    let steps = all.iter().map(|step| Step { asked: step.asked, wait: step.load() }).take(steps).collect::<Vec<_>>();
-    let (mut from, mut to) = (0, steps.len());
+    let (mut from, mut to) = (0, steps.min(all.len()));
     if shape.goes_on {
-        match bursts::kind(&steps, timeline.wall(), before) {
+        match bursts::kind(timeline.steps(), begun, run.first_batch_s) {
             Kind::Steady => {}
             Kind::Bursts { from: first, to: last, periods } => (from, to, run.periods) = (first, last, Some(periods)),
-            // The clock of the loop and that of the timeline differ by microseconds.
-            Kind::Unknown => run.too_short = !is_known,
+            Kind::Unknown => run.too_short = true,
         }
     }
     let (counted, begun) = (&all[from..to], begun + from);
