@@ -29,22 +29,22 @@ pub(crate) fn data(text: &str) {
 pub(crate) fn json(value: &impl Serialize) {
     // Reports and tables hold strings, finite numbers and lists of them.
     let text = serde_json::to_string(value).expect("results serialise");
-    let mut out = String::with_capacity(text.len() + 1);
-    for c in text.chars() {
-        // What JSON leaves as it is, and a terminal obeys.
-        if acts(c) { out += &format!("\\u{:04x}", u32::from(c)) } else { out.push(c) }
-    }
-    data(&(out + "\n"));
+    // JSON leaves some control characters as they are.
+    let text = if text.contains(acts) { text.chars().map(json_escaped).collect() } else { text };
+    data(&(text + "\n"));
 }
 
-/// Whether a terminal obeys a character, or shows others in another order for it.
+fn json_escaped(c: char) -> String {
+    if acts(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
+}
+
+/// Whether a character controls a terminal, or changes the order in which other characters appear.
 fn acts(c: char) -> bool {
     let is_bidi = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi
 }
 
-/// `text` as a terminal may have it. Names of files, columns and stages come from strangers: characters that a terminal obeys are written out,
-/// but for the colours of this module.
+/// Escapes the control characters of `text`, except for the colours of this module: names of files, columns and stages come from untrusted data.
 fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -54,16 +54,14 @@ fn harmless(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find(acts) {
         out += &rest[..at];
         rest = &rest[at..];
-        let colour = colours.iter().find(|colour| rest.starts_with(colour.as_str()));
-        let len = match colour {
-            Some(colour) => colour.len(),
-            None => rest.chars().next().map_or(0, char::len_utf8),
-        };
-        match colour {
-            Some(colour) => out += colour,
-            None => out.extend(rest[..len].escape_default()),
+        if let Some(colour) = colours.iter().find(|colour| rest.starts_with(colour.as_str())) {
+            out += colour;
+            rest = &rest[colour.len()..];
+        } else {
+            let mut chars = rest.chars();
+            out.extend(chars.next().into_iter().flat_map(char::escape_default));
+            rest = chars.as_str();
         }
-        rest = &rest[len..];
     }
     Cow::Owned(out + rest)
 }

@@ -118,9 +118,8 @@ impl States {
 
     fn read(&self) -> Result<Option<RunState>> {
         let path = self.file();
-        match fs::metadata(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            _ => {}
+        if !path.try_exists().map_err(|e| Error::io(e, &path))? {
+            return Ok(None);
         }
         let text = regular::read_text(&path)?;
         let older = (1..=KEPT).map(|age| self.older(age)).find(|older| older.exists());

@@ -99,11 +99,11 @@ pub struct Recorder {
     command: std::sync::OnceLock<Command>,
 }
 
-/// Facts of a run that belongs to a command.
+/// Facts about a pass that a command runs.
 #[cfg(feature = "cli")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
-    /// Whether a loop takes the elements as fast as they come, and does nothing with them.
+    /// Whether the consumer is a loop that takes elements at full speed and discards them.
     pub(crate) is_drained: bool,
     /// Processor time at the start.
     pub(crate) cpu: Option<crate::cpu::Cpu>,
@@ -160,8 +160,7 @@ impl Recorder {
         (Duration::from_nanos(wait_ns), Duration::from_secs_f64(lock_s))
     }
 
-    /// The log of what was waited for.
-    /// Notes that a command runs the pass: once.
+    /// Marks the pass as the run of a command.
     #[cfg(feature = "cli")]
     pub(crate) fn set_command(&self, command: Command) {
         let _ = self.command.set(command);
@@ -173,6 +172,7 @@ impl Recorder {
         self.command.get().copied()
     }
 
+    /// The log of waits.
     pub(crate) fn waits(&self) -> &Waits {
         &self.waits
     }

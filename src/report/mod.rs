@@ -269,8 +269,7 @@ impl Report {
             None => account.clone(),
         };
         let workers = run.workers();
-        let locks = if workers.is_some() { why::Locks::Elsewhere } else { why::Locks::Here };
-        let why = why::parts(&account, beside(meter, around), locks, &stages, wall);
+        let why = why::parts(&account, beside(meter, around), why::Locks::of(workers.as_ref()), &stages, wall);
         let rest = waited::share_out(&why, &mut stages);
         let notes = recorder.notes();
         let us = |q: f64| whole.latency.value_at_quantile(q) as f64 / 1e3;
@@ -325,8 +324,8 @@ impl Report {
     }
 }
 
-/// Whether a command only drains the pass, and the share of all cores that other programs used since its start. A program of the user's shares the
-/// machine with whom it likes: what others use is measured for commands alone.
+/// Returns whether a command only drains the pass, and the share of all cores that other programs have used since its start. Passes of other programs
+/// have no such share: ranks of one job may share a machine.
 #[cfg(feature = "cli")]
 fn command(recorder: &Recorder, workers: Option<&WorkersReport>) -> (bool, Option<f64>) {
     let Some(command) = recorder.command() else { return (false, None) };

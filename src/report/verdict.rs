@@ -99,13 +99,13 @@ pub(super) fn judge(report: &Report) -> Verdict {
     };
     let steady_s = report.wall_s - report.first_wait_s;
     let is_short = report.delivered <= STEADY.0 || steady_s < STEADY.1;
+    let busy = report.others_cpu_share.filter(|share| *share > BUSY);
     if limit == Limit::Start {
         let [took, all] = [share, 1.0].map(|share| time(share * report.wall_s * 1e6));
         let causes: String = report.startup.iter().map(|cause| format!("; {cause}")).collect();
         let text = format!("start-up limits the run: it took {took} of {all}{causes}");
         let rest = (waited - share).max(0.0);
-        let is_busy = report.others_cpu_share.is_some_and(|share| share > BUSY);
-        let next = limits.next().filter(|_| rest >= KEEPS_UP && !is_short && !is_busy);
+        let next = limits.next().filter(|_| rest >= KEEPS_UP && !is_short && busy.is_none());
         let next = next.map(|(limit, share)| causes::verdict(report, limit, share));
         return match next {
             Some(Verdict { text: next, advice, .. }) => {
@@ -114,7 +114,7 @@ pub(super) fn judge(report: &Report) -> Verdict {
             None => of("start-up", format!("{text}. After that, {}", causes::waited(report, rest))),
         };
     }
-    if let Some(share) = report.others_cpu_share.filter(|share| *share > BUSY) {
+    if let Some(share) = busy {
         let text = format!(
             "the machine was busy: other programs used {} of its cores, so no cause is named; measure again when they have ended",
             percent(share)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::format::{bytes, time};
-use super::{Place, StageReport, causes};
+use super::{Place, StageReport, WorkersReport, causes};
 use crate::cx::{Account, Cause, LongWait, Shares, StageId, StoreUse};
 use crate::dataset::{Stage, suspect_in};
 
@@ -78,6 +78,10 @@ pub(super) enum Locks {
 }
 
 impl Locks {
+    pub(super) fn of(workers: Option<&WorkersReport>) -> Self {
+        if workers.is_some() { Self::Elsewhere } else { Self::Here }
+    }
+
     /// Whether functions of a stage hold the lock while the consumer waits.
     fn are_held_by(self, stage: &StageReport) -> bool {
         let is_here = stage.place == Place::Suffix || (stage.place == Place::Threads && self == Self::Here);

@@ -25,9 +25,8 @@ impl RecordWriter {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written, and [`ErrorKind::Config`](crate::ErrorKind::Config) where a file is there that is no recording.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        match std::fs::metadata(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            _ => keep(path, regular::open(path)?)?,
+        if path.try_exists().map_err(|e| Error::io(e, path))? {
+            keep(path, regular::open(path)?)?;
         }
         let file = File::create(path).map_err(|e| Error::io(e, path))?;
         let mut writer = Self { file, path: path.to_owned() };

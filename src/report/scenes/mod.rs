@@ -206,8 +206,13 @@ impl Scene {
             report.consumer_wait_share = (waited / report.wall_s).min(1.0);
             report.steady_wait_share = ((waited - report.first_wait_s) / steady_s).clamp(0.0, 1.0);
         }
-        let locks = if report.workers.is_some() { why::Locks::Elsewhere } else { why::Locks::Here };
-        report.why = why::parts(&self.account, self.around, locks, &report.stages, report.wall_s);
+        report.why = why::parts(
+            &self.account,
+            self.around,
+            why::Locks::of(report.workers.as_ref()),
+            &report.stages,
+            report.wall_s,
+        );
         let rest = waited::share_out(&report.why, &mut report.stages);
         (report.startup_share, report.handover_share, report.aside_share) = (rest.startup, rest.handover, rest.aside);
         let first_wait = seconds(report.first_wait_s);
