@@ -1,33 +1,34 @@
-//! Processor time of this process and of all others, from `/proc`. Elsewhere nothing is known.
+//! Processor time of this process and of all other programs, read from `/proc`. Unknown on systems without `/proc`.
 
 use std::fs::read_to_string;
 
-/// Clock ticks of `/proc` in a second: 100 in every build of Linux, whatever the timer of the kernel is.
+/// Clock ticks per second in `/proc`. Linux fixes the unit at 100, independent of the kernel timer.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Clock ticks since the system began.
+/// Clock ticks since boot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cpu {
-    /// Of all cores together, idle ones too.
+    /// Ticks of all cores, including idle time.
     all: u64,
+    /// Ticks of all cores, without idle time.
     busy: u64,
-    /// Of this process, and of the children that have ended.
+    /// Ticks of this process and of its children that have ended.
     ours: u64,
 }
 
 impl Cpu {
-    /// Now; call it where no worker runs, so that all that had are counted.
+    /// Reads the present ticks. Children that are still running are not included.
     pub(crate) fn now() -> Option<Self> {
         let (all, busy) = machine(&read_to_string("/proc/stat").ok()?)?;
         Some(Self { all, busy, ours: own(&read_to_string("/proc/self/stat").ok()?)? })
     }
 
-    /// The same with so many seconds of children that have not ended.
+    /// Adds `seconds` of children that are still running.
     pub(crate) fn with(self, seconds: f64) -> Self {
         Self { ours: self.ours + (seconds * TICKS_PER_S) as u64, ..self }
     }
 
-    /// The share of all cores that others used since `before`, 0 to 1.
+    /// Returns the share of all cores that other programs used since `before`, 0 to 1.
     pub(crate) fn others_since(self, before: Self) -> Option<f64> {
         let all = self.all.checked_sub(before.all).filter(|&all| all > 0)?;
         let ours = self.ours.saturating_sub(before.ours);
@@ -50,7 +51,7 @@ fn own(stat: &str) -> Option<u64> {
     (ticks.len() == 4).then(|| ticks.iter().sum())
 }
 
-/// The fields of a `stat` file behind the name, which may hold anything: state, parent, ….
+/// Returns the fields of a `stat` file after the process name: state, parent, …. The name may contain spaces and parentheses.
 pub(crate) fn fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rfind(')').map_or("", |end| &stat[end + 1..]).split_ascii_whitespace()
 }

@@ -1,4 +1,4 @@
-//! Regular files: to open a pipe waits for its other end, and some devices never end.
+//! Regular files. Opening a pipe blocks until its other end is open, and reading a device such as `/dev/zero` never ends.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be opened, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if it is not a regular
 /// file.
 pub(crate) fn open(path: &Path) -> Result<File> {
-    // Before it is opened: for the writer of a pipe one would wait.
+    // Checked before the open, which blocks on a pipe without a writer.
     let metadata = fs::metadata(path).map_err(|e| Error::io(e, path))?;
     if !metadata.is_file() {
         let what = if metadata.is_dir() { "a directory" } else { "a pipe or device" };
@@ -20,7 +20,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|e| Error::io(e, path))
 }
 
-/// Reads a file of text that this program wrote, or a person.
+/// Reads a text file of at most 256 MiB.
 ///
 /// # Errors
 /// As [`open`]; [`ErrorKind::Data`](crate::ErrorKind::Data) if it is larger than 256 MiB, [`ErrorKind::Io`](crate::ErrorKind::Io) if it is not UTF-8.

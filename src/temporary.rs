@@ -68,8 +68,8 @@ impl Drop for Temporary {
     }
 }
 
-/// Opens a file under a name that others can foretell, because it is gone on with after an interruption; makes it if it is not there. A link of
-/// that name is not followed: who else may write in the folder cannot have another file written in its stead.
+/// Opens a part file for reading and writing, and creates a missing file. Part files have predictable names, because an interrupted writer
+/// resumes them. Links are not followed: another user of the folder cannot redirect the writes to another file.
 pub(crate) fn open_part(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -78,7 +78,7 @@ pub(crate) fn open_part(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether a link has this name.
+/// Returns true if `path` is a symbolic link.
 pub(crate) fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink())
 }

@@ -117,7 +117,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
-    /// A command runs the pass, whose loop may only drain the pipeline.
+    /// Marks the pass as the run of a command. `is_drained`: the loop of the command discards the elements.
     #[cfg(feature = "cli")]
     pub(crate) fn command(mut self, is_drained: bool) -> Self {
         self.command = Some(Command { is_drained, cpu: Cpu::now() });

@@ -6,7 +6,7 @@
 //! back below `m`, for an `m >= n` that cuts the cycles into enough pieces, run side by side, one a lane, which the
 //! compiler turns into vector instructions. The walks through that table from below `n` back below `n` are short.
 //!
-//! A word of 64 bits holds eight lanes, so that builds of tests, which are not optimised, take a fifth of the time that a loop over bytes takes.
+//! A word of 64 bits holds eight lanes. In unoptimised test builds, a table takes a fifth of the time of a loop over bytes.
 
 /// Numbers in the block: 8 bits on either side of the Feistel network.
 pub(crate) const BLOCK: usize = 1 << 16;

@@ -45,8 +45,8 @@ pub(crate) struct Args {
     /// Batches of each run that are not measured; also --exclude-first, as MLPerf Storage calls it
     #[arg(long, alias = "exclude-first", value_name = "N", default_value_t = 20)]
     warmup: u64,
-    /// Batches of each run that are measured at least: a run goes on for as long as its first batch took, and over whole periods if batches
-    /// come in bursts
+    /// Minimum number of measured batches per run. A run continues until it has lasted as long as its first batch, and covers whole periods
+    /// if batches arrive in bursts
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     steps: u64,
     /// Runs of each row

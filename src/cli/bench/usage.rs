@@ -1,4 +1,4 @@
-//! Memory that this process and its workers use, from `/proc`. Elsewhere nothing is known.
+//! Memory of this process and its workers, read from `/proc`. Unknown on systems without `/proc`.
 
 use std::collections::HashMap;
 use std::fs::read_to_string;

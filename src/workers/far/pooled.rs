@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 use crate::workers::control::Task;
 
-/// Writes down, and takes back with `false`, that the worker evaluates an element of a lease that may kill the worker.
+/// Records the lease whose suspect element the worker evaluates; `false` removes the record.
 type Note = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 /// What passes of a worker share.
@@ -46,7 +46,7 @@ impl Share {
             if !task.alone {
                 return make();
             }
-            // Written and taken back inside of the gate: a worker that dies leaves one note, or none.
+            // The gate admits one suspect at a time, so a dead worker leaves at most one note.
             note(&self.lease, true);
             let made = make();
             note(&self.lease, false);
@@ -94,8 +94,8 @@ struct Pipeline<D> {
 }
 
 impl<D: IterDataset + Clone + 'static> Pooled<D> {
-    /// A worker on `host` that evaluates on so many threads, and keeps answers of so many bytes; `note` takes notes of elements that may kill
-    /// it, by their lease, and `make` makes pipelines.
+    /// A worker on `host` that evaluates on `threads` threads and caches up to `kept_bytes` of answers. `note` records suspect elements by their
+    /// lease. `make` builds pipelines.
     pub(crate) fn new(
         host: String,
         threads: usize,

@@ -56,7 +56,7 @@ impl<C: Carrier> Coordinator<C> {
         }
         self.recorder.note(&format!("workers replaced: {cause}"), 1);
         let (now, own, at_work) = (Instant::now(), !exit.is_of_others(), !member.tasks.is_empty());
-        // An element of another pass that shares the worker may have ended it: the task is a suspect, and no more.
+        // If passes share the worker, an element of another pass may have killed it. The task is then only a suspect.
         let alone = member.tasks.len() == 1 && !exit.is_of_anybody();
         let late: Vec<bool> =
             member.tasks.values().map(|task| is_overdue(task.since, now, self.options.deadline)).collect();
