@@ -77,6 +77,8 @@ pub struct Loader<D: IterDataset> {
     state: StateOf<D>,
     /// States before the last elements, the youngest first.
     earlier: VecDeque<StateOf<D>>,
+    /// The state after an element that was withheld.
+    withheld: Option<StateOf<D>>,
     delivered: u64,
     meter: ConsumerMeter,
     first: First,
@@ -118,7 +120,7 @@ impl<D: IterDataset> Drive<D> {
 /// A wait for the first element that is no longer has no cause worth naming.
 const LONG_FIRST: Duration = Duration::from_millis(20);
 
-/// Elements that [`Loader::back`] goes back at most.
+/// Elements that [`Loader::back`] goes back at most. A state more is kept for an element that is withheld.
 const KEPT: usize = 2;
 
 /// The loader in the error that a fork gets.
@@ -157,8 +159,9 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub fn back(&mut self, count: usize) -> Result<()> {
         self.check_process()?;
         let Some(checkpoint) = count.checked_sub(1) else { return Ok(()) };
-        let Some(state) = self.earlier.get(checkpoint).cloned() else {
-            let text = format!("{count} elements back, and {} can be given back", self.earlier.len());
+        let Some(state) = self.earlier.iter().take(KEPT).nth(checkpoint).cloned() else {
+            let kept = self.earlier.len().min(KEPT);
+            let text = format!("{count} elements back, and {kept} can be given back");
             return Err(Error::state(text).help(format!(
                 "at most {KEPT}, of those since the start or a restore; older states are those that were saved"
             )));
@@ -182,16 +185,49 @@ impl<D: IterDataset + 'static> Loader<D> {
         let (mut iter, mut cx) = (Pass::start(self.dataset.clone(), &self.run, wanted)?, self.run.cx());
         iter.restore(state.clone(), &mut cx)?;
         self.state = iter.state();
-        self.earlier.clear();
-        self.guarded.iter_mut().for_each(Guarded::go_on);
         ahead.start_again(iter, cx)?;
+        self.forget_elements();
         Ok(true)
+    }
+
+    /// The next element follows none of those that were delivered.
+    fn forget_elements(&mut self) {
+        self.earlier.clear();
+        self.withheld = None;
+        self.guarded.iter_mut().for_each(Guarded::go_on);
+    }
+
+    /// Takes back element number `delivered`, which could not be handed over: the state is again the one before it, until
+    /// [`hand_over`](Self::hand_over) or a call that moves the loader. `false` if another thread has taken more elements since.
+    #[cfg(feature = "python")]
+    pub(crate) fn withhold(&mut self, delivered: u64) -> bool {
+        if self.delivered != delivered || self.withheld.is_some() {
+            return false;
+        }
+        let Some(before) = self.earlier.pop_front() else { return false };
+        self.withheld = Some(std::mem::replace(&mut self.state, before));
+        self.delivered -= 1;
+        true
+    }
+
+    /// Counts the withheld element as delivered; `false` if the loader has moved since, and the element is not the next any more.
+    #[cfg(feature = "python")]
+    pub(crate) fn hand_over(&mut self) -> bool {
+        let Some(after) = self.withheld.take() else { return false };
+        self.deliver(after);
+        true
+    }
+
+    /// Counts an element; `state` is the one after it.
+    fn deliver(&mut self, state: StateOf<D>) {
+        self.earlier.truncate(KEPT);
+        self.earlier.push_front(std::mem::replace(&mut self.state, state));
+        self.delivered += 1;
     }
 
     /// See [`restore`](Self::restore).
     fn go_to(&mut self, state: StateOf<D>, delivered: u64) -> Result<bool> {
-        self.earlier.clear();
-        self.guarded.iter_mut().for_each(Guarded::go_on);
+        self.forget_elements();
         if std::mem::replace(&mut self.ended, true) {
             return Ok(false);
         }
@@ -222,8 +258,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.check_process()?;
         self.parted = Some(parted);
         self.guarded.iter_mut().for_each(Guarded::restart);
-        let Some(wanted) = &self.by_rows else { return Ok(()) };
-        *wanted.locked() = Some(part);
+        match &self.by_rows {
+            Some(wanted) => *wanted.locked() = Some(part),
+            // An element that is withheld has the rows of the part before.
+            None if self.withheld.is_none() => return Ok(()),
+            None => {}
+        }
         // What was made ahead is of other rows; behind the end there is nothing. States are of all rows: those from before can still be gone back to.
         let earlier = self.earlier.clone();
         if !self.ended && !self.go_to(self.state.clone(), self.delivered)? {
@@ -419,9 +459,7 @@ impl<D: IterDataset + 'static> Loader<D> {
             (Some(parted), element) => parted.take(element, self.delivered)?,
             (None, Dealt::Whole(element, _) | Dealt::Own(element, ..)) => element,
         };
-        self.earlier.truncate(KEPT - 1);
-        self.earlier.push_front(std::mem::replace(&mut self.state, state));
-        self.delivered += 1;
+        self.deliver(state);
         self.meter.delivered += 1;
         if self.meter.delivered == 1 {
             self.note_first();

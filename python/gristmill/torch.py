@@ -255,7 +255,19 @@ class TensorIterator(Closing):
             next(self._source)
             self._skip -= 1
         batch = next(self._source)
+        try:
+            tensors = self._to_tensors(batch)
+        except Exception:
+            self._skip = self._count - 1
+            raise
+        except BaseException:
+            # An interrupt: the batch is the next one again.
+            self._source.back()
+            raise
         self._skip = self._count - 1
+        return tensors
+
+    def _to_tensors(self, batch: Any) -> Any:
         if not self._pin_memory:
             return to_tensors(batch)
         with transferring(self._source):

@@ -1,11 +1,14 @@
 """Ctrl-C ends a call of `next` at once, and the next one goes on where it was."""
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import gristmill as gm
@@ -76,6 +79,72 @@ def test_a_pass_without_threads_goes_on(gate: threading.Event) -> None:
     Interrupting(waited).next(it)
     assert not gate.is_set()
     assert list(it) == list(range(3, 10))
+
+
+class Interrupted(BaseException):
+    """Raised by a handler of signals."""
+
+
+def spin(x: int) -> dict[str, int]:
+    end = time.perf_counter() + 0.0003
+    while time.perf_counter() < end:
+        pass
+    return {"x": x}
+
+
+#: Sends signals as long as its parent runs. A thread would need the interpreter.
+SENDER = """
+import os, random, signal, sys, time
+times, parent = random.Random(5), int(sys.argv[1])
+while os.getppid() == parent:
+    os.kill(parent, signal.SIGINT)
+    os.write(1, b".")
+    time.sleep(times.uniform(0.0005, 0.01)) # the time between two signals
+"""
+
+PASSES: dict[str, Callable[[gm.MapDataset[Any]], Any]] = {
+    "inline": lambda ds: ds.to_iter_dataset().loader(),
+    "one thread": lambda ds: ds.loader(threads=1),
+    "threads": lambda ds: ds.loader(threads=3, buffer=2),
+    "batches": lambda ds: ds.to_iter_dataset().batch(1).map(lambda batch: {"x": int(batch["x"][0])}).loader(threads=2),
+    "worker": lambda ds: ds.mp_prefetch(num_workers=1, ram_budget="500MiB", worker_heap="160MiB").loader(),
+}
+
+
+@pytest.mark.parametrize("how", PASSES)
+def test_signals_at_random_times_lose_and_repeat_nothing(how: str) -> None:
+    ds, got = gm.MapDataset.range(1_000_000).map(spin), list[dict[str, int]]()
+    it = PASSES[how](ds)
+
+    def take() -> None:
+        # Nothing of Python runs between an element and the list that it goes to.
+        got.extend(itertools.islice(it, 1))
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code in (take.__code__, spin.__code__):
+            raise Interrupted
+
+    interrupts, states = 0, list[tuple[int, Any]]()
+    signal.signal(signal.SIGINT, interrupt)
+    sender = subprocess.Popen([sys.executable, "-c", SENDER, str(os.getpid())], stdout=subprocess.PIPE)
+    try:
+        assert sender.stdout is not None and sender.stdout.read(1)
+        while len(got) < 1000 or interrupts < 20:
+            try:
+                take()
+            except Interrupted:
+                interrupts += 1
+                if len(states) < 20:
+                    states.append((len(got), it.get_state()))
+    finally:
+        sender.kill()
+        sender.wait()
+    it.close()
+    assert [element["x"] for element in got] == list(range(len(got)))
+    for count, state in states:
+        with PASSES[how](ds) as rest:
+            rest.set_state(state)
+            assert next(rest)["x"] == count
 
 
 def test_reading_ahead_begins_before_the_first_next(gate: threading.Event) -> None:

@@ -45,6 +45,20 @@ def test_tensors_share_the_memory_of_batches_nobody_else_has(npy: Path) -> None:
     assert batch["data"].tolist() == tensor.tolist()
 
 
+def test_a_batch_whose_conversion_is_interrupted_is_the_next_one_again(npy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = iter(gm.torch.IterableDataset(rows(npy)))
+    seen = [next(batches)]
+
+    def interrupted(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gm.torch, "to_tensors", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(batches)
+    assert shown([*seen, *batches]) == shown(rows(npy).loader())
+
+
 def test_what_is_read_only_is_copied(npy: Path) -> None:
     row = gm.MapDataset.npy(npy)[0]["data"]
     tensor = gm.torch.to_tensors(row)

@@ -262,6 +262,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             drive,
             state,
             earlier: VecDeque::new(),
+            withheld: None,
             delivered,
             meter,
             first,

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyString, PyType};
@@ -51,6 +51,10 @@ pub(crate) struct PyDatasetIterator {
     loader: Mutex<Option<Loader<BoxIter<Item>>>>,
     /// The thread that has it locked, in bits; 0 is none.
     owner: AtomicU64,
+    /// Locked by the owner of the loader.
+    kept: Mutex<Option<Kept>>,
+    /// Whether something is kept.
+    keeps: AtomicBool,
     /// The process that started it.
     origin: Origin,
     /// Whether threads may call Python functions, until it is closed.
@@ -120,6 +124,8 @@ impl PyDatasetIterator {
                 holds,
                 loader,
                 owner,
+                kept: Mutex::new(None),
+                keeps: AtomicBool::new(false),
                 origin,
                 threaded,
                 follows,
@@ -201,15 +207,28 @@ impl PyDatasetIterator {
 
     /// The next element as an object.
     fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.keeps.load(Ordering::Relaxed)
+            && let Some((object, delivered)) = self.take_kept(py)?
+        {
+            return self.hand_over(py, object.into_bound(py), delivered).map(Some);
+        }
         let access = if self.how.writable { Access::Write } else { Access::Read };
         let (next, delivered) = self.wait(py)?;
         warnings::log(py);
         match next {
-            Some(Ok(item)) => item.into_python_for(py, access).map(Some),
+            Some(Ok(item)) => match item.into_python_for(py, access) {
+                Ok(object) => self.hand_over(py, object, delivered).map(Some),
+                // NumPy was being imported, for instance.
+                Err(raised) if is_interrupt(py, &raised) && self.running(py, |it| it.withhold(delivered))? => {
+                    self.go_on(py)?;
+                    Err(raised)
+                }
+                Err(raised) => Err(raised),
+            },
             Some(Err(failed)) => {
                 let exception = error::raised(py, &failed);
                 error::annotate_record(py, &exception, &failed, error::record(&failed, &self.dataset));
-                if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
+                if is_interrupt(py, &exception) {
                     self.go_on(py)?;
                 } else {
                     self.running(py, Loader::tell_failure)?;
@@ -219,6 +238,37 @@ impl PyDatasetIterator {
                 Err(exception)
             }
             None => Ok(None),
+        }
+    }
+
+    /// Hands over element number `delivered`. Python would drop it if a handler of signals raised after this call, so handlers
+    /// run now, and the element is the next one again if one raises.
+    fn hand_over<'py>(&self, py: Python<'py>, object: Bound<'py, PyAny>, delivered: u64) -> PyResult<Bound<'py, PyAny>> {
+        let Err(interrupt) = py.check_signals() else { return Ok(object) };
+        let (given, kept) = (object.clone().unbind(), interrupt.clone_ref(py));
+        let is_withheld = self.running(py, |loader| {
+            let is_withheld = loader.withhold(delivered);
+            let kept = if is_withheld { Kept::Element(given) } else { Kept::Interrupt(kept) };
+            *self.kept.locked() = Some(kept);
+            self.keeps.store(true, Ordering::Relaxed);
+            is_withheld
+        })?;
+        if is_withheld { Err(interrupt) } else { Ok(object) }
+    }
+
+    /// The element that was kept, and how many are delivered with it; `None` if the loader has moved since.
+    #[cold]
+    fn take_kept(&self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, u64)>> {
+        let (kept, delivered) = self.running(py, |loader| {
+            self.keeps.store(false, Ordering::Relaxed);
+            let kept = self.kept.locked().take();
+            let is_next = matches!(kept, Some(Kept::Element(_))) && loader.hand_over();
+            (kept, is_next.then(|| loader.delivered()))
+        })?;
+        match (kept, delivered) {
+            (Some(Kept::Interrupt(interrupt)), _) => Err(interrupt),
+            (Some(Kept::Element(element)), Some(delivered)) => Ok(Some((element, delivered))),
+            _ => Ok(None),
         }
     }
 
@@ -300,6 +350,20 @@ impl PyDatasetIterator {
     ) -> PyResult<T> {
         self.alone(py, |loader| loader.as_mut().map(ask))?.ok_or_else(|| closed(py))
     }
+}
+
+/// What a handler of signals that raised has left for the next call.
+#[derive(Debug)]
+enum Kept {
+    /// The next element, unless the loader moves.
+    Element(Py<PyAny>),
+    /// The exception: another thread had taken the elements after this one already, so it was handed over.
+    Interrupt(PyErr),
+}
+
+/// Whether an exception ends the loop, and says nothing of the function that it was raised in: Ctrl-C, `sys.exit` in a handler.
+fn is_interrupt(py: Python<'_>, exception: &PyErr) -> bool {
+    !exception.is_instance_of::<PyException>(py)
 }
 
 /// Knowledge of a pass that has been asked for an element.
@@ -453,8 +517,17 @@ impl PyDatasetIterator {
     /// A collection first empties what it has found to be garbage, functions, too. As long as threads might call them, it does
     /// not see what they hang on, and so they are none.
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        if let Ok(kept) = self.kept.try_lock()
+            && let Some(Kept::Element(element)) = &*kept
+        {
+            visit.call(element)?;
+        }
         let closed = || self.loader.try_lock().is_ok_and(|loader| loader.is_none());
         if !self.threaded || closed() { visit.call(&self.object) } else { Ok(()) }
+    }
+
+    fn __clear__(&self) {
+        drop(self.kept.locked().take());
     }
 
     fn __repr__(&self) -> String {
