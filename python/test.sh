@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it into an environment of its own, and runs the tests of the package there, then Grain's own tests. Types and the site
-# are checked meanwhile. Results are in target/pytest*.xml. Arguments are pytest's, and leave out all but the tests.
+# Builds the wheel, installs it into an environment of its own, and runs the tests of the package there. Grain's own tests run meanwhile, which
+# sleep most of the time, and types and the site are checked. Results are in target/pytest*.xml. Arguments are pytest's, and leave out all but the tests.
 #   GRISTMILL_TEST_LARGE=1             adds the tests beside packages of several gigabytes, such as PyTorch
 #   GRISTMILL_TEST_ENVIRONMENT=FOLDER  uses the packages that `python/environment.sh FOLDER` has installed
 #   GRISTMILL_TEST_NEWEST=1            installs the newest versions of all packages
@@ -18,10 +18,10 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; 
 fi
 
 folder=$(mktemp -d)
-checks=
+checks=()
 ended() {
     # A failure leaves the checks running.
-    [ -z "$checks" ] || { kill "$checks" 2>/dev/null && wait "$checks"; } || true
+    [ ${#checks[@]} = 0 ] || { kill "${checks[@]}" 2>/dev/null && wait "${checks[@]}"; } || true
     rm -r "$folder"
 }
 trap ended EXIT
@@ -65,7 +65,7 @@ one_by_one() {
     tests "$2" -m "$1" --reruns 2 --durations 10 "${@:3}"
 }
 
-# Checks that need only the installed wheel. They use one core, beside the tests.
+# Checks that need only the installed wheel. They run beside the tests.
 check() {
     local name=$1 status=0
     shift
@@ -92,21 +92,26 @@ pyright_passes() {
         pyright
     fi
 }
+grains_own_tests() {
+    python python/oracle/run.py "$GRAIN_WHEEL" -- -n 2 --timeout 600 --timeout-method thread
+}
 begin_checks() {
+    check grain grains_own_tests &
+    checks+=($!)
     {
         check mypy mypy
         check stubtest stub_is_true
         check mkdocs env NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict --config-file python/mkdocs.yml --site-dir "$folder/site"
         check pyright pyright_passes
     } &
-    checks=$!
+    checks+=($!)
 }
 end_checks() {
     local name status
-    step "types and the site"
-    wait "$checks"
-    checks=
-    for name in mypy stubtest mkdocs pyright; do
+    step "Grain's own tests, types and the site"
+    wait "${checks[@]}"
+    checks=()
+    for name in grain mypy stubtest mkdocs pyright; do
         status=$(cat "$folder/$name.status")
         printf -- '-- %s: exit status %s\n' "$name" "$status"
         cat "$folder/$name.log"
@@ -124,15 +129,13 @@ elif [ $# -gt 0 ]; then
 else
     begin_checks
     together
-    step "Grain's own tests"
-    python python/oracle/run.py "$GRAIN_WHEEL" -- -n "$jobs" --timeout 600 --timeout-method thread || failed+=("Grain's own tests")
     end_checks
     one_by_one "alone and not live and not weekly" pytest-alone
 fi
 
 if [ ${#failed[@]} -gt 0 ]; then
     step "what failed"
-    grep -E '^(E  |FAILED|ERROR|_{3,} .* _{3,}$|[^ ]+\.py:[0-9]+: )' "$folder/pytest.log" | cut -c1-300 | tail -60 || true
+    grep -hE '^(E  |FAILED|ERROR|_{3,} .* _{3,}$|[^ ]+\.py:[0-9]+: )' "$folder/pytest.log" "$folder/grain.log" 2>/dev/null | cut -c1-300 | tail -60 || true
     printf 'failed: %s\n' "${failed[@]}"
     exit 1
 fi
