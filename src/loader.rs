@@ -3,6 +3,7 @@
 mod ahead;
 mod builder;
 mod guarded;
+mod moved;
 mod parted;
 mod watched;
 
@@ -25,17 +26,16 @@ use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cause, Cx, Given, Off, Recorder};
 use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::fork::Ours;
 use crate::keys::KeyRecorder;
 use crate::live::Remarks;
-use crate::part::{Deal, Part, RowBatch, RowNumbers};
+use crate::part::{Deal, Part, RowNumbers};
 #[cfg(any(feature = "python", feature = "pjrt"))]
 use crate::report::beside;
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
-use crate::sync::Locked;
 
 /// Runs pipelines: what every [`IterDataset`] can do.
 pub trait Load: IterDataset {
@@ -100,13 +100,6 @@ enum Drive<D: IterDataset> {
     Ahead(Ours<Ahead<Dealt<D::Item>, StateOf<D>>>),
 }
 
-/// The error where the thread that has the pass does not follow.
-#[cold]
-fn too_busy() -> Error {
-    let text = "the loader's thread is too busy to go elsewhere";
-    Error::new(ErrorKind::Worker, text).help("build one that resumes from its `state`")
-}
-
 impl<D: IterDataset> Drive<D> {
     /// Checks that this process has what evaluates the elements.
     fn check(&self) -> Result<()> {
@@ -135,142 +128,6 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub fn state(&self) -> Result<Checkpoint> {
         self.check_process()?;
         self.identity.at(self.delivered, &self.state)
-    }
-
-    /// Goes to where `checkpoint` was taken, with the same threads, worker processes and open files; `false` where it takes others:
-    /// behind its end or an error, and where one is still busy.
-    ///
-    /// # Errors
-    /// As [`LoaderBuilder::build`] with one to resume; then it has ended.
-    #[cfg(feature = "python")]
-    pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
-        self.check_process()?;
-        checkpoint.check(&self.identity)?;
-        self.guarded.iter_mut().for_each(Guarded::restart);
-        self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)
-    }
-
-    /// Gives the last `count` elements back, 2 at most: they are delivered again. It is for a step that was not committed, where others have failed.
-    ///
-    /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for more than were delivered or are kept; as [`LoaderBuilder::build`] where elements are read again, and
-    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) where the thread of the stateful stages does not answer within a second. Then it has ended,
-    /// and [`state`](Self::state) is the place to go on from by a new one.
-    pub fn back(&mut self, count: usize) -> Result<()> {
-        self.check_process()?;
-        let Some(checkpoint) = count.checked_sub(1) else { return Ok(()) };
-        let Some(state) = self.earlier.iter().take(KEPT).nth(checkpoint).cloned() else {
-            let kept = self.earlier.len().min(KEPT);
-            let text = format!("{count} elements back, and {kept} can be given back");
-            return Err(Error::state(text).help(format!(
-                "at most {KEPT}, of those since the start or a restore; older states are those that were saved"
-            )));
-        };
-        let delivered = self.delivered - count as u64;
-        (self.state, self.delivered) = (state.clone(), delivered);
-        // Behind the end there is nobody any more who goes there.
-        let started = self.ended && self.start_again(&state)?;
-        self.ended = false;
-        if !started && !self.go_to(state, delivered)? {
-            return Err(too_busy());
-        }
-        Ok(())
-    }
-
-    /// Starts another thread at `state` in the place of one that has ended; `false` if there was none, or it is there.
-    fn start_again(&mut self, state: &StateOf<D>) -> Result<bool> {
-        let Drive::Ahead(ahead) = &mut self.drive else { return Ok(false) };
-        let Some(ahead) = ahead.get_mut().filter(|ahead| ahead.has_ended()) else { return Ok(false) };
-        let wanted = self.by_rows.clone().unwrap_or_default();
-        let (mut iter, mut cx) = (Pass::start(self.dataset.clone(), &self.run, wanted)?, self.run.cx());
-        iter.restore(state.clone(), &mut cx)?;
-        self.state = iter.state();
-        ahead.start_again(iter, cx)?;
-        self.forget_elements();
-        Ok(true)
-    }
-
-    /// The next element follows none of those that were delivered.
-    fn forget_elements(&mut self) {
-        self.earlier.clear();
-        self.withheld = None;
-        self.guarded.iter_mut().for_each(Guarded::go_on);
-    }
-
-    /// Takes back element number `delivered`, which could not be handed over: the state is again the one before it, until
-    /// [`hand_over`](Self::hand_over) or a call that moves the loader. `false` if another thread has taken more elements since.
-    #[cfg(feature = "python")]
-    pub(crate) fn withhold(&mut self, delivered: u64) -> bool {
-        if self.delivered != delivered || self.withheld.is_some() {
-            return false;
-        }
-        let Some(before) = self.earlier.pop_front() else { return false };
-        self.withheld = Some(std::mem::replace(&mut self.state, before));
-        self.delivered -= 1;
-        true
-    }
-
-    /// Counts the withheld element as delivered; `false` if the loader has moved since, and the element is not the next any more.
-    #[cfg(feature = "python")]
-    pub(crate) fn hand_over(&mut self) -> bool {
-        let Some(after) = self.withheld.take() else { return false };
-        self.deliver(after);
-        true
-    }
-
-    /// Counts an element; `state` is the one after it.
-    fn deliver(&mut self, state: StateOf<D>) {
-        self.earlier.truncate(KEPT);
-        self.earlier.push_front(std::mem::replace(&mut self.state, state));
-        self.delivered += 1;
-    }
-
-    /// See [`restore`](Self::restore).
-    fn go_to(&mut self, state: StateOf<D>, delivered: u64) -> Result<bool> {
-        self.forget_elements();
-        if std::mem::replace(&mut self.ended, true) {
-            return Ok(false);
-        }
-        let restored = match &mut self.drive {
-            Drive::Inline { iter, cx, begins } => {
-                *begins = Some(Cause::Restore);
-                iter.restore(state, cx).map(|()| iter.state())
-            }
-            Drive::Ahead(ahead) => match ahead.get_mut().and_then(|ahead| ahead.restore(state)) {
-                Some(restored) => restored,
-                None => return Ok(false),
-            },
-        };
-        (self.state, self.delivered, self.ended) = (restored?, delivered, false);
-        Ok(true)
-    }
-
-    /// Takes the rows of another part from the next batch on, without a restart: where hosts have come or gone.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for what is no part, and for listed rows where rows are balanced; the present one stays then. Where it evaluates the rows of its part alone
-    /// also as [`back`](Self::back).
-    pub fn repart(&mut self, part: Part) -> Result<()>
-    where
-        D::Item: RowBatch,
-    {
-        let parted = Parted::new(part.clone()).dealt(self.deal().cloned().unwrap_or_default())?;
-        self.check_process()?;
-        self.parted = Some(parted);
-        self.guarded.iter_mut().for_each(Guarded::restart);
-        match &self.by_rows {
-            Some(wanted) => *wanted.locked() = Some(part),
-            // An element that is withheld has the rows of the part before.
-            None if self.withheld.is_none() => return Ok(()),
-            None => {}
-        }
-        // What was made ahead is of other rows; behind the end there is nothing. States are of all rows: those from before can still be gone back to.
-        let earlier = self.earlier.clone();
-        if !self.ended && !self.go_to(self.state.clone(), self.delivered)? {
-            return Err(too_busy());
-        }
-        self.earlier = earlier;
-        Ok(())
     }
 
     /// The part of every batch that it delivers, if it is not all.
@@ -437,6 +294,13 @@ impl<D: IterDataset + 'static> Loader<D> {
             Ok(Poll::Ready(element)) => Poll::Ready(element.map(Ok)),
             Err(error) => Poll::Ready(Some(Err(error))),
         }
+    }
+
+    /// Counts an element; `state` is the one after it.
+    fn deliver(&mut self, state: StateOf<D>) {
+        self.earlier.truncate(KEPT);
+        self.earlier.push_front(std::mem::replace(&mut self.state, state));
+        self.delivered += 1;
     }
 
     fn advance(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {

@@ -1,5 +1,6 @@
 """Exceptions keep their type and traceback, and say where they came from."""
 
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -154,3 +155,50 @@ def test_a_function_cannot_ask_its_own_iterator() -> None:
     with pytest.raises(ValueError, match="already running"):
         next(own[0])
     assert own[0].get_state()["delivered"] == 0
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+@pytest.mark.parametrize("ask", ["next", "close", "set_state", "back", "repart"])
+def test_a_function_that_moves_its_own_iterator_gets_an_error(ask: str, threads: int) -> None:
+    asks: dict[str, Callable[[gm.DatasetIterator], Any]] = {
+        "next": next,
+        "close": gm.DatasetIterator.close,
+        "set_state": lambda it: it.set_state(state),
+        "back": gm.DatasetIterator.back,
+        "repart": lambda it: it.repart((0, 2)),
+    }
+    own, told = list[gm.DatasetIterator](), list[str]()
+    is_there = threading.Event()
+
+    def asking(x: int) -> int:
+        is_there.wait(60)
+        if x == 3:
+            with pytest.raises(ValueError, match="already running: this is one of its own functions"):
+                asks[ask](own[0])
+            told.append(ask)
+        return x
+
+    ds = gm.MapDataset.range(8).map(asking).to_iter_dataset().batch(2)
+    how: dict[str, Any] = {"threads": threads} if threads else {}
+    with ds.loader(**how) as it:
+        state = it.get_state()
+        own.append(it)
+        is_there.set()
+        assert [batch.tolist() for batch in it] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+        own.clear()
+    assert told == [ask]
+
+
+def test_a_function_may_drop_its_own_iterator() -> None:
+    own, dropped = list[gm.DatasetIterator](), threading.Event()
+    is_there = threading.Event()
+
+    def drop(x: int) -> int:
+        is_there.wait(60)
+        own.clear()
+        dropped.set()
+        return x
+
+    own.append(gm.MapDataset.range(8).map(drop).loader(threads=1))
+    is_there.set()
+    assert dropped.wait(60)

@@ -63,6 +63,8 @@ struct Shared {
     /// Threads that are at a task.
     working: AtomicUsize,
     indices: AtomicU64,
+    /// The pass that the threads work for.
+    pass: super::thread::Pass,
 }
 
 /// Work of the threads of a pool so far.
@@ -98,6 +100,7 @@ impl Pool {
             cpu_ns: AtomicU64::new(0),
             working: AtomicUsize::new(0),
             indices: AtomicU64::new(0),
+            pass: super::thread::pass(),
         });
         let hands = Ours::new(Hands { queue: Mutex::new(Some(queue)), tasks, threads: Mutex::default() });
         let pool = Self { hands, window: AtomicUsize::new(2 * count), shared };
@@ -232,6 +235,7 @@ impl Shared {
 }
 
 fn spawn(index: usize, tasks: Receiver<Task>, shared: Arc<Shared>) -> Result<JoinHandle<()>> {
+    let pass = shared.pass;
     let run = move || {
         crate::cx::number_thread(index);
         let mut clock = (Instant::now(), thread_cpu());
@@ -244,7 +248,7 @@ fn spawn(index: usize, tasks: Receiver<Task>, shared: Arc<Shared>) -> Result<Joi
     };
     let thread = std::thread::Builder::new().name(format!("gristmill-{index}"));
     thread
-        .spawn(|| super::thread::run(run))
+        .spawn(move || super::thread::run(pass, run))
         .map_err(|e| Error::new(crate::ErrorKind::Io, format!("cannot start thread {index}: {e}")))
 }
 

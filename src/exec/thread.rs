@@ -1,5 +1,6 @@
 //! The surroundings of every thread that may call a user's function.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// Runs the body of a thread in the surroundings that functions of another language need.
@@ -13,8 +14,33 @@ pub(crate) fn surround(around: Around) {
     let _ = AROUND.set(around);
 }
 
-/// Runs `body`, which is that of a whole thread.
-pub(crate) fn run(body: impl FnOnce() + Send) {
+/// Number of an iterator over a running pipeline; 0 is none.
+pub(crate) type Pass = u64;
+
+thread_local!(static PASS: Cell<Pass> = const { Cell::new(0) });
+
+/// The pass that this thread works for.
+pub(crate) fn pass() -> Pass {
+    PASS.get()
+}
+
+/// Does `work` for a pass: threads that are started meanwhile belong to it.
+#[cfg(feature = "python")]
+pub(crate) fn for_pass<T>(pass: Pass, work: impl FnOnce() -> T) -> T {
+    struct Before(Pass);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            PASS.set(self.0);
+        }
+    }
+    let _before = Before(PASS.replace(pass));
+    work()
+}
+
+/// Runs `body`, which is that of a whole thread, for the `pass` of the thread that started it.
+pub(crate) fn run(pass: Pass, body: impl FnOnce() + Send) {
+    PASS.set(pass);
     let Some(around) = AROUND.get() else { return body() };
     let mut body = Some(body);
     around(&mut || {

@@ -96,8 +96,8 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let (orders, ordered) = bounded(1);
         let thread = std::thread::Builder::new().name("gristmill-suffix".into());
         let work = {
-            let run = run.clone();
-            move || crate::exec::thread::run(|| serve(iter, cx, &run, sender, &ordered))
+            let (run, pass) = (run.clone(), crate::exec::thread::pass());
+            move || crate::exec::thread::run(pass, || serve(iter, cx, &run, sender, &ordered))
         };
         let thread = thread.spawn(work).map_err(|e| {
             crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))

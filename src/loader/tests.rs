@@ -1,4 +1,5 @@
 use super::*;
+use crate::ErrorKind;
 use crate::MapDataset;
 use crate::dataset::map::Range;
 use crate::exec::Executor;

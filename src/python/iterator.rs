@@ -1,23 +1,25 @@
 //! A pipeline that runs.
 
+mod handed;
+mod next;
+
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::Poll;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyString, PyType};
 
+use self::handed::Handed;
 use super::around::Around;
-use super::buffer::Access;
-use super::error::{self, OrRaise};
+use super::error::OrRaise;
 use super::generic;
 use super::guard::GivenGuard;
 use super::how::{Hosts, How, Plan, Setup, builder};
-use super::interpreter::{detached, held};
+use super::interpreter::detached;
 use super::item::Item;
 use super::json;
 use super::owner::Owner;
@@ -27,16 +29,10 @@ use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
+use crate::exec::thread;
 use crate::fork::{Origin, ThreadOf};
 use crate::sync::{Locked, Regardless};
-use crate::units::Bytes;
-use crate::{Checkpoint, Error, ErrorKind, Executor, Loader, Report, Result};
-
-/// Time that a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
-const PATIENCE: Duration = Duration::from_millis(50);
-/// The same where worker processes may come to wait for memory that only it can give back, and while they do.
-const WITH_WORKERS: Duration = Duration::from_millis(5);
-const SHORT: Duration = Duration::from_millis(1);
+use crate::{Checkpoint, Error, ErrorKind, Executor, Loader, Result};
 
 #[doc = docs!(DatasetIterator)]
 #[pyclass(name = "DatasetIterator", module = "gristmill", frozen, weakref)]
@@ -51,10 +47,9 @@ pub(crate) struct PyDatasetIterator {
     loader: Mutex<Option<Loader<BoxIter<Item>>>>,
     /// The thread that has it locked, in bits; 0 is none.
     owner: AtomicU64,
-    /// Locked by the owner of the loader.
-    kept: Mutex<Option<Kept>>,
-    /// Whether something is kept.
-    keeps: AtomicBool,
+    handed: Handed,
+    /// Its number, which its threads have, too.
+    pass: thread::Pass,
     /// The process that started it.
     origin: Origin,
     /// Whether threads may call Python functions, until it is closed.
@@ -74,6 +69,12 @@ pub(crate) struct PyDatasetIterator {
 fn closed(py: Python<'_>) -> PyErr {
     let told = py.import("gristmill._exit").and_then(|exit| exit.call_method0("closed"));
     told.map_or_else(|failed| failed, PyErr::from_value)
+}
+
+/// Makes the error of asking an iterator in one of its own functions.
+#[cold]
+fn is_running() -> PyErr {
+    PyValueError::new_err("the iterator is already running: this is one of its own functions")
 }
 
 impl PyDatasetIterator {
@@ -97,7 +98,10 @@ impl PyDatasetIterator {
         let (py, dataset) = (object.py(), streams.dataset());
         let threaded = how.threads.0 != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
-        let Hosts { part, deal, guard, timeout, plan } = hosts;
+        let Hosts { part, deal, guard, timeout, mut plan } = hosts;
+        if plan.keys.folder.is_some() {
+            plan.keys.functions = super::keys::functions(object)?;
+        }
         let exchange = guard.exchange(py, part.as_ref())?;
         let (part, follows) = (part.map(|part| part.part), guard.is_auto());
         // Viewers ask stages of Python for what they are on threads of their own.
@@ -110,7 +114,9 @@ impl PyDatasetIterator {
                 None => builder.build(),
             }
         };
-        let loader = detached(py, start).or_raise(py)?;
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let pass = NEXT.fetch_add(1, Ordering::Relaxed);
+        let loader = detached(py, || thread::for_pass(pass, start)).or_raise(py)?;
         let around = Around::default();
         around.show_to(&loader);
         let metrics = loader.metrics_address();
@@ -124,8 +130,8 @@ impl PyDatasetIterator {
                 holds,
                 loader,
                 owner,
-                kept: Mutex::new(None),
-                keeps: AtomicBool::new(false),
+                handed: Handed::default(),
+                pass,
                 origin,
                 threaded,
                 follows,
@@ -151,125 +157,18 @@ impl PyDatasetIterator {
     ) -> PyResult<T> {
         self.check_process(py)?;
         if self.owner() == Some(ThreadOf::here()) {
-            return Err(PyValueError::new_err("the iterator is already running: this is one of its own functions"));
+            return Err(is_running());
         }
         Ok(detached(py, || {
             let mut loader = self.loader.locked();
             let _owner = Owner::enter(&self.owner);
-            ask(&mut loader)
+            thread::for_pass(self.pass, || ask(&mut loader))
         }))
     }
 
-    /// The next element, or that it is not there yet; and what is known of the pass then.
-    fn advance(&self, py: Python<'_>, patience: Duration) -> PyResult<(Poll<Option<Result<Item>>>, Seen)> {
-        let (writable, around) = (self.how.writable, &self.around);
-        let advance = |loader: &mut Loader<BoxIter<Item>>| {
-            around.tell(loader);
-            let next = loader.next_within(patience);
-            let next = if writable { next.map(|next| next.map(|item| item.map(Item::into_exclusive))) } else { next };
-            let (delivered, short) = (loader.delivered(), loader.is_short_of_memory());
-            if let Poll::Ready(Some(Ok(item))) = &next {
-                around.look(item, delivered);
-            }
-            (next, Seen { delivered, short, done: Instant::now() })
-        };
-        let (next, seen) = if self.holds {
-            self.running(py, |loader| {
-                if loader.waits_for_others(patience) {
-                    let seen = Seen { delivered: loader.delivered(), short: false, done: Instant::now() };
-                    return (Poll::Pending, seen);
-                }
-                held(|| advance(loader))
-            })?
-        } else {
-            self.running(py, advance)?
-        };
-        around.has_lock(seen.done, next.is_ready());
-        Ok((next, seen))
-    }
-
-    /// The next element, however long it takes, and how many were delivered. The interpreter is let go of while it waits.
-    fn wait(&self, py: Python<'_>) -> PyResult<(Option<Result<Item>>, u64)> {
-        let mut patience = if self.workers.is_some() { SHORT } else { PATIENCE };
-        loop {
-            match self.advance(py, patience)? {
-                (Poll::Ready(next), seen) => return Ok((next, seen.delivered)),
-                (Poll::Pending, Seen { short: true, .. }) => {
-                    nudge(py)?;
-                    patience = SHORT;
-                }
-                (Poll::Pending, _) if self.workers.is_some() => patience = WITH_WORKERS,
-                (Poll::Pending, _) => {}
-            }
-            py.check_signals()?;
-        }
-    }
-
-    /// The next element as an object.
-    fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if self.keeps.load(Ordering::Relaxed)
-            && let Some((object, delivered)) = self.take_kept(py)?
-        {
-            return self.hand_over(py, object.into_bound(py), delivered).map(Some);
-        }
-        let access = if self.how.writable { Access::Write } else { Access::Read };
-        let (next, delivered) = self.wait(py)?;
-        warnings::log(py);
-        match next {
-            Some(Ok(item)) => match item.into_python_for(py, access) {
-                Ok(object) => self.hand_over(py, object, delivered).map(Some),
-                // NumPy was being imported, for instance.
-                Err(raised) if is_interrupt(py, &raised) && self.running(py, |it| it.withhold(delivered))? => {
-                    self.go_on(py)?;
-                    Err(raised)
-                }
-                Err(raised) => Err(raised),
-            },
-            Some(Err(failed)) => {
-                let exception = error::raised(py, &failed);
-                error::annotate_record(py, &exception, &failed, error::record(&failed, &self.dataset));
-                if is_interrupt(py, &exception) {
-                    self.go_on(py)?;
-                } else {
-                    self.running(py, Loader::tell_failure)?;
-                    self.explain_memory(py, &exception);
-                    error::annotate(py, &exception, &format!("{delivered} elements were delivered before it"));
-                }
-                Err(exception)
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// Hands over element number `delivered`. Python would drop it if a handler of signals raised after this call, so handlers
-    /// run now, and the element is the next one again if one raises.
-    fn hand_over<'py>(&self, py: Python<'py>, object: Bound<'py, PyAny>, delivered: u64) -> PyResult<Bound<'py, PyAny>> {
-        let Err(interrupt) = py.check_signals() else { return Ok(object) };
-        let (given, kept) = (object.clone().unbind(), interrupt.clone_ref(py));
-        let is_withheld = self.running(py, |loader| {
-            let is_withheld = loader.withhold(delivered);
-            let kept = if is_withheld { Kept::Element(given) } else { Kept::Interrupt(kept) };
-            *self.kept.locked() = Some(kept);
-            self.keeps.store(true, Ordering::Relaxed);
-            is_withheld
-        })?;
-        if is_withheld { Err(interrupt) } else { Ok(object) }
-    }
-
-    /// The element that was kept, and how many are delivered with it; `None` if the loader has moved since.
-    #[cold]
-    fn take_kept(&self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, u64)>> {
-        let (kept, delivered) = self.running(py, |loader| {
-            self.keeps.store(false, Ordering::Relaxed);
-            let kept = self.kept.locked().take();
-            let is_next = matches!(kept, Some(Kept::Element(_))) && loader.hand_over();
-            (kept, is_next.then(|| loader.delivered()))
-        })?;
-        match (kept, delivered) {
-            (Some(Kept::Interrupt(interrupt)), _) => Err(interrupt),
-            (Some(Kept::Element(element)), Some(delivered)) => Ok(Some((element, delivered))),
-            _ => Ok(None),
-        }
+    /// Refuses what would wait for this thread: `next` and all that moves or ends the pass, in one of its own functions.
+    fn check_thread(&self) -> PyResult<()> {
+        if thread::pass() == self.pass { Err(is_running()) } else { Ok(()) }
     }
 
     /// A function that was interrupted has not failed: its element is the next one again.
@@ -323,25 +222,6 @@ impl PyDatasetIterator {
         !self.origin.is_here() && (self.threaded || self.owner().is_some_and(|owner| !owner.is_here()))
     }
 
-    /// Says how much memory a worker may have, where it was not enough.
-    fn explain_memory(&self, py: Python<'_>, exception: &PyErr) {
-        if self.workers.is_none() || !exception.is_instance_of::<PyMemoryError>(py) {
-            return;
-        }
-        let Ok(Report { workers: Some(workers), .. }) = self.running(py, Loader::report) else { return };
-        // The last of them may have died of it.
-        let limit = workers.workers.iter().map(|worker| worker.heap_limit_bytes).max();
-        let limit = limit.map_or_else(|| "a part".to_owned(), |limit| Bytes(limit).to_string());
-        let budget = Some(workers.ram_budget).filter(|&bytes| bytes > 0);
-        let budget =
-            budget.map_or_else(|| "the ram_budget".to_owned(), |bytes| format!("a ram_budget of {}", Bytes(bytes)));
-        let note = format!(
-            "a worker may have {limit} of private memory (worker_heap), of {budget}: raise ram_budget or worker_heap, or use \
-             fewer workers (num_workers)"
-        );
-        error::annotate(py, exception, &note);
-    }
-
     /// `ask` of the running loader.
     fn running<T: Send>(
         &self,
@@ -350,34 +230,6 @@ impl PyDatasetIterator {
     ) -> PyResult<T> {
         self.alone(py, |loader| loader.as_mut().map(ask))?.ok_or_else(|| closed(py))
     }
-}
-
-/// What a handler of signals that raised has left for the next call.
-#[derive(Debug)]
-enum Kept {
-    /// The next element, unless the loader moves.
-    Element(Py<PyAny>),
-    /// The exception: another thread had taken the elements after this one already, so it was handed over.
-    Interrupt(PyErr),
-}
-
-/// Whether an exception ends the loop, and says nothing of the function that it was raised in: Ctrl-C, `sys.exit` in a handler.
-fn is_interrupt(py: Python<'_>, exception: &PyErr) -> bool {
-    !exception.is_instance_of::<PyException>(py)
-}
-
-/// Knowledge of a pass that has been asked for an element.
-struct Seen {
-    delivered: u64,
-    short: bool,
-    /// Time at which that was known: the interpreter had to be taken again then.
-    done: Instant,
-}
-
-/// Has arrays let go of that are garbage already: by JAX, which queues memory that it is done with until it is called next or
-/// Python collects, and those of the youngest cycles. It takes a microsecond where there is nothing.
-fn nudge(py: Python<'_>) -> PyResult<()> {
-    py.import("gc")?.call_method1("collect", (0,)).map(drop)
 }
 
 #[pymethods]
@@ -393,6 +245,7 @@ impl PyDatasetIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.check_process(py)?;
+        self.check_thread()?;
         let start = Instant::now();
         let next = self.next_object(py);
         self.around.called(start);
@@ -413,6 +266,7 @@ impl PyDatasetIterator {
     #[doc = docs!(DatasetIterator.set_state)]
     fn set_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> PyResult<()> {
         self.check_process(py)?;
+        self.check_thread()?;
         let json: String = match state.cast::<PyString>() {
             Ok(text) => text.to_string(),
             Err(_) if state.is_instance_of::<pyo3::types::PyBytes>() => {
@@ -440,6 +294,7 @@ impl PyDatasetIterator {
 
     #[doc = docs!(DatasetIterator.repart)]
     fn repart(&self, py: Python<'_>, part: Given) -> PyResult<()> {
+        self.check_thread()?;
         let exchange = if self.follows { GivenGuard::Auto.exchange(py, Some(&part))? } else { None };
         self.running(py, |loader| {
             self.moved(loader, |loader| loader.repart(part.part))?;
@@ -458,6 +313,7 @@ impl PyDatasetIterator {
     #[doc = docs!(DatasetIterator.back)]
     #[pyo3(signature = (count=1))]
     fn back(&self, py: Python<'_>, count: usize) -> PyResult<()> {
+        self.check_thread()?;
         self.running(py, |loader| self.moved(loader, |loader| loader.back(count)))?.or_raise(py)
     }
 
@@ -500,6 +356,7 @@ impl PyDatasetIterator {
         if self.is_of_another_process() {
             return Ok(());
         }
+        self.check_thread()?;
         let closed = self.alone(py, |loader| drop(loader.take()));
         warnings::log(py);
         closed
@@ -517,17 +374,13 @@ impl PyDatasetIterator {
     /// A collection first empties what it has found to be garbage, functions, too. As long as threads might call them, it does
     /// not see what they hang on, and so they are none.
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        if let Ok(kept) = self.kept.try_lock()
-            && let Some(Kept::Element(element)) = &*kept
-        {
-            visit.call(element)?;
-        }
+        self.handed.traverse(&visit)?;
         let closed = || self.loader.try_lock().is_ok_and(|loader| loader.is_none());
         if !self.threaded || closed() { visit.call(&self.object) } else { Ok(()) }
     }
 
     fn __clear__(&self) {
-        drop(self.kept.locked().take());
+        self.handed.clear();
     }
 
     fn __repr__(&self) -> String {
@@ -550,6 +403,11 @@ impl Drop for PyDatasetIterator {
         if !is_ours {
             // A thread may have been half-way through a change of it.
             return std::mem::forget(loader);
+        }
+        if loader.is_some() && thread::pass() == self.pass {
+            // One of its own functions has dropped it: its threads cannot wait for each other.
+            let dropped = std::thread::Builder::new().name("gristmill-drop".into()).spawn(move || drop(loader));
+            return drop(dropped);
         }
         if loader.is_some() {
             // Without an interpreter nobody waits for it, and `loader` is dropped with the closure.

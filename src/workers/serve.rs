@@ -72,7 +72,7 @@ impl Server {
         while threads.started < active.min(threads.most) {
             let name = format!("gristmill-{}.{}", self.session.worker(), threads.started);
             let started = std::thread::Builder::new().name(name).spawn_scoped(scope, || {
-                crate::exec::thread::run(|| self.work_and_tell(scope));
+                crate::exec::thread::run(0, || self.work_and_tell(scope));
             });
             match started {
                 Ok(_) => threads.started += 1,
