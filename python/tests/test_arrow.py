@@ -1,5 +1,6 @@
 """Arrow's C interface, out and in, without copies."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,74 @@ def test_what_is_no_table() -> None:
         gm.MapDataset.arrow(pa.array([1, 2]))
     with pytest.raises(gm.UnsupportedError, match="is of type"):
         gm.MapDataset.arrow(pa.table({"u": pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])}))
+
+
+def ints(*values: int, dtype: str = "i4") -> Any:
+    """A buffer of integers."""
+    return pa.py_buffer(np.array(values, dtype).tobytes())
+
+
+def batch_of(array: Any) -> Any:
+    return pa.RecordBatch.from_arrays([array], names=["c"])
+
+
+def written_over(array: Any, before: tuple[int, ...], after: tuple[int, ...], dtype: str = "i4") -> Any:
+    """A column as pyarrow reads it from a file in which integers have been overwritten. Reading checks no values."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, pa.schema([("c", array.type)])) as writer:
+        writer.write_batch(batch_of(array))
+    file, pattern = sink.getvalue().to_pybytes(), np.array(before, dtype).tobytes()
+    assert file.count(pattern) == 1
+    return pa.ipc.open_file(pa.BufferReader(file.replace(pattern, np.array(after, dtype).tobytes()))).get_batch(0)
+
+
+#: Batches that pyarrow makes, or reads from files, with buffers that contradict each other.
+DAMAGED: dict[str, Callable[[], Any]] = {
+    "text beyond its bytes": lambda: written_over(pa.array(["hello", "you"]), (0, 5, 8), (0, 5, 1 << 24)),
+    "falling offsets of text": lambda: written_over(pa.array(["hello", "you", "!"]), (0, 5, 8, 9), (0, 5, 3, 9)),
+    "a negative offset of text": lambda: batch_of(pa.Array.from_buffers(pa.string(), 3, [None, ints(0, -5000, 5, 5), pa.py_buffer(b"hello")])),
+    "text that is no UTF-8": lambda: batch_of(pa.Array.from_buffers(pa.string(), 1, [None, ints(0, 2), pa.py_buffer(b"\xff\xfe")])),
+    "long text beyond its bytes": lambda: written_over(pa.array(["hello", "you"], pa.large_string()), (0, 5, 8), (0, 5, 1 << 40), "i8"),
+    "bytes beyond the buffer": lambda: written_over(pa.array([b"hello", b"you"]), (0, 5, 8), (0, 5, 1 << 30)),
+    "lists beyond their numbers": lambda: written_over(pa.array([[1.5, 2.5, 3.5], [4.5]]), (0, 3, 4), (0, 3, 1 << 24)),
+    "a negative offset of lists": lambda: written_over(pa.array([[1.5], [2.5, 3.5], [4.5]]), (0, 1, 3, 4), (0, -9, 3, 4)),
+    "keys of a dictionary": lambda: batch_of(pa.DictionaryArray.from_arrays(pa.array([0, 5_000_000], pa.int32()), pa.array(["a", "b"]), safe=False)),
+    "views beyond their buffer": lambda: batch_of(pa.Array.from_buffers(pa.string_view(), 1, [None, ints(100, 0, 0, 1 << 20), pa.py_buffer(b"x" * 10)])),
+    "views of no buffer": lambda: batch_of(pa.Array.from_buffers(pa.string_view(), 1, [None, ints(100, 0, 77, 0), pa.py_buffer(b"x" * 200)])),
+}
+
+
+@pytest.mark.parametrize("form", ["table", "batch", "reader"])
+@pytest.mark.parametrize("what", DAMAGED)
+def test_damage_in_a_table_is_an_error(what: str, form: str) -> None:
+    batch = DAMAGED[what]()
+    table = pa.Table.from_batches([batch])
+    given = {"table": table, "batch": batch, "reader": table.to_reader()}[form]
+    with pytest.raises(gm.DataError, match="the Arrow table is damaged|a dictionary key has no value"):
+        list(gm.MapDataset.arrow(given))
+
+
+def test_damage_in_one_batch_is_no_error_of_another() -> None:
+    good = batch_of(pa.array(["a", "b"]))
+    bad = DAMAGED["a negative offset of text"]()
+    rows = gm.MapDataset.arrow(pa.Table.from_batches([good, bad]))
+    assert [rows[0], rows[1]] == [{"c": "a"}, {"c": "b"}]
+    with pytest.raises(gm.DataError, match="the Arrow table is damaged"):
+        rows[2]
+
+
+class Unfit:
+    """A schema beside an array of another type."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        schema, _ = pa.record_batch({"c": pa.array([[1, 2]])}).__arrow_c_array__()
+        _, array = pa.record_batch({"c": pa.array([1])}).__arrow_c_array__()
+        return schema, array
+
+
+def test_an_array_that_does_not_fit_its_schema_is_an_error() -> None:
+    with pytest.raises(gm.DataError, match="the Arrow table is damaged"):
+        list(gm.MapDataset.arrow(Unfit()))
 
 
 def test_some_columns_of_a_table() -> None:

@@ -126,3 +126,40 @@ def test_fields_and_row_groups_of_parquet(tmp_path: Path) -> None:
     assert len(gm.MapDataset.parquet(path, row_groups={"column": "id", "min": 1e9})) == 0
     with pytest.raises(gm.ConfigError, match="needs a condition"):
         gm.MapDataset.parquet(path, row_groups={"column": "id"})
+
+
+COLUMNS: dict[str, Any] = {
+    "text": lambda n: pa.array(["x" * (i % 9) for i in range(n)]),
+    "long text": lambda n: pa.array(["é" * (i % 9) for i in range(n)], pa.large_string()),
+    "bytes": lambda n: pa.array([b"x" * (i % 9) for i in range(n)]),
+    "lists": lambda n: pa.array([list(range(i % 9)) for i in range(n)], pa.list_(pa.int64())),
+    "lists of text": lambda n: pa.array([["a", "bc"][: i % 3] for i in range(n)]),
+    "views": lambda n: pa.array(["x" * (i % 30) for i in range(n)], pa.string_view()),
+    "dictionary": lambda n: pa.array([f"word {i % 40}" for i in range(n)]).dictionary_encode(),
+    "structs": lambda n: pa.array([{"a": "x" * (i % 9), "b": [i]} for i in range(n)]),
+    "maps": lambda n: pa.array([[("k", i)] * (i % 3) for i in range(n)], pa.map_(pa.string(), pa.int64())),
+}
+
+
+@pytest.mark.parametrize("garbage", [0x7F, 0xFF, 0x01, None])
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_file_that_is_overwritten_during_a_pass_ends_nothing(tmp_path: Path, column: str, garbage: int | None) -> None:
+    """Rows may be anything or an error then: the process goes on, and reads nothing outside of the file."""
+    path = tmp_path / "x.arrow"
+    table = pa.table({"c": COLUMNS[column](500)})
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=250)
+    rows = gm.MapDataset.arrow(path)
+    assert len(str(rows[0])) > 0 and len(str(rows[260])) > 0
+    # Both batches are open, and the file keeps its size.
+    with path.open("r+b") as file:
+        file.seek(8)
+        size = path.stat().st_size - 8
+        file.write(np.random.default_rng(1).bytes(size) if garbage is None else bytes([garbage]) * size)
+    read = 0
+    for at in range(500):
+        try:
+            read += len(str(rows[at]))
+        except gm.DataError:
+            pass
+    assert read < 100 * path.stat().st_size

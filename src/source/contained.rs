@@ -17,6 +17,25 @@ pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
+/// Bytes that a buffer may hold beyond a multiple of its own: a small file must not ask for much memory.
+#[cfg(feature = "columns")]
+const SMALL: u64 = 32 << 20;
+/// Bytes that one byte of a buffer may stand for.
+#[cfg(feature = "columns")]
+const RATIO: u64 = 1000;
+
+/// Checks how many bytes `packed` bytes claim to be compressed from, before a decoder takes as much memory.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) for more than 32 MiB and a thousand times the compressed bytes.
+#[cfg(feature = "columns")]
+pub(crate) fn check_claim(packed: u64, unpacked: u64) -> Result<()> {
+    if unpacked <= SMALL.saturating_add(RATIO.saturating_mul(packed)) {
+        return Ok(());
+    }
+    Err(Error::data(format!("{packed} compressed bytes claim to hold {unpacked}, more than {RATIO} times as many")))
+}
+
 thread_local! {
     /// Number of calls of [`contained`] that this thread is in.
     static DEPTH: Cell<usize> = const { Cell::new(0) };

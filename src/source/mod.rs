@@ -52,7 +52,7 @@ mod columns;
     feature = "riegeli",
     all(feature = "image", any(feature = "mds", feature = "webdataset"))
 ))]
-mod contained;
+pub(crate) mod contained;
 pub(crate) mod content;
 #[cfg(feature = "csv")]
 mod csv;

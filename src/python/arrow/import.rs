@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::ffi::from_ffi;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
@@ -25,8 +25,10 @@ use crate::python::arguments;
 use crate::python::error::OrRaise;
 use crate::python::interpreter::detached;
 use crate::python::maps::{Maps, over};
+use crate::source::arrow::own;
 use crate::source::arrow::spans::{Place, Span, Spans, rows_of_spans};
 use crate::source::arrow::value::{Memory, is_supported};
+use crate::source::contained::contained;
 use crate::source::firsts::Firsts;
 use crate::source::units::{Held, Key};
 use crate::spec::chain::Context;
@@ -98,10 +100,36 @@ fn names_files(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     given.try_iter()?.try_fold(true, |all, item| Ok(all && is_path(&item?)?))
 }
 
+/// A batch of a table. Its values are checked before the first is read: a table may be larger than memory.
+struct Batch {
+    batch: RecordBatch,
+    /// The columns that are read, by their places.
+    places: Arc<[usize]>,
+    span: OnceLock<std::result::Result<Arc<Span>, String>>,
+}
+
+impl Batch {
+    /// Its rows, once its values are known to lie within its buffers.
+    fn checked(&self) -> Result<Arc<Span>> {
+        let check = || {
+            let checked = contained(|| own::batch(&self.batch).map_err(|error| Error::data(error.to_string())));
+            let batch = checked.map_err(|error| error.message().to_owned())?;
+            // What is viewed takes none of our own memory but its offsets.
+            Ok(Arc::new(Span::new(&batch, self.places.iter().copied(), Memory::Viewed, 0)))
+        };
+        self.span.get_or_init(check).clone().map_err(damaged)
+    }
+}
+
+/// The error of a table whose buffers contradict each other.
+fn damaged(why: impl fmt::Display) -> Error {
+    Error::data(format!("the Arrow table is damaged: {why}"))
+        .help("`table.validate(full=True)` of pyarrow finds the column; the file that the table was read from is damaged, too")
+}
+
 /// The rows of a table.
 struct Rows {
-    /// With the rows of each.
-    spans: Vec<(Arc<Span>, usize)>,
+    batches: Vec<Batch>,
     /// Over the spans.
     firsts: Firsts,
     names: Vec<Name>,
@@ -112,7 +140,18 @@ struct Rows {
 impl Rows {
     /// Takes the batches of anything that exports itself through Arrow's C interface.
     fn of(table: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (schema, batches) = if table.hasattr("__arrow_c_stream__")? { stream(table)? } else { one(table)? };
+        let py = table.py();
+        // Arrow's interface has no sizes of buffers, so only the producer can compare the last offset with the buffer that it is into.
+        let is_pyarrow = table.get_type().module()?.to_str()?.split('.').next() == Some("pyarrow");
+        let read = if is_pyarrow && table.hasattr("read_all")? { Some(table.call_method0("read_all")?) } else { None };
+        let table = read.as_ref().unwrap_or(table);
+        if is_pyarrow && table.hasattr("validate")? {
+            table.call_method0("validate").map_err(|error| damaged(error.value(py))).or_raise(py)?;
+        }
+        let import = || if table.hasattr("__arrow_c_stream__")? { stream(table) } else { one(table) };
+        // arrow-rs panics if an array does not fit its schema.
+        let imported = contained(|| Ok(import()));
+        let (schema, batches) = imported.map_err(|_| damaged("its arrays do not fit its schema")).or_raise(py)??;
         Self::new(schema, batches).or_raise(table.py())
     }
 
@@ -135,12 +174,9 @@ impl Rows {
         }
         let firsts = Firsts::of(batches.iter().map(|batch| batch.num_rows() as u64))?;
         let bytes = batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
-        let span = |batch: &RecordBatch| {
-            // What is viewed takes none of our own memory.
-            let span = Span::new(batch, places.iter().copied(), Memory::Viewed, 0);
-            (Arc::new(span), batch.num_rows())
-        };
-        Ok(Self { spans: batches.iter().map(span).collect(), firsts, names, schema, bytes })
+        let places: Arc<[usize]> = places.into();
+        let batch = |batch| Batch { batch, places: places.clone(), span: OnceLock::new() };
+        Ok(Self { batches: batches.into_iter().map(batch).collect(), firsts, names, schema, bytes })
     }
 }
 
@@ -182,11 +218,11 @@ impl Spans for Rows {
     fn find(&self, row: u64) -> Result<Place> {
         let (at, row) = self.firsts.find(row)?;
         let row = row as usize;
-        Ok(Place { key: (at, 0), row, left: self.spans[at].1 - row })
+        Ok(Place { key: (at, 0), row, left: self.batches[at].batch.num_rows() - row })
     }
 
     fn span(&self, (at, _): Key, _: &[Run]) -> Result<Held<Span>> {
-        Ok(Held::whole(self.spans[at].0.clone()))
+        self.batches[at].checked().map(Held::whole)
     }
 
     fn note(&self, _: Key, _: &mut dyn Iterator<Item = usize>) {}
@@ -211,6 +247,6 @@ impl RandomAccess for Rows {
 
 impl fmt::Debug for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rows({} in {} batches)", self.firsts.len(), self.spans.len())
+        write!(f, "Rows({} in {} batches)", self.firsts.len(), self.batches.len())
     }
 }

@@ -6,7 +6,7 @@ use arrow_buffer::{ArrowNativeType, Buffer as ArrowBuffer, NullBuffer, OffsetBuf
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::tensors;
-use super::value::{Memory, may_fail, plain, value};
+use super::value::{Memory, may_fail, plain, text, value};
 use crate::element::{Array, Buffer, ColumnMut, DType, Element, Name, Run, Value};
 use crate::error::Result;
 
@@ -94,8 +94,8 @@ impl Column {
                 let (begin, end) = offsets.range(row);
                 numbers.rows(begin, end, memory)?.into()
             }
-            Self::Text(texts) => texts.value(row).into(),
-            Self::LargeText(texts) => texts.value(row).into(),
+            Self::Text(texts) => text(texts.value(row)),
+            Self::LargeText(texts) => text(texts.value(row)),
             Self::Tree(fields, _) => {
                 let field = |(name, column): &(Name, Self)| Ok((name.clone(), column.value(row, memory)?));
                 Element::from_unique(fields.iter().map(field).collect::<Result<_>>()?).into()
@@ -119,7 +119,7 @@ impl Column {
             Self::Numbers(numbers, None) if numbers.shape.is_empty() => numbers.put_each(at, rows, elements),
             Self::Text(texts) if texts.null_count() == 0 => {
                 for &(row, to) in rows {
-                    *elements[to].place_mut(at) = texts.value(row).into();
+                    *elements[to].place_mut(at) = text(texts.value(row));
                 }
             }
             _ => {
@@ -174,7 +174,7 @@ impl Column {
                 Ok(copied)
             }
             (Self::Text(texts), ColumnMut::List(list)) => {
-                let value = |row| if texts.is_null(row) { Value::Null } else { texts.value(row).into() };
+                let value = |row| if texts.is_null(row) { Value::Null } else { text(texts.value(row)) };
                 Ok(Run::rows(runs).try_for_each(|(row, to)| list.put(to, value(row))))
             }
             (Self::Tree(fields, nulls), ColumnMut::Tree(tree)) => {

@@ -5,6 +5,8 @@ mod build;
 mod column;
 pub(crate) mod columns;
 pub(crate) mod kind;
+#[cfg(any(feature = "arrow", feature = "python"))]
+pub(crate) mod own;
 mod ragged;
 pub(crate) mod rows;
 pub(crate) mod spans;

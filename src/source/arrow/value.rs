@@ -9,7 +9,7 @@ use arrow_schema::*;
 
 use super::tensors::tensor;
 use super::types::is_bfloat16;
-use crate::element::{Array, Buffer, DType, Element, Owner, Scalar, Value};
+use crate::element::{Array, Buffer, DType, Element, Owner, Scalar, Text, Value};
 use crate::error::{Error, Result};
 
 /// Runs `$body` with `$p` as the typed form of a primitive `$array`, or `$other` if it is none.
@@ -122,9 +122,9 @@ fn other(field: &Field, array: &dyn arrow_array::Array, row: usize, memory: Memo
     Ok(match array.data_type() {
         DataType::Null => Value::Null,
         DataType::Boolean => Array::bool(array.as_boolean().value(row)).into(),
-        DataType::Utf8 => array.as_string::<i32>().value(row).into(),
-        DataType::LargeUtf8 => array.as_string::<i64>().value(row).into(),
-        DataType::Utf8View => array.as_string_view().value(row).into(),
+        DataType::Utf8 => text(array.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => text(array.as_string::<i64>().value(row)),
+        DataType::Utf8View => text(array.as_string_view().value(row)),
         DataType::Binary => binary(array.as_binary::<i32>(), row, memory),
         DataType::LargeBinary => binary(array.as_binary::<i64>(), row, memory),
         DataType::BinaryView => bytes(array.as_binary_view().value(row)),
@@ -156,6 +156,15 @@ fn other(field: &Field, array: &dyn arrow_array::Array, row: usize, memory: Memo
         }
         other => return Err(Error::unsupported(format!("a column of type {other}"))),
     })
+}
+
+/// A copy of a text. Whatever is not UTF-8 in it is replaced: others may have written to a mapped file since it was checked.
+pub(super) fn text(text: &str) -> Value {
+    let text = Text::from(text);
+    match simdutf8::basic::from_utf8(text.as_bytes()) {
+        Ok(_) => Value::Str(text),
+        Err(_) => String::from_utf8_lossy(text.as_bytes()).as_ref().into(),
+    }
 }
 
 fn bytes(bytes: &[u8]) -> Value {

@@ -1,4 +1,4 @@
-//! Record batches and dictionaries, decoded: views of the file as long as they are not compressed.
+//! Record batches and dictionaries, decoded: views of the file as long as they are not compressed, with offsets of their own.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,14 +7,15 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer as ArrowBuffer;
 use arrow_data::ArrayData;
 use arrow_ipc::{self as ipc, CompressionType, reader};
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use bytes::Bytes;
 
 use super::frame::{self, Frame, Header};
 use super::layout::{Batch, Dictionary};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
-use crate::source::contained::contained;
+use crate::source::arrow::own;
+use crate::source::contained::{check_claim, contained};
 use crate::source::content::Content;
 
 /// Values of dictionaries by their numbers.
@@ -36,6 +37,7 @@ pub(super) fn decode(
     let (all, some) = (schema.clone(), Some(columns));
     let decoded = contained(|| {
         reader::read_record_batch(&body, records, all, dictionaries, some, &message.version())
+            .and_then(|records| if content.here().is_some() { own::batch_of_file(&records) } else { Ok(records) })
             .map_err(|e| Error::data(e.to_string()))
     })?;
     let body = if content.here().is_some() { body.as_slice().as_ptr_range() } else { [].as_ptr_range() };
@@ -59,10 +61,16 @@ fn add(content: &Content, schema: &Schema, frame: Frame, known: &mut Dictionarie
     let dictionary = message.header_as_dictionary_batch().ok_or_else(changed)?;
     check(dictionary.data().ok_or_else(|| Error::data("a dictionary without values"))?, &body)?;
     let body = arrow_buffer(body);
-    contained(|| {
-        reader::read_dictionary(&body, dictionary, schema, known, &message.version())
-            .map_err(|e| Error::data(e.to_string()))
-    })
+    let mut read = || {
+        reader::read_dictionary(&body, dictionary, schema, known, &message.version())?;
+        if content.here().is_some()
+            && let Some(values) = known.get_mut(&dictionary.id())
+        {
+            *values = own::array(values)?;
+        }
+        Ok(())
+    };
+    contained(|| read().map_err(|e: ArrowError| Error::data(e.to_string())))
 }
 
 fn open(content: &Content, frame: Frame) -> Result<(Header, Buffer)> {
@@ -74,11 +82,6 @@ fn open(content: &Content, frame: Frame) -> Result<(Header, Buffer)> {
 fn changed() -> Error {
     Error::data("the file changed since it was opened")
 }
-
-/// Bytes that a buffer may hold beyond a multiple of its own: a small file must not ask for much memory.
-const SMALL: u64 = 32 << 20;
-/// Bytes that one byte of a buffer may stand for.
-const RATIO: u64 = 1000;
 
 /// Holds what a batch says of its buffers against its body, before Arrow's decoder believes it.
 fn check(batch: ipc::RecordBatch<'_>, body: &Buffer) -> Result<()> {
@@ -105,13 +108,7 @@ fn check(batch: ipc::RecordBatch<'_>, body: &Buffer) -> Result<()> {
             (packed, unpacked) = (packed + bytes.len() as u64, unpacked.saturating_add(length));
         }
     }
-    if unpacked > SMALL + RATIO * packed {
-        return Err(Error::data(format!(
-            "{packed} compressed bytes that claim to hold {unpacked}: that is not believed"
-        ))
-        .help("if it is true, write smaller record batches"));
-    }
-    Ok(())
+    check_claim(packed, unpacked).map_err(|error| error.help("if it is true, write smaller record batches"))
 }
 
 /// The same bytes as Arrow holds them.

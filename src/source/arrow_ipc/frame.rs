@@ -60,7 +60,8 @@ fn at(content: &Content, start: u64) -> Result<Option<(Frame, Header)>> {
         return Err(Error::data(format!("a header of {} bytes where {room} are left", length.cast_signed())));
     }
     let body = header + u64::from(length);
-    let header = Header(content.read(header..body)?);
+    // A copy: a field that was verified in a mapped file may be another when it is read.
+    let header = Header(Buffer::copy_from(content.read(header..body)?.as_bytes()));
     let stated = header.message()?.bodyLength();
     let room = content.len() - body;
     let bytes = u64::try_from(stated).ok().filter(|&bytes| bytes <= room);

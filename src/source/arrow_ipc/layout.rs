@@ -8,6 +8,7 @@ use arrow_ipc::{self as ipc, Block, Endianness, MessageHeader, MetadataVersion, 
 use arrow_schema::SchemaRef;
 
 use super::frame::{self, Frame, Header, damaged};
+use crate::element::Buffer;
 use crate::error::{Error, Result};
 use crate::source::contained::contained;
 use crate::source::content::Content;
@@ -77,7 +78,8 @@ fn file(content: &Content) -> Result<Layout> {
     let start = start.ok_or_else(|| {
         Error::data(format!("a footer of {length} bytes where there is room for {}", trailer - 8)).offset(trailer)
     })?;
-    let footer = content.read(start..trailer)?;
+    // A copy, for the reason that headers of messages are.
+    let footer = Buffer::copy_from(content.read(start..trailer)?.as_bytes());
     let at_footer = |e: Error| e.offset(start);
     let footer = root_as_footer(footer.as_bytes()).map_err(|e| at_footer(damaged("the footer is damaged", e)))?;
     let schema = footer.schema().ok_or_else(|| at_footer(Error::data("the footer has no schema")))?;

@@ -1,5 +1,6 @@
 //! A file as the `parquet` crate reads it: slices without a copy where it is mapped, every range checked.
 
+use std::fmt::Display;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
@@ -11,6 +12,7 @@ use super::fields::PAGE;
 use super::thrift;
 use crate::element::Buffer;
 use crate::error::Error;
+use crate::source::contained::check_claim;
 use crate::source::content::Content;
 use crate::sync::Locked;
 
@@ -81,7 +83,7 @@ impl ChunkReader for Chunks {
     fn get_read(&self, start: u64) -> Result<From> {
         self.slice(start, Some(start))?;
         if start.checked_add(TAIL) != Some(self.content.len()) {
-            check(From::new(self, start), start)?;
+            check(From::new(self, start), start, self.content.len() - start)?;
         }
         Ok(From::new(self, start))
     }
@@ -89,16 +91,21 @@ impl ChunkReader for Chunks {
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let bytes = self.slice(start, start.checked_add(length as u64))?;
         if self.pages.binary_search(&start).is_ok() {
-            check(bytes.as_bytes(), start)?;
+            check(bytes.as_bytes(), start, length as u64)?;
         }
         Ok(Bytes::from_owner(Piece(bytes)))
     }
 }
 
-/// Checks that the header of the page at byte `start` makes no more work than it has bytes.
-fn check(header: impl Read, start: u64) -> Result<()> {
-    let fault = |e| ParquetError::General(format!("the header of the page at byte {start}: {e}"));
-    thrift::check(header, PAGE).map_err(fault)
+/// Checks that the header of the page at byte `start`, which has `room` bytes at most, makes no more work than it has bytes, and that
+/// the page may hold what it claims: the decoder takes as much memory.
+fn check(header: impl Read, start: u64, room: u64) -> Result<()> {
+    let fault = |what: &dyn Display| ParquetError::General(format!("the page at byte {start}: {what}"));
+    let [_, _, unpacked, packed] = thrift::check(header, PAGE).map_err(|e| fault(&format!("its header: {e}")))?;
+    match (u64::try_from(unpacked), u64::try_from(packed)) {
+        (Ok(unpacked), Ok(packed)) => check_claim(packed.min(room), unpacked).map_err(|e| fault(&e.message())),
+        _ => Err(fault(&format!("it claims to have {packed} bytes, of {unpacked}"))),
+    }
 }
 
 /// The bytes from some place on, to wherever they are read.

@@ -55,7 +55,8 @@ fn check(file: &Content) -> Result<()> {
     }
     let begin = size - TAIL - length;
     let footer = file.read(begin..size - TAIL)?;
-    thrift::check(footer.as_bytes(), FOOTER).map_err(|e| Error::data(format!("footer: {e}")).offset(begin))
+    let checked = thrift::check(footer.as_bytes(), FOOTER);
+    checked.map(drop).map_err(|e| Error::data(format!("footer: {e}")).offset(begin))
 }
 
 /// The same of the indices of pages: each is there once, so that they are no longer together than the file. What lies outside of

@@ -105,6 +105,36 @@ fn lists_in_headers_are_not_believed() {
     }
 }
 
+/// The decoder would take two GiB for a page that claims to hold them, and end the process if there are none.
+#[test]
+fn sizes_of_pages_are_no_more_than_their_bytes_can_hold() {
+    let rows = (0..10).map(|i| Element::new().with("id", Array::scalar(i64::from(i))));
+    let good = file(rows, ParquetWriterOptions::new());
+    // Field 1 is the type of the page, and field 2 the size before compression, of one or two bytes here.
+    assert_eq!((good[4], good[6]), (0x15, 0x15));
+    let end = 7 + good[7..].iter().take_while(|byte| **byte >= 0x80).count() + 1;
+    for (size, told) in [
+        (i64::from(i32::MAX), "compressed bytes claim to hold 2147483647"),
+        (-1, "it claims to have"),
+        (i64::MAX, "claim to hold 9223372036854775807"),
+    ] {
+        let mut number = ((size << 1) ^ (size >> 63)) as u64;
+        let mut varint = Vec::new();
+        while number >= 0x80 {
+            varint.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        varint.push(number as u8);
+        // The page, of 80 bytes, loses as many as its header takes more, or has more: all else stays where it was.
+        let (before, after) = (end - 7, varint.len());
+        let mut lie = good.clone();
+        lie.splice(7..end, varint);
+        lie.splice(60..60 + after.saturating_sub(before), vec![0; before.saturating_sub(after)]);
+        let error = Parquet::options().open_contents(contents(&lie)).unwrap().read(0).unwrap_err().to_string();
+        assert!(error.contains("row group 0") && error.contains("page at byte 4") && error.contains(told), "{error}");
+    }
+}
+
 /// The file with a field in front of the last byte of its footer.
 fn with_in_footer(file: &[u8], field: &[u8]) -> Vec<u8> {
     let (mut file, at) = (file.to_vec(), file.len() - 9);

@@ -17,16 +17,25 @@ use super::fields::Type::{self, List, Struct};
 /// Structs and lists in each other: as many as the `parquet` crate follows.
 const MAX_DEPTH: usize = 64;
 
+/// The numbers that are the first fields of a struct, by their number; 0 where there is none.
+pub(super) type Numbers = [i64; 4];
+
 /// Checks that a whole struct lies at the beginning of `input`, every item of which takes a byte or more, and whose `known` fields are what
-/// they are read as.
+/// they are read as. Returns its first numbers.
 ///
 /// # Errors
 /// The fault that was found; what `input` reports.
-pub(super) fn check(input: impl Read, known: &[Field]) -> io::Result<()> {
-    Walk(input).fields(known, MAX_DEPTH)
+pub(super) fn check(input: impl Read, known: &[Field]) -> io::Result<Numbers> {
+    let mut walk = Walk { input, numbers: Numbers::default() };
+    walk.fields(known, MAX_DEPTH)?;
+    Ok(walk.numbers)
 }
 
-struct Walk<R>(R);
+struct Walk<R> {
+    input: R,
+    /// Of the outermost struct.
+    numbers: Numbers,
+}
 
 impl<R: Read> Walk<R> {
     fn fields(&mut self, known: &[Field], depth: usize) -> io::Result<()> {
@@ -45,7 +54,11 @@ impl<R: Read> Walk<R> {
             if known.is_some_and(|known| !known.is(kind)) {
                 return Err(io::Error::other(format!("field {number} is of type {kind}, which it cannot be")));
             }
-            self.value(kind, known, depth)?;
+            let place = usize::try_from(number).ok().filter(|place| *place < self.numbers.len());
+            match place.filter(|_| depth == MAX_DEPTH && matches!(kind, 4..=6)) {
+                Some(place) => self.numbers[place] = zigzag(self.number()?),
+                None => self.value(kind, known, depth)?,
+            }
         }
     }
 
@@ -94,7 +107,7 @@ impl<R: Read> Walk<R> {
 
     fn byte(&mut self) -> io::Result<u8> {
         let mut byte = [0];
-        self.0.read_exact(&mut byte).map_err(cut)?;
+        self.input.read_exact(&mut byte).map_err(cut)?;
         Ok(byte[0])
     }
 
@@ -112,7 +125,7 @@ impl<R: Read> Walk<R> {
     }
 
     fn skip(&mut self, bytes: u64) -> io::Result<()> {
-        let skipped = io::copy(&mut self.0.by_ref().take(bytes), &mut io::sink())?;
+        let skipped = io::copy(&mut self.input.by_ref().take(bytes), &mut io::sink())?;
         if skipped < bytes { Err(cut(io::ErrorKind::UnexpectedEof.into())) } else { Ok(()) }
     }
 }
