@@ -30,6 +30,28 @@ def test_an_import_brings_nothing_but_numpy() -> None:
     assert set(loaded.split()) <= {"gristmill", "numpy"}
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_other_interpreters_of_a_process_are_refused(is_first: bool) -> None:
+    module = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    told = run(
+        f"""
+        import {module} as interpreters
+        if not {is_first}:
+            import gristmill
+        other = interpreters.create()
+        try:
+            failed = interpreters.run_string(other, "import gristmill")
+            print(failed)
+        except interpreters.RunFailedError as error:
+            print(error)
+        interpreters.destroy(other)
+        import gristmill as gm
+        print(list(gm.MapDataset.range(3).map(lambda x: x + 1)))
+        """
+    )
+    assert "gristmill works in the main interpreter of a process alone" in told and told.endswith("[1, 2, 3]\n")
+
+
 def test_a_program_ends_with_threads_at_work() -> None:
     told = run(
         """

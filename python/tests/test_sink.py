@@ -48,19 +48,39 @@ def test_rows_of_batches(tmp_path: Path) -> None:
     assert rows[2] == {"x": [[8, 9], [10, 11]], "name": "c"}
 
 
-def test_only_read_only_arrays_stay_where_they_are(tmp_path: Path) -> None:
-    kept = np.arange(1000)
-    kept.flags.writeable = False
+def test_what_may_still_change_is_copied(tmp_path: Path) -> None:
+    own = np.arange(1000)
+    own.flags.writeable = False
     reused = np.zeros(3, np.int64)
+    view = reused[:]
+    view.flags.writeable = False
+    kept = np.frombuffer(np.arange(1000).tobytes(), np.int64)
     with gm.sink(tmp_path, threads=1) as sink:
         for step in range(50):
             reused[:] = step
-            sink.write({"reused": reused, "kept": kept[step : step + 2], "turned": kept.reshape(10, 100).T[step, :2]})
-        del kept
-    for step, row in enumerate(read(tmp_path)):
-        assert row["reused"].tolist() == [step] * 3
-        assert row["kept"].tolist() == [step, step + 1]
-        assert row["turned"].tolist() == [step, 100 + step]
+            sink.write({"reused": reused, "view": view, "own": own[step : step + 2], "kept": kept[step : step + 2]})
+            sink.write({"reused": reused, "view": view, "own": own.reshape(10, 100).T[step, :2], "kept": kept[:2]})
+        # The memory of an array ends with either.
+        own.resize(3, refcheck=False)
+        del own, kept
+    for at, row in enumerate(read(tmp_path)):
+        step = at // 2
+        assert row["reused"].tolist() == row["view"].tolist() == [step] * 3
+        assert row["own"].tolist() == ([step, 100 + step] if at % 2 else [step, step + 1])
+        assert row["kept"].tolist() == ([0, 1] if at % 2 else [step, step + 1])
+
+
+@pytest.mark.parametrize("change", ["resize", "set"])
+def test_an_array_that_loses_its_memory_is_written_as_it_was(tmp_path: Path, change: str) -> None:
+    array = np.arange(1 << 16)
+    array.flags.writeable = False
+    with gm.sink(tmp_path) as sink:
+        sink.write({"x": array})
+        if change == "resize":
+            array.resize(10, refcheck=False)
+        else:
+            array.__setstate__(np.zeros(3).__reduce__()[2])
+    assert np.array_equal(read(tmp_path)[0]["x"], np.arange(1 << 16))
 
 
 def test_a_job_goes_on_where_the_folder_ends(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyImportError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString};
 use pyo3::{Borrowed, PyTypeInfo, ffi, intern};
 
 use super::error;
@@ -117,24 +117,41 @@ pub(crate) fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
     Array::new(dtype, ordered.shape(), bytes_of(&ordered, dtype))
 }
 
-/// The same, and without a copy where nobody may write to the array: it is kept for as long as its memory is viewed.
+/// The same, and without a copy if the memory is that of another object, to which nobody may write: that object is kept for as long as
+/// its memory is viewed. An array that has memory of its own is copied: `resize` and `__setstate__` free it, whoever views it.
 pub(crate) fn share_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
-    // SAFETY: the pointer is to a live array object.
-    let (data, flags) = unsafe {
-        let fields = &(*array.as_array_ptr()).fields;
-        (fields.data.cast::<u8>().cast_const(), fields.flags)
-    };
     let len = array.len() * array.dtype().itemsize();
-    if flags & WRITABLE != 0 || !array.is_c_contiguous() || len == 0 || memory_of(array).is_some() {
-        return from_numpy(array);
-    }
-    let kept = Kept { _array: array.clone().unbind(), data: data as usize, len };
+    let owner = || owner_of(array).filter(|_| array.is_c_contiguous() && len > 0 && memory_of(array).is_none());
+    let Some(owner) = owner() else { return from_numpy(array) };
+    // SAFETY: the pointer is to a live array object.
+    let data = unsafe { (*array.as_array_ptr()).fields.data as usize };
+    let kept = Kept { _owner: owner.unbind(), data, len };
     Array::new(from_dtype(&array.dtype())?, array.shape(), Buffer::from_owner(Arc::new(kept)))
 }
 
-/// A read-only array of Python's, whose memory a buffer views.
+/// The object that an array is a view of, and that is no array; `None` if there is none, or somebody may write to its memory.
+fn owner_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyAny>> {
+    let mut array = array.clone();
+    loop {
+        if is_writable(&array) {
+            return None;
+        }
+        let base = base_of(&array)?;
+        match base.cast_into::<PyUntypedArray>() {
+            Ok(base) => array = base,
+            Err(other) => {
+                let base = other.into_inner();
+                // Those that lend no buffers, such as JAX's arrays, have made the array that cannot be written to.
+                let readonly = PyMemoryView::from(&base).and_then(|view| view.getattr("readonly")?.is_truthy());
+                return readonly.unwrap_or(true).then_some(base);
+            }
+        }
+    }
+}
+
+/// The owner of the memory of a read-only array, which a buffer views.
 struct Kept {
-    _array: Py<PyUntypedArray>,
+    _owner: Py<PyAny>,
     /// Address of its bytes, `len` of them.
     data: usize,
     len: usize,
@@ -142,8 +159,8 @@ struct Kept {
 
 impl Owner for Kept {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the array is contiguous, so `len` bytes lie there; it is kept, and NumPy moves no memory of an array that is
-        // referred to from elsewhere; it is read-only, and whoever made it so promises that nothing else writes to its memory.
+        // SAFETY: the array was contiguous, so `len` bytes lie there. They are those of an object that is no array and is kept; it lends
+        // them for as long as it lives, and to no one who may write, or else whoever made the array read-only promises that nobody does.
         unsafe { std::slice::from_raw_parts(self.data as *const u8, self.len) }
     }
 }

@@ -2225,8 +2225,8 @@ Raises:
     (Sink.write) => {
         r#"Writes an element.
 
-Arrays are copied, unless they are read-only, as those of JAX are: then they are kept, and nothing may write to
-their memory (`array.flags.writeable = False` says so).
+Arrays are copied, unless they are read-only views of the memory of another object, as those of JAX are:
+then that object is kept, and nothing may write to its memory.
 
 Args:
     element (Mapping[str, Any]): A dict of arrays, numbers, text and bytes.

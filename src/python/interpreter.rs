@@ -4,14 +4,33 @@
 //! function would cost more than a small function does. It is let go of wherever such a pass reads from native stages.
 //! Everywhere else the interpreter is not held, and whoever calls a Python function takes it for as long as that lasts.
 
+#![expect(unsafe_code, reason = "the C library of Python tells interpreters apart")]
+
 use std::cell::Cell;
 
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cx::clock;
 
 thread_local! {
     static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Checks that this is the main interpreter of the process: objects of one must not reach another, and all threads belong to the main one.
+///
+/// # Errors
+/// `ImportError` in another.
+pub(crate) fn check_main(py: Python<'_>) -> PyResult<()> {
+    let _ = py;
+    // SAFETY: the interpreter is held, so that there is a current one.
+    match unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) } {
+        0 => Ok(()),
+        _ => Err(PyImportError::new_err(
+            "gristmill works in the main interpreter of a process alone, and this is another: use processes",
+        )),
+    }
 }
 
 /// Around every thread of the crate: the interpreter knows it from beginning to end, and does not make a state for it anew,

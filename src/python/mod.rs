@@ -113,6 +113,7 @@ fn check_workers(
 /// The native half of the package.
 #[pymodule]
 fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interpreter::check_main(module.py())?;
     crate::exec::thread::surround(interpreter::around_thread);
     #[cfg(all(feature = "workers", target_os = "linux"))]
     {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::{MutexGuard, Once};
+use std::sync::{MutexGuard, Once, OnceLock};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
@@ -20,8 +20,15 @@ thread_local! {
     static HELD: RefCell<Option<MutexGuard<'static, BTreeMap<usize, Blocks>>>> = const { RefCell::new(None) };
 }
 
-/// Bytes of a page of the system, at most.
+/// Bytes of a page of the system. Blocks lie where its pages end.
 const SYSTEM_PAGE: usize = 4096;
+
+/// Whether the system has pages of that size: where they are larger, a fork could not have copies of blocks, and there are none.
+pub(super) fn knows_pages() -> bool {
+    static KNOWS: OnceLock<bool> = OnceLock::new();
+    // SAFETY: the call reads a number.
+    *KNOWS.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } == SYSTEM_PAGE as libc::c_long)
+}
 
 /// Sees to it that forks from now on have their copies.
 pub(super) fn watch() {

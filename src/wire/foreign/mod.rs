@@ -179,7 +179,7 @@ pub(super) struct Foreign {
 impl Foreign {
     /// Of the extent of `len` bytes from `start` on, if this thread was told that it [admits](admit) blocks.
     pub(super) fn begin(start: usize, len: usize) -> Option<Self> {
-        let shared = ADMITS.take().filter(|_| len > 0)?;
+        let shared = ADMITS.take().filter(|_| len > 0 && fork::knows_pages())?;
         LOWEST.fetch_min(start, Ordering::Relaxed);
         HIGHEST.fetch_max(start + len, Ordering::Relaxed);
         all().insert(start, Blocks::new(len, shared));
