@@ -17,8 +17,18 @@ def tokens(x: int, bad: set[int]) -> dict[str, Any]:
     return {"t": np.full(1 + x % 9, x + 1, np.int32), "x": np.int64(x)}
 
 
+def failing(bad: set[int]) -> Any:
+    """A function whose elements fail once they are `bad`, and which has one name before and after."""
+
+    def make(x: int) -> dict[str, Any]:
+        return tokens(x, bad)
+
+    make.gristmill_fingerprint = "tokens"  # type: ignore[attr-defined]
+    return make
+
+
 def packed(bad: set[int]) -> gm.IterDataset[Any]:
-    ds = gm.MapDataset.range(RECORDS).shuffle(1).map(lambda x: tokens(x, bad)).to_iter_dataset()
+    ds = gm.MapDataset.range(RECORDS).shuffle(1).map(failing(bad)).to_iter_dataset()
     return ds.window_pack(length={"t": 16}, window=64, meta_features=["x"]).batch(BATCH, drop_remainder=True)
 
 
@@ -94,6 +104,7 @@ def test_other_exceptions_are_raised(tmp_path: Path) -> None:
             raise RuntimeError("a bug")
         return tokens(x, bad)
 
+    fails.gristmill_fingerprint = "fails"  # type: ignore[attr-defined]
     ds = gm.MapDataset.range(RECORDS).map(fails).to_iter_dataset().window_pack(length={"t": 16}, window=64).batch(4)
     ds.make_keys(tmp_path)
     bad.add(50)

@@ -47,6 +47,9 @@ pub trait Keyed: Send + Sync {
     /// The arrays whose lengths are asked for.
     fn names(&self) -> &[String];
 
+    /// Whether no function of the user's is among the stages: then [`lines`](Self::lines) name all that decides what the keys are.
+    fn is_native(&self) -> bool;
+
     /// Makes the keys of some records, by evaluating them; `take` gets each with the lengths of its elements, one element behind the other.
     ///
     /// # Errors

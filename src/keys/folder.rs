@@ -1,6 +1,6 @@
 //! Key files of a folder.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -25,6 +25,10 @@ pub struct KeyFolder {
     needed: bool,
     /// Whether keys that are not there are recorded.
     records: bool,
+    /// What the functions of the stages are called, beside what the stages are.
+    functions: String,
+    /// Files of which a sample was compared with what the stages make now.
+    compared: Arc<Mutex<HashSet<PathBuf>>>,
     open: Arc<Mutex<HashMap<PathBuf, Arc<KeyFile>>>>,
     open_lanes: Arc<Mutex<HashMap<PathBuf, Arc<LaneFile>>>>,
 }
@@ -49,7 +53,21 @@ pub struct RecordedKeys {
 impl KeyFolder {
     /// The key files in `folder`, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), needed: false, records: false, open: Arc::default(), open_lanes: Arc::default() }
+        Self {
+            folder: folder.into(),
+            needed: false,
+            records: false,
+            functions: String::new(),
+            compared: Arc::default(),
+            open: Arc::default(),
+            open_lanes: Arc::default(),
+        }
+    }
+
+    /// The same, for stages whose functions are named so: keys of others have another file. A function has no name that lasts, so whoever
+    /// changes what it does changes this, too. A sample of one record of 16, 256 at most, is evaluated when a file is opened, and compared.
+    pub fn functions(self, name: impl Into<String>) -> Self {
+        Self { functions: name.into(), ..self }
     }
 
     /// The same, where keys that are not there are an error: without them a host evaluates everything.
@@ -71,9 +89,26 @@ impl KeyFolder {
         &self.folder
     }
 
+    /// The hash by which a file is found. Keys that say of which elements others were made have another file than those that do not.
+    fn fingerprint(&self, keyed: &dyn Keyed) -> String {
+        let mut of = keyed.lines().join("\n");
+        if keyed.names().first().is_some_and(|name| name == OF) {
+            of = of + "\n" + OF;
+        }
+        if !keyed.is_native() && !self.functions.is_empty() {
+            of = of + "\n" + &self.functions;
+        }
+        format!("{:016x}", xxh3_64(of.as_bytes()))
+    }
+
+    pub(super) fn head(&self, keyed: &dyn Keyed) -> KeyHead {
+        let head = KeyHead::new(self.fingerprint(keyed), keyed.records());
+        head.stages(keyed.lines()).columns(keyed.names())
+    }
+
     /// The files in which the keys of `keyed` may be: that of its stages, whose columns are those of whoever was first; and that of its columns, too.
     pub(super) fn files(&self, keyed: &dyn Keyed) -> [PathBuf; 2] {
-        let first = fingerprint(keyed);
+        let first = self.fingerprint(keyed);
         let of = format!("{first}\n{}", keyed.names().join("\n"));
         let own = format!("{first}-{:016x}", xxh3_64(of.as_bytes()));
         [first, own].map(|name| self.folder.join(name + ".gmk"))
@@ -81,7 +116,7 @@ impl KeyFolder {
 
     /// The file in which the keys of `keyed` are or belong, and whether they are there.
     fn place(&self, keyed: &dyn Keyed) -> Result<(PathBuf, bool)> {
-        let head = head(keyed);
+        let head = self.head(keyed);
         let [first, own] = self.files(keyed);
         let mut lacks = false;
         for path in [&first, &own].into_iter().filter(|path| path.exists()) {
@@ -103,7 +138,7 @@ impl KeyFolder {
         let (path, was_there) = self.place(keyed)?;
         if !was_there {
             std::fs::create_dir_all(&self.folder).map_err(|e| Error::io(e, &self.folder))?;
-            let mut writer = KeyWriter::resume(&path, head(keyed))?;
+            let mut writer = KeyWriter::resume(&path, self.head(keyed))?;
             while writer.slots_wanted() > 0 {
                 let first = writer.next_slot();
                 writer.push_block(&block(keyed, first, writer.slots_wanted() as u64)?)?;
@@ -151,26 +186,77 @@ impl KeyFolder {
     }
 }
 
-#[cold]
-fn missing(keyed: &dyn Keyed, path: &Path) -> Error {
-    let chain = keyed.lines().join(" → ");
-    Error::config(format!("there are no keys of {chain}")).path(path).help(
-        "`gristmill index --keys PIPELINE.yaml` makes them; or leave `keys` out, and each host evaluates everything",
-    )
-}
-
-/// The hash by which a file is found. Keys that say of which elements others were made have another file than those that do not.
-fn fingerprint(keyed: &dyn Keyed) -> String {
-    let mut of = keyed.lines().join("\n");
-    if keyed.names().first().is_some_and(|name| name == OF) {
-        of = of + "\n" + OF;
+impl KeyFolder {
+    #[cold]
+    fn missing(&self, keyed: &dyn Keyed, path: &Path) -> Error {
+        let chain = keyed.lines().join(" → ");
+        let error = Error::config(format!("there are no keys of {chain}")).path(path);
+        if self.has_other_functions(keyed) {
+            return error.help(
+                "there are keys of these stages with other functions: make them again, as `make_keys` does. A value that a function uses and that \
+                 differs between hosts, such as a rank, makes another function",
+            );
+        }
+        error.help(
+            "`make_keys`, or `gristmill index --keys PIPELINE.yaml`, makes them; or leave `keys` out, and each host evaluates everything",
+        )
     }
-    format!("{:016x}", xxh3_64(of.as_bytes()))
+
+    /// Whether there is a file of these stages with other functions.
+    fn has_other_functions(&self, keyed: &dyn Keyed) -> bool {
+        let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut files = files.filter(|path| path.extension().is_some_and(|ending| ending == "gmk"));
+        !keyed.is_native()
+            && files.any(|path| KeyFile::open(&path).is_ok_and(|file| file.head().stages_are(keyed.lines())))
+    }
 }
 
-pub(super) fn head(keyed: &dyn Keyed) -> KeyHead {
-    let head = KeyHead::new(fingerprint(keyed), keyed.records());
-    head.stages(keyed.lines()).columns(keyed.names())
+/// Records of a sample: one of 16, and so many at least and at most.
+const EVERY: u64 = 16;
+const SAMPLE: [u64; 2] = [16, 256];
+
+/// Compares the keys of a sample with what the functions of the stages make now: no name can say all that a function does. Of functions
+/// that differ in one of a hundred records, one of thirteen is not found.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the first record that differs.
+fn compare(keyed: &dyn Keyed, keys: &OfFile, head: &KeyHead) -> Result<()> {
+    let (count, [least, most]) = (keyed.records(), SAMPLE);
+    let record = |at: u64| match count > least {
+        true => xxh3_64(format!("{} {at}", head.fingerprint).as_bytes()) % count,
+        false => at,
+    };
+    let mut records: Vec<u64> = (0..(count / EVERY).clamp(least, most).min(count)).map(record).collect();
+    records.sort_unstable();
+    records.dedup();
+    let mut now = Vec::with_capacity(records.len());
+    keyed.make_each(&records, &mut |key, lens| now.push((key, lens.to_vec())))?;
+    let mut lens = Vec::new();
+    for (record, (made, made_lens)) in records.into_iter().zip(now) {
+        lens.clear();
+        let key = keys.key(record, &mut lens)?;
+        // What fails now is for the policy of elements that fail.
+        if made != Key::Bad && (key != made || lens != made_lens) {
+            let text =
+                format!("the keys are stale: record {record} {}, and the file says that it {}", says(made), says(key));
+            let text =
+                if key == made { format!("the keys are stale: record {record} has other lengths") } else { text };
+            return Err(Error::data(text).help(
+                "a function of the pipeline is not the one that the keys were made with: remove the file, and make the keys again",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What becomes of a record.
+fn says(key: Key) -> String {
+    match key {
+        Key::Elements(0) => "is dropped".to_owned(),
+        Key::Elements(1) => "is one element".to_owned(),
+        Key::Elements(count) => format!("is {count} elements"),
+        Key::Bad => "is bad".to_owned(),
+    }
 }
 
 /// Records of which one thread makes the keys at a time.
@@ -203,18 +289,24 @@ fn block(keyed: &dyn Keyed, first: u64, count: u64) -> Result<KeyBlock> {
 
 impl KeySource for KeyFolder {
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {
-        let (head, files) = (head(&**keyed), self.files(&**keyed));
+        let (head, files) = (self.head(&**keyed), self.files(&**keyed));
         let mut lacks = Ok(());
         for path in files.iter().filter(|path| path.exists()) {
             let file = self.opened(path, &head)?;
             match file.check(&head) {
-                Ok(()) => return Ok(Some(Arc::new(OfFile::new(file, keyed.names())))),
+                Ok(()) => {
+                    let keys = OfFile::new(file, keyed.names());
+                    if !keyed.is_native() && self.compared.locked().insert(path.clone()) {
+                        compare(&**keyed, &keys, &head).map_err(|e| e.path(path))?;
+                    }
+                    return Ok(Some(Arc::new(keys)));
+                }
                 error => lacks = error,
             }
         }
         match (self.records, self.needed) {
             (true, _) => Ok(None),
-            (false, true) if lacks.is_ok() => Err(missing(&**keyed, &files[0])),
+            (false, true) if lacks.is_ok() => Err(self.missing(&**keyed, &files[0])),
             _ => lacks.map(|()| None),
         }
     }

@@ -86,6 +86,11 @@ impl KeyHead {
         wanted.columns.iter().map(String::as_str).find(|name| self.column(name).is_none())
     }
 
+    /// Whether it is of these stages.
+    pub(super) fn stages_are(&self, stages: &[String]) -> bool {
+        self.stages == stages
+    }
+
     /// Checks that this is the head of a file of the same prefix over the same sources, whatever its columns are.
     pub(super) fn check_prefix(&self, wanted: &Self) -> Result<()> {
         let differs = |what: &str, theirs: &str, ours: &str| {

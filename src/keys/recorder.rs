@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::find::{KeySource, Keyed, Keys};
-use super::folder::{self, KeyFolder, TOGETHER, head};
-use super::{BLOCK, Key, KeyBlock, KeyWriter, slots_of};
+use super::folder::{self, KeyFolder, TOGETHER};
+use super::{BLOCK, Key, KeyBlock, KeyHead, KeyWriter, slots_of};
 use crate::cores;
 use crate::error::{Error, Result};
 use crate::sync::Locked;
@@ -70,7 +70,7 @@ impl KeySource for KeyRecorder {
                 let is_free = |path: &PathBuf| !path.exists() && recordings.iter().all(|known| known.path != *path);
                 let [first, own] = self.folder.files(&**keyed);
                 let path = if is_free(&first) { first } else { own };
-                let recording = Arc::new(Recording::new(path, keyed));
+                let recording = Arc::new(Recording::new(path, self.folder.head(&**keyed), keyed));
                 recordings.push(recording.clone());
                 recording
             }
@@ -89,6 +89,7 @@ impl std::fmt::Debug for KeyRecorder {
 struct Recording {
     keyed: Arc<dyn Keyed>,
     path: PathBuf,
+    head: KeyHead,
     state: Mutex<State>,
 }
 
@@ -112,9 +113,9 @@ enum File {
 }
 
 impl Recording {
-    fn new(path: PathBuf, keyed: &Arc<dyn Keyed>) -> Self {
+    fn new(path: PathBuf, head: KeyHead, keyed: &Arc<dyn Keyed>) -> Self {
         let state = Mutex::new(State::new(File::NotBegun));
-        Self { keyed: keyed.clone(), path, state }
+        Self { keyed: keyed.clone(), path, head, state }
     }
 
     fn is_of(&self, keyed: &dyn Keyed) -> bool {
@@ -184,7 +185,7 @@ impl Keys for Recording {
     fn note(&self, record: u64, key: Key, lens: &[u32]) {
         let mut state = self.state.locked();
         // A pass is not stopped because its keys cannot be written.
-        if let Err(error) = state.note(record, key, lens, (&*self.keyed, &self.path)) {
+        if let Err(error) = state.note(record, key, lens, (&*self.keyed, &self.path, &self.head)) {
             state.give_up(&error);
         }
     }
@@ -195,10 +196,16 @@ impl State {
         Self { file, open: BTreeMap::new(), held: 0, most_held: MOST_HELD }
     }
 
-    fn note(&mut self, record: u64, key: Key, lens: &[u32], (keyed, path): (&dyn Keyed, &Path)) -> Result<()> {
+    fn note(
+        &mut self,
+        record: u64,
+        key: Key,
+        lens: &[u32],
+        (keyed, path, head): (&dyn Keyed, &Path, &KeyHead),
+    ) -> Result<()> {
         if matches!(self.file, File::NotBegun) {
             path.parent().map_or(Ok(()), |folder| std::fs::create_dir_all(folder).map_err(|e| Error::io(e, folder)))?;
-            self.file = File::Writing(Box::new(KeyWriter::resume(path, head(keyed))?));
+            self.file = File::Writing(Box::new(KeyWriter::resume(path, head.clone())?));
             // A part file may lack its end alone.
             self.write_whole_blocks()?;
         }
@@ -343,6 +350,9 @@ mod tests {
         fn names(&self) -> &[String] {
             &self.1
         }
+        fn is_native(&self) -> bool {
+            true
+        }
         fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
             records.for_each(|record| take(Key::Elements(1), &[record as u32]));
             Ok(())
@@ -351,7 +361,7 @@ mod tests {
 
     fn recording(folder: &KeyFolder, records: u64) -> Recording {
         let keyed: Arc<dyn Keyed> = Arc::new(Numbers(records, vec!["t".to_owned()]));
-        Recording::new(folder.files(&*keyed)[0].clone(), &keyed)
+        Recording::new(folder.files(&*keyed)[0].clone(), folder.head(&*keyed), &keyed)
     }
 
     #[test]
@@ -401,7 +411,7 @@ mod tests {
         let first = recording(&folder, len);
         let (path, mut block) = (first.path.clone(), KeyBlock::new(1));
         (0..300).for_each(|record| block.push(1, &[record]).unwrap());
-        KeyWriter::resume(&path, head(&*first.keyed)).unwrap().push_block(&block).unwrap();
+        KeyWriter::resume(&path, folder.head(&*first.keyed)).unwrap().push_block(&block).unwrap();
         assert!(!path.exists());
         first.note(7, Key::Elements(1), &[7]);
         assert_eq!(KeyFile::open(&path).unwrap().elements(), 300);

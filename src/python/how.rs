@@ -141,11 +141,14 @@ pub(crate) struct Plan {
 pub(crate) struct Keys {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) record: bool,
+    /// A name of the functions of the dataset.
+    pub(crate) functions: String,
 }
 
 impl Keys {
     fn files(&self) -> Result<Option<KeyFolder>> {
-        match (self.folder.as_ref().map(KeyFolder::new), self.record) {
+        let folder = self.folder.as_ref().map(|folder| KeyFolder::new(folder).functions(&*self.functions));
+        match (folder, self.record) {
             (Some(folder), true) => Ok(Some(folder.recorded())),
             (Some(folder), false) => Ok(Some(folder.needed())),
             (None, false) => Ok(None),

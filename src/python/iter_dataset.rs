@@ -405,7 +405,7 @@ impl PyIterDataset {
 
     #[doc = docs!(IterDataset.make_keys)]
     fn make_keys<'py>(slf: &Bound<'py, Self>, folder: PathBuf) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        keys::make(slf.py(), &slf.get().0.dataset(), folder)
+        keys::make(slf.as_any(), &slf.get().0.dataset(), folder)
     }
 
     #[doc = docs!(IterDataset.element_spec)]

@@ -13,18 +13,23 @@ use crate::dataset::iter::{keyed_by, lanes_of};
 use crate::error::Result;
 use crate::keys::{KeyFolder, RecordedKeys};
 
-/// Makes the keys of `dataset` in `folder`, and says of each source what was made.
+/// Makes the keys of `dataset`, which `object` is, in `folder`, and says of each source what was made.
 pub(super) fn make<'py>(
-    py: Python<'py>,
+    object: &Bound<'py, PyAny>,
     dataset: &BoxIter<Item>,
     folder: PathBuf,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let made = detached(py, || record(dataset, folder)).or_raise(py)?;
+    let (py, functions) = (object.py(), functions(object)?);
+    let made = detached(py, || record(dataset, KeyFolder::new(folder).functions(functions))).or_raise(py)?;
     made.iter().map(|keys| as_dict(py, keys)).collect()
 }
 
-fn record(dataset: &BoxIter<Item>, folder: PathBuf) -> Result<Vec<RecordedKeys>> {
-    let folder = KeyFolder::new(folder);
+/// A name of the functions of a dataset by which their keys are found: see `gristmill._functions`.
+pub(super) fn functions(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    object.py().import("gristmill._functions")?.call_method1("named", (object,))?.extract()
+}
+
+fn record(dataset: &BoxIter<Item>, folder: KeyFolder) -> Result<Vec<RecordedKeys>> {
     let lanes = lanes_of(dataset)?;
     if lanes.is_empty() {
         return keyed_by(dataset)?.iter().map(|keyed| folder.record(&**keyed, |_| ())).collect();

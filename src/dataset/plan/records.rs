@@ -88,6 +88,10 @@ impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
         &self.columns
     }
 
+    fn is_native(&self) -> bool {
+        self.source.is_native
+    }
+
     fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
         let mut at = records.start;
         while at < records.end {

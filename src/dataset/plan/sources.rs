@@ -9,6 +9,8 @@ pub(super) struct SourceOf {
     /// It and the stages behind it that see each element alone, first to last.
     pub(super) lines: Vec<String>,
     pub(super) records: u64,
+    /// Whether neither it nor one of the stages is the user's own.
+    pub(super) is_native: bool,
     is_mapped: bool,
 }
 
@@ -27,13 +29,14 @@ impl SourceOf {
 /// The sources of `prefix`; the stage that makes an element of several records, or another of the same record elsewhere, is the error.
 pub(super) fn sources(prefix: &dyn Stage) -> std::result::Result<Vec<SourceOf>, &dyn Stage> {
     let mut found = Vec::new();
-    descend(prefix, &mut Vec::new(), &mut found)?;
+    descend(prefix, true, &mut Vec::new(), &mut found)?;
     Ok(found)
 }
 
-/// Goes down to the sources; `behind` are the stages that were passed, the last one first.
+/// Goes down to the sources; `behind` are the stages that were passed, the last one first, and `is_native` says that none is the user's own.
 fn descend<'a>(
     stage: &'a dyn Stage,
+    is_native: bool,
     behind: &mut Vec<String>,
     found: &mut Vec<SourceOf>,
 ) -> std::result::Result<(), &'a dyn Stage> {
@@ -44,18 +47,19 @@ fn descend<'a>(
                 address: stage.address(),
                 lines,
                 records: stage.records().ok_or(stage)?,
+                is_native: is_native && stage.is_native(),
                 is_mapped: stage.is_mapped(),
             });
         }
         // What only orders leads to other records, or to none.
         (Role::Order, parents) if !parents.is_empty() => {
             for parent in parents {
-                descend(*parent, behind, found)?;
+                descend(*parent, is_native, behind, found)?;
             }
         }
         (_, [parent]) if stage.is_by_element() => {
             behind.push(label(stage));
-            descend(*parent, behind, found)?;
+            descend(*parent, is_native && stage.is_native(), behind, found)?;
             behind.pop();
         }
         _ => return Err(stage),

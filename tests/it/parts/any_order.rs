@@ -77,6 +77,10 @@ fn build(first: Change, order: &[Behind], rows: Rows, batch: usize) -> BoxIter<E
 }
 
 fn start(ds: &BoxIter<Element>, keys: Option<&Path>, part: Part, at: Option<&Checkpoint>) -> Host {
+    try_start(ds, keys, part, at).unwrap()
+}
+
+fn try_start(ds: &BoxIter<Element>, keys: Option<&Path>, part: Part, at: Option<&Checkpoint>) -> Result<Host> {
     let builder: LoaderBuilder<BoxIter<Element>> = ds.clone().loader().part(part);
     let builder = match keys {
         Some(folder) => builder.keys(Recorder(KeyFolder::new(folder))),
@@ -86,7 +90,7 @@ fn start(ds: &BoxIter<Element>, keys: Option<&Path>, part: Part, at: Option<&Che
         Some(checkpoint) => builder.resume(checkpoint.clone()),
         None => builder,
     };
-    Host { loader: builder.build().unwrap(), digest: RowDigest::default() }
+    Ok(Host { loader: builder.build()?, digest: RowDigest::default() })
 }
 
 /// Five hosts, then seven, then one: rows of all stages in all orders, by keys from files and made anew.
@@ -183,9 +187,10 @@ fn a_host_evaluates_its_own_behind_a_late_filter() {
     drop(start(&ds, Some(temp.path()), Part::of(0, 4), None).loader.next());
     let mut digest = RowDigest::default();
     for index in 0..4 {
+        let mut host = start(&ds, Some(temp.path()), Part::of(index, 4), None);
+        // Without the sample that is compared with the keys.
         made.store(0, Ordering::Relaxed);
         kept.store(0, Ordering::Relaxed);
-        let mut host = start(&ds, Some(temp.path()), Part::of(index, 4), None);
         while host.step() {}
         digest.add(host.digest);
         let rows = host.loader.delivered() * 10;
@@ -226,13 +231,20 @@ fn an_element_of_a_record_is_bad_by_itself() {
 #[test]
 fn keys_of_a_late_filter_that_are_stale_are_an_error() {
     let temp = tempfile::tempdir().unwrap();
-    let build = |least: i32| {
+    let build = |least: i32, without: i32| {
         let shuffled = documents(7, 400).window_shuffle(50, 5);
-        let kept = shuffled.filter(move |e: &Element| first(e) % 3 >= least);
+        let kept = shuffled.filter(move |e: &Element| first(e) % 3 >= least && first(e) != without);
         kept.map(|e| Element::new().with("tokens", Array::scalar(first(&e)))).batch_with(5, Remainder::Drop).boxed()
     };
-    drop(start(&build(1), Some(temp.path()), Part::of(0, 5), None));
-    let mut host = start(&build(2), Some(temp.path()), Part::of(0, 5), None);
+    let start = |ds: &BoxIter<Element>| try_start(ds, Some(temp.path()), Part::of(0, 1), None);
+    drop(start(&build(1, -1)).unwrap());
+    // What differs in many records is found before the first of them.
+    let error = start(&build(2, -1)).err().expect("a sample finds it");
+    assert_eq!(error.kind(), ErrorKind::Data);
+    assert!(error.to_string().contains("the keys are stale: record "), "{error}");
+    // What differs in one, of which no key is compared, where it is made.
+    let dropped = (1..400).filter(|element| element % 3 > 0);
+    let mut host = dropped.flat_map(|element| start(&build(1, element))).next().expect("some are not compared");
     let error = (0..80).find_map(|_| host.loader.next().and_then(Result::err)).expect("it drops what was to be kept");
     assert_eq!(error.kind(), ErrorKind::Data);
     assert!(error.to_string().contains("filter") && error.to_string().contains("keys are stale"), "{error}");
