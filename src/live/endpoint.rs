@@ -22,7 +22,7 @@ const MOST_OPEN: usize = 16;
 const MOST_BYTES: usize = 8 << 10;
 const MOST_TIME: Duration = Duration::from_secs(2);
 /// Time between two looks at connections that are open.
-const LOOK: Duration = Duration::from_millis(1);
+const LOOK: Duration = Duration::from_millis(5);
 /// Figures are made anew when they are older: however many ask, the pass is asked no more often.
 const FRESH: Duration = Duration::from_millis(100);
 
@@ -145,6 +145,7 @@ impl Connection {
         if self.answer.is_none() {
             match self.read() {
                 Ok(true) if !page.everybody && !is_same_user(&self.stream) => self.answer = Some(refusal()),
+                Ok(true) if !page.everybody && !is_for_this_machine(&self.request) => self.answer = Some(misdirected()),
                 Ok(true) => self.answer = Some(answer(&self.request, page)),
                 Ok(false) => return true,
                 Err(()) => return false,
@@ -201,6 +202,27 @@ fn is_busy(error: &io::Error) -> bool {
 fn head(request: &[u8]) -> Option<&[u8]> {
     let end = request.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
     request.get(..end)
+}
+
+/// Whether a request asks for this machine, by an address or as `localhost`: a page of the web that has its name lead here asks by that name.
+fn is_for_this_machine(request: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head(request).unwrap_or_default());
+    let host = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    let mut hosts = host.filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, host)| host.trim());
+    hosts.all(|host| {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let address = name.trim_start_matches('[').trim_end_matches(']');
+        name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
+    })
+}
+
+/// The answer to a request for another machine.
+fn misdirected() -> Vec<u8> {
+    let text = format!("the figures are at localhost; for other names listen at {EVERYBODY}HOST:PORT\n");
+    response("421 Misdirected Request", "text/plain; charset=utf-8", "", &text)
 }
 
 /// The answer to a request, with its head.

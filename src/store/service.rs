@@ -130,7 +130,8 @@ impl Service {
         // The client does not know what pause the server wants, so that is made here.
         const LONGEST_PAUSE: Duration = Duration::from_secs(60);
         let has_body = request.method().as_str() != "HEAD";
-        let response = self.0.execute(request).await?;
+        let stands_still = |_| HttpError::new(HttpErrorKind::Timeout, Slow(stall));
+        let response = timeout(stall, self.0.execute(request)).await.map_err(stands_still)??;
         if let (429 | 503, Some(pause)) = (response.status().as_u16(), retry_after(&response)) {
             // The pause that the server asked for.
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;

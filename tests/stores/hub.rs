@@ -28,8 +28,10 @@ struct State {
     large: BTreeMap<String, usize>,
     /// Method and address, and whether the token came with them.
     requests: Vec<(String, bool)>,
-    /// Statuses and headers of the next answers.
+    /// Statuses and headers of the next answers. Status 0 is none: the connection stands still.
     troubles: VecDeque<(u16, &'static str)>,
+    /// Whether the page after the first is the first.
+    goes_round: bool,
 }
 
 impl Hub {
@@ -107,6 +109,10 @@ impl Hub {
             let mut state = self.state.lock().unwrap();
             state.requests.push((format!("{method} {address}"), is_known));
             let (status, headers, body) = match state.troubles.pop_front() {
+                Some((0, _)) => {
+                    drop(state);
+                    return std::io::copy(&mut input, &mut std::io::sink()).map(drop);
+                }
                 Some((status, header)) => (status, format!("{header}\r\n"), Vec::new()),
                 None => self.answer(&state, address, range),
             };
@@ -187,8 +193,11 @@ impl Hub {
             return (404, "X-Error-Code: EntryNotFound\r\n".to_owned(), Vec::new());
         };
         let recursive = query.split('&').next().unwrap_or_default();
-        let address =
-            format!("{}/api/datasets/org/name/tree/{COMMIT}/{folder}?{recursive}&cursor={}", self.root, at + 1);
+        let address = format!(
+            "{}/api/datasets/org/name/tree/{COMMIT}/{folder}?{recursive}&cursor={}",
+            self.root,
+            if state.goes_round { 0 } else { at + 1 }
+        );
         let link = format!("Link: <{address}>; rel=\"next\"\r\n");
         let is_last = at + 1 == items.len();
         (200, if is_last { String::new() } else { link }, format!("[{item}]").into())
@@ -230,6 +239,37 @@ fn datasets_of_the_hub_are_found_and_read_as_files_are() {
         let told: Vec<_> = cdn.requests().into_iter().flat_map(|request| request.headers).collect();
         assert!(!told.is_empty() && !told.iter().any(|header| header.contains(TOKEN)), "{told:?}");
     }
+}
+
+/// With ten attempts at each request, all of which share the time that is allowed.
+#[test]
+fn a_hub_that_does_not_answer_is_given_up() {
+    let (cdn, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let hub = Hub::start(&cdn);
+    hub.trouble([(0, ""); 100]);
+    let mut command = hub.gristmill(dir.path(), &["inspect", "hf://datasets/org/name/*.jsonl"]);
+    command.envs([
+        ("GRISTMILL_STORE_ATTEMPTS", "10"),
+        ("GRISTMILL_STORE_STALL", "0.2"),
+        ("GRISTMILL_STORE_TIMEOUT", "1"),
+    ]);
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("within 1.0 s, which is all that is allowed: GRISTMILL_STORE_TIMEOUT says"), "{told}");
+    let asked = hub.requests().len();
+    assert!((1..10).contains(&asked), "{asked} requests");
+}
+
+#[test]
+fn a_listing_that_goes_round_is_an_error() {
+    let cdn = Server::start();
+    let hub = Hub::start(&cdn);
+    for name in ["a.jsonl", "b.jsonl"] {
+        hub.put_small(&format!("data/{name}"), "{}");
+    }
+    hub.state.lock().unwrap().goes_round = true;
+    let told = hub.refusal("hf://datasets/org/name/data/*.jsonl");
+    assert!(told.contains("the hub gave a next page that was listed before"), "{told}");
 }
 
 #[test]

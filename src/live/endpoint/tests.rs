@@ -28,7 +28,7 @@ fn ask(address: SocketAddr, request: &str) -> (String, String) {
 }
 
 fn get(address: SocketAddr) -> String {
-    let (head, body) = ask(address, "GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n");
+    let (head, body) = ask(address, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9464\r\nAccept: */*\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
     assert!(
@@ -91,13 +91,18 @@ fn other_requests_are_refused() {
         ("\0\u{fe}\u{ff}\r\n\r\n", "400"),
         ("\r\n\r\n", "400"),
         (&long, "431"),
+        ("GET /metrics HTTP/1.1\r\nHost: rebound.example\r\n\r\n", "421"),
+        ("GET /metrics HTTP/1.1\r\nhost: rebound.example:80\r\nHost: localhost\r\n\r\n", "421"),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost.example\r\n\r\n", "421"),
     ] {
         let (head, body) = ask(address, request);
         assert!(head.starts_with(&format!("HTTP/1.1 {expected} ")) && !body.contains('#'), "{request:?}: {head}");
     }
     assert!(value(&get(address), "gristmill_input_threads").is_some());
-    let (head, _) = ask(address, "GET /metrics?name=all HTTP/1.0\r\n\r\n");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    for head in ["", "Host: LocalHost:1\r\n", "Host: [::1]:9464\r\n", "Host: [::1]\r\n", "Host: 10.0.0.7\r\n"] {
+        let (head, _) = ask(address, &format!("GET /metrics?name=all HTTP/1.0\r\n{head}\r\n"));
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Where passes and those who look at them meet: sockets in a folder of the user.
 
 use std::fs::{self, DirBuilder};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -25,12 +26,74 @@ fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The folder of sockets, as it is by the environment: that of the user's session, else one in the folder of temporary files.
-fn folder() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
-        Some(session) => PathBuf::from(session).join("gristmill"),
-        None => std::env::temp_dir().join(format!("gristmill-{}", user())),
+/// Where the folders of sockets are, as the environment has it.
+enum Folders {
+    /// In the folder of the user's session, which nobody else may write to.
+    Session(PathBuf),
+    /// In the folder of temporary files, where others may have taken the name: then a folder has letters of chance behind it.
+    Temporary(PathBuf),
+}
+
+impl Folders {
+    fn here() -> Self {
+        match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+            Some(session) => Self::Session(session.into()),
+            None => Self::Temporary(std::env::temp_dir()),
+        }
     }
+
+    fn listen(&self) -> Result<(UnixListener, Place)> {
+        let (folder, parent) = (
+            self.first(),
+            match self {
+                Self::Session(_) => return listen_in(&self.first()),
+                Self::Temporary(parent) => parent,
+            },
+        );
+        let refused = match listen_in(&folder) {
+            Err(error) if check(&folder).is_err() => error,
+            listening => return listening,
+        };
+        if let Some(other) = self.others().into_iter().next() {
+            return listen_in(&other);
+        }
+        let letters = RandomState::new().hash_one(std::process::id());
+        listen_in(&parent.join(format!("{}{letters:016x}", prefix()))).or(Err(refused))
+    }
+
+    fn places(&self) -> Result<Vec<Place>> {
+        let (first, others) = (places_in(&self.first()), self.others());
+        let mut places = match first {
+            Err(error) if others.is_empty() => return Err(error),
+            first => first.unwrap_or_default(),
+        };
+        for folder in others {
+            places.extend(places_in(&folder)?);
+        }
+        places.sort();
+        Ok(places)
+    }
+
+    fn first(&self) -> PathBuf {
+        match self {
+            Self::Session(parent) => parent.join("gristmill"),
+            Self::Temporary(parent) => parent.join(prefix().trim_end_matches('-')),
+        }
+    }
+
+    /// Folders of this user with letters of chance.
+    fn others(&self) -> Vec<PathBuf> {
+        let Self::Temporary(parent) = self else { return Vec::new() };
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        let own = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix()));
+        let mut own: Vec<_> = own.map(|entry| entry.path()).filter(|path| check(path).is_ok()).collect();
+        own.sort();
+        own
+    }
+}
+
+fn prefix() -> String {
+    format!("gristmill-{}-", user())
 }
 
 /// Checks that nobody else can put anything into a folder, or see what is in it.
@@ -49,7 +112,7 @@ fn check(folder: &Path) -> Result<()> {
 
 /// Listens at a free place of this process.
 pub(super) fn listen() -> Result<(UnixListener, Place)> {
-    listen_in(&folder())
+    Folders::here().listen()
 }
 
 fn listen_in(folder: &Path) -> Result<(UnixListener, Place)> {
@@ -89,7 +152,7 @@ fn listen_in(folder: &Path) -> Result<(UnixListener, Place)> {
 /// # Errors
 /// [`ErrorKind::Io`] where others could have put something there.
 pub(crate) fn places() -> Result<Vec<Place>> {
-    places_in(&folder())
+    Folders::here().places()
 }
 
 fn places_in(folder: &Path) -> Result<Vec<Place>> {
@@ -161,6 +224,23 @@ mod tests {
         drop(listener);
         let (_listener, place) = listen_in(&folder).unwrap();
         assert!(place.number <= 1 && places_in(&folder).unwrap() == [place]);
+    }
+
+    #[test]
+    fn a_name_that_others_have_taken_is_not_needed() {
+        let parent = tempfile::tempdir().unwrap();
+        let folders = Folders::Temporary(parent.path().to_owned());
+        let taken = folders.first();
+        fs::create_dir(&taken).unwrap();
+        fs::set_permissions(&taken, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(folders.places().is_err());
+        let (_first, one) = folders.listen().unwrap();
+        let (_second, other) = folders.listen().unwrap();
+        assert!(one.path.parent() == other.path.parent() && one.path.parent() != Some(&*taken));
+        assert_eq!(folders.places().unwrap(), [one, other]);
+        let session = Folders::Session(parent.path().to_owned());
+        fs::write(session.first(), "").unwrap();
+        assert!(session.listen().is_err() && session.places().is_err());
     }
 
     #[test]

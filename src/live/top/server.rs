@@ -98,8 +98,11 @@ impl Server {
             let accepted = listener.set_nonblocking(!self.viewers.is_empty()).and_then(|()| listener.accept());
             match accepted {
                 Ok((stream, _)) => {
-                    let welcome = meeting::is_own(&stream) && self.viewers.len() < MOST_VIEWERS;
-                    if welcome && stream.set_nonblocking(true).is_ok() {
+                    if meeting::is_own(&stream) && stream.set_nonblocking(true).is_ok() {
+                        if self.viewers.len() == MOST_VIEWERS {
+                            // It may be one that reads nothing.
+                            self.viewers.remove(0);
+                        }
                         let (unsent, since) = (Vec::new(), Instant::now());
                         self.viewers.push(Viewer { stream, unsent, since, behind: SHOWN });
                         next = Instant::now();

@@ -35,6 +35,7 @@ use self::place::Place;
 pub(super) use self::refusal::refusal;
 use self::refusal::{Refusal, wrong};
 use super::client::Redirects;
+use super::options::StoreOptions;
 use super::service::Connector;
 use crate::error::{Error, Result as Checked};
 use crate::sync::Locked;
@@ -130,8 +131,14 @@ impl Inner {
         url
     }
 
-    /// Asks the hub or another server. The token is for the hub alone.
+    /// Asks the hub or another server, for no longer than all attempts at a request may take. The token is for the hub alone.
     async fn ask(&self, method: &str, url: &Url, range: Option<&Range<u64>>) -> Result<HttpResponse> {
+        let most = StoreOptions::current().timeout;
+        let asked = tokio::time::timeout(most, self.ask_on(method, url, range)).await;
+        asked.unwrap_or_else(|_| Err(wrong(Refusal::NoAnswer(most.as_secs_f64()))))
+    }
+
+    async fn ask_on(&self, method: &str, url: &Url, range: Option<&Range<u64>>) -> Result<HttpResponse> {
         let mut made = 1;
         loop {
             let mut request = HttpRequest::new(HttpRequestBody::empty());

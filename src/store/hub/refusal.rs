@@ -35,6 +35,10 @@ pub(super) enum Refusal {
     NoAddress,
     #[error("the hub did not say how large the file is")]
     NoSize,
+    #[error(
+        "the hub gave no answer within {0:.1} s, which is all that is allowed: GRISTMILL_STORE_TIMEOUT says how long to try"
+    )]
+    NoAnswer(f64),
     #[error("the server answers with other bytes than those that were asked for")]
     WrongRange,
     #[error("the server does not answer for ranges")]

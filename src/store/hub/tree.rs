@@ -1,5 +1,7 @@
 //! Listings of folders.
 
+use std::collections::HashSet;
+
 use object_store::client::HttpResponse;
 use object_store::path::Path as Key;
 use object_store::{ListResult, ObjectMeta};
@@ -20,8 +22,11 @@ impl Inner {
         let mut url = self.url(parts.into_iter().chain(place.path.split('/').filter(|part| !part.is_empty())));
         url.query_pairs_mut().append_pair("recursive", if recursive { "true" } else { "false" });
         let (mut objects, mut common_prefixes) = (Vec::new(), Vec::new());
-        let mut next = Some(url);
+        let (mut next, mut seen) = (Some(url), HashSet::new());
         while let Some(url) = next {
+            if !seen.insert(url.clone()) {
+                return Err(wrong(Refusal::NotUnderstood("a next page that was listed before")));
+            }
             let response = self.ask("GET", &url, None).await?;
             if response.status().as_u16() == 404 && error_code(&response) == Some("EntryNotFound") {
                 break;

@@ -91,7 +91,7 @@ impl fmt::Display for Exit {
                 }
                 f.write_str(if core { ", core written" } else { "" })
             }
-            Status::Unknown => f.write_str("ended, and somebody else in this process took its exit status"),
+            Status::Unknown => f.write_str("ended, and its exit status is not known"),
         }
     }
 }
