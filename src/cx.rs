@@ -74,6 +74,8 @@ pub struct Cx {
     base: usize,
     ahead: bool,
     unit: Unit,
+    /// Whether elements stand for others.
+    plans: bool,
     samples: [Sample; UNITS],
     looks: u32,
     /// Counts when the present chunk began: elements and bytes of each stage.
@@ -129,7 +131,8 @@ impl Cx {
             base: 0,
             ahead: false,
             unit: Unit::Element,
-            samples: [Sample::new(), Sample::new()],
+            plans: false,
+            samples: [(); UNITS].map(|()| Sample::new()),
             looks: 0,
             marks: Vec::new(),
             last_flush: Instant::now(),
@@ -154,7 +157,15 @@ impl Cx {
     /// The sample that is taken now.
     #[inline]
     fn sample(&mut self) -> &mut Sample {
-        &mut self.samples[self.unit as usize]
+        &mut self.samples[self.unit.sample(self.plans)]
+    }
+
+    /// Runs a part of a plan: the elements that begin meanwhile stand for others.
+    pub(crate) fn planning<R>(&mut self, plan: impl FnOnce(&mut Self) -> R) -> R {
+        let (before, unit) = (std::mem::replace(&mut self.plans, true), self.unit);
+        let result = plan(self);
+        (self.plans, self.unit) = (before, unit);
+        result
     }
 
     /// Runs the own work of a stage for one element, and counts it; what its parents do does not belong inside.
@@ -225,7 +236,7 @@ impl Cx {
         if let Some(spent) = spent {
             tally.looked(&spent, weight);
         }
-        tally.sampled[self.unit as usize].ns += elapsed as f64 * weight;
+        tally.sampled[self.unit.sample(self.plans)].ns += elapsed as f64 * weight;
         tally.times.push((elapsed / elements, ((elements as f64 * weight).round() as u64).max(1)));
     }
 
@@ -337,7 +348,7 @@ impl Cx {
     /// Adds the bytes of an element, or of a whole chunk, of the sample; the total is estimated from it.
     #[inline]
     pub fn sampled_bytes(&mut self, stage: StageId, bytes: u64) {
-        let (unit, weight) = (self.unit as usize, self.sample().weight);
+        let (unit, weight) = (self.unit.sample(self.plans), self.sample().weight);
         if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
             tally.sampled[unit].bytes += bytes as f64 * weight;
         }
@@ -369,7 +380,7 @@ impl Cx {
     /// Whether the present element, or chunk of elements, is measured.
     #[inline]
     pub fn is_timing(&self) -> bool {
-        self.samples[self.unit as usize].on
+        self.samples[self.unit.sample(self.plans)].on
     }
 
     /// Starts with the next root element: decides whether it belongs to the sample.

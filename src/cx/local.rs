@@ -28,7 +28,16 @@ pub(super) enum Unit {
     Chunk,
 }
 
-pub(super) const UNITS: usize = 2;
+/// Each of the units has a sample of the elements that are evaluated, and one of those that stand for others in a plan: an element that stands
+/// for another costs nothing of what that would cost.
+pub(super) const UNITS: usize = 4;
+
+impl Unit {
+    /// The number of its sample.
+    pub(super) fn sample(self, plans: bool) -> usize {
+        self as usize + if plans { UNITS / 2 } else { 0 }
+    }
+}
 
 /// Pieces of work that belong to no single element.
 #[derive(Debug, Default)]

@@ -210,7 +210,8 @@ where
 
     /// Plans a batch, and has the elements of the part's rows expected.
     fn plan_batch(&mut self, cx: &mut Cx) -> Result<()> {
-        let Some((own, about)) = self.batches.plan(&mut self.plan.pass, &mut self.open, cx)? else {
+        let (batches, pass, open) = (&mut self.batches, &mut self.plan.pass, &mut self.open);
+        let Some((own, about)) = cx.planning(|cx| batches.plan(pass, open, cx))? else {
             self.end = Some(Ok(()));
             return Ok(());
         };

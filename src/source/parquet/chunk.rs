@@ -103,7 +103,10 @@ fn check(header: impl Read, start: u64, room: u64) -> Result<()> {
     let fault = |what: &dyn Display| ParquetError::General(format!("the page at byte {start}: {what}"));
     let [_, _, unpacked, packed] = thrift::check(header, PAGE).map_err(|e| fault(&format!("its header: {e}")))?;
     match (u64::try_from(unpacked), u64::try_from(packed)) {
-        (Ok(unpacked), Ok(packed)) => check_claim(packed.min(room), unpacked).map_err(|e| fault(&e.message())),
+        (Ok(unpacked), Ok(packed)) => {
+            let claimed = check_claim(packed.min(room), unpacked);
+            claimed.map_err(|e| fault(&format!("{}: if it is true, write smaller pages", e.message())))
+        }
         _ => Err(fault(&format!("it claims to have {packed} bytes, of {unpacked}"))),
     }
 }

@@ -74,3 +74,45 @@ fn four_hosts_then_two_then_three_then_one_are_one_that_was_not_interrupted() {
     }
     assert_eq!((digest, at.map(|at| at.delivered)), (expected, Some(batches)));
 }
+
+/// Records of 100 bytes.
+struct Fixed;
+
+impl gristmill::dataset::map::RandomAccess for Fixed {
+    type Record = Element;
+
+    fn len(&self) -> u64 {
+        40_000
+    }
+
+    fn read(&self, index: u64) -> Result<Element> {
+        Ok(Element::new().with("tokens", Array::from_vec(vec![index; 20])))
+    }
+
+    fn record_bytes(&self, _: &Element) -> u64 {
+        100
+    }
+
+    fn facts(&self) -> gristmill::dataset::map::SourceFacts {
+        gristmill::dataset::map::SourceFacts::new("fixed", "of 20")
+    }
+}
+
+/// Bytes are estimated from the sample that times are estimated from, and here they are known: as many as there are elements.
+#[test]
+fn elements_that_stand_for_others_in_a_plan_are_no_work() {
+    let temp = tempfile::tempdir().unwrap();
+    let packed = WindowPackOptions::new(RowSpec::new([("tokens", 64)])).window(64);
+    let ds = Source::new(Fixed).to_iter().window_pack(packed).batch_with(64, Remainder::Drop).boxed();
+    let keys = keyed::Recorder(KeyFolder::new(temp.path()));
+    for count in [1, 4, 64] {
+        let mut loader = ds.clone().loader().part(Part::of(count / 2, count)).keys(keys.clone()).build().unwrap();
+        assert!(loader.by_ref().all(|batch| batch.is_ok()));
+        let report = loader.report();
+        let source = &report.stages[0];
+        assert!(report.to_string().contains("plans all rows out of keys"));
+        assert!(source.elements < 45_000 / count as u64, "{} of {count}", source.elements);
+        let each = source.bytes_per_s * report.wall_s / source.elements as f64;
+        assert!((95.0..105.0).contains(&each), "{each} bytes each, of {count}");
+    }
+}
