@@ -94,7 +94,7 @@ enum Drive<D: IterDataset> {
     /// With the cause of the next wait, if that is for the first element behind a beginning.
     Inline {
         iter: Pass<D>,
-        cx: Cx,
+        cx: Box<Cx>,
         begins: Option<Cause>,
     },
     Ahead(Ours<Ahead<Dealt<D::Item>, StateOf<D>>>),

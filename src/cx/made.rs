@@ -21,10 +21,15 @@ pub(crate) struct Off {
     pub(crate) store_bytes: u64,
     /// Nanoseconds until the interpreter's lock was had.
     pub(crate) lock_ns: u64,
+    /// Nanoseconds in which the thread could have run, and others had the cores. Of chunks that took 2 ms or more.
+    #[serde(default)]
+    pub(crate) queued_ns: u64,
 }
 
 thread_local! {
-    static OFF: Cell<Off> = const { Cell::new(Off { store_ns: 0, requests: 0, retries: 0, store_bytes: 0, lock_ns: 0 }) };
+    static OFF: Cell<Off> = const { Cell::new(Off { store_ns: 0, requests: 0, retries: 0, store_bytes: 0, lock_ns: 0, queued_ns: 0 }) };
+    /// Time that this thread had waited for a core, and when that was read.
+    static QUEUED: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -67,6 +72,7 @@ impl Off {
             retries: self.retries - before.retries,
             store_bytes: self.store_bytes - before.store_bytes,
             lock_ns: self.lock_ns - before.lock_ns,
+            queued_ns: self.queued_ns - before.queued_ns,
         }
     }
 
@@ -115,25 +121,51 @@ impl Made {
     pub(crate) fn took(&self) -> Duration {
         self.done.saturating_duration_since(self.begun)
     }
+
+    /// The part of a time in it that its elements have taken: without the time in which its thread waited for a core, or for the interpreter's
+    /// lock. Those who had these are to blame for that.
+    pub(crate) fn own(&self, took: Duration) -> Duration {
+        took.saturating_sub(Duration::from_nanos(self.off.queued_ns.saturating_add(self.off.lock_ns)))
+    }
 }
+
+/// Chunks that take less do not wait long for a core, and the time that a thread has waited is read this often at most: it takes some
+/// microseconds.
+const LONG: Duration = Duration::from_millis(2);
 
 /// A watch over the evaluation of a chunk on this thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     begun: Instant,
     off: Off,
+    queued: Duration,
 }
 
 impl Watch {
     /// Starts it.
     pub(crate) fn start() -> Self {
-        Self { begun: Instant::now(), off: Off::here() }
+        let begun = Instant::now();
+        let queued = match QUEUED.get() {
+            Some((at, queued)) if begun - at < LONG => queued,
+            _ => queued_at(begun),
+        };
+        Self { begun, off: Off::here(), queued }
     }
 
     /// The chunk that was evaluated since, on the same thread.
     pub(crate) fn made(self, slowest: Option<Piece>) -> Made {
         let who = Who { number: NUMBER.get(), host: None };
         let (begun, done) = (self.begun, Instant::now());
-        Made { begun, done, who, bytes: 0, slowest, off: Off::here().since(self.off), lost: None }
+        let took = done - begun;
+        let queued = if took < LONG { Duration::ZERO } else { queued_at(done).saturating_sub(self.queued).min(took) };
+        let off = Off { queued_ns: queued.as_nanos() as u64, ..Off::here().since(self.off) };
+        Made { begun, done, who, bytes: 0, slowest, off, lost: None }
     }
+}
+
+/// Reads the time that this thread has waited for a core.
+fn queued_at(now: Instant) -> Duration {
+    let queued = crate::cpu::queued().unwrap_or_default();
+    QUEUED.set(Some((now, queued)));
+    queued
 }

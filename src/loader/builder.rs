@@ -245,7 +245,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let state = iter.state();
         let mut meter = ConsumerMeter::default();
         let drive = match run.engine() {
-            Engine::Inline => Drive::Inline { iter, cx, begins: Some(begins) },
+            Engine::Inline => Drive::Inline { iter, cx: Box::new(cx), begins: Some(begins) },
             _ => {
                 meter.capacity = self.buffer;
                 Drive::Ahead(Ours::new(Ahead::start(iter, cx, self.buffer, &run, begins)?))

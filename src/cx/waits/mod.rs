@@ -248,6 +248,7 @@ mod tests {
             requests: 3,
             retries: 1,
             store_bytes: 70,
+            queued_ns: 0,
         };
         // A quarter of its 40 ms for a store, half of them for a lock: alike in the 20 ms that are waited for.
         let mut chunk = awaited(waits.start, (10, 30), (0, 40), true);

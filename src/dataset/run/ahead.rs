@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::evaluate::{Chunk, Evaluator, Incoming, Wanted};
-use crate::cx::{Cx, Piece, StageId, Taken};
+use crate::cx::{Cx, Made, Piece, StageId, Taken};
 use crate::dataset::map::ManySlots;
 use crate::element::{Part, Rows, Slot};
 use crate::error::Result;
@@ -161,7 +161,8 @@ impl<T, W> Ahead<T, W> {
         let first = head.end.saturating_sub(head.left);
         head.left = head.left.saturating_sub(indices);
         let (made, took) = (chunk.made, chunk.made.took());
-        let is_late = self.is_late(took, indices) || made.slowest.is_some_and(|piece| self.is_most(piece, took));
+        let is_late =
+            self.is_late(made.own(took), indices) || made.slowest.is_some_and(|piece| self.is_most(piece, &made));
         let idle = wait.is_some() && self.behind_is_there();
         cx.taken(stage, &Taken { first, count: indices, made, wait, idle, holds_up: is_late && idle });
         if self.pending.front().is_some_and(|head| head.left == 0) {
@@ -179,9 +180,9 @@ impl<T, W> Ahead<T, W> {
         self.usual.is_some_and(|usual| took > usual.saturating_mul(many).saturating_mul(LATE))
     }
 
-    /// Whether a piece is most of a chunk that took so long, and took much longer than others do.
-    fn is_most(&self, piece: Piece, took: Duration) -> bool {
-        2 * piece.took > took && self.is_late(piece.took, piece.count)
+    /// Whether a piece is most of a chunk, and took much longer than others do.
+    fn is_most(&self, piece: Piece, made: &Made) -> bool {
+        2 * piece.took > made.took() && self.is_late(made.own(piece.took), piece.count)
     }
 
     /// Whether most of what was asked for behind the first range has come, or nothing is left to be asked for.
@@ -308,8 +309,14 @@ mod tests {
         assert!(!ahead.is_late(us(300), 1) && ahead.is_late(us(301), 1));
         assert!(!ahead.is_late(us(3000), 10) && ahead.is_late(us(3001), 10));
         let piece = |us: u64| Piece { stage: None, index: 0, count: 1, took: Duration::from_micros(us) };
-        assert!(ahead.is_most(piece(501), us(1000)) && !ahead.is_most(piece(500), us(1000)), "half of the chunk");
-        assert!(!ahead.is_most(piece(299), us(300)), "as long as others");
+        let made = |took: u64| Made::now(us(took));
+        assert!(ahead.is_most(piece(501), &made(1000)) && !ahead.is_most(piece(500), &made(1000)), "half of the chunk");
+        assert!(!ahead.is_most(piece(299), &made(300)), "as long as others");
+        // Other programs had the core, or other threads the interpreter.
+        let mut delayed = made(5000);
+        (delayed.off.queued_ns, delayed.off.lock_ns) = (4_000_000, 800_000);
+        assert_eq!((delayed.own(us(5000)), delayed.own(us(100))), (us(200), us(0)));
+        assert!(!ahead.is_most(piece(4900), &delayed) && ahead.is_most(piece(4900), &made(5000)));
         // Of late, elements are dearer.
         (0..40).for_each(|_| ahead.learn(10, us(4000), 0));
         assert!(!ahead.is_late(us(1100), 1) && ahead.is_late(us(1201), 1));
