@@ -26,8 +26,9 @@ impl fmt::Display for Report {
         if let Some(part) = &self.part {
             wrapped(f, "part ", part)?;
         }
-        let fill =
-            self.buffer_fill.map_or_else(String::new, |fill| format!(" · buffer {:.0}{NO_BREAK}% full", fill * 100.0));
+        let fill = self
+            .buffer_fill
+            .map_or_else(String::new, |fill| format!(" · buffer {:.0}{NO_BREAK}% full when asked", fill * 100.0));
         let waited = format!(
             "{}{} · next() p50 {} p99 {}{fill}",
             unbroken(&format!("{} of the time", percent(self.consumer_wait_share))),

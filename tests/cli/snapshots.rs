@@ -62,7 +62,7 @@ fn the_report() {
     let text = ok(folder.path(), &["run", PIPELINE, "--threads", "2"]);
     insta::assert_snapshot!(report(&text), @r"
     # · # delivered · # · # threads # busy
-    waits took # of the time · next() # # # # · buffer # full
+    waits took # of the time · next() # # # # · buffer # full when asked
     start-up # until the first was there
       stage                          wait %  self/elem   cpu  waits  lock  elements    elem/s    bytes/s
       5 batch …

@@ -32,6 +32,8 @@ pub(super) struct Columns {
     pub(super) start: f64,
     pub(super) width: f64,
     pub(super) all: Vec<Column>,
+    /// How often the buffer was at each level when the consumer asked.
+    pub(super) looks: [f64; LEVELS],
 }
 
 impl Columns {
@@ -44,11 +46,11 @@ impl Columns {
         let start = (end - report.wall_s).max(0.0);
         let width = (end - start) / count as f64;
         if width <= 0.0 {
-            return Self { start, width: 0.0, all: Vec::new() };
+            return Self { start, width: 0.0, all: Vec::new(), looks: [0.0; LEVELS] };
         }
         let stages = report.stages.len();
-        let mut columns =
-            Self { start, width, all: vec![Column { work: vec![0.0; stages], ..Column::default() }; count] };
+        let all = vec![Column { work: vec![0.0; stages], ..Column::default() }; count];
+        let mut columns = Self { start, width, all, looks: [0.0; LEVELS] };
         columns.add_waits(records);
         columns.add_work(records, report);
         columns
@@ -85,10 +87,14 @@ impl Columns {
         for stretch in records.stretches.iter().filter(|stretch| stretch.to <= kept && stretch.looks > 0) {
             let mean = stretch.ready as f64 / f64::from(stretch.looks);
             let levels = stretch.fill.shares();
+            self.looks.iter_mut().zip(levels).for_each(|(looks, level)| *looks += level * f64::from(stretch.looks));
             self.over((stretch.from, stretch.to), |share, column| {
                 column.ready += mean * share;
                 column.fill.iter_mut().zip(levels).for_each(|(fill, level)| *fill += level * share);
             });
+        }
+        for ready in records.batches.iter().filter_map(|batch| batch.ready) {
+            self.looks[Fill::level(ready)] += 1.0;
         }
         // From one look to the next.
         let looks: Vec<_> = records.batches.iter().filter_map(|batch| Some((batch.asked, batch.ready?))).collect();

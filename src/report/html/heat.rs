@@ -16,23 +16,24 @@ const ROWS: usize = 16;
 pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
     let capacity = u32::try_from(report.picture.capacity).unwrap_or(u32::MAX);
     let levels: Vec<usize> = (0..=Fill::level(capacity)).rev().collect();
-    let seen: f64 = columns.all.iter().flat_map(|column| column.fill).sum();
+    let seen: f64 = columns.looks.iter().sum();
     if capacity == 0 || seen <= 0.0 {
         return String::new();
     }
     let mut out =
-        "<section><h2>How full the buffer was, in parts of the time</h2><div class=\"rows tight\">".to_owned();
+        "<section><h2>How full the buffer was when a batch was asked for</h2><div class=\"rows tight\">".to_owned();
     for level in levels {
         // All that lies above the capacity is none.
         let is_top = level == Fill::level(capacity);
-        let of = |column: &Column| column.fill[level..].iter().take(if is_top { LEVELS } else { 1 }).sum::<f64>();
+        let at = |levels: &[f64; LEVELS]| levels[level..].iter().take(if is_top { LEVELS } else { 1 }).sum::<f64>();
+        let of = |column: &Column| at(&column.fill);
         let (least, most) = Fill::places(level);
         let name = match (least, if is_top { capacity } else { most }) {
             (0, _) => "empty".to_owned(),
             (least, most) if least >= most => most.to_string(),
             (least, most) => format!("{least}–{most}"),
         };
-        let share = columns.all.iter().map(of).sum::<f64>() / seen;
+        let share = at(&columns.looks) / seen;
         let class = if level == 0 { "heat" } else { "ready" };
         row(&mut out, &name, &cells(class, &means(columns, of)), &percent(share), 15);
     }

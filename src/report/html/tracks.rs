@@ -49,7 +49,7 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     if let Some(fill) = report.buffer_fill {
         let most = report.picture.capacity.max(1) as f64;
         let ready: Vec<f64> = all.iter().map(|column| column.ready / most).collect();
-        tracks.push(line("batches ready", format!("{} full", whole(fill)), svg::area("ready", &ready)));
+        tracks.push(line("batches ready", format!("{} full when asked", whole(fill)), svg::area("ready", &ready)));
     }
     let mean = |of: fn(&Column) -> f64| all.iter().map(of).sum::<f64>() / all.len().max(1) as f64;
     let share = |of: fn(&Column) -> f64| all.iter().map(of).collect::<Vec<_>>();
