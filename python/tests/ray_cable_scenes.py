@@ -64,7 +64,7 @@ def read(batches: Any, goes_on: Callable[[int], bool]) -> dict[str, Any]:
             if not goes_on(number):
                 break
         took = time.monotonic() - begun
-        hedged, hosts = noted(batches, "ranges asked of another machine"), [worker["host"] for worker in workers(batches)]
+        hedged, hosts = noted(batches, "ranges asked of another worker"), [worker["host"] for worker in workers(batches)]
         told = batches.report().as_dict()["workers"]
     equal = digest.text == Digest().all(pipeline(), digest.batches)
     rate, links = told["handed_over_bytes"] / took, told.get("links", [])

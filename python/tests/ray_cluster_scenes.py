@@ -149,7 +149,7 @@ def noted(batches: Any, start: str) -> int:
 
 #: Options of a pass with an actor on each node: Ray's spreading is none that one could count on.
 ONE_EACH: dict[str, Any] = {"resources": {"one": 1}}
-HEDGED = "ranges asked of another machine"
+HEDGED = "ranges asked of another worker"
 
 
 def until(holds: Callable[[], bool]) -> bool:

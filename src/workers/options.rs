@@ -64,7 +64,7 @@ pub struct MpOptions {
     pub(crate) interpreted: bool,
     /// Whether it reads from stores.
     pub(crate) far: bool,
-    /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
+    /// A task that takes so many times as long as 99 of 100 is asked of another worker, too, of another machine if there is one.
     pub(crate) hedge: Option<f64>,
     /// Whether arrays that functions make in a worker lie in shared memory from the start.
     pub(crate) arrays_in_slab: bool,

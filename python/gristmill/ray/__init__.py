@@ -62,7 +62,7 @@ def loader(
         ram_budget: The most memory that elements take which are under way, ready or in use by this loop, in Ray's object store. At most
             60 % of the store of this machine, so that nothing is written to its disk.
         block: The size of what an actor sends at once, about.
-        hedge: A chunk that takes so many times as long as 99 of 100 do is asked of an actor on another machine, too, and the first answer
+        hedge: A chunk that takes so many times as long as 99 of 100 do is asked of another actor, too, of another machine if there is one, and the first answer
             counts. With `None` whoever has it is waited for.
         deadline: Seconds that a range of elements may take before its actor counts as hanging, and is ended; `None` for ever.
         compress: Whether blocks of actors on other machines are packed. By `"auto"` integers are narrowed, and what is left goes

@@ -26,7 +26,7 @@ pub(crate) struct FarOptions {
     pub(crate) ram_budget: u64,
     /// Bytes that a block should have at most.
     pub(crate) block: u64,
-    /// A task that takes so many times as long as 99 of 100 is asked of another machine, too.
+    /// A task that takes so many times as long as 99 of 100 is asked of another worker, too, of another machine if there is one.
     pub(crate) hedge: Option<f64>,
     /// Time that a task may take before its worker counts as hanging.
     pub(crate) deadline: Option<Duration>,

@@ -179,6 +179,6 @@ fn what_a_machine_is_late_with_another_is_asked() {
     let all: Vec<_> = loader.by_ref().collect::<Result<_>>().unwrap();
     assert_eq!(all, pipeline().collect().unwrap());
     let report = loader.report();
-    assert!(report.to_string().contains("asked of another machine"), "{report}");
+    assert!(report.to_string().contains("asked of another worker"), "{report}");
     assert_eq!(report.workers.unwrap().replaced, 0);
 }

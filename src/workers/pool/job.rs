@@ -6,6 +6,13 @@ use std::time::Instant;
 
 use crate::exec::remote::{Border, Deliver, How, Point, Segment};
 
+/// A worker that was late, and its machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Late {
+    pub(super) machine: String,
+    pub(super) worker: u64,
+}
+
 /// A range of root indices, and how far it is.
 pub(super) struct Job {
     /// A number that grows with the time at which it was asked for: the order in which ranges get memory and workers.
@@ -27,8 +34,8 @@ pub(super) struct Job {
     pub(super) limit: u64,
     /// Bytes that the next slot is known to need.
     pub(super) need: usize,
-    /// The machine that was late with it: another is to have it.
-    pub(super) avoid: Option<String>,
+    /// The worker that was late with it: another is to have it.
+    pub(super) avoid: Option<Late>,
     /// Workers that died over it since it last got on.
     pub(super) deaths: u32,
     /// Times at which a worker was given what is next of it, and died, if one did.

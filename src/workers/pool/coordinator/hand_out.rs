@@ -14,7 +14,7 @@ use crate::workers::control::{Task, ToWorker};
 use crate::workers::pool::carrier::{Carrier, Link, Room};
 use crate::workers::pool::crew::Member;
 use crate::workers::pool::crew::Running;
-use crate::workers::pool::job::Job;
+use crate::workers::pool::job::{Job, Late};
 use crate::workers::pool::lanes::Home;
 use crate::workers::slab::PAGE;
 
@@ -148,13 +148,9 @@ fn free_worker<C: Carrier>(
     cap: u64,
     shared: bool,
 ) -> Option<u64> {
-    let elsewhere = |member: &Member<C>| {
-        let avoid = job.avoid.as_ref();
-        avoid.is_none_or(|avoid| member.link.as_ref().is_some_and(|link| link.node() != *avoid))
-    };
-    let any_elsewhere = crew.values().any(elsewhere);
+    let is_other = job.avoid.as_ref().map(|late| others(crew, late));
     let free = crew.iter().filter(|(_, member)| member.has_place(threads, job.is_suspect(), cap));
-    let free = free.filter(|(_, member)| !any_elsewhere || elsewhere(member));
+    let free = free.filter(|(number, member)| is_other.as_ref().is_none_or(|is_other| is_other(**number, member)));
     if shared && !job.is_suspect() && job.avoid.is_none() {
         // What others have made there, or are at, is no work: a few more may wait for it than are evaluated.
         let common = common_worker(crew, job).filter(|(_, member)| member.has_place(2 * threads + 1, false, cap));
@@ -165,6 +161,16 @@ fn free_worker<C: Carrier>(
     // Elsewhere each machine has a link of its own, so all take part; here, the first has what it needs in its caches.
     let done = |member: &Member<C>| if C::SPREADS { member.done } else { 0 };
     free.min_by_key(|(_, member)| (member.tasks.len(), done(member))).map(|(&number, _)| number)
+}
+
+/// Whether a worker may have what another is `late` with: it is of another machine, or of the same if all are.
+pub(super) fn others<'a, C: Carrier>(
+    crew: &BTreeMap<u64, Member<C>>,
+    late: &'a Late,
+) -> impl Fn(u64, &Member<C>) -> bool + use<'a, C> {
+    let elsewhere = |member: &Member<C>| member.link.as_ref().is_some_and(|link| link.node() != late.machine);
+    let (any_elsewhere, alone) = (crew.values().any(elsewhere), crew.len() == 1);
+    move |number, member| if any_elsewhere { elsewhere(member) } else { alone || number != late.worker }
 }
 
 /// The worker of whom all passes ask for that `job`, as far as they have the same: the one of the highest hash of its place and the first index.

@@ -1,12 +1,13 @@
-//! Tasks that take much longer than others: another machine is asked the same, and the first answer counts.
+//! Tasks that take much longer than others: another worker is asked the same, of another machine if there is one, and the first answer counts.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::Coordinator;
+use super::hand_out::others;
 use crate::workers::pool::carrier::{Carrier, Link};
 use crate::workers::pool::crew::{Running, Stale};
-use crate::workers::pool::job::Job;
+use crate::workers::pool::job::{Job, Late};
 
 /// Times of answers that are remembered, and how many there have to be before they say what is usual.
 const REMEMBERED: usize = 256;
@@ -42,7 +43,7 @@ impl Times {
 }
 
 impl<C: Carrier> Coordinator<C> {
-    /// Puts the jobs of late tasks back to their places, for workers of other machines that have time.
+    /// Puts the jobs of late tasks back to their places, for workers that have time: those of other machines if there are any.
     pub(super) fn look_for_late(&mut self) {
         let Some(late) = self.options.hedge.and_then(|factor| self.times.late(factor)) else { return };
         let now = Instant::now();
@@ -52,13 +53,15 @@ impl<C: Carrier> Coordinator<C> {
         });
         for (number, task) in found.collect::<Vec<_>>() {
             let threads = self.plan.active_threads;
-            let node = self.node(number);
-            let free = self.crew.values().any(|member| {
-                member.has_place(threads, false, 0) && member.link.as_ref().map(Link::node) != Some(node.clone())
-            });
-            if free && let Some(mut job) = self.set_aside(number, task) {
-                self.recorder.note("ranges asked of another machine, because they were late", 1);
-                job.avoid = Some(node);
+            let late = Late { machine: self.node(number), worker: number };
+            let is_free = {
+                let is_other = others(&self.crew, &late);
+                let mut free = self.crew.iter().filter(|(_, member)| member.has_place(threads, false, 0));
+                free.any(|(other, member)| *other != number && is_other(*other, member))
+            };
+            if is_free && let Some(mut job) = self.set_aside(number, task) {
+                self.recorder.note("ranges asked of another worker, because they were late", 1);
+                job.avoid = Some(late);
                 self.queue.put(job);
             }
         }
@@ -102,7 +105,7 @@ impl<C: Carrier> Coordinator<C> {
     }
 }
 
-/// Returns true if another machine is to evaluate `job`, too, after it took `time`. A lane is read on by its worker alone, and a
+/// Returns true if another worker is to evaluate `job`, too, after it took `time`. A lane is read on by its worker alone, and a
 /// suspect job would kill more workers.
 fn is_late(job: &Job, time: Duration, late: Duration) -> bool {
     time > late && job.lane.is_none() && !job.is_suspect()

@@ -36,8 +36,33 @@ fn of_two_answers_to_a_late_task_the_first_counts() {
             assert_eq!(inbox.indices(), 10);
         }
         assert!(!one.is_killed() && !two.is_killed());
-        assert_eq!(desk.noted("ranges asked of another machine"), 1);
+        assert_eq!(desk.noted("ranges asked of another worker"), 1);
     }
+}
+
+#[test]
+fn of_one_machine_another_worker_is_asked() {
+    let mut desk = Desk::new(MpOptions { hedge: Some(3.0), ..options() });
+    let on = |node: &str| Worker { node: node.to_owned(), ..Worker::default() };
+    let [one, two] = [desk.join(0, on("a")), desk.join(1, on("a"))];
+    (0..20).for_each(|_| desk.coordinator.times.note(Duration::from_millis(1)));
+    let inbox = desk.submit(0..10, How::Slots);
+    age(&mut desk);
+    desk.coordinator.look_for_late();
+    desk.coordinator.hand_out();
+    assert_eq!((one.tasks().len(), two.tasks().len()), (1, 1));
+    desk.finish(1, &two.last_task());
+    assert_eq!(inbox.indices(), 10);
+    assert_eq!(desk.noted("ranges asked of another worker"), 1);
+    // A worker by itself is asked once.
+    let mut desk = Desk::new(MpOptions { hedge: Some(3.0), ..options() });
+    let one = desk.join(0, on("a"));
+    (0..20).for_each(|_| desk.coordinator.times.note(Duration::from_millis(1)));
+    desk.submit(0..10, How::Slots);
+    age(&mut desk);
+    desk.coordinator.look_for_late();
+    desk.coordinator.hand_out();
+    assert_eq!((one.tasks().len(), desk.noted("ranges asked of another worker")), (1, 0));
 }
 
 #[test]
@@ -66,7 +91,7 @@ fn a_range_that_may_kill_its_worker_is_asked_of_no_other_machine() {
     age(&mut desk);
     desk.coordinator.look_for_late();
     desk.coordinator.hand_out();
-    assert_eq!((two.tasks().len(), desk.noted("ranges asked of another machine")), (0, 0));
+    assert_eq!((two.tasks().len(), desk.noted("ranges asked of another worker")), (0, 0));
 }
 
 #[test]
