@@ -83,6 +83,8 @@ class Driver:
                 return
             with self._changed:
                 self._seats[number] = seat
+            # One that replaces another has as long to come as the first had.
+            self._came, self._patience = time.monotonic(), _LONG
             self._await(seat.first, number, True)
         # Also where that came while it was started.
         if self._lost is not None:
