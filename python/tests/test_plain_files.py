@@ -169,3 +169,13 @@ def test_of_a_name_that_stands_twice_the_last_value_stands(tmp_path: Path) -> No
         assert [int(record["a"]) for record in strict] == [3]
     with pytest.raises(gm.ConfigError, match="`first` is none of last, error"):
         gm.MapDataset.jsonl(plain, repeated_names="first")  # type: ignore[arg-type]
+
+
+def test_paths_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    name = tmp_path / "a\udcff.jsonl"
+    name.write_text('{"x": 1}\n')
+    for path in (name, str(name), [name]):
+        with pytest.raises(ValueError, match=r"a\\udcff.jsonl' is not UTF-8"):
+            gm.MapDataset.jsonl(path)
+    with pytest.raises(gm.ConfigError, match="the name of the folder is not UTF-8"):
+        gm.sink(tmp_path / "out\udcff")

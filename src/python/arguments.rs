@@ -67,7 +67,11 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tree> {
         return Ok(Tree::Bool(truth.is_true()));
     }
     if let Ok(text) = given.cast::<PyString>() {
-        return Ok(Tree::Str(text.to_string()));
+        // Python keeps bytes of paths that are no UTF-8 as surrogates, which no other text has.
+        let text = text.to_str().map_err(|_| {
+            PyValueError::new_err(format!("{text:?} is not UTF-8: rename the file, or open it and pass what it holds"))
+        })?;
+        return Ok(Tree::Str(text.to_owned()));
     }
     if let Ok(dict) = given.cast::<PyDict>() {
         return Ok(Tree::Map(fields(dict, depth)?));

@@ -68,7 +68,12 @@ pub(crate) fn sink(
     sequences: Option<Vec<String>>,
 ) -> PyResult<PySink> {
     let schema = schema.map(|schema| schema_of(schema)).transpose()?;
+    let utf_8 = folder.to_str().is_some();
     let options = move || -> Result<SinkOptions> {
+        if !utf_8 {
+            let text = "the name of the folder is not UTF-8, and no source could open what is written there";
+            return Err(Error::config(text).help("choose another name"));
+        }
         let mut options =
             Sink::options(format.parse::<SinkFormat>()?).resume(resume).bare(bare).byte_stream_split(byte_stream_split);
         if let Some(compression) = compression {

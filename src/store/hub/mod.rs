@@ -65,6 +65,16 @@ struct Target {
     url: Url,
     size: u64,
     tag: Option<String>,
+    /// The tag of the answers with bytes, which is another where these lie elsewhere; once one has come.
+    bytes_tag: Option<String>,
+}
+
+impl Target {
+    /// Notes the tag of an answer with bytes; `false` if they are of another version than those that came before.
+    fn is_of(&mut self, tag: Option<&str>) -> bool {
+        let Some(tag) = tag.map(|tag| tag.strip_prefix("W/").unwrap_or(tag)) else { return true };
+        self.bytes_tag.get_or_insert_with(|| tag.to_owned()) == tag
+    }
 }
 
 /// Redirects from one address of the hub to another.
@@ -205,7 +215,7 @@ impl Inner {
             let size = header(length).and_then(|size| size.parse().ok()).ok_or_else(|| wrong(Refusal::NoSize))?;
             let tag = header("x-linked-etag").or_else(|| header("etag"));
             let tag = tag.map(|tag| tag.strip_prefix("W/").unwrap_or(tag).to_owned());
-            let target = Target { url: next.unwrap_or(url), size, tag };
+            let target = Target { url: next.unwrap_or(url), size, tag, bytes_tag: None };
             self.targets.locked().insert(key.clone(), target.clone());
             return Ok(target);
         }
@@ -219,7 +229,15 @@ impl Inner {
             let range = range_of(options.range.as_ref(), target.size);
             let response = self.ask("GET", &target.url, Some(&range)).await?;
             match response.status().as_u16() {
-                206 if answers(&response, &range, target.size) => return Ok((target, range, response)),
+                206 if answers(&response, &range, target.size) => {
+                    let tag = response.headers().get("etag").and_then(|tag| tag.to_str().ok());
+                    let mut targets = self.targets.locked();
+                    let known = targets.get_mut(key).filter(|known| known.url == target.url);
+                    if known.is_some_and(|known| !known.is_of(tag)) {
+                        return Err(wrong(Refusal::Changed));
+                    }
+                    return Ok((target, range, response));
+                }
                 206 => return Err(wrong(Refusal::WrongRange)),
                 200 if range == (0..target.size) => return Ok((target, range, response)),
                 200 => return Err(E::NotSupported { source: Box::new(Refusal::NoRanges) }),
@@ -329,6 +347,16 @@ mod tests {
     #[test]
     fn there_is_nothing_but_datasets() {
         assert!(client("hf://models", 1).unwrap_err().message().contains("hf://datasets/org/name@revision/path"));
+    }
+
+    #[test]
+    fn all_bytes_of_a_file_are_of_one_version() {
+        let url = Url::parse("https://host/file").unwrap();
+        let mut target = Target { url, size: 9, tag: Some("\"of the hub\"".into()), bytes_tag: None };
+        assert!(
+            target.is_of(None) && target.is_of(Some("\"a\"")) && target.is_of(Some("W/\"a\"")) && target.is_of(None)
+        );
+        assert!(!target.is_of(Some("\"b\"")));
     }
 
     #[test]

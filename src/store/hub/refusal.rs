@@ -39,6 +39,8 @@ pub(super) enum Refusal {
         "the hub gave no answer within {0:.1} s, which is all that is allowed: GRISTMILL_STORE_TIMEOUT says how long to try"
     )]
     NoAnswer(f64),
+    #[error("the file changed since it was opened: read a commit, or open it again")]
+    Changed,
     #[error("the server answers with other bytes than those that were asked for")]
     WrongRange,
     #[error("the server does not answer for ranges")]
