@@ -112,7 +112,8 @@ class _Modules:
                 self._meet(value.__name__)
             elif isinstance(value, CodeType):
                 return _with_its_file(value, pickler.dispatch_table)
-            return reduce(value)
+            reduced = reduce(value)
+            return _with_its_place(value, reduced) if isinstance(value, type) else reduced
 
         pickler.reducer_override = meet_and_reduce
         pickler.dump(value)
@@ -142,6 +143,13 @@ def _with_its_file(code: CodeType, reducers: Any) -> Any:
     """Reduces code as cloudpickle does, and keeps its file: tracebacks from workers show the lines of the user's function."""
     make, parts = reducers[CodeType](code)
     return make, tuple(code.co_filename if part == _NO_FILE else part for part in parts)
+
+
+def _with_its_place(kind: type, reduced: Any) -> Any:
+    """What cloudpickle makes of a class that goes by value, with its qualified name, which it leaves out: stages are called by that."""
+    if isinstance(reduced, tuple) and len(reduced) > 2 and isinstance(reduced[2], tuple) and isinstance(reduced[2][0], dict):
+        reduced[2][0]["__qualname__"] = kind.__qualname__
+    return reduced
 
 
 def _importable(name: str) -> bool:

@@ -1,6 +1,7 @@
 """Functions reach worker processes, wherever they lie and whichever module they are of."""
 
 import functools
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,3 +91,61 @@ def test_what_can_be_imported_goes_by_name(tmp_path: Path, monkeypatch: pytest.M
     module.COUNT = 100
     found = gm.MapDataset.range(2).map(Holder(functools.partial(module.number))).mp_prefetch(**WORKERS)
     assert list(found) == [1, 2]
+
+
+def test_classes_go_to_workers_wherever_they_are_defined() -> None:
+    class Squares:
+        def __len__(self) -> int:
+            return 20
+
+        def __getitem__(self, index: int) -> int:
+            return index * index
+
+    class Outer:
+        class Inner(Squares):
+            pass
+
+    class Stream:
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(20))
+
+    def batches(ds: gm.IterDataset[Any]) -> list[list[int]]:
+        with ds.batch(5).mp_prefetch(**WORKERS).loader() as it:
+            found = [batch.tolist() for batch in it]
+            assert it.report().as_dict()["workers"]["replaced"] == 0
+        return found
+
+    for kind in (Squares, Outer.Inner):
+        ds = gm.MapDataset.source(kind()).map(lambda x: x + 1).to_iter_dataset()
+        assert batches(ds) == [[i * i + 1 for i in range(first, first + 5)] for first in range(0, 20, 5)]
+    stream = gm.IterDataset.source(Stream()).map(lambda x: x + 1)
+    assert batches(stream) == [list(range(first + 1, first + 6)) for first in range(0, 20, 5)]
+
+
+def test_classes_of_a_program_go_to_workers_through_grains_interface(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+from gristmill.compat import grain
+
+def main():
+    class Squares(grain.sources.RandomAccessDataSource):
+        def __len__(self):
+            return 20
+        def __getitem__(self, index):
+            return index * index
+
+    class Plus(grain.transforms.Map):
+        def map(self, x):
+            return x + 1
+
+    ds = grain.MapDataset.source(Squares()).map(Plus()).to_iter_dataset().batch(5)
+    print([batch.tolist() for batch in ds.mp_prefetch(grain.multiprocessing.MultiprocessingOptions(num_workers=1))])
+
+if __name__ == "__main__":
+    main()
+"""
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "[[1, 2, 5, 10, 17], [26, 37, 50, 65, 82], [101, 122, 145, 170, 197], [226, 257, 290, 325, 362]]\n", done.stderr
+    assert "died" not in done.stderr
