@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,33 @@ def test_paths_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
             gm.MapDataset.jsonl(path)
     with pytest.raises(gm.ConfigError, match="the name of the folder is not UTF-8"):
         gm.sink(tmp_path / "out\udcff")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'[{"x": 1}, {"x": 2}]', r"jq -c '.\[\]' FILE"),
+        (b'{\n  "x": 1\n}\n', r"jq -c \. FILE"),
+        (b'{"x": NaN}\n', "NaN is no JSON.*write null"),
+        (b'{"x": [1, -Infinity]}\n', "no JSON|expected"),
+        (b"PAR1\x15\x04\x15", "is a Parquet file"),
+        (b"\xfd7zXZ\x00\x00\x04", "is compressed with xz"),
+        (b"BZh91AY&SY", "is compressed with bzip2"),
+        ('{"x": 1}\n'.encode("utf-16"), "is text in UTF-16"),
+    ],
+)
+def test_what_is_no_jsonl_says_what_it_is(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content)
+    with pytest.raises(gm.DataError) as error:
+        list(gm.MapDataset.jsonl(tmp_path / "a.jsonl"))
+    assert re.search(told, str(error.value)), error.value
+
+
+def test_words_of_others_lead_to_ours() -> None:
+    ds: Any = gm.MapDataset.range(3)
+    with pytest.raises(AttributeError, match=r"tokenise\(column, tokenizer=…\)"):
+        ds.tokenize
+    with pytest.raises(TypeError, match=r"mp_prefetch\(num_workers=…\)"):
+        ds.loader(num_workers=4)
+    with pytest.raises(TypeError, match="buffer=…"):
+        ds.loader(prefetch_factor=2)

@@ -54,7 +54,16 @@ impl LoaderOptions {
                 "trace" => views.trace = option(name, &value)?,
                 "top" => views.top = option(name, &value)?,
                 _ => {
-                    let text = format!("loader() got an unexpected keyword argument '{name}'");
+                    let hint = match name {
+                        "num_workers" | "ram_budget" | "worker_heap" => {
+                            ": worker processes are those of mp_prefetch(num_workers=…), and threads those of loader(threads=…)"
+                        }
+                        "prefetch_factor" | "prefetch" | "buffer_size" => ": batches that are made ahead are buffer=…",
+                        "batch_size" => ": batches are made by batch(…), in front of loader()",
+                        "seed" => ": seed(…) of the data set sets it",
+                        _ => "",
+                    };
+                    let text = format!("loader() got an unexpected keyword argument '{name}'{hint}");
                     return Err(PyTypeError::new_err(text));
                 }
             }

@@ -8,9 +8,12 @@ use super::map_dataset::PyMapDataset;
 
 const AHEAD: &str = "elements are read ahead by loader(threads=…), or in other processes behind mp_prefetch()";
 
+const TOKENISE: &str = "tokenise(column, tokenizer=…)";
+
 /// Names that random access has in place of methods that others know.
 const OF_MAPS: &[(&str, &str)] = &[
     ("prefetch", AHEAD),
+    ("tokenize", TOKENISE),
     ("take", "the first elements are a slice: ds[:count]"),
     ("limit", "the first elements are a slice: ds[:count]"),
     ("skip", "all but the first elements are a slice: ds[count:]"),
@@ -23,6 +26,7 @@ const OF_MAPS: &[(&str, &str)] = &[
 /// The same of streams.
 const OF_STREAMS: &[(&str, &str)] = &[
     ("prefetch", AHEAD),
+    ("tokenize", TOKENISE),
     (
         "shard",
         "a stream is read from its start: shard the MapDataset in front of to_iter_dataset(), or deal out its files",

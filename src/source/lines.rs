@@ -10,6 +10,7 @@ use super::index::LineIndex;
 use super::index_cache::{IndexCache, Records};
 use super::index_stream;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::signs::no_text;
 use super::starts::Starts;
 use super::utf8;
 use crate::element::Buffer;
@@ -89,8 +90,11 @@ pub(super) fn other_file(path: &Path, record: u64) -> Error {
 
 /// Finds where the lines of a file start.
 fn starts(file: &Content, keep_blank: bool) -> Result<Starts> {
-    let head = file.read(0..file.len().min(4))?;
+    let head = file.read(0..file.len().min(8))?;
     check_plain(head.as_bytes(), "read it as a stream (`JsonlStream`, `LineStream`), or decompress it")?;
+    if let Some((what, help)) = no_text(head.as_bytes()) {
+        return Err(Error::data(format!("is {what}, and holds no lines")).help(help));
+    }
     let index = match file.here() {
         Some(all) => LineIndex::build(all, keep_blank),
         None => index_stream::build(file.stream(), keep_blank).map_err(content::untold)?,

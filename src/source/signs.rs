@@ -10,6 +10,23 @@ pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Content that no text begins with, by its magic number: what it is, and what to do.
+pub(crate) fn no_text(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    Some(match bytes {
+        [b'P', b'A', b'R', b'1', ..] => ("a Parquet file", "read it with `parquet`"),
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => ("an Arrow file", "read it with `arrow`"),
+        [b'P', b'K', 3, 4, ..] => ("a ZIP archive", "unpack it"),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            ("compressed with xz", "`xz -d` it, and compress it with zstd or gzip")
+        }
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => {
+            ("compressed with bzip2", "`bzip2 -d` it, and compress it with zstd or gzip")
+        }
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => ("text in UTF-16", "`iconv -f UTF-16 -t UTF-8` it"),
+        _ => return None,
+    })
+}
+
 /// Whether a file of this beginning may be one of zlib: a text may begin so, too.
 #[cfg(feature = "tf_record")]
 pub(crate) fn may_be_zlib(bytes: &[u8]) -> bool {

@@ -22,7 +22,12 @@ pub(super) fn other<'a, T: Deserialize<'a>>(line: &'a str, at: usize) -> Result<
 fn located(line: &str, at: usize, error: &serde_json::Error) -> Fault {
     let text = error.to_string();
     let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-    Fault::new(line.len().min(at + error.column().saturating_sub(1)), message)
+    let place = line.len().min(at + error.column().saturating_sub(1));
+    let number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|number| line[at..].starts_with(number));
+    match number {
+        Some(number) => Fault::new(at, format!("{number} is no JSON, though Python's `json` writes it: write null")),
+        None => Fault::new(place, message),
+    }
 }
 
 /// A value below the top, as serde_json reads it. With `STRICT` a repeated name is an error where it stands.

@@ -141,7 +141,11 @@ fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>
     let bytes = line.as_bytes();
     let mut at = space(bytes, 0);
     if bytes.get(at) != Some(&b'{') {
-        return Err(unexpected(line, at, "a record, which is an object: {"));
+        let Fault { at, message } = unexpected(line, at, "a record, which is an object: {");
+        let is_array = bytes.get(at) == Some(&b'[');
+        // Of a file that is an array of records, or of pretty ones.
+        let help = if is_array { ": `jq -c '.[]' FILE` writes each item of an array as a line" } else { "" };
+        return Err(Fault::new(at, message + help));
     }
     at = space(bytes, at + 1);
     if bytes.get(at) == Some(&b'}') {
@@ -194,6 +198,12 @@ fn space(bytes: &[u8], mut at: usize) -> usize {
 fn unexpected(line: &str, at: usize, want: &str) -> Fault {
     match line[at..].chars().next() {
         Some(c) => Fault::new(at, format!("expected {want}, found {c:?}")),
+        // A record that goes on on the next line, as pretty printers write them.
+        None if line.trim() == "{" => {
+            let text =
+                format!("expected {want}, found the end of the line: `jq -c . FILE` writes each record as a line");
+            Fault::new(at, text)
+        }
         None => Fault::new(at, format!("expected {want}, found the end of the line")),
     }
 }
