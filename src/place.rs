@@ -225,6 +225,32 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Those whose names end so; if there are none, the shards, as TFDS and Beam call them: `train.array_record-00000-of-00002`.
+pub(crate) fn of_endings<T>(all: Vec<T>, endings: &[&str], name: impl Fn(&T) -> &str) -> Vec<T> {
+    let ends = |name: &str| !name.starts_with('.') && endings.iter().any(|ending| name.ends_with(ending));
+    let (found, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| ends(name(one)));
+    match found.is_empty() {
+        true => others.into_iter().filter(|one| unsharded(name(one)).is_some_and(ends)).collect(),
+        false => found,
+    }
+}
+
+/// The name without `-00000-of-00002` at its end.
+pub(crate) fn unsharded(name: &str) -> Option<&str> {
+    let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (rest, count) = name.rsplit_once("-of-")?;
+    let (rest, shard) = rest.rsplit_once('-')?;
+    (is_number(count) && is_number(shard)).then_some(rest)
+}
+
+/// Says that nothing ends so; formats of many endings are not told one by one.
+pub(crate) fn none_in(what: &str, endings: &[&str]) -> String {
+    match endings.len() {
+        0..=8 => format!("{what} ends with {}", endings.join(" or ")),
+        _ => format!("{what} has the ending of a known format"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -311,5 +337,18 @@ mod tests {
             // A URL that may be shown whole is shown whole.
             prop_assert_eq!(shown(Path::new(&plain)), Path::new(&plain));
         }
+    }
+
+    #[test]
+    fn shards_are_found_where_no_name_ends_as_it_should() {
+        let found = |names: &[&'static str]| of_endings(names.to_vec(), &[".array_record"], |name| name);
+        assert_eq!(
+            found(&["b.array_record", "x-00000-of-00002", "a.array_record"]),
+            ["b.array_record", "a.array_record"]
+        );
+        let shards = ["t.array_record-00000-of-00002", "t.array_record-00001-of-00002"];
+        assert_eq!(found(&["features.json", shards[0], shards[1], ".t.array_record-00000-of-00001"]), shards);
+        assert_eq!(found(&["t.array_record-0-of-2", "t.array_record-00000-of-", "t.json-00000-of-00001"]), [""; 0]);
+        assert_eq!(unsharded("t.tfrecord-00000-of-00002"), Some("t.tfrecord"));
     }
 }

@@ -9,7 +9,7 @@ use super::braces;
 use super::globs;
 use crate::error::{Error, Result};
 pub(crate) use crate::place::file_name;
-use crate::place::{self, Location};
+use crate::place::{self, Location, none_in, of_endings};
 use crate::store::listed;
 
 /// Names of files: a path, a glob, a directory, or a list of those.
@@ -126,19 +126,39 @@ fn find_one(location: &Location, extensions: &[&str]) -> Result<Vec<Location>> {
 
 fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
     let entries = std::fs::read_dir(dir).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-    let is_wanted = |entry: &&DirEntry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        !name.starts_with('.') && extensions.iter().any(|ext| name.ends_with(ext)) && is_file(entry)
-    };
-    let entries = entries.map_err(|e| Error::io(e, dir))?;
-    let mut files: Vec<_> = entries.iter().filter(is_wanted).map(|entry| Location::Local(entry.path())).collect();
-    files.sort();
+    let mut entries = entries.map_err(|e| Error::io(e, dir))?;
+    entries.sort_by_key(DirEntry::file_name);
+    let named: Vec<_> = entries.iter().map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry)).collect();
+    let found = of_endings(named, extensions, |(name, _)| name);
+    let files: Vec<_> =
+        found.iter().filter(|(_, entry)| is_file(entry)).map(|(_, entry)| Location::Local(entry.path())).collect();
     if files.is_empty() {
-        let text = format!("no file in this directory ends with {}", extensions.join(" or "));
-        return Err(Error::new(crate::ErrorKind::Io, text).path(dir));
+        let error = Error::new(crate::ErrorKind::Io, none_in("no file in this directory", extensions)).path(dir);
+        let below =
+            entries.iter().filter(|entry| entry.path().is_dir()).find_map(|entry| below(&entry.path(), extensions, 3));
+        return Err(match below {
+            Some(ending) => {
+                error.help(format!("folders in it have some: {}", dir.join("**").join(format!("*{ending}")).display()))
+            }
+            None => error,
+        });
     }
     Ok(files)
+}
+
+/// The ending of a file in a folder or in those in it, so many deep.
+fn below<'a>(folder: &Path, endings: &[&'a str], depth: usize) -> Option<&'a str> {
+    /// So many entries are looked at of each folder.
+    const MOST: usize = 1000;
+    let entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().take(MOST).collect();
+    let ending = |entry: &DirEntry| {
+        let name = entry.file_name();
+        endings.iter().find(|ending| name.to_string_lossy().ends_with(**ending)).copied()
+    };
+    let found = entries.iter().find_map(ending);
+    let deeper = depth.checked_sub(1);
+    let in_folders = |depth| entries.iter().find_map(|entry| below(&entry.path(), endings, depth));
+    found.or_else(|| deeper.and_then(in_folders))
 }
 
 /// The folder tells of most entries what they are; only links have to be followed.

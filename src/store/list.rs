@@ -13,7 +13,7 @@ use super::retry::{given_up, patiently};
 use super::runtime;
 use super::service::listing;
 use crate::error::{Error, ErrorKind, Result};
-use crate::place::{self, Location};
+use crate::place::{self, Location, none_in, of_endings, unsharded};
 
 /// The objects that a URL names: itself, those that match it as a glob, or, where it is a folder, those directly in it that
 /// end with one of `extensions`, sorted. A name without any ending may be a folder.
@@ -26,7 +26,8 @@ pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
         return by_glob(url, text);
     }
     let name = text.rsplit('/').next().unwrap_or_default();
-    let may_be_folder = place::may_be_folder(url) && !extensions.iter().any(|ending| name.ends_with(ending));
+    let ends = |name: &str| extensions.iter().any(|ending| name.ends_with(ending));
+    let may_be_folder = place::may_be_folder(url) && !ends(name) && !unsharded(name).is_some_and(ends);
     if name.is_empty() || place::is_dataset(url) {
         return in_folder(url, extensions);
     }
@@ -44,12 +45,9 @@ fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
     {
         return Ok(files);
     }
-    let found = children.into_iter().filter(|meta| {
-        let name = meta.location.filename().unwrap_or_default();
-        !name.starts_with('.') && extensions.iter().any(|ending| name.ends_with(ending))
-    });
-    let text = || format!("no object in this folder ends with {}", extensions.join(" or "));
-    paths(&folder, found).ok_or_else(|| Error::new(ErrorKind::Io, text()).path(url))
+    let found = of_endings(children, extensions, |meta| meta.location.filename().unwrap_or_default());
+    let text = || none_in("no object in this folder", extensions);
+    paths(&folder, found.into_iter()).ok_or_else(|| Error::new(ErrorKind::Io, text()).path(url))
 }
 
 fn by_glob(url: &Path, text: &str) -> Result<Vec<Location>> {

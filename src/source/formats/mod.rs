@@ -24,6 +24,7 @@ use std::path::Path;
 use self::facts::Facts;
 pub(super) use self::probe::Probe;
 use crate::error::Error;
+use crate::place::unsharded;
 
 /// Makes a [`Format`] of each line: its [`Facts`], and the feature without which a build lacks it.
 macro_rules! formats {
@@ -157,6 +158,7 @@ impl Format {
 
     /// The format that the ending of a lower-case name promises: the longest ending counts.
     pub(crate) fn by_name(name: &str) -> Option<Self> {
+        let name = unsharded(name).unwrap_or(name);
         let ending =
             |format: &Self| format.endings().iter().filter(|ending| name.ends_with(*ending)).map(|e| e.len()).max();
         let longest = Self::ALL.iter().rev().filter_map(|format| Some((ending(format)?, *format)));

@@ -23,11 +23,14 @@ fn located(line: &str, at: usize, error: &serde_json::Error) -> Fault {
     let text = error.to_string();
     let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
     let place = line.len().min(at + error.column().saturating_sub(1));
-    let number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|number| line[at..].starts_with(number));
-    match number {
-        Some(number) => Fault::new(at, format!("{number} is no JSON, though Python's `json` writes it: write null")),
-        None => Fault::new(place, message),
+    // The error is of the first letter, or of the one after it.
+    for at in [place, place.saturating_sub(1), place.saturating_sub(2)] {
+        let is_here = |number: &&str| line.as_bytes()[at..].starts_with(number.as_bytes());
+        if let Some(number) = ["-Infinity", "NaN", "Infinity"].into_iter().find(is_here) {
+            return Fault::new(at, format!("{number} is no JSON, though Python's `json` writes it: write null"));
+        }
     }
+    Fault::new(place, message)
 }
 
 /// A value below the top, as serde_json reads it. With `STRICT` a repeated name is an error where it stands.
