@@ -1,7 +1,6 @@
 //! Processor time of this process and of all other programs, read from `/proc`. Unknown on systems without `/proc`.
 
 use std::fs::read_to_string;
-use std::time::Duration;
 
 /// Clock ticks per second in `/proc`. Linux fixes the unit at 100, independent of the kernel timer.
 const TICKS_PER_S: f64 = 100.0;
@@ -35,13 +34,6 @@ impl Cpu {
         let ours = self.ours.saturating_sub(before.ours);
         Some((self.busy.saturating_sub(before.busy).saturating_sub(ours)) as f64 / all as f64)
     }
-}
-
-/// Reads the time in which the calling thread could have run and had no core, since it started. `None` if the system does not count it.
-pub(crate) fn queued() -> Option<Duration> {
-    // Linux: time on a core, time in the queue, and how often it was put there.
-    let text = read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
 /// All ticks and the busy ones: not idle, not waiting for a disk. Time of guests is in that of users.

@@ -163,9 +163,12 @@ impl Watch {
     }
 }
 
-/// Reads the time that this thread has waited for a core.
+/// Reads the time in which this thread could have run and had no core, since it started; 0 if the system does not count it.
 fn queued_at(now: Instant) -> Duration {
-    let queued = crate::cpu::queued().unwrap_or_default();
+    // Linux: nanoseconds on a core, those in the queue, and how often it was put there.
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let queued = text.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok()).map(Duration::from_nanos);
+    let queued = queued.unwrap_or_default();
     QUEUED.set(Some((now, queued)));
     queued
 }

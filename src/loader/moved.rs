@@ -33,7 +33,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// Gives the last `count` elements back, 2 at most: they are delivered again. It is for a step that was not committed, where others have failed.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for more than were delivered or are kept; as [`LoaderBuilder::build`] where elements are read again, and
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for more than were delivered or are kept; as [`LoaderBuilder::build`](crate::LoaderBuilder::build) where elements are read again, and
     /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) where the thread of the stateful stages does not answer within a second. Then it has ended,
     /// and [`state`](Self::state) is the place to go on from by a new one.
     pub fn back(&mut self, count: usize) -> Result<()> {
