@@ -75,6 +75,50 @@ def _pinned(array: np.ndarray[Any, Any]) -> Any:
     return tensor
 
 
+def varlen(batch: Mapping[str, Any], column: str = "tokens", *, ignore_index: int = -100) -> dict[str, Any]:
+    """Packed rows as the arguments that models of `transformers` take for FlashAttention: attention does not cross documents.
+
+    The rows are laid end to end, as one row of B·T tokens. The padding of a row is a sequence of its own.
+
+    Args:
+        batch: A batch of packed rows of shape [B, T]: `column`, and its `…_segment_ids`, which are 0 for padding.
+        column: The column of token ids.
+        ignore_index: The label of padding and of the first token of each document, which no token of the document comes before.
+
+    Returns:
+        `input_ids`, `labels` and `position_ids`, int64 of shape [1, B·T]; positions begin at 0 in each document and in the padding of
+        each row. `cu_seq_lens_q` and `cu_seq_lens_k`, int32 of shape [N + 1] (`cu_seqlens` of other libraries): where each of N
+        sequences begins, and the end. `max_length_q` and `max_length_k`: the length of the longest.
+
+    Raises:
+        ConfigError: The batch has no segment ids.
+    """
+    names = [column, f"{column}_segment_ids"]
+    lacking = next((name for name in names if name not in batch), None)
+    if lacking is not None:
+        message = f"varlen: the batch has no column {lacking!r}; there are {', '.join(sorted(map(str, batch)))}"
+        raise _errors.make("config", message, "pack rows, by window_pack(…) or another of its kind, in front of batch(…)")
+    tokens, segments = (to_tensors(batch[name]) for name in names)
+    begins = _torch.ones(segments.shape, dtype=_torch.bool, device=segments.device)
+    begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
+    begins, segments, tokens = begins.flatten(), segments.flatten(), tokens.flatten().to(_torch.int64)
+    starts = begins.nonzero().flatten()
+    ends = _torch.cat([starts[1:], starts.new_tensor([len(tokens)])])
+    positions = _torch.arange(len(tokens), device=tokens.device) - starts.repeat_interleave(ends - starts)
+    labels = tokens.masked_fill(begins | (segments == 0), ignore_index)
+    lengths = _torch.cat([starts, ends[-1:]]).to(_torch.int32)
+    longest = int((ends - starts).max())
+    return {
+        "input_ids": tokens[None],
+        "labels": labels[None],
+        "position_ids": positions[None],
+        "cu_seq_lens_q": lengths,
+        "cu_seq_lens_k": lengths,
+        "max_length_q": longest,
+        "max_length_k": longest,
+    }
+
+
 def part(group: Any = None) -> Part:
     """The part of every global batch that this process takes, by its place in a group of data-parallel processes.
 

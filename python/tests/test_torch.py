@@ -59,6 +59,38 @@ def test_a_batch_whose_conversion_is_interrupted_is_the_next_one_again(npy: Path
     assert shown([*seen, *batches]) == shown(rows(npy).loader())
 
 
+def test_packed_rows_are_sequences_of_flash_attention() -> None:
+    batch = {
+        "tokens": np.array([[5, 6, 7, 8, 0, 0], [9, 1, 2, 3, 4, 4]], np.uint32),
+        "tokens_segment_ids": np.array([[1, 1, 1, 2, 0, 0], [1, 2, 2, 3, 3, 3]], np.int32),
+    }
+    for given in (batch, gm.torch.to_tensors(batch)):
+        made = gm.torch.varlen(given)
+        assert made["input_ids"].tolist() == [[5, 6, 7, 8, 0, 0, 9, 1, 2, 3, 4, 4]]
+        assert made["position_ids"].tolist() == [[0, 1, 2, 0, 0, 1, 0, 0, 1, 0, 1, 2]]
+        assert made["labels"].tolist() == [[-100, 6, 7, -100, -100, -100, -100, -100, 2, -100, 4, 4]]
+        assert made["cu_seq_lens_q"].tolist() == made["cu_seq_lens_k"].tolist() == [0, 3, 4, 6, 7, 9, 12]
+        assert (made["max_length_q"], made["max_length_k"]) == (3, 3)
+        assert [made[name].dtype for name in ("input_ids", "labels", "position_ids", "cu_seq_lens_q")] == [torch.int64] * 3 + [torch.int32]
+    with pytest.raises(gm.ConfigError, match="no column 'tokens_segment_ids'"):
+        gm.torch.varlen({"tokens": batch["tokens"]})
+
+
+def test_sequences_of_flash_attention_are_the_documents_that_were_packed() -> None:
+    documents = [list(range(1 + n, 2 + n + n % 7)) for n in range(40)]
+    ds = gm.MapDataset.source(documents).map(lambda x: {"tokens": np.array(x)}).to_iter_dataset()
+    found = []
+    for batch in gm.torch.IterableDataset(ds.window_pack(length={"tokens": 16}).batch(2, drop_remainder=False)):
+        made = gm.torch.varlen(batch)
+        bounds, tokens = made["cu_seq_lens_q"].tolist(), made["input_ids"][0].tolist()
+        positions = made["position_ids"][0].tolist()
+        for begin, end in zip(bounds, bounds[1:], strict=False):
+            assert positions[begin:end] == list(range(end - begin))
+            if any(tokens[begin:end]):
+                found.append(tokens[begin:end])
+    assert sorted(found) == sorted(documents)
+
+
 def test_what_is_read_only_is_copied(npy: Path) -> None:
     row = gm.MapDataset.npy(npy)[0]["data"]
     tensor = gm.torch.to_tensors(row)
