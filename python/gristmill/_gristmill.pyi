@@ -1097,13 +1097,13 @@ class MapDataset(Generic[_T_co]):
     def __getitem__(self, index: int, /) -> _T_co | Any: ...
     @overload
     def __getitem__(self, index: _slice, /) -> MapDataset[_T_co]:
-        """Reads the element at an index, which is `None` for an empty slot, or takes a slice.
+        """Reads the element at an index, which is `None` for an empty slot, or takes a slice. An index past the end is one of the next epoch.
 
         Args:
             index: An index, from the end if it is negative, or a slice.
 
         Raises:
-            IndexError: It is past the end.
+            IndexError: A negative index is before the first element.
         """
 
 @final
