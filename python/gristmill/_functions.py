@@ -22,29 +22,28 @@ from typing import Any
 from gristmill._gristmill import IterDataset
 from gristmill._recipe import datasets_in, recipe
 
-#: Methods of streams whose functions see each element alone. What comes after another has no keys.
-_BY_ELEMENT = frozenset(("map", "map_with_index", "random_map", "filter", "flat_map", "seed", "shuffle", "repeat", "mp_prefetch"))
+#: Methods of streams that make rows or batches of many elements, beside those that pack. Functions after them have no keys.
+_OF_MANY = frozenset(("batch", "length_buckets", "rebatch"))
 #: The attribute by which an object names what it does.
 _OWN_NAME = "gristmill_fingerprint"
 
 
 def named(dataset: Any) -> str:
-    """A name of the functions of `dataset` that see each element alone; empty if there are none."""
+    """A name of the functions of `dataset` up to its rows or batches; empty if there are none."""
     functions: list[Any] = []
     _gather(dataset, functions)
     return _Digest().of(functions) if functions else ""
 
 
 def _gather(dataset: Any, functions: list[Any]) -> bool:
-    """Appends the functions that `dataset` calls for each element alone, sources first. Returns whether more may follow."""
+    """Appends the functions that `dataset` calls before it makes rows or batches, sources first. Returns whether more may follow."""
     owner, method, args, kwargs = recipe(dataset)
     arguments = [*args, *kwargs.values()]
     parents = list(datasets_in(arguments))
     # A list: all of them are visited.
     if not all([_gather(parent, functions) for parent in parents]):
         return False
-    streams = owner == IterDataset.__name__ and any(isinstance(parent, IterDataset) for parent in parents)
-    if streams and method not in _BY_ELEMENT:
+    if owner == IterDataset.__name__ and (method in _OF_MANY or method.endswith("_pack")):
         return False
     functions.extend(value for value in arguments if _is_function(value))
     return True

@@ -128,8 +128,16 @@ def test_what_no_name_tells_is_found_by_a_sample(tmp_path: Path) -> None:
 
 def test_functions_behind_packing_are_not_named() -> None:
     assert named(pipeline(over(30)).map(lambda batch: batch)) == named(pipeline(over(30)))
-    before = gm.MapDataset.range(9).to_iter_dataset().map(over(30))
-    assert named(before) != named(gm.MapDataset.range(9).to_iter_dataset().map(over(3)))
+
+
+def test_functions_in_front_of_packing_are_named_wherever_they_stand() -> None:
+    def streams(limit: int) -> list[gm.IterDataset[Any]]:
+        one, other = (gm.MapDataset.range(9).to_iter_dataset() for _ in range(2))
+        mixed = gm.IterDataset.mix([one, other.filter(over(limit))])
+        return [one.map(over(limit)), one.window_shuffle(4, seed=1).filter(over(limit)), mixed, gm.IterDataset.mix([one, other]).filter(over(limit))]
+
+    for first, same, other in zip(streams(30), streams(30), streams(3), strict=True):
+        assert named(first) == named(same) != named(other)
 
 
 def test_what_a_function_has_noted_is_no_part_of_it() -> None:
