@@ -147,7 +147,8 @@ def _with_its_file(code: CodeType, reducers: Any) -> Any:
 
 def _with_its_place(kind: type, reduced: Any) -> Any:
     """What cloudpickle makes of a class that goes by value, with its qualified name, which it leaves out: stages are called by that."""
-    if isinstance(reduced, tuple) and len(reduced) > 2 and isinstance(reduced[2], tuple) and isinstance(reduced[2][0], dict):
+    # What goes by its name has no state; else that is the third part, attributes and slots.
+    if reduced is not NotImplemented and not isinstance(reduced, str) and len(reduced) > 2:
         reduced[2][0]["__qualname__"] = kind.__qualname__
     return reduced
 

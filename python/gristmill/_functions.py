@@ -73,6 +73,20 @@ def _is_of_user(module: Any) -> bool:
 _ITEMS, _DEPTH = 5000, 200
 
 
+#: Attributes of a class that change nothing of what it does.
+_NO_BEHAVIOUR = frozenset(("__doc__", "__module__", "__firstlineno__", "__qualname__"))
+
+
+def _is(value: Any, *kinds: type[Any]) -> bool:
+    """`isinstance`, without a claim of what is in it."""
+    return isinstance(value, kinds)
+
+
+def _kind(value: Any) -> type[Any]:
+    kind: type[Any] = value.__class__
+    return kind
+
+
 class _Digest:
     """A hash of values, in which each object counts once."""
 
@@ -121,19 +135,19 @@ class _Digest:
         elif isinstance(value, BuiltinFunctionType):
             of = value.__self__
             self._add_all(f"builtin {value.__module__}.{value.__qualname__}", () if isinstance(of, (ModuleType, type)) else (of,))
-        elif not isinstance(value, type) and isinstance(getattr(value, "__wrapped__", None), FunctionType):
+        elif not _is(value, type) and _is(getattr(value, "__wrapped__", None), FunctionType):
             # What it keeps, as `functools.cache` does, is no part of what it does.
-            self._add_all("wrapped", (type(value), value.__wrapped__))
+            self._add_all("wrapped", (_kind(value), value.__wrapped__))
         elif isinstance(value, ModuleType):
             self._add_library(value.__name__)
-        elif isinstance(value, type):
+        elif _is(value, type):
             self._add_type(value)
-        elif isinstance(value, (list, tuple)):
+        elif _is(value, list, tuple):
             items = value if len(value) <= 2 * _ITEMS else [*value[:_ITEMS], *value[-_ITEMS:]]
             self._add_all(f"{type(value).__name__} of {len(value)}", items)
-        elif isinstance(value, (set, frozenset)):
+        elif _is(value, set, frozenset):
             self._say("set", *sorted(_Digest().of(item) for item in value))
-        elif isinstance(value, Mapping):
+        elif _is(value, Mapping):
             self._say("mapping", len(value))
             for key, item in islice(value.items(), 2 * _ITEMS):
                 self._add(key)
@@ -182,20 +196,22 @@ class _Digest:
             return
         self._add_all(f"type {kind.__qualname__}", kind.__bases__)
         for name, member in sorted(vars(kind).items()):
-            if isinstance(member, (staticmethod, classmethod)):
-                member = member.__func__
-            if isinstance(member, property):
-                self._add_all(name, (member.fget,))
-            elif isinstance(member, (FunctionType, int, float, str, bytes, tuple, list, dict)) and name not in ("__doc__", "__module__", "__firstlineno__"):
-                self._add_all(name, (member,))
+            of: Any = member
+            if _is(of, staticmethod, classmethod):
+                of = of.__func__
+            if _is(of, property):
+                self._add_all(name, (of.fget,))
+            elif _is(of, FunctionType, int, float, str, bytes, tuple, list, dict) and name not in _NO_BEHAVIOUR:
+                self._add_all(name, (of,))
 
     def _add_object(self, value: Any) -> None:
+        kind = _kind(value)
         self._say("object")
-        self._add(type(value))
-        if _is_of_user(type(value).__module__):
+        self._add(kind)
+        if _is_of_user(kind.__module__):
             for name, held in sorted(getattr(value, "__dict__", {}).items()):
                 self._add_all(name, (held,))
-            for name in _slots(type(value)):
+            for name in _slots(kind):
                 self._add_all(name, (getattr(value, name, None),))
 
     def _add_library(self, module: str, *more: str) -> None:

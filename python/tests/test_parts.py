@@ -495,3 +495,13 @@ def test_records_that_a_pass_does_not_come_to_are_made_at_its_end(tmp_path: Path
         assert sorted(made) == list(range(2000))
         assert "are recorded: the next start plans by them" in str(loader.report())
     assert ds.make_keys(tmp_path)[0]["was_there"]
+
+
+def test_keys_that_would_not_help_are_left_out_of_account(tmp_path: Path) -> None:
+    ds = gm.MapDataset.range(60).map(lambda x: {"x": np.int32(x)}).to_iter_dataset().cache().filter(lambda e: e["x"] % 3 > 0)
+    ds = ds.batch(BATCH, drop_remainder=True)
+    whole = [batch["x"].tolist() for batch in ds.loader()]
+    for record in (True, False):
+        with ds.loader(part=(0, 2), keys=tmp_path, record_keys=record) as loader:
+            assert [batch["x"].tolist() for batch in loader] == [rows[:6] for rows in whole]
+            assert "evaluates all elements and takes its rows" in " ".join(str(loader.report()).split())

@@ -17,7 +17,7 @@ use crate::cpu::Cpu;
 #[cfg(feature = "cli")]
 use crate::cx::Command;
 use crate::cx::{Cause, Recorder};
-use crate::dataset::iter::{not_by_lanes, note_keys};
+use crate::dataset::iter::{keys_help, not_by_lanes, note_keys};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, Result};
 use crate::exec::{Engine, Executor, Failed, FailedElements, Runtime};
@@ -216,7 +216,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         #[cfg(feature = "cli")]
         self.command.into_iter().for_each(|command| recorder.set_command(command));
         let (run, executor) = self.runtime(&recorder)?;
-        let keys = self.keys.take();
+        let helped = |parted: &Parted<D::Item>| keys_help(&self.dataset, parted.deal());
+        // Keys that are needed would be an error where none can be made.
+        let is_kept = |keys: &Arc<dyn KeySource>| keys.recorder().is_some() || parted.as_ref().is_none_or(helped);
+        let keys = self.keys.take().filter(is_kept);
         // One host of all writes the files.
         let is_first = parted.as_ref().is_none_or(|parted| parted.part().has_first_row());
         let key_recorder = keys.as_ref().filter(|_| is_first).and_then(|keys| keys.recorder());

@@ -105,6 +105,11 @@ fn without_keys<D: IterDataset>(dataset: &D, deal: &Deal) -> Option<String> {
     }
 }
 
+/// Whether keys would say which elements the rows of `dataset` are made of, dealt by `deal`. Where they would not, every host evaluates everything.
+pub(crate) fn keys_help<D: IterDataset>(dataset: &D, deal: &Deal) -> bool {
+    *deal == Deal::Lanes || without_keys(dataset, deal).is_none()
+}
+
 /// Finds what keys hosts would plan `dataset` by, each once: see [`keys`](crate::keys).
 ///
 /// # Errors
