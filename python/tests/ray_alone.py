@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 NEEDS_RAY = [
     pytest.mark.ray,
     # Clusters take minutes to start on a busy machine, and serve all tests of a file.
-    pytest.mark.timeout(1500),
+    pytest.mark.timeout(3100),
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install ray==2.60.0"),
 ]
 _RUN = 'ip link set lo up && "$@"; exit $?'

@@ -11,7 +11,7 @@ pytestmark = NEEDS_RAY
 @pytest.fixture(scope="module")
 def came(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What came of each scene."""
-    return came_of("ray_scenes.py", tmp_path_factory.mktemp("ray") / "came.json", timeout=1400)
+    return came_of("ray_scenes.py", tmp_path_factory.mktemp("ray") / "came.json", timeout=3000)
 
 
 def test_the_stream_is_that_of_this_process(came: dict[str, Any]) -> None:
