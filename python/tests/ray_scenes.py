@@ -219,8 +219,8 @@ def slow(x: int) -> dict[str, Any]:
 
 
 def dies(x: int) -> dict[str, Any]:
-    """The same, but for one that ends its process."""
-    if x == 777:
+    """The same, but for one that ends its process: that at index 1200 of 3000, when other trainers are at work, too."""
+    if x == 1095:
         os._exit(3)
     return slow(x)
 
@@ -260,6 +260,7 @@ def train(address: str, file: str, options: dict[str, Any]) -> None:
             time.sleep(0.01)
     begun = time.monotonic()
     function = FAULTS[options.pop("fault", None)]
+    until = options.pop("until", None)
     given = {"actors": 2, "ram_budget": "16MiB", "block": "256KiB", **options}
     digest, got = hashlib.sha256(), []
     with gm.ray.loader(slow_pipeline(function), **given) as batches:
@@ -267,6 +268,9 @@ def train(address: str, file: str, options: dict[str, Any]) -> None:
             got += plain([batch])
             if number == 5:
                 Path(file).write_text("{}")
+            while number == 200 and until is not None and not Path(until).exists():
+                # Looks again: the end of the other trainer is seen by the process that started both.
+                time.sleep(0.01)
         report = batches.report()
         workers = report.as_dict()["workers"]
     digest.update(repr(got).encode())
@@ -297,8 +301,12 @@ def a_trainer_that_is_killed_leaves_the_other_alone() -> Any:
 
 @scene
 def an_element_that_kills_actors_is_its_trainers_alone() -> Any:
-    alive, dead = Trainer("poison"), Trainer("poison", fault="dies")
-    came, said = alive.came(), dead.came()
+    # They begin together, and one is not through before the other has ended.
+    meeting, ended = tempfile.mkdtemp(), Path(tempfile.mkdtemp(), "ended")
+    alive, dead = Trainer("poison", meeting=meeting, until=str(ended)), Trainer("poison", meeting=meeting, fault="dies")
+    said = dead.came()
+    ended.touch()
+    came = alive.came()
     return {"want": digest_of(slow_pipeline()), "came": came, "said": said, "left": leaves_nothing()}
 
 
