@@ -130,8 +130,11 @@ impl Service {
         // The client does not know what pause the server wants, so that is made here.
         const LONGEST_PAUSE: Duration = Duration::from_secs(60);
         let has_body = request.method().as_str() != "HEAD";
+        // A request with a body is under way until that is sent, however long that takes.
+        let sends = !matches!(request.method().as_str(), "GET" | "HEAD");
+        let most = if sends { Duration::MAX } else { stall };
         let stands_still = |_| HttpError::new(HttpErrorKind::Timeout, Slow(stall));
-        let response = timeout(stall, self.0.execute(request)).await.map_err(stands_still)??;
+        let response = timeout(most, self.0.execute(request)).await.map_err(stands_still)??;
         if let (429 | 503, Some(pause)) = (response.status().as_u16(), retry_after(&response)) {
             // The pause that the server asked for.
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
@@ -280,6 +283,45 @@ mod tests {
             Self: 'f,
         {
             Box::pin(async { Ok(HttpResponse::new(vec![b'x'; self.0].into())) })
+        }
+    }
+
+    /// A server that reads what is sent for a while, and answers nothing else.
+    #[derive(Debug)]
+    struct Reads;
+
+    impl HttpService for Reads {
+        fn call<'a, 'f>(
+            &'a self,
+            request: HttpRequest,
+        ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'f>>
+        where
+            'a: 'f,
+            Self: 'f,
+        {
+            Box::pin(async move {
+                match request.method().as_str() {
+                    // The time that a body takes to be sent.
+                    "PUT" => tokio::time::sleep(Duration::from_millis(30)).await,
+                    _ => std::future::pending().await,
+                }
+                Ok(HttpResponse::new(Vec::new().into()))
+            })
+        }
+    }
+
+    #[test]
+    fn an_answer_may_stand_still_for_less_time_than_a_body_may_be_sent() {
+        let answered = |method: &'static str| {
+            let mut request = HttpRequest::new(HttpRequestBody::empty());
+            *request.method_mut() = method.parse().unwrap();
+            let service = Service(HttpClient::new(Reads));
+            let whole = async move { service.whole(request, Duration::from_millis(1)).await.map(drop) };
+            crate::store::runtime::wait(whole).unwrap().map_err(|error| error.kind())
+        };
+        assert_eq!(answered("PUT").ok(), Some(()));
+        for method in ["GET", "HEAD"] {
+            assert!(matches!(answered(method), Err(HttpErrorKind::Timeout)), "{method}");
         }
     }
 
