@@ -106,14 +106,14 @@ def varlen(batch: Mapping[str, Any], column: str = "tokens", *, ignore_index: in
     ends = _torch.cat([starts[1:], starts.new_tensor([len(tokens)])])
     positions = _torch.arange(len(tokens), device=tokens.device) - starts.repeat_interleave(ends - starts)
     labels = tokens.masked_fill(begins | (segments == 0), ignore_index)
-    lengths = _torch.cat([starts, ends[-1:]]).to(_torch.int32)
+    bounds = _torch.cat([starts, ends[-1:]]).to(_torch.int32)
     longest = int((ends - starts).max())
     return {
         "input_ids": tokens[None],
         "labels": labels[None],
         "position_ids": positions[None],
-        "cu_seq_lens_q": lengths,
-        "cu_seq_lens_k": lengths,
+        "cu_seq_lens_q": bounds,
+        "cu_seq_lens_k": bounds,
         "max_length_q": longest,
         "max_length_k": longest,
     }

@@ -237,11 +237,11 @@ fn compare(keyed: &dyn Keyed, keys: &OfFile, head: &KeyHead) -> Result<()> {
         let key = keys.key(record, &mut lens)?;
         // What fails now is for the policy of elements that fail.
         if made != Key::Bad && (key != made || lens != made_lens) {
-            let text =
-                format!("the keys are stale: record {record} {}, and the file says that it {}", says(made), says(key));
-            let text =
-                if key == made { format!("the keys are stale: record {record} has other lengths") } else { text };
-            return Err(Error::data(text).help(
+            let differs = match key == made {
+                true => "has other lengths".to_owned(),
+                false => format!("{}, and the file says that it {}", says(made), says(key)),
+            };
+            return Err(Error::data(format!("the keys are stale: record {record} {differs}")).help(
                 "a function of the pipeline is not the one that the keys were made with: remove the file, and make the keys again",
             ));
         }

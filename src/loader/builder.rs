@@ -216,13 +216,14 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         #[cfg(feature = "cli")]
         self.command.into_iter().for_each(|command| recorder.set_command(command));
         let (run, executor) = self.runtime(&recorder)?;
-        let helped = |parted: &Parted<D::Item>| keys_help(&self.dataset, parted.deal());
+        let keys = self.keys.take();
+        let key_recorder = keys.as_ref().and_then(|keys| keys.recorder());
         // Keys that are needed would be an error where none can be made.
-        let is_kept = |keys: &Arc<dyn KeySource>| keys.recorder().is_some() || parted.as_ref().is_none_or(helped);
-        let keys = self.keys.take().filter(is_kept);
+        let help = || parted.as_ref().is_none_or(|parted| keys_help(&self.dataset, parted.deal()));
+        let keys = keys.filter(|_| key_recorder.is_some() || help());
         // One host of all writes the files.
         let is_first = parted.as_ref().is_none_or(|parted| parted.part().has_first_row());
-        let key_recorder = keys.as_ref().filter(|_| is_first).and_then(|keys| keys.recorder());
+        let key_recorder = key_recorder.filter(|_| is_first);
         let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
         let failed = Arc::new(Failed::new(self.failed_elements));
         let run = run.with_keys(keys).with_deal(deal).with_failed(failed);

@@ -22,8 +22,7 @@ thread_local! {
 ///
 /// # Errors
 /// `ImportError` in another.
-pub(crate) fn check_main(py: Python<'_>) -> PyResult<()> {
-    let _ = py;
+pub(crate) fn check_main(_: Python<'_>) -> PyResult<()> {
     // SAFETY: the interpreter is held, so that there is a current one.
     match unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) } {
         0 => Ok(()),
