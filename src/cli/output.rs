@@ -29,7 +29,7 @@ pub(crate) fn data(text: &str) {
 pub(crate) fn json(value: &impl Serialize) {
     // Reports and tables hold strings, finite numbers and lists of them.
     let text = serde_json::to_string(value).expect("results serialise");
-    // JSON leaves some control characters as they are.
+    // `serde_json` does not escape all of these characters.
     let text = if text.contains(acts) { text.chars().map(json_escaped).collect() } else { text };
     data(&(text + "\n"));
 }
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(harmless(title), format!("{shown}\n\tok é"));
         let red = format!("\x1b[{RED}merror:\x1b[0m ");
         assert_eq!(harmless(&format!("{red}{title}")), format!("{red}{shown}\n\tok é"));
-        // A colour that is none of ours, and what ends in the middle.
+        // A style that the command does not use, and a sequence that is cut off.
         assert_eq!(harmless("\x1b[8mhidden\x1b["), r"\u{1b}[8mhidden\u{1b}[");
         assert!(matches!(harmless("plain\n\té"), Cow::Borrowed(_)));
     }

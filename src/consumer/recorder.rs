@@ -45,7 +45,7 @@ impl<H: Handle> Recorder<H> {
         self.wait(self.in_flight)
     }
 
-    /// The submitted steps. `ready` and `done` of a step that is under way are not known yet.
+    /// The submitted steps. A step that has not ended has no `ready` and no `done`.
     #[cfg(feature = "cli")]
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps

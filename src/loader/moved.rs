@@ -30,7 +30,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)
     }
 
-    /// Gives the last `count` elements back, 2 at most: they are delivered again. It is for a step that was not committed, where others have failed.
+    /// Takes back the last `count` elements, 2 at most, which the loader then delivers again. A trainer calls `back` for a step that other hosts did not commit.
     ///
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) for more than were delivered or are kept; as [`LoaderBuilder::build`](crate::LoaderBuilder::build) where elements are read again, and

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::consumer::Step;
 
-/// Shorter waits are no sign of a burst: any call takes this long now and then.
+/// A shorter wait does not mark a burst: the scheduler delays any call this long now and then.
 const SHORT: Duration = Duration::from_millis(1);
 /// A run is steady if it lasts this many times its longest wait.
 const STEADY: u32 = 8;
@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(super) enum Kind {
     /// Batches arrive evenly.
     Steady,
-    /// Batches arrive in bursts. The measured steps `from..to` reach from the first long wait to the last, and cover `periods` periods.
+    /// Batches arrive in bursts. The range `from..to` begins at the first long wait, ends at the last, and covers `periods` periods.
     Bursts { from: usize, to: usize, periods: usize },
     /// The run is too short to tell.
     Unknown,

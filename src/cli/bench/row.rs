@@ -96,9 +96,9 @@ pub(super) struct Figures {
     /// Digest of the rows of these batches; `None` where no pass was made for it.
     pub(super) rows: Option<Rows>,
     pub(super) batches_per_s: Stats,
-    /// Whether runs are too short for a rate: batches come in bursts, and the pipeline ended before two of them.
+    /// Whether the runs give no rate: batches arrive in bursts, and the pipeline ended before the second burst.
     pub(super) too_short: bool,
-    /// Batches of a burst, if batches come in bursts.
+    /// Batches per burst, if batches arrive in bursts.
     pub(super) burst: Option<f64>,
     pub(super) next_ms: Stats,
     /// `None` if the batches hold no tokens.

@@ -105,8 +105,8 @@ impl<C: Carrier> Coordinator<C> {
     }
 }
 
-/// Returns true if another worker is to evaluate `job`, too, after it took `time`. A lane is read on by its worker alone, and a
-/// suspect job would kill more workers.
+/// Returns true if a second worker should evaluate `job`, whose worker has taken `time`. Only its own worker can read a lane on, and
+/// a suspect job would kill another worker.
 fn is_late(job: &Job, time: Duration, late: Duration) -> bool {
     time > late && job.lane.is_none() && !job.is_suspect()
 }
