@@ -1,9 +1,10 @@
 """What several tests need: files of a few records, and vectors made by Grain itself. And how tests are spread over processes."""
 
 import datetime
+import gc
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # Processes of pytest-xdist hand their reports to the first process.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Flakes())
+
+
+@pytest.fixture
+def own_heap() -> Iterator[None]:
+    """Collections go through the objects of the test only, and not through the packages that other tests have imported."""
+    gc.freeze()
+    yield
+    gc.collect()
+    gc.unfreeze()
 
 
 @pytest.fixture

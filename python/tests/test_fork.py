@@ -17,7 +17,11 @@ import pytest
 from forks import PATIENCE, in_fork, refused
 from servers import free_port, running
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    # Forks collect what they inherit.
+    pytest.mark.usefixtures("own_heap"),
+]
 
 HOW: dict[str, Callable[[gm.IterDataset], gm.DatasetIterator]] = {
     "threads": lambda ds: ds.loader(threads=2),

@@ -9,6 +9,9 @@ import gristmill as gm
 import pytest
 
 
+pytestmark = pytest.mark.usefixtures("own_heap")
+
+
 class Trainer:
     """Holds a dataset that calls its methods."""
 
@@ -63,13 +66,6 @@ MAKE: dict[str, Callable[[Trainer], Any]] = {
     "stream mix": lambda t: gm.IterDataset.mix([NUMBERS.map(t.double).to_iter_dataset()] * 2),
     "interleave": lambda t: gm.IterDataset.interleave([NUMBERS.map(t.double).to_iter_dataset()] * 2, cycle_length=2),
 }
-
-
-@pytest.fixture(autouse=True)
-def no_leftovers() -> Iterator[None]:
-    gc.collect()
-    yield
-    gc.collect()
 
 
 def after(change: Callable[[Trainer], None]) -> "weakref.ref[Trainer]":
