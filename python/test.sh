@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it into an environment of its own, and runs the tests of the package there. Grain's own tests run meanwhile, which
-# sleep most of the time, and types and the site are checked. Results are in target/pytest*.xml. Arguments are pytest's, and leave out all but the tests.
+# Builds the wheel, installs it into an environment of its own, and runs the tests of the package there. Tests with Ray and Grain's own tests run
+# meanwhile, which sleep most of the time, and types and the site are checked. Results are in target/pytest*.xml. Arguments are pytest's, and
+# leave out all but the tests.
 #   GRISTMILL_TEST_LARGE=1             adds the tests beside packages of several gigabytes, such as PyTorch
 #   GRISTMILL_TEST_ENVIRONMENT=FOLDER  uses the packages that `python/environment.sh FOLDER` has installed
 #   GRISTMILL_TEST_NEWEST=1            installs the newest versions of all packages
@@ -55,9 +56,10 @@ tests() {
 }
 jobs=${GRISTMILL_TEST_JOBS:-$(($(nproc) + 1))}
 together() {
-    step "tests, $jobs at a time"
+    local marks=$1
+    step "tests with the marks: $marks; $jobs at a time"
     # A process that dies ends the run: pytest-xdist does not go on with groups of tests in another.
-    tests pytest -n "$jobs" --dist loadgroup --max-worker-restart 0 -m "not alone and not live and not weekly" --durations 30 "$@"
+    tests pytest -n "$jobs" --dist loadgroup --max-worker-restart 0 -m "$marks" --durations 30 "${@:2}"
 }
 # A test that measures is run again, twice at most, if it fails.
 one_by_one() {
@@ -95,7 +97,13 @@ pyright_passes() {
 grains_own_tests() {
     python python/oracle/run.py "$GRAIN_WHEEL" -- -n 2 --timeout 600 --timeout-method thread
 }
+# The longest test, which mostly waits for clusters to start.
+ray_passes() {
+    pytest -m "ray and not live and not weekly" --junitxml target/pytest-ray.xml
+}
 begin_checks() {
+    check ray ray_passes &
+    checks+=($!)
     check grain grains_own_tests &
     checks+=($!)
     {
@@ -108,10 +116,10 @@ begin_checks() {
 }
 end_checks() {
     local name status
-    step "Grain's own tests, types and the site"
+    step "Ray, Grain's own tests, types and the site"
     wait "${checks[@]}"
     checks=()
-    for name in grain mypy stubtest mkdocs pyright; do
+    for name in ray grain mypy stubtest mkdocs pyright; do
         status=$(cat "$folder/$name.status")
         printf -- '-- %s: exit status %s\n' "$name" "$status"
         cat "$folder/$name.log"
@@ -124,18 +132,18 @@ rm -f target/pytest*.xml
 if [ -n "${GRISTMILL_TEST_MARK:-}" ]; then
     one_by_one "$GRISTMILL_TEST_MARK" "pytest-$GRISTMILL_TEST_MARK" "$@"
 elif [ $# -gt 0 ]; then
-    together "$@"
+    together "not alone and not live and not weekly" "$@"
     one_by_one "alone and not live and not weekly" pytest-alone "$@"
 else
     begin_checks
-    together
+    together "not ray and not alone and not live and not weekly"
     end_checks
     one_by_one "alone and not live and not weekly" pytest-alone
 fi
 
 if [ ${#failed[@]} -gt 0 ]; then
     step "what failed"
-    grep -hE '^(E  |FAILED|ERROR|_{3,} .* _{3,}$|[^ ]+\.py:[0-9]+: )' "$folder/pytest.log" "$folder/grain.log" 2>/dev/null | cut -c1-300 | tail -60 || true
+    grep -hE '^(E  |FAILED|ERROR|_{3,} .* _{3,}$|[^ ]+\.py:[0-9]+: )' "$folder/pytest.log" "$folder/ray.log" "$folder/grain.log" 2>/dev/null | cut -c1-300 | tail -60 || true
     printf 'failed: %s\n' "${failed[@]}"
     exit 1
 fi
