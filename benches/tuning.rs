@@ -1,5 +1,5 @@
-//! Tuning on line against fixed settings: pipelines of fourteen shapes. Eight are started from the worst setting there is, and six
-//! as `MpOptions::auto()` and `Executor::Auto` start: a user's source that waits 2 or 5 ms, and, with the feature `parquet`, a
+//! Tuning on line against fixed settings: pipelines of sixteen shapes. Eight are started from the worst setting there is, and eight
+//! as `MpOptions::auto()` and `Executor::Auto` start: a user's source that waits 2, 5 or 40 ms, and, with the feature `parquet`, a
 //! shuffled file whose decoded row groups take eight times the cache.
 //!
 //! `cargo bench -p benches --bench tuning [-- NAME …]`. Of each shape, settings of a grid are run for a moment each; then it runs
@@ -93,7 +93,7 @@ fn at_once(_: f64) -> Duration {
 fn shapes() -> Vec<Shape> {
     const CORES: &[usize] = &[1, 2, 4];
     const MANY: &[usize] = &[1, 4, 16, 64];
-    const BEYOND: &[usize] = &[2, 4, 8, 16, 32, 48, 64];
+    const BEYOND: &[usize] = &[2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256];
     let source = |name, ms: u64, how| Shape {
         name,
         work: Work { wait: 1000 * ms, ..NOTHING },
@@ -153,8 +153,10 @@ fn shapes() -> Vec<Shape> {
         },
         source("worker 2 ms", 2, How::Worker),
         source("worker 5 ms", 5, How::Worker),
+        source("worker 40 ms", 40, How::Worker),
         source("threads 2 ms", 2, How::Threads),
         source("threads 5 ms", 5, How::Threads),
+        source("threads 40 ms", 40, How::Threads),
     ];
     if cfg!(feature = "parquet") {
         shapes.extend([parquet("parquet worker", How::Worker), parquet("parquet threads", How::Threads)]);
@@ -284,7 +286,7 @@ fn start(
         (_, true) => MpOptions::auto().threads_per_worker(most).start_threads(threads).start_window(window),
         (_, false) => MpOptions::auto().threads_per_worker(threads).start_window(window).tune(false),
     };
-    Ok(Run { shape, loader: mp_prefetch(pipeline, cfg, options.ram_budget(1 << 30))?.build()? })
+    Ok(Run { shape, loader: mp_prefetch(pipeline, cfg, options.ram_budget(4 << 30))?.build()? })
 }
 
 /// Behind every change that its consumer makes.
@@ -294,7 +296,11 @@ fn run(shape: &Shape) -> Result<()> {
     let mut best = (Measured::default(), 1, 1);
     let mut grid = Vec::new();
     for &threads in shape.threads {
-        let windows: &[usize] = if shape.how == How::Threads { &[0] } else { &[1, 16, 256] };
+        let windows: &[usize] = match shape.how {
+            How::Threads => &[0],
+            How::Worker => &[1024],
+            How::Worst => &[1, 16, 256],
+        };
         for &window in windows {
             let mut run = start(shape, threads, window, false)?;
             run.go(FIXED, LATE)?;

@@ -1014,7 +1014,7 @@ class MapDataset(Generic[_T_co]):
         Args:
             threads: Threads for the elementwise part, beside one for the rest. With 0 everything runs when it is asked
                 for. With `"auto"` there is one for each core at first, and their number and how far they are ahead follow
-                what the loop needs: up to 64, where elements mostly wait for a disk or a network. Functions that hold the
+                what the loop needs: up to 256 if elements mostly wait for a disk or a network. Functions that hold the
                 interpreter's lock while they compute gain by `mp_prefetch` instead. The elements are the same.
             buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
             writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
@@ -1940,7 +1940,7 @@ class IterDataset(Generic[_T_co]):
         Args:
             threads: Threads for the elementwise part, beside one for the rest. With 0 everything runs when it is asked
                 for. With `"auto"` there is one for each core at first, and their number and how far they are ahead follow
-                what the loop needs: up to 64, where elements mostly wait for a disk or a network. Functions that hold the
+                what the loop needs: up to 256 if elements mostly wait for a disk or a network. Functions that hold the
                 interpreter's lock while they compute gain by `mp_prefetch` instead. The elements are the same.
             buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
             writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,

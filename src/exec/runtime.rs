@@ -28,7 +28,7 @@ pub enum Executor {
     /// The elementwise part on so many threads, the stateful part on one more, both ahead of the consumer.
     Threads(usize),
     /// The same on threads whose number, and how far they are ahead, follow what the consumer needs while it runs: one for each core
-    /// at first, up to 64 where elements mostly wait for something else than a core.
+    /// at first, and up to 256 if elements mostly wait.
     Auto,
 }
 

@@ -12,12 +12,10 @@ use crate::cx::{Recorder, clock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Ours;
 use crate::sync::Locked;
-use crate::tune::{Bounds, Decision, Setting, Totals, Tuner};
+use crate::tune::{Bounds, Decision, MANY_THREADS, Setting, Totals, Tuner};
 
-/// As many threads there may be, where elements mostly wait for something.
-const MOST_THREADS: usize = 64;
 /// Ranges that may be under way or ready. What they hold is memory of this process.
-const MOST_WINDOW: usize = 4 * MOST_THREADS;
+const MOST_WINDOW: usize = 4 * MANY_THREADS;
 /// Time between two looks whether threads have nothing to do, and between two steps of tuning.
 const LOOK: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(1);
@@ -70,7 +68,7 @@ fn tune(
     told: &Mutex<Vec<Decision>>,
 ) {
     let threads = pool.threads();
-    let bounds = Bounds { cores: threads, ..Bounds::of_threads(threads.max(MOST_THREADS), MOST_WINDOW) };
+    let bounds = Bounds { cores: threads, ..Bounds::of_threads(threads.max(MANY_THREADS), MOST_WINDOW) };
     let mut tuner = Tuner::new(Setting { threads, processes: 1, window: pool.window() }, bounds, TICK, Instant::now());
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         let now = Instant::now();

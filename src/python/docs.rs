@@ -973,7 +973,7 @@ Raises:
 Args:
     threads (int | Literal['auto']): Threads for the elementwise part, beside one for the rest. With
         0 everything runs when it is asked for. With `"auto"` there is one for each core at first,
-        and their number and how far they are ahead follow what the loop needs: up to 64, where
+        and their number and how far they are ahead follow what the loop needs: up to 256 if
         elements mostly wait for a disk or a network. Functions that hold the interpreter's lock
         while they compute gain by `mp_prefetch` instead. The elements are the same.
     buffer (int): Elements or batches that are kept ready ahead of the consumer, where there are
@@ -1827,7 +1827,7 @@ Raises:
 Args:
     threads (int | Literal['auto']): Threads for the elementwise part, beside one for the rest. With
         0 everything runs when it is asked for. With `"auto"` there is one for each core at first,
-        and their number and how far they are ahead follow what the loop needs: up to 64, where
+        and their number and how far they are ahead follow what the loop needs: up to 256 if
         elements mostly wait for a disk or a network. Functions that hold the interpreter's lock
         while they compute gain by `mp_prefetch` instead. The elements are the same.
     buffer (int): Elements or batches that are kept ready ahead of the consumer, where there are

@@ -2,9 +2,8 @@
 
 use super::{Place, Report, StageReport};
 use crate::dataset::Role;
+use crate::tune::MANY_THREADS;
 
-/// Threads that are advised at most.
-pub(super) const MOST_THREADS: usize = 64;
 /// Threads are planned to be busy for this share of the time.
 const TARGET: f64 = 0.85;
 /// No gain beyond this is given as a figure: what is left then is less than what is known of it.
@@ -128,7 +127,7 @@ impl Load {
     /// Threads that give all that these processes can.
     pub(super) fn useful_threads(self, processes: usize) -> usize {
         let limit = self.limit(processes).max(1e-12);
-        ((self.cpu + self.blocked) / limit / TARGET).ceil().clamp(1.0, MOST_THREADS as f64) as usize
+        ((self.cpu + self.blocked) / limit / TARGET).ceil().clamp(1.0, MANY_THREADS as f64) as usize
     }
 
     /// Processes that give all that the cores can to functions that hold the interpreter's lock.

@@ -131,7 +131,7 @@ impl Controller {
                 }
                 Verdict::Worth => self.keep(trial.knob),
                 Verdict::Trim { to, gained, rate, explained } => {
-                    let decision = self.take_back(m, trial.knob, to, gained);
+                    let decision = self.take_back(m, &trial, to, gained);
                     if explained {
                         self.give_up(trial.knob);
                     } else {
@@ -177,19 +177,35 @@ impl Controller {
             self.give_up(knob);
             return None;
         }
-        let mut again = Trial::new(knob, self.now, trial.to, now.rate(), now.demand());
+        let mut to = trial.to;
         let reason = if look == Look::Better {
             self.keep(knob);
             format!("{} bring less", knob.of(self.now))
         } else {
             self.doubted.retain(|doubted| *doubted != knob);
             self.doubted.push(knob);
-            again.again = true;
-            "once more, in case it was other programs that made it look bad".to_owned()
+            to = self.between(trial);
+            if to == trial.to {
+                "once more, in case it was other programs that made it look bad".to_owned()
+            } else {
+                format!("fewer than {}, which brought too little", knob.of(trial.to))
+            }
         };
+        let mut again = Trial::new(knob, self.now, to, now.rate(), now.demand());
+        again.again = look != Look::Better;
         let decision = self.change(&now, knob, again.to, reason);
         self.trial = Some(again);
         Some(decision)
+    }
+
+    /// The setting halfway, by their ratio, between the present one and that of a failed step; that of the step if none lies between.
+    fn between(&self, trial: &Trial) -> Setting {
+        let (from, to) = (trial.knob.of(self.now), trial.knob.of(trial.to));
+        let middle = ((from * to) as f64).sqrt() as usize;
+        if trial.knob == Knob::Window || middle <= from || middle >= to {
+            return trial.to;
+        }
+        trial.knob.scaled(trial.to, middle, self.bounds)
     }
 
     /// Processes have come to need more memory than there is for so many.
@@ -245,13 +261,22 @@ impl Controller {
             reason += &format!("; with a window of {window} instead of {}", self.now.window);
         }
         let next = Setting { window, ..next };
-        self.trial = Some(Trial::new(knob, self.now, next, m.rate(), m.demand()));
+        // Threads that wait bring no more than in proportion to their number.
+        let most = match m.threads_at_work(self.now.threads) {
+            0 => f64::INFINITY,
+            at_work => m.rate() * next.threads as f64 / at_work as f64,
+        };
+        self.trial = Some(Trial::new(knob, self.now, next, m.rate(), m.demand().min(most)));
         Some(self.change(m, knob, next, reason))
     }
 
     /// More threads; or more processes, where those bring nothing or there may be no more of them.
     fn more(&mut self, m: &Measurement) -> Option<(Knob, Setting)> {
         let knobs = [Knob::Threads, Knob::Processes].map(|knob| (knob, self.raised(knob, m)));
+        if m.is_locked() && knobs[1].1.is_some() {
+            // Alone in its process, a thread waits for no lock: the measurements after the step would not show why more threads bring nothing.
+            self.give_up(Knob::Threads);
+        }
         let possible = knobs.into_iter().filter_map(|(knob, next)| Some((knob, next?)));
         let possible: Vec<_> = possible.filter(|(knob, _)| !self.failed.contains(knob)).collect();
         if possible.is_empty() && !self.failed.is_empty() {
@@ -267,7 +292,8 @@ impl Controller {
         let is_whole = self.bounds.idle.is_some();
         let most = if is_whole { usize::MAX } else { m.most_on(self.bounds.cores, now.threads) };
         let step = |from: usize, law: f64| {
-            let far = if m.is_waiting() && !is_whole { 4 } else { 2 };
+            let is_cheap = if knob == Knob::Threads { m.is_waiting() } else { m.leaves_cores(self.bounds.cores) };
+            let far = if is_cheap && !is_whole { 4 } else { 2 };
             // Less than a quarter more could not be told from noise.
             let most = if self.more.is_first() { far * from } else { from + from.div_ceil(4) };
             (law.ceil().min(1e6) as usize).clamp(from + 1, most)
@@ -282,7 +308,14 @@ impl Controller {
             _ => {
                 let law = now.processes as f64 * m.demand() / m.rate() / TARGET;
                 let processes = step(now.processes, law).min(self.bounds.processes.1).min(most);
-                Setting { threads: self.bounds.spread(now.threads, processes), processes, ..now }
+                let threads = m.threads_at_work(now.threads) * processes / now.processes;
+                let threads = self.bounds.spread(threads.max(now.threads), processes);
+                // Processes bring neither more threads that wait nor cores. They end the wait for a lock.
+                let is_useless = threads <= now.threads && m.is_waiting() || most <= now.threads && !m.is_locked();
+                if is_useless && !is_whole {
+                    return None;
+                }
+                Setting { threads, processes, ..now }
             }
         };
         let more = if knob == Knob::Threads { next.threads > now.threads } else { next.processes > now.processes };
@@ -307,8 +340,10 @@ impl Controller {
     }
 
     /// The last step up was not worth it; as much of it is taken back as brought nothing.
-    fn take_back(&mut self, m: &Measurement, knob: Knob, to: Setting, gained: f64) -> Decision {
-        let to = Setting { threads: self.bounds.spread(to.threads, to.processes), ..to };
+    fn take_back(&mut self, m: &Measurement, trial: &Trial, enough: usize, gained: f64) -> Decision {
+        let knob = trial.knob;
+        let is_whole = enough == knob.of(trial.from);
+        let to = if is_whole { trial.from } else { knob.scaled(trial.to, enough, self.bounds) };
         let reason = format!("the step up brought {:+.0} %, which {} bring as well", 100.0 * gained, knob.of(to));
         self.change(m, knob, to, reason)
     }

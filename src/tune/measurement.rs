@@ -3,12 +3,14 @@
 /// The consumer waits too much.
 pub(super) const HUNGRY: f64 = 0.02;
 /// Cores are as good as always taken: the consumer and the system have the rest.
-const TAKEN: f64 = 0.92;
+const TAKEN: f64 = 0.95;
 /// Threads of a process that wait for a lock of theirs for this share of their work gain nothing from more of them.
 const LOCKED: f64 = 0.25;
 /// Work is mostly waiting where no more than this share of it is on a core.
 const WAITS: f64 = 0.3;
 
+/// At least this share of the cores is free for processes that start.
+const FREE: f64 = 0.5;
 /// Memory is missing where work waits for it for more than this share of the time.
 const SHORT: f64 = 0.1;
 
@@ -72,6 +74,20 @@ impl Measurement {
     /// Whether threads of a process mostly wait for each other.
     pub(super) fn is_locked(&self) -> bool {
         self.locked_s > LOCKED * self.busy_s
+    }
+
+    /// Counts the threads of `threads` that wait for something else than a core or the interpreter's lock: spread over more processes, as many
+    /// are needed in each. 0 if elements mostly compute.
+    pub(super) fn threads_at_work(&self, threads: usize) -> usize {
+        if self.cpu_s <= 0.0 || self.cpu_s >= WAITS * self.busy_s {
+            return 0;
+        }
+        (threads as f64 * (1.0 - self.locked_s / self.busy_s)).ceil() as usize
+    }
+
+    /// Returns true if half of the cores are free.
+    pub(super) fn leaves_cores(&self, cores: usize) -> bool {
+        self.taken_s < FREE * self.wall_s * cores as f64
     }
 
     /// Whether what threads do is waiting for something else than a core: then more of them cost little.

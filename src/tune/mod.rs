@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use controller::Controller;
 pub use measurement::Measurement;
 pub(crate) use online::{Totals, Tuner};
+pub(crate) use setting::MANY_THREADS;
 pub use setting::{Bounds, Setting};
 
 /// Something that is tuned.
@@ -51,6 +52,18 @@ impl Knob {
             Self::Threads => setting.threads,
             Self::Window => setting.window,
             Self::Processes => setting.processes,
+        }
+    }
+
+    /// `setting` with `count` of this; processes keep the threads that each of them has.
+    fn scaled(self, setting: Setting, count: usize, bounds: Bounds) -> Setting {
+        let Setting { threads, processes, .. } = setting;
+        match self {
+            Self::Threads => Setting { threads: bounds.spread(count, processes), ..setting },
+            Self::Window => Setting { window: count, ..setting },
+            Self::Processes => {
+                Setting { threads: bounds.spread(threads * count / processes, count), processes: count, ..setting }
+            }
         }
     }
 }

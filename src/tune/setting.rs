@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Most threads that tuning starts, in all processes together, for elements that wait.
+pub(crate) const MANY_THREADS: usize = 256;
+
 /// A choice of threads, processes and window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {

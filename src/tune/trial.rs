@@ -41,9 +41,9 @@ pub(super) enum Verdict {
     Open,
     /// It is kept.
     Worth,
-    /// It is taken back to this setting; the whole of it brought so many times the rate before, and this rate. Whether it is
+    /// It is taken back to this value of its knob; the whole of it brought so many times the rate before, and this rate. Whether it is
     /// known why: nobody else is to blame.
-    Trim { to: Setting, gained: f64, rate: f64, explained: bool },
+    Trim { to: usize, gained: f64, rate: f64, explained: bool },
 }
 
 impl Trial {
@@ -84,14 +84,8 @@ impl Trial {
         if enough >= to {
             return Verdict::Worth;
         }
-        let to = match self.knob {
-            Knob::Processes => Setting { processes: enough, ..self.to },
-            Knob::Threads => Setting { threads: enough, ..self.to },
-            Knob::Window => self.from,
-        };
-        let to = if enough == from { self.from } else { to };
         let explained = self.knob == Knob::Threads && now.is_locked();
-        Verdict::Trim { to, gained, rate: now.rate(), explained }
+        Verdict::Trim { to: enough, gained, rate: now.rate(), explained }
     }
 }
 

@@ -70,7 +70,7 @@ impl World {
 
     /// Elements per second of the best of a grid of threads and processes that goes far beyond the cores.
     pub(crate) fn best(&self, processes: usize) -> f64 {
-        let counts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+        let counts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
         let grid =
             counts.into_iter().flat_map(|threads| (1..=processes.min(threads)).map(move |p| (threads / p * p, p)));
         grid.map(|(threads, processes)| self.rate(threads, processes)).fold(0.0, f64::max)
@@ -128,6 +128,7 @@ pub(crate) struct Shared {
     now_s: f64,
     /// Until when others take half of the machine.
     others_until_s: f64,
+    is_alone: bool,
     ready: usize,
     /// Times at which the processes that start are ready.
     starting: Vec<f64>,
@@ -142,7 +143,12 @@ impl Shared {
     /// With so many processes that are ready.
     pub(crate) fn new(world: World, processes: usize, seed: u64) -> Self {
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Self { world, random, now_s: 0.0, others_until_s: 0.0, ready: processes, starting: Vec::new() }
+        Self { world, random, now_s: 0.0, others_until_s: 0.0, is_alone: false, ready: processes, starting: Vec::new() }
+    }
+
+    /// Without other programs.
+    pub(crate) fn alone(self) -> Self {
+        Self { others_until_s: f64::NEG_INFINITY, is_alone: true, ..self }
     }
 
     /// From 0 to 1.
@@ -156,7 +162,7 @@ impl Shared {
         let (begin, noise) = (self.now_s, self.random());
         self.now_s += seconds;
         let (often, least, most) = OTHERS;
-        if self.others_until_s <= begin && self.random() < often * seconds {
+        if !self.is_alone && self.others_until_s <= begin && self.random() < often * seconds {
             self.others_until_s = self.now_s + least + (most - least) * self.random();
         }
         while self.ready + self.starting.len() < at.processes {

@@ -16,6 +16,7 @@ use super::options::{Count, Elsewhere, MpOptions};
 use super::slab::PAGE;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
+use crate::tune::MANY_THREADS;
 use crate::units::Bytes;
 
 /// Memory that a worker needs, by what it runs.
@@ -63,8 +64,6 @@ const PART: u64 = 4 << 20;
 
 /// Threads that a worker begins with where nobody says how many and elements come from far away.
 const FAR_THREADS: usize = 16;
-/// It may come to as many, if elements mostly wait for something, and its heap holds them.
-const MANY_THREADS: usize = 64;
 /// Bytes that a thread takes of a heap: its stack, and memory that the allocator keeps for it. Half of a heap is for threads.
 const THREAD: u64 = 4 << 20;
 
@@ -347,7 +346,7 @@ mod tests {
             let options = MpOptions::auto().max_workers(6).ram_budget(budget);
             let plan = Plan::new(&options, 4, 0).unwrap();
             // As many as half of a heap has room for.
-            let most = ((plan.solo_heap_bytes / 2 / THREAD) as usize).min(64);
+            let most = ((plan.solo_heap_bytes / 2 / THREAD) as usize).min(MANY_THREADS);
             assert_eq!(
                 (plan.start_workers, plan.active_threads, plan.threads_per_worker, plan.threads_in_all),
                 (1, 4, most, most)
@@ -405,19 +404,19 @@ mod tests {
         let threads = |options| {
             Some(plan(options)).map(|plan| (plan.active_threads, plan.threads_per_worker, plan.threads_in_all)).unwrap()
         };
-        assert_eq!(threads(MpOptions::auto()), (4, 64, 64));
-        assert_eq!(threads(MpOptions::auto().workers(3)), (2, 22, 64));
-        assert_eq!(threads(MpOptions::auto().start_threads(9)), (9, 64, 64));
+        assert_eq!(threads(MpOptions::auto()), (4, 256, 256));
+        assert_eq!(threads(MpOptions::auto().workers(3)), (2, 86, 256));
+        assert_eq!(threads(MpOptions::auto().start_threads(9)), (9, 256, 256));
         assert_eq!(threads(MpOptions::auto().worker_heap(64 * MIB)), (4, 16, 16), "no more than its heap has room for");
         let some = MpOptions { start_workers: Some(3), ..MpOptions::auto().max_workers(9).start_threads(1) };
         let plan_of_some = plan(some.clone());
         assert_eq!((plan_of_some.start_workers, plan_of_some.workers, plan_of_some.has_choice()), (3, 9, true));
-        assert_eq!(threads(some), (1, 64, 64));
+        assert_eq!(threads(some), (1, 256, 256));
         assert_eq!(threads(MpOptions::auto().tune(false)), (4, 4, 4));
         assert_eq!(threads(MpOptions::auto().threads_per_worker(3).workers(2)), (3, 3, 6));
         assert_eq!(plan(MpOptions::auto().workers(0)).threads_per_worker, 4);
         let far = |options| threads(MpOptions { far: true, ..options });
-        assert_eq!(far(MpOptions::auto().workers(2)), (8, 32, 64));
+        assert_eq!(far(MpOptions::auto().workers(2)), (8, 128, 256));
         assert_eq!(far(MpOptions::auto().workers(2).tune(false)), (8, 8, 16));
         assert_eq!(far(MpOptions::auto().threads_per_worker(3)), (3, 3, 3));
         assert_eq!(far(MpOptions::auto().workers(0)), threads(MpOptions::auto().workers(0)));

@@ -134,8 +134,7 @@ impl MpOptions {
     /// Threads that evaluate elements in each worker, at most where that is tuned.
     ///
     /// If it is not given, one worker begins with one for every core, and where elements come from a store all workers together with
-    /// at least 16; tuning goes up to 64 where elements wait for something else than a core, if the heap of a worker has room for
-    /// them.
+    /// at least 16; tuning goes up to 256 in all if elements mostly wait and the heaps have room for them.
     pub fn threads_per_worker(mut self, threads: impl Into<Count>) -> Self {
         self.threads_per_worker = threads.into();
         self

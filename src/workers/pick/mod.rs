@@ -14,14 +14,12 @@ use super::MpOptions;
 use super::budget::available;
 use crate::dataset::IterDataset;
 use crate::error::{Error, Result};
-use crate::tune::{Decision, Knob};
+use crate::tune::{Decision, Knob, MANY_THREADS};
 
 /// Threads are planned to be busy for this share of the time.
 const TARGET: f64 = 0.85;
 /// More threads must bring at least this.
 const WORTH: f64 = 1.03;
-/// As many threads at most, where elements mostly wait for something else than a core.
-const MANY_THREADS: usize = 64;
 
 /// Within what [`pick_performance_config`] chooses.
 #[derive(Clone, Debug)]
@@ -59,7 +57,7 @@ impl PickLimits {
         self
     }
 
-    /// Threads at most; at first one for each core, and up to 64 where elements mostly wait for something else than a core. Grain's
+    /// Threads at most; at first one for each core, and up to 256 if elements mostly wait. Grain's
     /// `max_workers`: what a process does there, a thread does here.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.max_threads = Some(threads);

@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::trial::Passes;
 use super::{Choice, PickLimits, choose};
 use crate::tune::world::{NOTHING, World};
-use crate::tune::{Bounds, Controller, Setting};
+use crate::tune::{Bounds, Controller, MANY_THREADS, Setting};
 
 const MS: f64 = 1e-3;
 
 /// A run on `world` of one process: with a controller, a quarter of a second at a time, or without.
 fn run(world: &World, limits: &PickLimits, threads: usize, tuned: bool, time: Duration) -> Passes {
     let world = World { step_s: limits.step.as_secs_f64().max(world.step_s), ..*world };
-    let most = limits.max_threads.unwrap_or(64);
+    let most = limits.max_threads.unwrap_or(MANY_THREADS);
     let bounds = Bounds { cores: world.cores, ..Bounds::of_threads(most, 1 << 10) };
     let mut controller = Controller::new(Setting { threads, processes: 1, window: 4 * threads }, bounds);
     let mut passes = Passes { threads, ..Passes::default() };
@@ -60,7 +60,7 @@ fn threads_are_those_that_bring_something() {
             limits().max_threads(3),
             3..=3,
         ),
-        ("waiting, far beyond the cores", waits, limits(), 32..=64),
+        ("waiting, far beyond the cores", waits, limits(), 32..=256),
         ("waiting, with four threads at most", waits, limits().max_threads(4), 4..=4),
         ("waiting, for a consumer that takes a batch every two milliseconds", waits, step(2), 3..=4),
         ("work for a consumer that is fed by one thread", computes, step(30), 1..=1),
