@@ -49,7 +49,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::demo::TOKENIZER_JSON;
     use crate::error::Result;
-    use crate::text::{EngineChoice, EngineReason, Tokenizer};
+    use crate::text::{EngineReason, Tokenizer};
+    #[cfg(feature = "text-compat")]
+    use crate::text::EngineChoice;
 
     /// A file that no other test loads: the demo's, with a space behind it for each of `spaces`.
     pub(crate) fn file(spaces: usize) -> Vec<u8> {
@@ -64,6 +66,7 @@ pub(crate) mod tests {
         Ok(())
     }
 
+    #[cfg(feature = "text-compat")]
     #[test]
     fn a_file_is_examined_once() {
         let file = file(1);
@@ -77,6 +80,7 @@ pub(crate) mod tests {
         assert_eq!(again.encode("The miller sleeps.").unwrap(), ids);
     }
 
+    #[cfg(feature = "text-compat")]
     #[test]
     fn the_second_engine_serves_again_where_it_was_found_to() {
         let file = file(2);

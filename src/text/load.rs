@@ -7,6 +7,7 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::checked::Check;
 use super::compat::{self, CompatEngine};
 use super::engine::{BuiltIn, Engine, SECOND};
 use super::fast::{self, FastEngine};
@@ -24,6 +25,16 @@ pub enum EngineReason {
         /// Number of probe texts.
         texts: usize,
     },
+    /// This build has no second engine. Both were compared on files that split text alike, and the merges of this file give the ids of some words.
+    Known {
+        /// The tokenizer whose files split text alike, such as `GPT-2`.
+        family: String,
+        /// Number of words.
+        words: usize,
+    },
+    /// This build has no second engine, and this file is of no known family: nothing was compared. The fingerprint of a pipeline says so, as a
+    /// build with both engines may choose the other one.
+    Alone,
     /// The fast engine reads the file; the second does not, so nothing could be compared.
     Unchecked {
         /// The error of the second engine.
@@ -63,6 +74,11 @@ impl fmt::Display for EngineReport {
         write!(f, "{engine}")?;
         match reason {
             EngineReason::Checked { texts } => write!(f, ", equal to {compat} on {texts} probe texts")?,
+            EngineReason::Known { family, words } => write!(
+                f,
+                ", equal to {compat} on files that split text as {family}'s do, and to the merges of this file on {words} words"
+            )?,
+            EngineReason::Alone => write!(f, ", compared with no other engine, as this build has one")?,
             EngineReason::Unchecked { refusal } => write!(f, ", not compared: {compat} refuses the file ({refusal})")?,
             EngineReason::Refused { refusal } => write!(f, ", because {fast} refuses the file ({refusal})")?,
             EngineReason::Differs { difference } => write!(f, ", because {fast} differs on {difference}")?,
@@ -96,9 +112,13 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<Engin
         (EngineChoice::Auto, Some(_)) => EngineChoice::Compat,
         (choice, _) => choice,
     };
-    if choice != EngineChoice::Fast && !compat::IS_THERE {
-        return Err(needs_second(choice));
+    let is_alone = choice == EngineChoice::Auto && !compat::IS_THERE;
+    let choice = if is_alone { EngineChoice::Fast } else { choice };
+    if choice == EngineChoice::Compat && !compat::IS_THERE {
+        return Err(Error::new(ErrorKind::Unsupported, format!("the engine {SECOND} is not in this build"))
+            .help("build with `--features text-compat`"));
     }
+    let check = Check::of(&file, &vocabulary).filter(|_| is_alone);
     let texts = match choice {
         EngineChoice::Auto => probe::texts(&vocabulary.added),
         EngineChoice::Fast | EngineChoice::Compat => Vec::new(),
@@ -118,7 +138,14 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<Engin
         (fast.map(join), compat.map(join))
     });
     let (engine, reason): (Arc<dyn BuiltIn>, _) = match (fast, compat) {
-        (Some(Ok(fast)), None) => (Arc::new(fast.engine), EngineReason::Asked),
+        (Some(Ok(fast)), None) => {
+            let reason = match check {
+                Some(check) => check.run(&fast.engine, &vocabulary).map_err(differs)?,
+                None if is_alone => EngineReason::Alone,
+                None => EngineReason::Asked,
+            };
+            (Arc::new(fast.engine), reason)
+        }
         (None, Some(Ok(compat))) => (Arc::new(compat.engine), EngineReason::Asked),
         (Some(Ok(fast)), Some(Ok(compat))) => match first_difference(&texts, &fast.ids, &compat.ids) {
             None => (Arc::new(fast.engine), EngineReason::Checked { texts: texts.len() }),
@@ -207,20 +234,11 @@ fn refused_by_all<F, C>(fast: Option<Result<F, String>>, compat: Option<Result<C
     Error::data(refusals.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
-/// Makes the error of a build that has one engine. It takes no file on trust: where the two differ, another build would make other ids of it.
+/// Makes the error of a build with one engine if that engine is wrong.
 #[cold]
-fn needs_second(choice: EngineChoice) -> Error {
-    let (message, otherwise) = match choice {
-        EngineChoice::Compat => (format!("the engine {SECOND} is not in this build"), ""),
-        _ => (
-            format!(
-                "this build has one tokenizer engine, {}, and nothing to hold it against for this file",
-                fast::NAME
-            ),
-            ", or take it unchecked with `engine: fast`",
-        ),
-    };
-    Error::new(ErrorKind::Unsupported, message).help(format!("build with `--features text-compat`{otherwise}"))
+fn differs(difference: String) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("{} differs from the file: {difference}", fast::NAME))
+        .help("build with `--features text-compat`, which has a second engine")
 }
 
 #[cold]
@@ -312,14 +330,21 @@ mod tests_of_one_engine {
     use crate::demo::TOKENIZER_JSON;
 
     #[test]
-    fn nothing_is_taken_on_trust() {
-        let load = |choice| load(TOKENIZER_JSON, &TokenizerOptions::default().engine(choice), None);
-        let error = load(EngineChoice::Auto).unwrap_err();
+    fn files_of_known_families_are_checked_and_all_others_are_announced() {
+        let load = |file: &str, choice| load(file.as_bytes(), &TokenizerOptions::default().engine(choice), None);
+        let demo = str::from_utf8(TOKENIZER_JSON).unwrap();
+        let report = load(demo, EngineChoice::Auto).unwrap().report;
+        assert!(
+            matches!(&report.reason, EngineReason::Known { family, words: 500.. } if family == "GPT-2"),
+            "{report}"
+        );
+        let other = demo.replace("\"add_prefix_space\":false", "\"add_prefix_space\":true");
+        assert_ne!(other, demo);
+        let report = load(&other, EngineChoice::Auto).unwrap().report;
+        assert_eq!(report.to_string(), "tokenizers 1.0.0-rc.3, compared with no other engine, as this build has one");
+        assert_eq!(load(&other, EngineChoice::Fast).unwrap().report.reason, EngineReason::Asked);
+        let error = load(demo, EngineChoice::Compat).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        let help = error.help_text().unwrap();
-        assert_eq!(help, "build with `--features text-compat`, or take it unchecked with `engine: fast`");
-        let error = load(EngineChoice::Compat).unwrap_err();
         assert_eq!(error.help_text(), Some("build with `--features text-compat`"));
-        assert_eq!(load(EngineChoice::Fast).unwrap().report.reason, EngineReason::Asked);
     }
 }

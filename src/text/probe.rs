@@ -57,7 +57,7 @@ pub(super) fn texts(added: &[AddedToken]) -> Vec<String> {
 }
 
 /// A few whole sentences, prose, markup and code, for the merges that pieces do not reach.
-fn prose() -> impl Iterator<Item = &'static str> {
+pub(super) fn prose() -> impl Iterator<Item = &'static str> {
     [
         "The miller lifted the sluice at six, and by a quarter past the stones were turning; it wasn't the wheel's fault.",
         "  Indented prose,   with runs of   spaces\t\tand tabs, ends in two newlines.\n\n",

@@ -9,7 +9,6 @@ use super::engine::Engine;
 use super::known::{self, Key};
 use super::load::{EngineReason, EngineReport, Loaded, load};
 use super::options::TokenizerOptions;
-use super::proven;
 use crate::error::{Error, Result};
 use crate::fork::PerProcess;
 use crate::startup::making;
@@ -76,10 +75,12 @@ impl Tokenizer {
         if let Some(loaded) = cache.get(&key).and_then(Weak::upgrade) {
             return Ok(Self { name: name.into(), loaded });
         }
-        let load = || load(bytes, &options, known::recall(&key).or_else(|| proven::recall(&key)));
+        let load = || load(bytes, &options, known::recall(&key));
         let mut loaded = making("a tokenizer loaded", load).map_err(|e| e.path(name))?;
         known::keep(key, &loaded.report);
-        loaded.fingerprint = format!("{:032x}{}", key.0, if options.special_in_text { "+special" } else { "" });
+        let special = if options.special_in_text { "+special" } else { "" };
+        let alone = if loaded.report.reason == EngineReason::Alone { "+unchecked" } else { "" };
+        loaded.fingerprint = format!("{:032x}{special}{alone}", key.0);
         let loaded = Arc::new(loaded);
         cache.insert(key, Arc::downgrade(&loaded));
         Ok(Self { name: name.into(), loaded })
@@ -153,7 +154,7 @@ impl Tokenizer {
     }
 
     /// The text that stands for this tokenizer in the fingerprint of a pipeline: a hash of the file, and whether special tokens
-    /// are matched in text; for an engine of your own its name and vocabulary size.
+    /// are matched in text, and whether the engine was [compared with none](EngineReason::Alone); for an engine of your own its name and vocabulary size.
     pub fn fingerprint(&self) -> &str {
         &self.loaded.fingerprint
     }

@@ -59,6 +59,11 @@ impl Vocabulary {
         self.ids.get(token).copied()
     }
 
+    /// All tokens, in no order.
+    pub(super) fn tokens(&self) -> impl Iterator<Item = &str> {
+        self.ids.keys().map(|token| &**token)
+    }
+
     /// One more than the largest id.
     pub(super) fn size(&self) -> u32 {
         self.size
