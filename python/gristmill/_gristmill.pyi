@@ -1286,7 +1286,7 @@ class IterDataset(Generic[_T_co]):
         """
 
     @staticmethod
-    def source(source: Iterable[_T]) -> IterDataset[_T]:
+    def source(source: Iterable[_T], *, epochs: int | None = None) -> IterDataset[_T]:
         """Takes a stream written in Python: each `iter(source)` starts a pass.
 
         A pass with `get_state` and `set_state` is restored by them: its state is what JSON can hold. Without them it is
@@ -1295,9 +1295,13 @@ class IterDataset(Generic[_T_co]):
 
         Args:
             source: An iterable that can be iterated over anew.
+            epochs: Number of epochs of a stream with `set_epoch`, such as a shuffled `IterableDataset` of Hugging Face:
+                `set_epoch(0)`, `set_epoch(1)`, … is called before each. By default the source is read once, and `repeat`
+                reads it in the same order each time.
 
         Raises:
-            TypeError: It is none.
+            TypeError: It is none, or `epochs` is given and it has no `set_epoch`.
+            ValueError: `epochs` is 0.
         """
 
     @staticmethod

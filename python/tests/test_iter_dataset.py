@@ -1,6 +1,7 @@
 """Streams against plain Python."""
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 
 import gristmill as gm
@@ -109,3 +110,41 @@ def test_the_report_knows_the_stages() -> None:
     assert [stage["name"] for stage in report.as_dict()["stages"]] == ["range", "map", "to_iter", "batch"]
     assert report.as_dict()["delivered"] == 10
     assert "VERDICT" in str(report)
+
+
+class Epochs:
+    """A stream whose order is that of its epoch, as a shuffled stream of Hugging Face."""
+
+    epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(10 * self.epoch, 10 * self.epoch + 3)
+
+
+def test_set_epoch_is_called_before_each_epoch() -> None:
+    ds = gm.IterDataset.source(Epochs(), epochs=3)
+    expected = [0, 1, 2, 10, 11, 12, 20, 21, 22]
+    assert list(ds) == expected
+    assert list(gm.IterDataset.source(Epochs()).repeat(2)) == [0, 1, 2] * 2
+    for threads in (0, 2):
+        for stop in range(10):
+            it = ds.loader(threads=threads)
+            assert [next(it) for _ in range(stop)] == expected[:stop]
+            other = ds.loader()
+            other.set_state(it.get_state())
+            assert list(other) == expected[stop:]
+    assert repr(ds) != repr(gm.IterDataset.source(Epochs(), epochs=2))
+
+
+def test_epochs_need_set_epoch_and_fit_the_state() -> None:
+    with pytest.raises(TypeError, match="has none: `repeat` reads it several times"):
+        gm.IterDataset.source([1, 2], epochs=2)
+    with pytest.raises(ValueError, match="epochs is 0, and it must be 1 or more"):
+        gm.IterDataset.source(Epochs(), epochs=0)
+    it = gm.IterDataset.source(Epochs(), epochs=2).loader()
+    state = it.get_state()
+    with pytest.raises(gm.StateError):
+        gm.IterDataset.source(Epochs()).loader().set_state(state)

@@ -1218,12 +1218,16 @@ is read-only.
 
 Args:
     source (Iterable[Any]): An iterable that can be iterated over anew.
+    epochs (int | None): Number of epochs of a stream with `set_epoch`, such as a shuffled
+        `IterableDataset` of Hugging Face: `set_epoch(0)`, `set_epoch(1)`, … is called before each.
+        By default the source is read once, and `repeat` reads it in the same order each time.
 
 Raises:
-    TypeError: It is none."#
+    TypeError: It is none, or `epochs` is given and it has no `set_epoch`.
+    ValueError: `epochs` is 0."#
     };
     (signature IterDataset.source) => {
-        concat!(r#"source(source)"#, "\n--\n\n", docs!(IterDataset.source))
+        concat!(r#"source(source, *, epochs=None)"#, "\n--\n\n", docs!(IterDataset.source))
     };
     (IterDataset.zip) => {
         r#"Makes tuples of one element of each of several streams.

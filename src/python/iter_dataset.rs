@@ -134,8 +134,9 @@ impl PyIterDataset {
 
     #[doc = docs!(IterDataset.source)]
     #[staticmethod]
-    fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let source = PythonStream::new(source)?;
+    #[pyo3(signature = (source, *, epochs=None))]
+    fn source(py: Python<'_>, source: &Bound<'_, PyAny>, epochs: Option<u64>) -> PyResult<Self> {
+        let source = PythonStream::new(source, epochs)?;
         let object = source.object();
         Self::calling(py, Streams::Items(Chain::Iter(source.boxed())), object)
     }

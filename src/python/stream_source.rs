@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use serde::{Deserialize, Serialize, Serializer};
@@ -22,10 +22,12 @@ use crate::exec::Runtime;
 pub(crate) struct PythonStream {
     object: Callable,
     kind: String,
+    /// Number of epochs that a pass reads, if the object has `set_epoch`.
+    epochs: Option<u64>,
 }
 
 impl PythonStream {
-    pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(object: &Bound<'_, PyAny>, epochs: Option<u64>) -> PyResult<Self> {
         let kind = object.get_type().fully_qualified_name()?.to_string();
         if !object.hasattr("__iter__")? {
             return Err(PyTypeError::new_err(format!("a stream has `__iter__`, and {kind} has not")));
@@ -34,7 +36,16 @@ impl PythonStream {
             let text = format!("an iterator can be read only once, and {kind} is one: give what it was made from");
             return Err(PyTypeError::new_err(text));
         }
-        Ok(Self { object: Callable::of(object), kind })
+        if epochs == Some(0) {
+            return Err(PyValueError::new_err("epochs is 0, and it must be 1 or more"));
+        }
+        if epochs.is_some() && !object.hasattr("set_epoch")? {
+            let text = format!(
+                "epochs are for a stream with `set_epoch`, and {kind} has none: `repeat` reads it several times"
+            );
+            return Err(PyTypeError::new_err(text));
+        }
+        Ok(Self { object: Callable::of(object), kind, epochs })
     }
 
     /// The object that is read.
@@ -48,7 +59,7 @@ impl Stage for PythonStream {
         "source"
     }
     fn params(&self) -> String {
-        self.kind.clone()
+        self.epochs.map_or_else(|| self.kind.clone(), |epochs| format!("{}, epochs={epochs}", self.kind))
     }
     fn role(&self) -> Role {
         Role::Source
@@ -63,7 +74,8 @@ impl IterDataset for PythonStream {
     type Iter = PythonPass;
 
     fn iter(&self, _run: &Runtime) -> Result<PythonPass> {
-        attach(|py| PythonPass::start(py, self.object.clone())).map_err(error::caught)
+        let epoch = self.epochs.map(|count| Epoch { number: 0, last: count - 1 });
+        attach(|py| PythonPass::start(py, self.object.clone(), epoch)).map_err(error::caught)
     }
 }
 
@@ -73,24 +85,48 @@ impl fmt::Debug for PythonStream {
     }
 }
 
+/// The epoch that a pass is in, and the last one.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    number: u64,
+    last: u64,
+}
+
 /// A pass over a [`PythonStream`].
 pub(crate) struct PythonPass {
     object: Callable,
     iterator: Py<PyIterator>,
     /// Whether it has `get_state` and `set_state`; without them a position is the number of elements before it.
     has_state: bool,
+    /// Elements of this epoch that were given.
     given: u64,
+    epoch: Option<Epoch>,
 }
 
 impl PythonPass {
-    fn start(py: Python<'_>, object: Callable) -> PyResult<Self> {
+    fn start(py: Python<'_>, object: Callable, epoch: Option<Epoch>) -> PyResult<Self> {
+        if let Some(Epoch { number, .. }) = epoch {
+            object.object().bind(py).call_method1("set_epoch", (number,))?;
+        }
         let iterator = object.object().bind(py).try_iter()?;
         let has_state = iterator.hasattr("get_state")? && iterator.hasattr("set_state")?;
-        Ok(Self { object, iterator: iterator.unbind(), has_state, given: 0 })
+        Ok(Self { object, iterator: iterator.unbind(), has_state, given: 0, epoch })
     }
 
+    /// The next element of this epoch.
     fn advance(&mut self) -> PyResult<Option<Item>> {
         attach(|py| self.iterator.bind(py).clone().next().map(|next| Item::of_result(next?)).transpose())
+    }
+
+    /// The next element of this epoch or of those after it.
+    fn advance_epochs(&mut self) -> PyResult<Option<Item>> {
+        loop {
+            let item = self.advance()?;
+            match self.epoch {
+                Some(Epoch { number, last }) if item.is_none() && number < last => self.restart(Some(number + 1))?,
+                _ => return Ok(item),
+            }
+        }
     }
 
     fn python_state(&self) -> PyResult<Json> {
@@ -100,9 +136,18 @@ impl PythonPass {
         })
     }
 
-    fn restart(&mut self) -> PyResult<()> {
-        *self = attach(|py| Self::start(py, self.object.clone()))?;
+    /// Begins an epoch, or the only one.
+    fn restart(&mut self, number: Option<u64>) -> PyResult<()> {
+        let epoch = self.epoch.map(|epoch| Epoch { number: number.unwrap_or(epoch.number), ..epoch });
+        *self = attach(|py| Self::start(py, self.object.clone(), epoch))?;
         Ok(())
+    }
+
+    fn within(&self) -> PassState {
+        if !self.has_state {
+            return PassState::Given(self.given);
+        }
+        self.python_state().map_or_else(|failed| PassState::Failed(failed.to_string()), PassState::Python)
     }
 }
 
@@ -114,6 +159,13 @@ pub(crate) enum PassState {
     Given(u64),
     /// State that its `get_state` returned.
     Python(Json),
+    /// An epoch of several, and the position in it.
+    Epoch {
+        /// The epoch, from 0.
+        epoch: u64,
+        /// The position.
+        within: Box<PassState>,
+    },
     /// Its `get_state` failed, or returned what JSON cannot hold.
     #[serde(skip_deserializing, serialize_with = "refuse")]
     Failed(String),
@@ -128,23 +180,43 @@ impl DatasetIterator for PythonPass {
     type State = PassState;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Item>> {
-        let next = cx.timed(StageId(0), || self.advance());
+        let next = cx.timed(StageId(0), || self.advance_epochs());
         let item = next.map_err(|e| cx.blame(StageId(0), "source", error::caught(e)))?;
         self.given += u64::from(item.is_some());
         Ok(item)
     }
 
     fn state(&self) -> PassState {
-        if !self.has_state {
-            return PassState::Given(self.given);
+        match self.epoch {
+            Some(Epoch { number, .. }) => PassState::Epoch { epoch: number, within: Box::new(self.within()) },
+            None => self.within(),
         }
-        self.python_state().map_or_else(|failed| PassState::Failed(failed.to_string()), PassState::Python)
     }
 
     fn restore(&mut self, state: PassState, _cx: &mut Cx) -> Result<()> {
+        match (state, self.epoch) {
+            (PassState::Epoch { epoch, within }, Some(Epoch { last, .. })) => {
+                if epoch > last {
+                    return Err(Error::state(format!("the state is in epoch {epoch}, and the last one is {last}")));
+                }
+                self.restart(Some(epoch)).map_err(error::caught)?;
+                self.go_to(*within)
+            }
+            (PassState::Epoch { .. }, None) => Err(Error::state("the state is in an epoch, and the stream has none")
+                .help("give `epochs` to `source` as before")),
+            (_, Some(_)) => Err(Error::state("the state is in no epoch, and the stream has several")
+                .help("leave out `epochs` of `source` as before")),
+            (state, None) => self.go_to(state),
+        }
+    }
+}
+
+impl PythonPass {
+    /// Goes to a position of this epoch.
+    fn go_to(&mut self, state: PassState) -> Result<()> {
         match state {
             PassState::Given(count) if !self.has_state => {
-                self.restart().map_err(error::caught)?;
+                self.restart(None).map_err(error::caught)?;
                 for given in 0..count {
                     if self.advance().map_err(error::caught)?.is_none() {
                         let text = format!("the state is at element {count}, and the stream has {given}");
@@ -163,6 +235,7 @@ impl DatasetIterator for PythonPass {
             }
             PassState::Given(_) => Err(Error::state("the state is a number of elements, and the stream has states")),
             PassState::Python(_) => Err(Error::state("the state is the stream's own, and it has no `set_state`")),
+            PassState::Epoch { .. } => Err(Error::state("the state has an epoch in an epoch")),
             PassState::Failed(text) => Err(Error::state(text)),
         }
     }
