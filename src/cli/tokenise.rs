@@ -1,6 +1,6 @@
 //! `gristmill tokenise`: text to token ids on disk.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::sink::SinkFormat;
 use crate::source::TokenType;
@@ -9,9 +9,9 @@ use crate::text::Tokenizer;
 use crate::{Load, Result};
 use serde_json::json;
 
-use crate::cli::Outcome;
 use crate::cli::convert::format;
 use crate::cli::write::Shards;
+use crate::cli::{Outcome, output};
 
 /// Tokenises text once, and writes the ids as shards: token files of llm.c and nanoGPT, or any format with columns.
 ///
@@ -54,12 +54,24 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let text = text.then("select_columns", &json!({"columns": [args.column]}))?;
     // Formats that hold one column hold the ids.
     let mut options = args.shards.options(args.format).column("tokens");
+    let vocabulary = load(&args.tokenizer)?.vocab_size();
     if !args.shards.chooses_ids() {
-        let vocabulary = Tokenizer::from_file(&args.tokenizer)?.vocab_size();
         options = options.token_type(if vocabulary <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
     }
     let written = args.shards.write(options, args.tokens(text)?.stream().loader(), true)?;
     Ok(args.shards.tell(&written, args.json))
+}
+
+/// Loads a tokenizer, and prints what a user should know of its engine.
+///
+/// # Errors
+/// Those of [`Tokenizer::from_file`].
+pub(super) fn load(path: &Path) -> Result<Tokenizer> {
+    let tokenizer = Tokenizer::from_file(path)?;
+    if let Some(remark) = tokenizer.engine_report().remark() {
+        output::warn(&format!("{}: {remark}", path.display()));
+    }
+    Ok(tokenizer)
 }
 
 impl Args {

@@ -49,9 +49,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::demo::TOKENIZER_JSON;
     use crate::error::Result;
-    use crate::text::{EngineReason, Tokenizer};
     #[cfg(feature = "text-compat")]
     use crate::text::EngineChoice;
+    use crate::text::{EngineReason, Tokenizer};
 
     /// A file that no other test loads: the demo's, with a space behind it for each of `spaces`.
     pub(crate) fn file(spaces: usize) -> Vec<u8> {

@@ -66,6 +66,13 @@ pub struct EngineReport {
     pub slowdown: f64,
 }
 
+impl EngineReport {
+    /// The report if a user should read it: the engine is slow, or was compared with none.
+    pub(crate) fn remark(&self) -> Option<String> {
+        (self.slowdown > 1.0 || self.reason == EngineReason::Alone).then(|| self.to_string())
+    }
+}
+
 impl fmt::Display for EngineReport {
     /// One line, such as `tokenizers 1.0.0-rc.3, equal to tokenizers 0.23.2 on 487 probe texts`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -231,7 +238,12 @@ fn shorten(text: String) -> String {
 fn refused_by_all<F, C>(fast: Option<Result<F, String>>, compat: Option<Result<C, String>>) -> Error {
     let say = |name: &str, refusal: Option<String>| refusal.map(|r| format!("{name} refuses the file ({r})"));
     let refusals = [say(fast::NAME, fast.and_then(Result::err)), say(SECOND, compat.and_then(Result::err))];
-    Error::data(refusals.into_iter().flatten().collect::<Vec<_>>().join("; "))
+    let error = Error::data(refusals.into_iter().flatten().collect::<Vec<_>>().join("; "));
+    if compat::IS_THERE {
+        error
+    } else {
+        error.help("build with `--features text-compat`, whose engine reads more files")
+    }
 }
 
 /// Makes the error of a build with one engine if that engine is wrong.
@@ -338,11 +350,14 @@ mod tests_of_one_engine {
             matches!(&report.reason, EngineReason::Known { family, words: 500.. } if family == "GPT-2"),
             "{report}"
         );
-        let other = demo.replace("\"add_prefix_space\":false", "\"add_prefix_space\":true");
+        let other = demo.replace("\"normalizer\":null", "\"normalizer\":{\"type\":\"Lowercase\"}");
         assert_ne!(other, demo);
         let report = load(&other, EngineChoice::Auto).unwrap().report;
         assert_eq!(report.to_string(), "tokenizers 1.0.0-rc.3, compared with no other engine, as this build has one");
         assert_eq!(load(&other, EngineChoice::Fast).unwrap().report.reason, EngineReason::Asked);
+        let refused = demo.replace("\"add_prefix_space\":false", "\"add_prefix_space\":true");
+        let error = load(&refused, EngineChoice::Auto).unwrap_err();
+        assert_eq!(error.help_text(), Some("build with `--features text-compat`, whose engine reads more files"));
         let error = load(demo, EngineChoice::Compat).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(error.help_text(), Some("build with `--features text-compat`"));

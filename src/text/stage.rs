@@ -4,7 +4,6 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::load::EngineReason;
 use super::tokenise::Tokenise;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{FanStream, Stream};
@@ -102,8 +101,7 @@ impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
         true
     }
     fn remark(&self) -> Option<String> {
-        let report = self.op.encoder().tokenizer().engine_report();
-        (report.slowdown > 1.0 || report.reason == EngineReason::Alone).then(|| report.to_string())
+        self.op.encoder().tokenizer().engine_report().remark()
     }
     fn check(&self) -> Result<()> {
         self.op.check(M::CHUNKS)

@@ -5,14 +5,13 @@ mod page;
 use std::path::PathBuf;
 
 use crate::pack::{Outcome as Padding, Strategy, compare};
-use crate::text::Tokenizer;
 use crate::{Error, Result};
 use serde::Serialize;
 
 use crate::cli::format::{count, grouped, percent};
 use crate::cli::layout::Layout;
 use crate::cli::lengths::{self, Lengths};
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, output, tokenise};
 
 /// Shows how long the documents are, and what each way of making batches would waste on them.
 ///
@@ -88,7 +87,7 @@ impl Bar {
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     // Before anything is measured: it would be for nothing.
     args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
-    let tokenizer = args.tokenizer.as_ref().map(Tokenizer::from_file).transpose()?;
+    let tokenizer = args.tokenizer.as_deref().map(tokenise::load).transpose()?;
     let measured =
         lengths::measure(&args.data, args.layout.of(&args.data)?, args.column.as_deref(), tokenizer, args.docs)?;
     let analysis = Analysis::new(measured, args.seq_len, args.batch)?;
