@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::chunked::{Chunked, Work};
 use super::dealt::left_out;
 use super::flow::{Flow, Flowing, PlanBy};
 use super::{CounterState, DatasetIterator, FilterState};
@@ -183,16 +184,27 @@ impl<E: Facts, K: Keep> Facts for InOrder<E, K> {
     }
 }
 
-impl<I: DatasetIterator, E: Each<I::Item, Out: 'static>, K: Keep> Flow<I> for InOrder<E, K> {
+impl<I, E, K> Flow<I> for InOrder<E, K>
+where
+    I: DatasetIterator<Item: Send + 'static>,
+    E: Each<I::Item, Out: Send + 'static> + 'static,
+    K: Keep,
+{
     type Pass = IterMappedIter<I, E, K>;
 
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
         self.each.check()?;
-        Ok(IterMappedIter { parent, each: self.each.clone(), keep: self.keep.clone(), noted: None, stage })
+        Ok(IterMappedIter::new(parent, self.each.clone(), self.keep.clone(), stage))
     }
 
+    /// Keys are noted in the order of the elements, so that their functions are applied in it.
     fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
-        Ok(IterMappedIter { noted: run.noted(stage), ..self.start(parent, stage)? })
+        if let Some(noted) = run.noted(stage) {
+            return Ok(IterMappedIter { noted: Some(noted), ..self.start(parent, stage)? });
+        }
+        self.each.check()?;
+        let made = Chunked::new(parent, Alone(self.each.clone()), stage, run);
+        Ok(IterMappedIter::of(made, self.keep.clone(), stage))
     }
 
     /// It is asked what its own elements are like, and not its parent's: keys of what it makes know that.
@@ -231,10 +243,10 @@ impl<I: DatasetIterator, E: Each<I::Item, Out: 'static>, K: Keep> Flow<I> for In
         };
         let (keep, name) = (self.keep.clone(), self.each.name());
         let pass: PlanPass<K::State<I::State>> = match &keys {
-            None => Box::new(IterMappedIter { parent: parent.pass, each: Arc::new(AsItIs), keep, noted: None, stage }),
+            None => Box::new(IterMappedIter::new(parent.pass, Arc::new(AsItIs), keep, stage)),
             Some(keys) => {
                 let each = Arc::new(ByKey { keys: keys.clone(), name });
-                Box::new(IterMappedIter { parent: parent.pass, each, keep, noted: None, stage })
+                Box::new(IterMappedIter::new(parent.pass, each, keep, stage))
             }
         };
         let make = Applied { make: parent.make, each: self.each.clone(), keys, single: parent.single, stage };
@@ -344,29 +356,73 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
     }
 }
 
+/// The function of a stage as [`Work`].
+struct Alone<E>(Arc<E>);
+
+impl<T, E: Each<T, Out: Send + 'static> + 'static> Work<T> for Alone<E> {
+    type Out = Option<E::Out>;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Result<Option<E::Out>> {
+        apply(&*self.0, stage, index, element, cx)
+    }
+}
+
 /// A pass over [`IterMapped`].
-pub struct IterMappedIter<I, E, K> {
-    parent: I,
-    each: Arc<E>,
+pub struct IterMappedIter<I, E, K>
+where
+    I: DatasetIterator,
+    E: Each<I::Item, Out: Send + 'static> + 'static,
+{
+    made: Chunked<I, Alone<E>>,
+    /// Behind the element that came last.
     keep: K,
+    /// Behind the element that was read last, ahead of it or not.
+    read: K,
     /// Who notes the keys of what it makes, if anybody does.
     noted: Option<Arc<LateNoted>>,
     stage: StageId,
 }
 
-impl<I: DatasetIterator, E: Each<I::Item, Out: 'static>, K: Keep> DatasetIterator for IterMappedIter<I, E, K> {
+impl<I, E, K> IterMappedIter<I, E, K>
+where
+    I: DatasetIterator<Item: Send + 'static>,
+    E: Each<I::Item, Out: Send + 'static> + 'static,
+    K: Keep,
+{
+    /// One whose function is applied where its elements are asked for.
+    fn new(parent: I, each: Arc<E>, keep: K, stage: StageId) -> Self {
+        Self::of(Chunked::inline(parent, Alone(each), stage), keep, stage)
+    }
+
+    fn of(made: Chunked<I, Alone<E>>, keep: K, stage: StageId) -> Self {
+        Self { made, read: keep.clone(), keep, noted: None, stage }
+    }
+}
+
+impl<I, E, K> DatasetIterator for IterMappedIter<I, E, K>
+where
+    I: DatasetIterator<Item: Send + 'static>,
+    E: Each<I::Item, Out: Send + 'static> + 'static,
+    K: Keep,
+{
     type Item = E::Out;
     type State = K::State<I::State>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<E::Out>> {
-        while let Some(element) = self.parent.next(cx)? {
-            let index = self.keep.next_index();
-            let made = apply(&*self.each, self.stage, index, element, cx).map_err(|error| K::at(error, index))?;
-            if let Some(noted) = &self.noted {
+        let Self { made, keep, read, noted, stage } = self;
+        let name = made.name();
+        while let Some(made) = made.next(|| read.next_index(), cx)? {
+            let index = keep.next_index();
+            let made = made.map_err(|error| K::at(error, index))?;
+            if let Some(noted) = noted {
                 noted.note(cx.member(), made.as_ref().map(|made| made as _));
             }
-            let judged = self.keep.judge(made.is_none(), cx);
-            judged.map_err(|error| cx.blame(self.stage, self.each.name(), error))?;
+            let judged = keep.judge(made.is_none(), cx);
+            judged.map_err(|error| cx.blame(*stage, name, error))?;
             if made.is_some() {
                 return Ok(made);
             }
@@ -375,14 +431,24 @@ impl<I: DatasetIterator, E: Each<I::Item, Out: 'static>, K: Keep> DatasetIterato
     }
 
     fn state(&self) -> Self::State {
-        self.keep.state(self.parent.state())
+        self.keep.state(self.made.state())
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
-        let parent = self.keep.restore(state).map_err(|error| cx.blame(self.stage, self.each.name(), error))?;
-        self.parent.restore(parent, cx)
+        let parent = self.keep.restore(state).map_err(|error| cx.blame(self.stage, self.made.name(), error))?;
+        self.read = self.keep.clone();
+        self.made.restore(parent, cx)
     }
 }
 
 debug_name!(InOrder<E, K>);
-debug_name!(IterMappedIter<I, E, K>);
+
+impl<I, E, K> std::fmt::Debug for IterMappedIter<I, E, K>
+where
+    I: DatasetIterator,
+    E: Each<I::Item, Out: Send + 'static> + 'static,
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IterMappedIter").finish_non_exhaustive()
+    }
+}

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
+use super::chunked::{Chunked, Work};
 use super::flow::{Flow, Flowing, PlanBy};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
@@ -44,18 +45,22 @@ impl<E: Send + Sync> Facts for FlatMapFlow<E> {
 
 impl<I, C, E> Flow<I> for FlatMapFlow<E>
 where
-    I: DatasetIterator,
-    C: IntoIterator<Item: 'static, IntoIter: Send>,
-    E: Each<I::Item, Out = C>,
+    I: DatasetIterator<Item: Send + 'static>,
+    C: IntoIterator<Item: 'static, IntoIter: Send + 'static>,
+    E: Each<I::Item, Out = C> + 'static,
 {
     type Pass = IterFlatMapIter<I, E, C>;
 
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
-        Ok(IterFlatMapIter { parent, each: self.0.clone(), open: None, noted: None, stage })
+        Ok(IterFlatMapIter::new(Chunked::inline(parent, Opens(self.0.clone()), stage), stage))
     }
 
+    /// Keys are noted in the order of the elements, so that their functions are applied in it.
     fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
-        Ok(IterFlatMapIter { noted: run.noted(stage), ..self.start(parent, stage)? })
+        if let Some(noted) = run.noted(stage) {
+            return Ok(IterFlatMapIter { noted: Some(noted), ..self.start(parent, stage)? });
+        }
+        Ok(IterFlatMapIter::new(Chunked::new(parent, Opens(self.0.clone()), stage, run), stage))
     }
 
     /// Keys are asked what its pieces are like, and not the parent what elements are.
@@ -75,7 +80,7 @@ where
         C::Item: Send + 'static,
     {
         plan_pieces(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
-            Box::new(IterFlatMapIter { parent, each: Arc::new(pieces), open: None, noted: None, stage })
+            Box::new(IterFlatMapIter::new(Chunked::inline(parent, Opens(Arc::new(pieces)), stage), stage))
         })
     }
 
@@ -108,10 +113,34 @@ impl<T, C: IntoIterator, E: Each<T, Out = C>> Each<T> for Listed<E> {
     }
 }
 
+/// The function of a stage as [`Work`]: it opens an element, and the pieces come as they are asked for.
+struct Opens<E>(Arc<E>);
+
+impl<T, C, E> Work<T> for Opens<E>
+where
+    C: IntoIterator<IntoIter: Send + 'static>,
+    E: Each<T, Out = C> + 'static,
+{
+    type Out = Option<C::IntoIter>;
+
+    fn name(&self) -> &'static str {
+        "flat_map"
+    }
+
+    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Result<Self::Out> {
+        let pieces = cx.consumed(stage, || self.0.apply(index, element));
+        Ok(pieces.map_err(|e| cx.blame(stage, Work::<T>::name(self), e))?.map(IntoIterator::into_iter))
+    }
+}
+
 /// A pass over [`IterFlatMap`] or [`IterTryFlatMap`].
-pub struct IterFlatMapIter<I: DatasetIterator, E, C: IntoIterator> {
-    parent: I,
-    each: Arc<E>,
+pub struct IterFlatMapIter<I, E, C>
+where
+    I: DatasetIterator,
+    C: IntoIterator<IntoIter: Send + 'static>,
+    E: Each<I::Item, Out = C> + 'static,
+{
+    opened: Chunked<I, Opens<E>>,
     open: Option<Open<I::State, C::IntoIter>>,
     /// Who notes the keys of what it makes, if anybody does.
     noted: Option<Arc<LateNoted>>,
@@ -139,27 +168,29 @@ pub struct FlatMapState<S> {
 
 impl<I, C, E> IterFlatMapIter<I, E, C>
 where
-    I: DatasetIterator,
-    C: IntoIterator,
-    E: Each<I::Item, Out = C>,
+    I: DatasetIterator<Item: Send + 'static>,
+    C: IntoIterator<IntoIter: Send + 'static>,
+    E: Each<I::Item, Out = C> + 'static,
 {
+    fn new(opened: Chunked<I, Opens<E>>, stage: StageId) -> Self {
+        Self { opened, open: None, noted: None, stage }
+    }
+
     /// Reads the next element of the parent; `false` at its end.
     fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
-        let before = self.parent.state();
-        let Some(element) = self.parent.next(cx)? else { return Ok(false) };
+        let before = self.opened.state();
+        let Some(pieces) = self.opened.next(|| 0, cx)? else { return Ok(false) };
         let counted = self.noted.as_ref().and_then(|noted| noted.begin(cx.member()));
-        let pieces = cx.consumed(self.stage, || self.each.apply(0, element));
-        let pieces = pieces.map_err(|e| cx.blame(self.stage, "flat_map", e))?;
-        self.open = pieces.map(|pieces| Open { before, pieces: pieces.into_iter(), given: 0, counted });
+        self.open = pieces?.map(|pieces| Open { before, pieces, given: 0, counted });
         Ok(true)
     }
 }
 
 impl<I, C, E> DatasetIterator for IterFlatMapIter<I, E, C>
 where
-    I: DatasetIterator,
-    C: IntoIterator<Item: 'static, IntoIter: Send>,
-    E: Each<I::Item, Out = C>,
+    I: DatasetIterator<Item: Send + 'static>,
+    C: IntoIterator<Item: 'static, IntoIter: Send + 'static>,
+    E: Each<I::Item, Out = C> + 'static,
 {
     type Item = C::Item;
     type State = FlatMapState<I::State>;
@@ -190,13 +221,13 @@ where
     fn state(&self) -> Self::State {
         match &self.open {
             Some(open) if open.given > 0 => FlatMapState { parent: open.before.clone(), given: open.given },
-            _ => FlatMapState { parent: self.parent.state(), given: 0 },
+            _ => FlatMapState { parent: self.opened.state(), given: 0 },
         }
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
         self.open = None;
-        self.parent.restore(state.parent, cx)?;
+        self.opened.restore(state.parent, cx)?;
         if state.given == 0 {
             return Ok(());
         }
@@ -219,7 +250,17 @@ fn too_few(stage: StageId, given: u64, cx: &Cx) -> Error {
 }
 
 debug_name!(FlatMapFlow<E>);
-debug_name!(IterFlatMapIter<I: DatasetIterator, E, C: IntoIterator>);
+
+impl<I, E, C> std::fmt::Debug for IterFlatMapIter<I, E, C>
+where
+    I: DatasetIterator,
+    C: IntoIterator<IntoIter: Send + 'static>,
+    E: Each<I::Item, Out = C> + 'static,
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IterFlatMapIter").finish_non_exhaustive()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 mod batch;
 mod cache;
+mod chunked;
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 mod cut;
 mod dataset;
