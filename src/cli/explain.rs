@@ -155,7 +155,8 @@ impl Explanation {
 fn rows(pipeline: &dyn Stage, threads: usize) -> Vec<Row> {
     let mut memory = estimate(pipeline, threads).into_iter();
     let mut rows = Vec::new();
-    pipeline.walk(&mut |id, stage| {
+    pipeline.walk_in_order(&mut |stage, in_order| {
+        let id = rows.len();
         let role = stage.role();
         let StageMemory { bytes: memory_bytes, measured: memory_measured, .. } = memory.next().unwrap_or_default();
         rows.push(Row {
@@ -163,17 +164,12 @@ fn rows(pipeline: &dyn Stage, threads: usize) -> Vec<Row> {
             name: stage.name().into(),
             params: stage.params(),
             role: role.as_str(),
-            parallel: role < Role::Stateful && !has_stateful(stage),
+            parallel: !in_order,
             memory_bytes,
             memory_measured,
         });
     });
     rows
-}
-
-/// Whether anything before `stage` is stateful: then it runs behind that, on its thread.
-fn has_stateful(stage: &dyn Stage) -> bool {
-    stage.parents().iter().any(|p| p.role() == Role::Stateful || has_stateful(*p))
 }
 
 /// Remarks on the order: how well it mixes; sources behind a shuffle that decode the same records again and again, what that costs, and

@@ -24,6 +24,12 @@ pub trait Facts: Send + Sync {
         false
     }
 
+    /// Whether it is a function of single elements: see [`Stage::is_each`](super::Stage::is_each).
+    #[doc(hidden)]
+    fn is_each(&self) -> bool {
+        false
+    }
+
     /// Whether it makes an element even of none: see [`Stage::has_every_index`](super::Stage::has_every_index).
     fn has_every_index(&self) -> bool {
         false

@@ -75,6 +75,12 @@ pub trait Stage {
         false
     }
 
+    /// Whether it is a stage of a stream that applies a function to each element alone: threads do that, in chunks.
+    #[doc(hidden)]
+    fn is_each(&self) -> bool {
+        false
+    }
+
     /// Whether its own work calls no function and no source of the user's: then nobody can tell when it is done, and it may be
     /// done before it is asked for.
     fn is_native(&self) -> bool {
@@ -322,6 +328,19 @@ impl dyn Stage + '_ {
         self.is_cut() || self.parents().iter().any(|p| p.any_cut())
     }
 
+    /// Calls `visit` for every node in post-order, as [`walk`](Self::walk) does, and with whether it runs where the stream is read, in order:
+    /// neither in front of a border nor as a function of single elements.
+    pub(crate) fn walk_in_order<'a>(&'a self, visit: &mut dyn FnMut(&'a dyn Stage, bool)) {
+        fn go<'a>(node: &'a (dyn Stage + 'a), below: bool, visit: &mut dyn FnMut(&'a dyn Stage, bool)) {
+            for parent in node.parents() {
+                go(parent, below || node.is_border(), visit);
+            }
+            let is_order = node.is_border() && node.role() == Role::Order;
+            visit(node, !below && !is_order && !node.is_each());
+        }
+        go(self, false, visit);
+    }
+
     /// Checks every node, naming the one that fails.
     pub fn check_all(&self) -> Result<()> {
         let mut result = Ok(());
@@ -412,6 +431,7 @@ macro_rules! same_stage {
             seed_root() -> Option<u32>;
             is_border() -> bool;
             is_cut() -> bool;
+            is_each() -> bool;
             is_native() -> bool;
             reads_together() -> bool;
             reads_far() -> bool;

@@ -90,6 +90,7 @@ pub(super) fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64
         role,
         reads_far: false,
         is_behind: false,
+        in_order: role == Role::Stateful,
     }
 }
 

@@ -230,6 +230,9 @@ pub struct StageReport {
     /// Whether it is an elementwise stage behind those that an executor evaluates.
     #[serde(skip)]
     is_behind: bool,
+    /// Whether threads cannot run it: it reads the stream, or depends on elements before.
+    #[serde(skip)]
+    in_order: bool,
 }
 
 impl Report {
@@ -369,6 +372,8 @@ fn stage_reports(pipeline: &dyn Stage, totals: &[StageTally], wall: f64, threade
         let is_behind = is_behind && place != Place::Threads;
         stages.push(StageReport { is_behind, ..StageReport::new(stages.len(), node, place, &tally, wall) });
     });
+    let mut reports = stages.iter_mut();
+    pipeline.walk_in_order(&mut |_, in_order| reports.by_ref().take(1).for_each(|stage| stage.in_order = in_order));
     stages
 }
 
@@ -437,6 +442,7 @@ impl StageReport {
             role: stage.role(),
             reads_far: stage.reads_far(),
             is_behind: false,
+            in_order: false,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! A model of a run: seconds per element that each part of the machine is taken for, and what follows from more of it.
 
 use super::{Place, Report, StageReport};
-use crate::dataset::Role;
 use crate::tune::MANY_THREADS;
 
 /// Threads are planned to be busy for this share of the time.
@@ -167,5 +166,5 @@ impl Times {
 }
 
 fn is_elementwise(stage: &StageReport) -> bool {
-    stage.place == Place::Threads || (stage.place == Place::Consumer && stage.role < Role::Stateful && !stage.is_behind)
+    stage.place == Place::Threads || (stage.place == Place::Consumer && !stage.in_order && !stage.is_behind)
 }

@@ -207,6 +207,12 @@ fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
     match stage.place {
         Place::Threads if load.takes_all_cores() => format!("{what}; the cores are taken, more threads gain nothing"),
         _ if stage.is_behind => format!("put it in front of mp_prefetch, where workers run it; or {what}"),
+        _ if stage.in_order && stage.role == Role::Source => match stage.name.as_str() {
+            "source" => {
+                format!("yield elements that cost less ({cost}), and do the rest in a map behind it, which threads run")
+            }
+            _ => format!("{what}; one thread reads it: with several files, `lanes` has several read at a time"),
+        },
         Place::Suffix => format!("{what}; it runs on one thread: do this work before `to_iter` if it is per element"),
         _ => what,
     }

@@ -175,6 +175,9 @@ impl<E: Facts, K: Keep> Facts for InOrder<E, K> {
     fn is_native(&self) -> bool {
         self.each.is_native()
     }
+    fn is_each(&self) -> bool {
+        true
+    }
     fn memory(&self) -> Option<Memory> {
         K::memory()
     }

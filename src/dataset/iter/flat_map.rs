@@ -38,6 +38,9 @@ impl<E: Send + Sync> Facts for FlatMapFlow<E> {
     fn role(&self) -> Role {
         Role::FanOut
     }
+    fn is_each(&self) -> bool {
+        true
+    }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::NONE, Held::Pieces))
     }

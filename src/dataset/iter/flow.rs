@@ -180,6 +180,9 @@ impl<D: Stage, F: Facts> Stage for Flowing<D, F> {
     fn is_native(&self) -> bool {
         self.flow.is_native()
     }
+    fn is_each(&self) -> bool {
+        self.flow.is_each()
+    }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }

@@ -176,7 +176,7 @@ impl Scene {
                 "order" => stage.role = Role::Order,
                 "may_drop" => stage.role = Role::MayDrop,
                 "fan_out" => stage.role = Role::FanOut,
-                "stateful" => stage.role = Role::Stateful,
+                "stateful" => (stage.role, stage.in_order) = (Role::Stateful, true),
                 "threads" => stage.place = Place::Threads,
                 "suffix" => stage.place = Place::Suffix,
                 "consumer" => stage.place = Place::Consumer,
@@ -188,6 +188,7 @@ impl Scene {
                 "interpreted" => stage.interpreted = true,
                 "far" => stage.reads_far = true,
                 "behind" => stage.is_behind = true,
+                "in_order" => stage.in_order = true,
                 _ => panic!("a stage has no {name}"),
             }
         }
@@ -321,10 +322,11 @@ fn written(report: &Report) -> String {
         };
         let is = |is: bool, word: &'static str| if is { word } else { "" };
         lines.push(format!(
-            "{id} {name} {place}{role} self={self_s} cpu={cpu_s} blocked={blocked_s} lock={lock_s} elements={elements}{}{}{}",
+            "{id} {name} {place}{role} self={self_s} cpu={cpu_s} blocked={blocked_s} lock={lock_s} elements={elements}{}{}{}{}",
             is(stage.interpreted, " interpreted"),
             is(stage.reads_far, " far"),
-            is(stage.is_behind, " behind")
+            is(stage.is_behind, " behind"),
+            is(stage.in_order && stage.role != Role::Stateful, " in_order")
         ));
     }
     let (mut waits, mut held) = (Vec::<(Cause, f64)>::new(), Vec::new());
