@@ -322,6 +322,11 @@ impl dyn Stage + '_ {
         }
     }
 
+    /// Whether elements that come out of it have left workers for good: those that workers made in front of a border, and all behind a cut.
+    pub(in crate::dataset) fn leaves_workers(&self) -> bool {
+        self.is_border() || self.is_cut() || self.parents().iter().any(|p| p.leaves_workers())
+    }
+
     /// Whether an executor evaluates only a part of it: see [`is_cut`](Stage::is_cut).
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(in crate::dataset) fn any_cut(&self) -> bool {

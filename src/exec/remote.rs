@@ -83,6 +83,17 @@ pub(crate) enum How {
     Groups(u64),
     /// It is the next elements of a lane, from there on. It is wanted before other segments that are due later.
     Lane { from: Segment, due: u64 },
+    /// A stage's function of elements that the parent has read.
+    Fed(Fed),
+}
+
+/// Elements that the parent has read, for the function of a stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Fed {
+    /// The number of the first.
+    pub(crate) first: u64,
+    /// They, as they cross.
+    pub(crate) bytes: Box<[u8]>,
 }
 
 /// Place from which a lane is to be read on.
@@ -138,6 +149,7 @@ pub(crate) struct Delivery {
 pub(crate) struct Served {
     prefixes: Entries<dyn Serve>,
     lanes: Entries<dyn ServeLanes>,
+    fed: Entries<dyn ServeFed>,
 }
 
 type Entries<S> = Mutex<Vec<(Border, Arc<S>)>>;
@@ -157,6 +169,12 @@ pub(crate) trait ServeLanes: Debug + Send + Sync {
     /// Reads elements `range` of a lane, which `from` is in front of, until its end or until `extent` is full. The lane stays
     /// open, as `task` left it.
     fn read_on(&self, task: u64, range: Range<u64>, from: &Segment, extent: &mut [u8]) -> Result<Evaluated>;
+}
+
+/// Applies the function of a stage to elements of a stream, and writes the results into an extent.
+pub(crate) trait ServeFed: Debug + Send + Sync {
+    /// Applies it to the elements of `fed` that are numbered by `range`, until its end or until `extent` is full.
+    fn apply(&self, range: Range<u64>, fed: &Fed, extent: &mut [u8]) -> Result<Evaluated>;
 }
 
 /// Outcome of a range, as it is sent to the parent: a figure that workers send back is a field here.
@@ -189,12 +207,20 @@ impl Served {
         add(&self.lanes, border, serve);
     }
 
+    pub(crate) fn add_fed(&self, border: Border, serve: Arc<dyn ServeFed>) {
+        add(&self.fed, border, serve);
+    }
+
     pub(crate) fn find(&self, border: Border) -> Option<Arc<dyn Serve>> {
         find(&self.prefixes, border)
     }
 
     pub(crate) fn find_lanes(&self, border: Border) -> Option<Arc<dyn ServeLanes>> {
         find(&self.lanes, border)
+    }
+
+    pub(crate) fn find_fed(&self, border: Border) -> Option<Arc<dyn ServeFed>> {
+        find(&self.fed, border)
     }
 }
 

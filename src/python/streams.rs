@@ -11,7 +11,7 @@ use super::item::Item;
 use super::maps::Maps;
 use super::random::RandomFunction;
 use crate::dataset::iter::{
-    BadRecords, Cut, ENUMERATE, FanOut, FanStream, FilterThresholds, IterTryMapWithIndex, ZipLength, zip_all,
+    BadRecords, Cut, CutStream, ENUMERATE, FanOut, FanStream, FilterThresholds, IterTryMapWithIndex, ZipLength, zip_all,
 };
 use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
 use crate::element::{Element, Stack};
@@ -94,7 +94,7 @@ fn cut<T: Send + 'static>(chain: Chain<T>) -> Chain<T> {
     match chain {
         Chain::Stream(ds, border) => Chain::Stream(Cut::new(ds).boxed(), border),
         lanes @ Chain::Lanes(..) => lanes,
-        chain => Chain::Iter(chain.into_iter()),
+        chain => Chain::Iter(CutStream::new(chain.into_iter()).boxed()),
     }
 }
 

@@ -389,7 +389,8 @@ struct Spot {
 /// what is below the cut is.
 fn visit(node: &dyn Stage, threaded: bool, spot: Spot, see: &mut dyn FnMut(&dyn Stage, Spot)) {
     let ahead = if threaded { Place::Threads } else { Place::Consumer };
-    let spot = if node.is_cut() { Spot { place: ahead, is_behind: false } } else { spot };
+    // The cut of a stream has none behind it: each stage of a stream is counted where it ran.
+    let spot = if node.is_cut() && spot.is_behind { Spot { place: ahead, is_behind: false } } else { spot };
     let below = match node.is_border() {
         true if has_cut(node) => Spot { is_behind: true, ..spot },
         true => Spot { place: ahead, is_behind: false },

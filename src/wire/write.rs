@@ -68,7 +68,11 @@ impl<'a> ChunkWriter<'a> {
         written.unwrap_or_else(|error| self.push_error(&error, None))
     }
 
-    fn push_item<T>(&mut self, item: &T, crossing: Crossing<T>) -> Result<Result<(), Full>> {
+    /// Adds an item.
+    ///
+    /// # Errors
+    /// Of an item that cannot be written anywhere; and in the inner result where there is no room. Then nothing was added.
+    pub(crate) fn push_item<T>(&mut self, item: &T, crossing: Crossing<T>) -> Result<Result<(), Full>> {
         if let Some(element) = crossing.rows.and_then(|rows| (rows.element)(item)) {
             if let Some(run) = self.run.as_mut().filter(|run| run.takes(crossing.kind, element)) {
                 let pushed = run.push(&mut self.out, element);

@@ -55,6 +55,9 @@ impl Borders {
             let lanes = self.served.find_lanes(task.border).ok_or_else(unknown)?;
             return lanes.read_on(task.id, range, from, room);
         }
+        if let Some(fed) = &task.fed {
+            return self.served.find_fed(task.border).ok_or_else(unknown)?.apply(range, fed, room);
+        }
         let serve = self.find(task.border)?.ok_or_else(unknown)?;
         match &task.listed {
             Some(indices) => serve.evaluate_listed(indices, room),

@@ -13,7 +13,7 @@ use super::launch::Exit;
 use super::slab::{ExtentId, WorkerSlab};
 use crate::cx::Tally;
 use crate::error::{Error, ErrorKind, Result, Told};
-use crate::exec::remote::{Border, Evaluated, Segment};
+use crate::exec::remote::{Border, Evaluated, Fed, Segment};
 use crate::sync::Locked;
 
 /// From the parent to a worker.
@@ -65,6 +65,8 @@ pub(crate) struct Task {
     pub(crate) groups_from: Option<u64>,
     /// The lane whose elements these are, and where it is to be read on, if they are of one.
     pub(crate) lane: Option<Segment>,
+    /// The elements that are numbered so, if the parent has read them.
+    pub(crate) fed: Option<Fed>,
     /// Whether it may be what killed others: nothing else is to be evaluated beside it.
     pub(crate) alone: bool,
     /// The place of the result.

@@ -22,4 +22,5 @@ mod oom;
 mod parts;
 mod shapes;
 mod strays;
+mod streams;
 mod units;

@@ -6,14 +6,17 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use super::{IterDataset, PartPassOf};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::memory::{Memory, Sample};
+use crate::dataset::plan::{PlanOf, Planning};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::Result;
 use crate::exec::Runtime;
+use crate::part::Part;
 use crate::sync::Locked;
 
 /// The front of a prefix: a dataset under the name of its last stage.
@@ -122,6 +125,86 @@ impl<D: MapDataset> fmt::Debug for Cut<D> {
     }
 }
 
+/// A stream whose last stage is the last that workers have: functions behind it are applied here.
+pub(crate) struct CutStream<D>(D);
+
+impl<D> CutStream<D> {
+    pub(crate) fn new(front: D) -> Self {
+        Self(front)
+    }
+}
+
+impl<D: Stage> Stage for CutStream<D> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn params(&self) -> String {
+        self.0.params()
+    }
+    fn role(&self) -> Role {
+        self.0.role()
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.0.parents()
+    }
+    fn seed_root(&self) -> Option<u32> {
+        self.0.seed_root()
+    }
+    fn is_border(&self) -> bool {
+        self.0.is_border()
+    }
+    fn is_cut(&self) -> bool {
+        true
+    }
+    fn is_each(&self) -> bool {
+        self.0.is_each()
+    }
+    fn is_native(&self) -> bool {
+        self.0.is_native()
+    }
+    fn reads_together(&self) -> bool {
+        self.0.reads_together()
+    }
+    fn reads_far(&self) -> bool {
+        self.0.reads_far()
+    }
+    fn memory(&self) -> Option<Memory> {
+        self.0.memory()
+    }
+    fn sample(&self) -> Option<Sample> {
+        self.0.sample()
+    }
+    fn files(&self) -> Vec<String> {
+        self.0.files()
+    }
+    fn remark(&self) -> Option<String> {
+        self.0.remark()
+    }
+    fn check_crossing(&self) -> Result<()> {
+        self.0.check_crossing()
+    }
+    fn check(&self) -> Result<()> {
+        self.0.check()
+    }
+}
+
+impl<D: IterDataset> IterDataset for CutStream<D> {
+    type Item = D::Item;
+    type Iter = D::Iter;
+
+    fn iter(&self, run: &Runtime) -> Result<D::Iter> {
+        self.0.iter(run)
+    }
+
+    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
+        self.0.iter_part(run, part)
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        self.0.plan(planning)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -133,7 +216,7 @@ mod tests {
     use crate::checkpoint::{Identity, fingerprint};
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
-    use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset};
+    use crate::dataset::{BoxIter, BoxMap, DatasetIterator};
     use crate::exec::Executor;
     use crate::spec::columns::NamedFn;
 

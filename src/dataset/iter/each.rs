@@ -17,7 +17,7 @@ use crate::dataset::plan::{ByKey, LateKeys, LateNoted, Make, Member, Plan, PlanP
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
-use crate::element::Name;
+use crate::element::{Name, Slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Failed, Runtime};
 
@@ -363,13 +363,13 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
 struct Alone<E>(Arc<E>);
 
 impl<T, E: Each<T, Out: Send + 'static> + 'static> Work<T> for Alone<E> {
-    type Out = Option<E::Out>;
+    type Out = E::Out;
 
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Result<Option<E::Out>> {
+    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<E::Out> {
         apply(&*self.0, stage, index, element, cx)
     }
 }

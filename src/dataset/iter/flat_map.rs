@@ -12,7 +12,7 @@ use crate::dataset::memory::{Held, Memory};
 use crate::dataset::plan::{Counted, LateNoted, Plan, Planning, plan_pieces};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
-use crate::element::Name;
+use crate::element::{Name, Slot};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -124,13 +124,13 @@ where
     C: IntoIterator<IntoIter: Send + 'static>,
     E: Each<T, Out = C> + 'static,
 {
-    type Out = Option<C::IntoIter>;
+    type Out = C::IntoIter;
 
     fn name(&self) -> &'static str {
         "flat_map"
     }
 
-    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Result<Self::Out> {
+    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<C::IntoIter> {
         let pieces = cx.consumed(stage, || self.0.apply(index, element));
         Ok(pieces.map_err(|e| cx.blame(stage, Work::<T>::name(self), e))?.map(IntoIterator::into_iter))
     }

@@ -203,7 +203,12 @@ where
     type Iter = F::Pass;
 
     fn iter(&self, run: &Runtime) -> Result<F::Pass> {
-        self.flow.start_noted(self.parent.iter(run)?, self.stage, run)
+        let parent: &dyn Stage = &self.parent;
+        let parent = (self.parent.iter(run)?, parent.leaves_workers());
+        match parent {
+            (pass, true) if !run.reads_here() => self.flow.start_noted(pass, self.stage, &run.on_one_thread()),
+            (pass, _) => self.flow.start_noted(pass, self.stage, run),
+        }
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {

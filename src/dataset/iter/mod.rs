@@ -40,6 +40,8 @@ pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
+#[cfg(feature = "python")]
+pub(crate) use self::cut::CutStream;
 pub use self::dataset::IterDataset;
 pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
 #[cfg(any(feature = "cli", feature = "python"))]

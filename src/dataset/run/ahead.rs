@@ -49,7 +49,7 @@ pub(super) struct Ahead<T, W> {
 }
 
 /// The slots that come next.
-pub(super) enum Open<T> {
+pub(in crate::dataset) enum Open<T> {
     Slots(ManySlots<T>),
     Rows(Rows<T>),
 }
@@ -61,7 +61,16 @@ impl<T> Default for Open<T> {
 }
 
 impl<T> Open<T> {
-    pub(super) fn next(&mut self) -> Option<Slot<T>> {
+    /// The slots of a part that came apart.
+    pub(in crate::dataset) fn of<W>(part: Part<T, W>) -> Self {
+        match part {
+            Part::Slots(slots) => Self::Slots(slots.into_iter()),
+            Part::Rows(rows) => Self::Rows(rows),
+            Part::Whole(..) => Self::default(),
+        }
+    }
+
+    pub(in crate::dataset) fn next(&mut self) -> Option<Slot<T>> {
         match self {
             Self::Slots(slots) => slots.next(),
             Self::Rows(rows) => rows.next().map(|item| Ok(Some(item))),
@@ -137,11 +146,9 @@ impl<T, W> Ahead<T, W> {
 
     /// Goes on to the slots of the next part.
     pub(super) fn open(&mut self) {
-        self.slots = match self.parts.next() {
-            Some(Part::Slots(slots)) => Open::Slots(slots.into_iter()),
-            Some(Part::Rows(rows)) => Open::Rows(rows),
-            Some(Part::Whole(..)) | None => return,
-        };
+        if let Some(part) = self.parts.next().filter(|part| !matches!(part, Part::Whole(..))) {
+            self.slots = Open::of(part);
+        }
     }
 
     /// Takes in the next chunk, behind all that has come. `hand_out` is given each range that is handed out.

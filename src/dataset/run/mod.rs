@@ -4,7 +4,7 @@
 //! threads of this process, or by other processes (`remote` in this one, `serve` in those); what comes back is read in the order of the indices, and
 //! bad records are passed over or not ([`prefix`]).
 
-mod ahead;
+pub(crate) mod ahead;
 pub(crate) mod chunks;
 pub(crate) mod collect;
 pub(crate) mod evaluate;

@@ -1,5 +1,6 @@
 //! A border whose elements are evaluated in worker processes: its end in the parent. The other end is in `serve`.
 
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,11 +134,18 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
 }
 
 /// Makes elements of what lies in shared memory.
-struct Decode<T, W> {
+pub(in crate::dataset) struct Decode<T, W> {
     outgoing: Outgoing<Chunk<T, W>>,
     item: Crossing<T>,
     groups: Option<Groups<W>>,
     apart: Arc<AtomicBool>,
+}
+
+impl<T: Send + 'static> Decode<T, Infallible> {
+    /// One of elements that come one by one.
+    pub(in crate::dataset) fn of_slots(outgoing: Outgoing<Chunk<T, Infallible>>, item: Crossing<T>) -> Self {
+        Self { outgoing, item, groups: None, apart: Arc::default() }
+    }
 }
 
 impl<T: Send + 'static, W: Send + 'static> Decode<T, W> {

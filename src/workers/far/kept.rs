@@ -210,6 +210,7 @@ mod tests {
             listed,
             groups_from,
             lane,
+            fed: None,
             alone: false,
             extent,
         }

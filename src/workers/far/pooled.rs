@@ -53,7 +53,7 @@ impl Share {
             made
         };
         // Nobody else may have died of it; a lane goes on where it is open; and where nobody else asks there is nothing to keep.
-        let keeps = !task.alone && task.lane.is_none() && self.leases() > 1;
+        let keeps = !task.alone && task.lane.is_none() && task.fed.is_none() && self.leases() > 1;
         if keeps { kept.find_or(self.pipeline.0, task, make) } else { make() }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
 
-use crate::exec::remote::{Border, Deliver, How, Point, Segment};
+use crate::exec::remote::{Border, Deliver, Fed, How, Point, Segment};
 
 /// A worker that was late, and its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(super) struct Job {
     pub(super) groups: Option<Groups>,
     /// Of which lane they are, if of one, and where that is to be read on.
     pub(super) lane: Option<Segment>,
+    /// The elements that they number, if this process has read them.
+    pub(super) fed: Option<Fed>,
     /// The indices that they stand for, from the first that was asked for on, if others than themselves.
     listed: Option<(u64, Box<[u64]>)>,
     /// The time at which a lane's are wanted.
@@ -158,12 +160,13 @@ impl Queue {
     pub(super) fn submit(&mut self, border: Border, left: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
         let seq = self.next_seq;
         self.next_seq += 1;
-        let (mut groups, mut listed, mut lane, mut due) = (None, None, None, 0);
+        let (mut groups, mut listed, mut lane, mut due, mut fed) = (None, None, None, 0, None);
         match how {
             How::Slots => {}
             How::Listed(indices) => listed = Some((left.start, indices)),
             How::Groups(size) => groups = Some(Groups { first: left.start, size }),
             How::Lane { from, due: wanted } => (lane, due) = (Some(from), wanted),
+            How::Fed(elements) => fed = Some(elements),
         }
         let since = Instant::now();
         let (limit, need, deaths) = (u64::MAX, 0, 0);
@@ -174,6 +177,7 @@ impl Queue {
             left,
             groups,
             lane,
+            fed,
             listed,
             due,
             since,

@@ -114,6 +114,7 @@ fn task(id: u64) -> ToWorker {
         listed: None,
         groups_from: None,
         lane: None,
+        fed: None,
         alone: false,
         extent,
     })

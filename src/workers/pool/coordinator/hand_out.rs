@@ -127,10 +127,10 @@ impl<C: Carrier> Coordinator<C> {
         self.next_task += 1;
         let Some(member) = self.crew.get_mut(&number) else { return self.queue.put(job) };
         let range = job.next_task();
-        let (border, listed, lane) = (job.border, job.listed(&range), job.lane.clone());
+        let (border, listed, lane, fed) = (job.border, job.listed(&range), job.lane.clone(), job.fed.clone());
         let (groups_from, alone) = (job.groups.map(|groups| groups.first), job.is_suspect());
         let Range { start, end } = range;
-        let task = Task { id, border, start, end, listed, groups_from, lane, alone, extent: room.extent() };
+        let task = Task { id, border, start, end, listed, groups_from, lane, fed, alone, extent: room.extent() };
         if let Some(link) = &member.link {
             // If it cannot be sent, the worker's end will be heard, and the task returns.
             let _ = link.send(&ToWorker::Task(task));

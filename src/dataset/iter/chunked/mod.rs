@@ -1,32 +1,40 @@
-//! Elements of a stream through the function of a stage: on the thread that reads the stream, or in chunks on the threads of the run.
+//! Elements of a stream through the function of a stage: on the thread that reads the stream, or in chunks on threads or in workers.
 //!
-//! The thread that asks for elements reads the stream, in order, and takes its state behind each element. Threads apply the function to
-//! chunks of elements. The elements come back in order, each with the state behind it, so that a state never depends on who applied the
+//! The thread that asks for elements reads the stream, in order, and takes its state behind each element. Others apply the function to
+//! chunks of elements. The results come back in order, each with the state behind it, so that a state never depends on who applied the
 //! function: elements that were read ahead are read again after a restore.
 
+mod evaluator;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod remote;
+
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::evaluator::Apply;
 use super::DatasetIterator;
-use crate::cx::{Cx, Made, StageId, Taken, Watch};
-use crate::dataset::run::evaluate::{Aim, Incoming, caught, channel};
+use crate::cx::{Cx, StageId, Taken};
+use crate::dataset::run::ahead::Open;
+use crate::dataset::run::evaluate::{Chunk, Incoming};
+use crate::element::{Part, Slot};
 use crate::error::{Error, Result};
-use crate::exec::{Engine, Pool, Runtime};
+use crate::exec::Runtime;
 
 /// The function of a stage, as it is applied to an element that was read.
 pub(super) trait Work<T>: Send + Sync + 'static {
-    /// Result of an element.
+    /// The type that comes out.
     type Out: Send + 'static;
 
     /// Name of the stage, for errors.
     fn name(&self) -> &'static str;
 
-    /// Applies the function to the element at `index`, as the work of `stage`.
+    /// Makes one of the element at `index`, or none, as the work of `stage`.
     ///
     /// # Errors
     /// Errors of the function, with the stage.
-    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Result<Self::Out>;
+    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<Self::Out>;
 }
 
 /// A pass over a parent, whose elements go through the function of a stage.
@@ -34,14 +42,15 @@ pub(super) struct Chunked<I: DatasetIterator, W: Work<I::Item>> {
     parent: I,
     work: Arc<W>,
     stage: StageId,
-    ahead: Option<Box<Ahead<I::State, W::Out>>>,
+    ahead: Option<Box<Ahead<I, W>>>,
 }
 
 /// Time that reading a chunk takes at most: elements that have come do not wait longer for those of a slow source.
 const READ_TIME: Duration = Duration::from_millis(2);
-
-/// Size of chunks: see `OnPool` of prefixes.
-const AIM: Aim = Aim { time: Duration::from_millis(2), slots: 1024, bytes: usize::MAX };
+/// A chunk of fewer elements says little of what one costs.
+const ENOUGH: u64 = 16;
+/// Cheap elements that are applied where they are read, before others are tried again.
+const CHEAP_RUN: u64 = 1 << 14;
 
 impl<I, W> Chunked<I, W>
 where
@@ -53,13 +62,11 @@ where
         Self { parent, work: Arc::new(work), stage, ahead: None }
     }
 
-    /// Applies `work` on the threads of `run`, if it has any.
+    /// Applies `work` on the threads or in the workers of `run`, if it has any.
     pub(super) fn new(parent: I, work: W, stage: StageId, run: &Runtime) -> Self {
-        let ahead = match run.engine() {
-            Engine::Threads(pool) => Some(Box::new(Ahead::new(parent.state(), pool.clone(), run.clone()))),
-            _ => None,
-        };
-        Self { ahead, ..Self::inline(parent, work, stage) }
+        let work = Arc::new(work);
+        let ahead = evaluator::evaluator(&work, run, stage).map(|others| Box::new(Ahead::new(others)));
+        Self { parent, work, stage, ahead }
     }
 
     /// Name of the stage.
@@ -71,18 +78,20 @@ where
     ///
     /// # Errors
     /// Errors of the parent. Those of the function are results.
-    pub(super) fn next(&mut self, number: impl FnMut() -> u64, cx: &mut Cx) -> Result<Option<Result<W::Out>>> {
-        let Self { parent, work, stage, ahead } = self;
-        let mut number = number;
-        match ahead {
-            Some(ahead) => ahead.next(parent, work, *stage, &mut number, cx),
-            None => Ok(parent.next(cx)?.map(|element| work.work(number(), element, *stage, cx))),
+    pub(super) fn next(&mut self, mut number: impl FnMut() -> u64, cx: &mut Cx) -> Result<Option<Slot<W::Out>>> {
+        if let Some(ahead) = &mut self.ahead
+            && !ahead.is_here()
+        {
+            return ahead.next(&mut self.parent, self.stage, &mut number, cx);
         }
+        let Some(element) = self.parent.next(cx)? else { return Ok(None) };
+        Ok(Some(self.work.work(number(), element, self.stage, cx)))
     }
 
     /// The parent's position behind the element that came last.
     pub(super) fn state(&self) -> I::State {
-        self.ahead.as_ref().map_or_else(|| self.parent.state(), |ahead| ahead.at.clone())
+        let at = self.ahead.as_ref().and_then(|ahead| ahead.at.clone());
+        at.unwrap_or_else(|| self.parent.state())
     }
 
     /// Has the parent go to a position. Elements that were read ahead are forgotten.
@@ -93,105 +102,127 @@ where
         if let Some(ahead) = &mut self.ahead {
             ahead.forget();
         }
-        let restored = self.parent.restore(state, cx);
-        if let Some(ahead) = &mut self.ahead {
-            ahead.at = self.parent.state();
-        }
-        restored
+        self.parent.restore(state, cx)
     }
 }
 
 /// Chunks that were read and are not handed out yet.
-struct Ahead<S, U> {
-    pool: Arc<Pool>,
-    run: Runtime,
-    /// Position behind the element that was handed out last.
-    at: S,
-    /// Results that have come, each with the position behind it.
-    open: std::iter::Zip<std::vec::IntoIter<S>, std::vec::IntoIter<Result<U>>>,
-    /// Chunks behind them, and the positions behind their elements.
-    pending: VecDeque<(Incoming<Chunk<U>>, Vec<S>)>,
+struct Ahead<I: DatasetIterator, W: Work<I::Item>> {
+    others: Box<dyn Apply<I::Item, W::Out>>,
+    /// The parent's position behind the element that was handed out last; `None` if nothing was read behind it.
+    at: Option<I::State>,
+    /// Results that have come, of the first of the chunks.
+    parts: std::vec::IntoIter<Part<W::Out, Infallible>>,
+    open: Open<W::Out>,
+    pending: VecDeque<Pending<I::State, W::Out>>,
     /// Set if nothing was read behind them, because the parent ended or failed.
     stop: Option<Option<Error>>,
     size: u64,
     /// Elements that were handed out.
     given: u64,
+    /// Elements that are to be applied where they are read, because they are cheap.
+    here: u64,
 }
 
-/// Results of a chunk.
-struct Chunk<U> {
-    results: Vec<Result<U>>,
-    made: Made,
+/// A chunk that others have.
+struct Pending<S, U> {
+    incoming: Incoming<Chunk<U, Infallible>>,
+    /// Positions behind its elements, those that were handed out left out.
+    states: VecDeque<S>,
 }
 
-impl<S: Clone, U: Send + 'static> Ahead<S, U> {
-    fn new(at: S, pool: Arc<Pool>, run: Runtime) -> Self {
-        let (open, pending) = (nothing(), VecDeque::new());
-        Self { pool, run, at, open, pending, stop: None, size: 1, given: 0 }
+impl<I, W> Ahead<I, W>
+where
+    I: DatasetIterator<Item: Send + 'static>,
+    W: Work<I::Item>,
+{
+    fn new(others: Box<dyn Apply<I::Item, W::Out>>) -> Self {
+        let (parts, pending) = (Vec::new().into_iter(), VecDeque::new());
+        Self { others, at: None, parts, open: Open::default(), pending, stop: None, size: 1, given: 0, here: 0 }
     }
 
     fn forget(&mut self) {
-        (self.open, self.stop) = (nothing(), None);
+        (self.at, self.parts, self.open, self.stop) = (None, Vec::new().into_iter(), Open::default(), None);
         self.pending.clear();
     }
 
-    fn next<I, W>(
+    /// Whether the next element is to be applied where it is read, and nothing was read ahead of it.
+    fn is_here(&mut self) -> bool {
+        let is = self.here > 0 && self.pending.is_empty() && self.stop.is_none();
+        if is {
+            (self.here, self.at) = (self.here - 1, None);
+        }
+        is
+    }
+
+    fn next(
         &mut self,
         parent: &mut I,
-        work: &Arc<W>,
         stage: StageId,
         number: &mut dyn FnMut() -> u64,
         cx: &mut Cx,
-    ) -> Result<Option<Result<U>>>
-    where
-        I: DatasetIterator<Item: Send + 'static, State = S>,
-        W: Work<I::Item, Out = U>,
-    {
+    ) -> Result<Option<Slot<W::Out>>> {
         loop {
-            if let Some((at, result)) = self.open.next() {
-                self.at = at;
+            if let Some(slot) = self.open.next() {
                 self.given += 1;
-                return Ok(Some(result));
-            }
-            // A chunk for each that is handed out, and more until the first is there.
-            while self.stop.is_none() && self.pending.len() < self.pool.window().max(1) {
-                self.read(parent, work, stage, number, cx);
-                if self.pending.front().is_some_and(|(incoming, _)| incoming.is_there()) {
-                    break;
+                if let Some(first) = self.pending.front_mut() {
+                    self.at = first.states.pop_front();
+                    self.pending.pop_front_if(|first| first.states.is_empty());
                 }
+                return Ok(Some(slot));
             }
-            let Some((incoming, states)) = self.pending.pop_front() else {
-                self.at = parent.state();
+            if let Some(part) = self.parts.next() {
+                self.open = Open::of(part);
+                continue;
+            }
+            self.read_on(parent, number, cx);
+            let Some(first) = self.pending.front() else {
+                self.at = None;
                 return self.stop.take().flatten().map_or(Ok(None), Err);
             };
-            let (chunk, wait) = incoming.receive(cx);
-            let Chunk { results, made } = chunk?;
-            let count = results.len() as u64;
+            let (chunk, wait) = first.incoming.receive(cx);
+            // Its elements are not passed over: the chunk stays the first, and its error comes again.
+            let Chunk { parts, made } = chunk?;
+            let count = parts.iter().map(Part::len).sum();
             let taken = Taken { first: self.given, count, made, wait, idle: wait.is_some(), holds_up: false };
             cx.taken(stage, &taken);
-            self.size = AIM.next_size(self.size, made.took().as_nanos() as u64 / count.max(1), 0);
-            self.open = states.into_iter().zip(results);
+            self.learn(count, made.took(), made.bytes);
+            self.parts = parts.into_iter();
+        }
+    }
+
+    /// Adapts to chunks of so many elements that took so long, and so many bytes.
+    fn learn(&mut self, count: u64, took: Duration, bytes: u64) {
+        let each = took.as_nanos() as u64 / count.max(1);
+        if count >= ENOUGH && each < self.others.least_time().as_nanos() as u64 {
+            (self.here, self.size) = (CHEAP_RUN, ENOUGH);
+        } else {
+            self.size = self.others.aim().next_size(self.size, each, bytes / count.max(1));
+        }
+    }
+
+    /// Reads chunks: one for each that is handed out, and more until the first is there.
+    fn read_on(&mut self, parent: &mut I, number: &mut dyn FnMut() -> u64, cx: &mut Cx) {
+        while self.here == 0 && self.stop.is_none() && self.pending.len() < self.others.window().max(1) {
+            self.read(parent, number, cx);
+            if self.pending.front().is_some_and(|first| first.incoming.is_there()) {
+                return;
+            }
         }
     }
 
     /// Reads the elements of a chunk, and has the function applied to them.
-    fn read<I, W>(
-        &mut self,
-        parent: &mut I,
-        work: &Arc<W>,
-        stage: StageId,
-        number: &mut dyn FnMut() -> u64,
-        cx: &mut Cx,
-    ) where
-        I: DatasetIterator<Item: Send + 'static, State = S>,
-        W: Work<I::Item, Out = U>,
-    {
-        let (mut elements, mut states, start) = (Vec::new(), Vec::new(), Instant::now());
+    fn read(&mut self, parent: &mut I, number: &mut dyn FnMut() -> u64, cx: &mut Cx) {
+        let (mut elements, mut states, mut first) = (Vec::new(), VecDeque::new(), None);
+        let start = Instant::now();
+        self.at.get_or_insert_with(|| parent.state());
         while (elements.len() as u64) < self.size && start.elapsed() < READ_TIME {
             match parent.next(cx) {
                 Ok(Some(element)) => {
-                    elements.push((number(), element));
-                    states.push(parent.state());
+                    elements.push(element);
+                    states.push_back(parent.state());
+                    let index = number();
+                    first.get_or_insert(index);
                 }
                 // Elements before it are handed out first.
                 end => {
@@ -200,42 +231,12 @@ impl<S: Clone, U: Send + 'static> Ahead<S, U> {
                 }
             }
         }
-        if !elements.is_empty() {
-            self.pending.push_back((self.submit(elements, work.clone(), stage), states));
+        let Some(first) = first else { return };
+        for (incoming, count) in self.others.submit(first, elements) {
+            let states = states.drain(..count.min(states.len())).collect();
+            self.pending.push_back(Pending { incoming, states });
         }
     }
-
-    /// Has the function applied to the elements of a chunk, each with its index.
-    fn submit<T, W>(&self, elements: Vec<(u64, T)>, work: Arc<W>, stage: StageId) -> Incoming<Chunk<U>>
-    where
-        T: Send + 'static,
-        W: Work<T, Out = U>,
-    {
-        let (outgoing, incoming) = channel();
-        let (run, pool) = (self.run.clone(), self.pool.clone());
-        self.pool.submit(Box::new(move |open| {
-            let (watch, count) = (Watch::start(), elements.len());
-            let (mut cx, mut results) = (run.cx_ahead(), Vec::with_capacity(count));
-            for (index, element) in elements {
-                // A stream that was moved or dropped needs nothing more.
-                if !open.get() || !outgoing.is_wanted() {
-                    return;
-                }
-                cx.begin_element();
-                let result = caught(|| work.work(index, element, stage, &mut cx));
-                results.push(result.map_err(|error| cx.blame(stage, work.name(), error)));
-            }
-            // The counts are in before anybody can see the elements.
-            drop(cx);
-            pool.evaluated(count as u64);
-            let _ = outgoing.chunks.send(Ok(Chunk { results, made: watch.made(None) }));
-        }));
-        incoming
-    }
-}
-
-fn nothing<S, U>() -> std::iter::Zip<std::vec::IntoIter<S>, std::vec::IntoIter<U>> {
-    Vec::new().into_iter().zip(Vec::new())
 }
 
 #[cfg(test)]

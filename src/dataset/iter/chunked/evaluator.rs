@@ -1,0 +1,97 @@
+//! Those who apply the function of a stage to chunks of a stream: the threads of this process, or worker processes.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Work;
+use crate::cx::{Cx, StageId, Watch};
+use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, caught, channel};
+use crate::element::{Part, Slot};
+use crate::exec::{Engine, Pool, Runtime};
+
+/// Somebody who applies the function of a stage to elements of type `T`, several chunks at a time.
+pub(super) trait Apply<T, U>: Send {
+    /// Chunks that may be under way or wait to be read.
+    fn window(&self) -> usize;
+
+    /// The size that they are to have.
+    fn aim(&self) -> Aim;
+
+    /// The time below which an element costs less where it was read.
+    fn least_time(&self) -> Duration;
+
+    /// Has the function applied to elements, the first of which is at `first`; in one chunk or several, each with its number of elements.
+    fn submit(&self, first: u64, elements: Vec<T>) -> Vec<(Incoming<Chunk<U, Infallible>>, usize)>;
+}
+
+/// Returns who applies `work` ahead of those who ask for its elements; nobody if they do it themselves.
+pub(super) fn evaluator<T, W>(work: &Arc<W>, run: &Runtime, stage: StageId) -> Option<Box<dyn Apply<T, W::Out>>>
+where
+    T: Send + 'static,
+    W: Work<T>,
+{
+    match run.engine() {
+        Engine::Inline => None,
+        Engine::Threads(pool) => {
+            Some(Box::new(OnPool { work: work.clone(), pool: pool.clone(), run: run.clone(), stage }))
+        }
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        Engine::Workers(workers) => super::remote::on_workers(work, workers, run, stage),
+        #[cfg(all(feature = "workers", target_os = "linux"))]
+        Engine::Serving(served) => {
+            super::remote::serve(work, run, served, stage);
+            None
+        }
+    }
+}
+
+/// The result for an element. A panic in the function is an error of the element.
+pub(super) fn applied<T, W: Work<T>>(work: &W, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<W::Out> {
+    cx.begin_element();
+    caught(|| work.work(index, element, stage, cx)).map_err(|error| cx.blame(stage, work.name(), error))
+}
+
+/// The threads of this process.
+struct OnPool<W> {
+    work: Arc<W>,
+    pool: Arc<Pool>,
+    run: Runtime,
+    stage: StageId,
+}
+
+impl<T: Send + 'static, W: Work<T>> Apply<T, W::Out> for OnPool<W> {
+    fn window(&self) -> usize {
+        self.pool.window()
+    }
+
+    fn aim(&self) -> Aim {
+        Aim { time: Duration::from_millis(2), slots: 1024, bytes: usize::MAX }
+    }
+
+    fn least_time(&self) -> Duration {
+        Duration::from_micros(1)
+    }
+
+    fn submit(&self, first: u64, elements: Vec<T>) -> Vec<(Incoming<Chunk<W::Out, Infallible>>, usize)> {
+        let ((outgoing, incoming), count) = (channel(), elements.len());
+        let (work, run, pool, stage) = (self.work.clone(), self.run.clone(), self.pool.clone(), self.stage);
+        self.pool.submit(Box::new(move |open| {
+            let (watch, mut cx) = (Watch::start(), run.cx_ahead());
+            let mut slots = Vec::with_capacity(count);
+            for (index, element) in (first..).zip(elements) {
+                // A stream that was moved or dropped needs nothing more.
+                if !open.get() || !outgoing.is_wanted() {
+                    return;
+                }
+                slots.push(applied(&*work, index, element, stage, &mut cx));
+            }
+            // The counts are in before anybody can see the elements.
+            drop(cx);
+            pool.evaluated(count as u64);
+            let parts = vec![Part::Slots(slots.into_iter().collect())];
+            let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.made(None) }));
+        }));
+        vec![(incoming, count)]
+    }
+}

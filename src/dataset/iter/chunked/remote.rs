@@ -1,0 +1,175 @@
+//! Elements of a stream that go through the function of a stage in worker processes: the end in the parent, and that in a worker.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Work;
+use super::evaluator::{Apply, applied};
+use crate::cx::{Off, StageId, Watch};
+use crate::dataset::run::ahead::Open;
+use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, channel};
+use crate::dataset::run::remote::Decode;
+use crate::element::{Buffer, Owner, Part};
+use crate::error::Result;
+use crate::exec::Runtime;
+use crate::exec::remote::{Border, Evaluated, Fed, How, Remote, ServeFed, Served};
+use crate::wire::{ChunkWriter, Crossing, crossing, read_parts};
+
+/// Bytes of the elements of a task; more are given in several.
+const MOST_BYTES: usize = 1 << 20;
+/// An element of more bytes stays in the parent.
+const LARGEST: usize = 32 << 20;
+
+/// In the parent: the function is applied by `workers`; nobody if elements cannot travel both ways.
+pub(super) fn on_workers<T: Send + 'static, W: Work<T>>(
+    work: &Arc<W>,
+    workers: &Arc<dyn Remote>,
+    run: &Runtime,
+    stage: StageId,
+) -> Option<Box<dyn Apply<T, W::Out>>> {
+    let (item, made, border) = (crossing::<T>()?, crossing::<W::Out>()?, run.border(stage));
+    let (work, workers, run) = (work.clone(), workers.clone(), run.clone());
+    Some(Box::new(OnWorkers { work, workers, run, stage, border, item, made }))
+}
+
+/// In a worker: those who serve the parent are told how the function is applied.
+pub(super) fn serve<T: Send + 'static, W: Work<T>>(work: &Arc<W>, run: &Runtime, served: &Served, stage: StageId) {
+    if let (Some(item), Some(made)) = (crossing::<T>(), crossing::<W::Out>()) {
+        let applied = Applied { work: work.clone(), run: run.clone(), stage, item, made };
+        served.add_fed(run.border(stage), Arc::new(applied));
+    }
+}
+
+struct OnWorkers<T, W: Work<T>> {
+    work: Arc<W>,
+    workers: Arc<dyn Remote>,
+    run: Runtime,
+    stage: StageId,
+    border: Border,
+    item: Crossing<T>,
+    made: Crossing<W::Out>,
+}
+
+type Coming<U> = Incoming<Chunk<U, Infallible>>;
+
+impl<T: Send + 'static, W: Work<T>> Apply<T, W::Out> for OnWorkers<T, W> {
+    fn window(&self) -> usize {
+        self.workers.window()
+    }
+
+    fn aim(&self) -> Aim {
+        Aim { time: self.workers.range_time(), slots: 1 << 14, bytes: self.workers.part_bytes() / 8 * 7 }
+    }
+
+    /// To write an element, to read it, and both once more of its result takes some microseconds.
+    fn least_time(&self) -> Duration {
+        Duration::from_micros(20)
+    }
+
+    fn submit(&self, first: u64, elements: Vec<T>) -> Vec<(Coming<W::Out>, usize)> {
+        let (mut elements, mut first, mut room) = (elements.into_iter().peekable(), first, MOST_BYTES);
+        let mut all = Vec::new();
+        while elements.peek().is_some() {
+            let mut bytes = vec![0; room];
+            let mut writer = ChunkWriter::new(&mut bytes);
+            let mut stays = false;
+            room = MOST_BYTES;
+            while let Some(element) = elements.peek() {
+                match writer.push_item(element, self.item) {
+                    Ok(Ok(())) => drop(elements.next()),
+                    Ok(Err(full)) => {
+                        stays = full.need > LARGEST;
+                        room = full.need.max(MOST_BYTES);
+                        break;
+                    }
+                    // It cannot travel.
+                    Err(_) => {
+                        stays = true;
+                        break;
+                    }
+                }
+            }
+            let written = writer.finish();
+            bytes.truncate(written.used);
+            if written.indices > 0 {
+                all.push((self.send(first, written.indices, bytes), written.indices as usize));
+                first += written.indices;
+            }
+            if let Some(element) = elements.next_if(|_| stays) {
+                all.push((self.apply_here(first, element), 1));
+                (first, room) = (first + 1, MOST_BYTES);
+            }
+        }
+        all
+    }
+}
+
+impl<T: Send + 'static, W: Work<T>> OnWorkers<T, W> {
+    fn send(&self, first: u64, count: u64, bytes: Vec<u8>) -> Coming<W::Out> {
+        let (outgoing, incoming) = channel();
+        let fed = Fed { first, bytes: bytes.into() };
+        let deliver = Box::new(Decode::of_slots(outgoing, self.made));
+        self.workers.submit(self.border, first..first.saturating_add(count), How::Fed(fed), deliver);
+        incoming
+    }
+
+    fn apply_here(&self, index: u64, element: T) -> Coming<W::Out> {
+        let ((outgoing, incoming), watch) = (channel(), Watch::start());
+        let slot = applied(&*self.work, index, element, self.stage, &mut self.run.cx());
+        let parts = vec![Part::Slots([slot].into_iter().collect())];
+        let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.made(None) }));
+        incoming
+    }
+}
+
+/// The function of a stage, in a worker.
+struct Applied<T, W: Work<T>> {
+    work: Arc<W>,
+    run: Runtime,
+    stage: StageId,
+    item: Crossing<T>,
+    made: Crossing<W::Out>,
+}
+
+impl<T: Send + 'static, W: Work<T>> ServeFed for Applied<T, W> {
+    fn apply(&self, range: Range<u64>, fed: &Fed, extent: &mut [u8]) -> Result<Evaluated> {
+        let (mut cx, before) = (self.run.cx_ahead(), Off::here());
+        let owner: Arc<dyn Owner> = Arc::new(Sent(Buffer::copy_from(&fed.bytes)));
+        let parts = read_parts::<T, Infallible>(&owner, fed.bytes.len(), self.item, None)?;
+        let slots = parts.into_iter().flat_map(|part| {
+            let mut open = Open::of(part);
+            std::iter::from_fn(move || open.next())
+        });
+        let mut writer = ChunkWriter::new(extent);
+        let mut need = None;
+        for (index, slot) in (fed.first..range.end).zip(slots).skip_while(|(index, _)| *index < range.start) {
+            let element = slot?;
+            let made = element.map_or(Ok(None), |element| applied(&*self.work, index, element, self.stage, &mut cx));
+            if let Err(full) = writer.push_with(&made, self.made) {
+                need = Some(full.need);
+                break;
+            }
+        }
+        let written = writer.finish();
+        let (indices, used, off) = (written.indices, written.used, Off::here().since(before));
+        Ok(Evaluated { indices, used, need, off, ..Evaluated::default() })
+    }
+}
+
+/// Elements as they were sent, where their arrays are aligned.
+struct Sent(Buffer);
+
+impl Owner for Sent {
+    fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl<T, W: Work<T>> fmt::Debug for Applied<T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Applied").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}
