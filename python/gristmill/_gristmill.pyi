@@ -1446,6 +1446,8 @@ class IterDataset(Generic[_T_co]):
         An array that the function keeps a reference to is copied, unless it is read-only; so are dicts, lists and
         byte arrays that it keeps. What nobody else refers to stays where it is.
 
+        One thread iterates over a stream without random access; all threads of the loader apply the function.
+
         Args:
             transform: A function of an element, or an object with a method `map`.
 
@@ -1891,6 +1893,10 @@ class IterDataset(Generic[_T_co]):
         Native pipelines take one process with threads; Python functions go to several, by value if they are of a script
         or a notebook. What comes behind this runs here; but functions and filters straight behind compressed files that are
         read as `lanes` belong to those, and run where they are read.
+
+        A stream without random access is iterated over here, in order. Workers apply the functions of its `map`,
+        `map_with_index`, `random_map` and `filter` to chunks of elements that they are sent, unless a call takes less than
+        20 µs; `flat_map` runs here.
 
         Args:
             options: `MpOptions`, Grain's, or a number of workers; the fields of `MpOptions` may be given here one by

@@ -1391,6 +1391,8 @@ Raises:
 An array that the function keeps a reference to is copied, unless it is read-only; so are dicts, lists and
 byte arrays that it keeps. What nobody else refers to stays where it is.
 
+One thread iterates over a stream without random access; all threads of the loader apply the function.
+
 Args:
     transform (Callable[[Any], Any] | Map): A function of an element, or an object with a method
         `map`.
@@ -1789,6 +1791,10 @@ the same.
 Native pipelines take one process with threads; Python functions go to several, by value if they are of a script
 or a notebook. What comes behind this runs here; but functions and filters straight behind compressed files that are
 read as `lanes` belong to those, and run where they are read.
+
+A stream without random access is iterated over here, in order. Workers apply the functions of its `map`,
+`map_with_index`, `random_map` and `filter` to chunks of elements that they are sent, unless a call takes less than
+20 µs; `flat_map` runs here.
 
 Args:
     options (MpOptions | int | WorkerOptions | None): `MpOptions`, Grain's, or a number of workers;

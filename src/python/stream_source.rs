@@ -180,6 +180,7 @@ impl DatasetIterator for PythonPass {
     type State = PassState;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Item>> {
+        cx.begin_element();
         let next = cx.timed(StageId(0), || self.advance_epochs());
         let item = next.map_err(|e| cx.blame(StageId(0), "source", error::caught(e)))?;
         self.given += u64::from(item.is_some());

@@ -35,9 +35,12 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 //!
-//! So do streams without random access, such as compressed files, and all that is behind them; unless they are read as
-//! [`lanes`](crate::dataset::iter::lanes()). Then workers read different lanes, with all stages that are inside them, stateful
-//! ones too. A worker keeps the lanes open that it has read; when it dies, others open them where they were, from a state
+//! Streams without random access, such as compressed files, are read in this process. Functions of single elements after them
+//! (`map`, `filter`, `random_map`, …) are applied by workers: this process sends them chunks of elements. A function that takes less than
+//! 20 µs, or whose elements cannot cross, is applied here.
+//!
+//! Streams that are read as [`lanes`](crate::dataset::iter::lanes()) are read by workers: different workers read different lanes, with all
+//! stages that are inside them, stateful ones too. A worker keeps the lanes open that it has read; when it dies, others open them where they were, from a state
 //! at most 63 elements old.
 
 mod borders;

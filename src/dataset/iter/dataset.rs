@@ -65,8 +65,9 @@ pub trait IterDataset: Stage + Send + Sync {
 
     /// Applies `f` to every element. One that may fail is for [`try_map`](Self::try_map): here a `Result` would be the element.
     ///
+    /// The thread that asks for elements reads the stream, in order. Threads of the executor apply `f` to chunks of elements.
     /// On a [`Stream`](super::Stream) (right after [`to_iter`](crate::MapDataset::to_iter)) the method of that type is used instead,
-    /// which runs in parallel; behind a stateful stage it runs on the one thread of those.
+    /// which reads on those threads, too.
     fn map<U, F>(self, f: F) -> IterMap<Self, F>
     where
         Self: Sized,
@@ -78,7 +79,7 @@ pub trait IterDataset: Stage + Send + Sync {
 
     /// Applies `f`, which may fail, to every element.
     ///
-    /// On a [`Stream`](super::Stream) the method of that type is used instead, which runs in parallel.
+    /// Threads apply `f` as that of [`map`](Self::map).
     ///
     /// # Errors
     /// The error of `f`, with the stage.
@@ -122,8 +123,8 @@ pub trait IterDataset: Stage + Send + Sync {
     /// before it here, on nothing else.
     ///
     /// Grain's numbers, bit for bit: Philox4x64 keyed by the seed, at the element's place. Without a `seed` it is
-    /// [`default_seed`](crate::dataset::default_seed). In front of [`to_iter`](crate::MapDataset::to_iter) the method of that name runs in
-    /// parallel, and gives the same numbers where nothing was dropped and the seed is the same.
+    /// [`default_seed`](crate::dataset::default_seed). In front of [`to_iter`](crate::MapDataset::to_iter) the method of that name
+    /// gives the same numbers where nothing was dropped and the seed is the same.
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
     /// let ds = Range::new(0, 3).to_iter().random_map(7, |x, rng| x as f64 + rng.random_f64());
@@ -156,7 +157,7 @@ pub trait IterDataset: Stage + Send + Sync {
 
     /// Keeps the elements for which `predicate` holds; warns where it drops nearly all: see [`FilterThresholds`].
     ///
-    /// On a [`Stream`](super::Stream) the method of that type is used instead, which runs in parallel.
+    /// Threads apply the predicate as the function of [`map`](Self::map).
     fn filter<P>(self, predicate: P) -> IterFilter<Self, P>
     where
         Self: Sized,
@@ -181,7 +182,7 @@ pub trait IterDataset: Stage + Send + Sync {
     /// Replaces every element by what `f` makes of it: none, one or many.
     ///
     /// A resume reads the element that was given out in part once more.
-    /// On a [`Stream`](super::Stream) the method of that type is used instead, which runs in parallel.
+    /// Threads apply `f` as that of [`map`](Self::map); the iterator that it returns is read as its pieces are asked for.
     fn flat_map<C, F>(self, f: F) -> IterFlatMap<Self, F>
     where
         Self: Sized,
