@@ -125,3 +125,12 @@ def test_a_function_of_a_stream_that_waits_is_advised_threads(threads: int) -> N
         verdict = it.report().as_dict()["verdict"]
     assert verdict["bottleneck"] == "map"
     assert "threads" in verdict["advice"][0]["change"]
+
+
+def test_workers_that_have_nothing_to_do_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    ds = gm.IterDataset.source(Numbers(3))
+    assert list(ds.mp_prefetch(num_workers=1, ram_budget="1GiB").map(lambda x: x)) == [0, 1, 2]
+    assert [record.message for record in caplog.records if "nothing to do" in record.message]
+    caplog.clear()
+    assert list(ds.map(lambda x: x).mp_prefetch(num_workers=1, ram_budget="1GiB")) == [0, 1, 2]
+    assert not [record for record in caplog.records if "nothing to do" in record.message]

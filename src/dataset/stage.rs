@@ -327,6 +327,13 @@ impl dyn Stage + '_ {
         self.is_border() || self.is_cut() || self.parents().iter().any(|p| p.leaves_workers())
     }
 
+    /// Whether workers evaluate any of it: elements in front of a border, or functions of a stream that this process reads.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    pub(crate) fn employs_workers(&self) -> bool {
+        let is_fed = self.is_each() && !self.parents().iter().any(|p| p.leaves_workers());
+        is_fed || self.is_border() || self.parents().iter().any(|p| p.employs_workers())
+    }
+
     /// Whether an executor evaluates only a part of it: see [`is_cut`](Stage::is_cut).
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(in crate::dataset) fn any_cut(&self) -> bool {

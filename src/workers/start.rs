@@ -81,6 +81,11 @@ impl Backend for Launch {
             n => plural(n, "thread"),
         };
         pipeline.check_crossing()?;
+        if !pipeline.employs_workers() {
+            tracing::warn!(
+                "workers have nothing to do: one thread reads the stream, and no function of single elements stands in front of mp_prefetch"
+            );
+        }
         let words = format!("{workers} of {threads}");
         let stages = self.stages.unwrap_or_else(|| pipeline.lines());
         let counting = self.options.counted.then(|| recorder.clone());

@@ -203,12 +203,11 @@ where
     type Iter = F::Pass;
 
     fn iter(&self, run: &Runtime) -> Result<F::Pass> {
-        let parent: &dyn Stage = &self.parent;
-        let parent = (self.parent.iter(run)?, parent.leaves_workers());
-        match parent {
-            (pass, true) if !run.reads_here() => self.flow.start_noted(pass, self.stage, &run.on_one_thread()),
-            (pass, _) => self.flow.start_noted(pass, self.stage, run),
+        let parent = self.parent.iter(run)?;
+        if !run.reads_here() && (&self.parent as &dyn Stage).leaves_workers() {
+            return self.flow.start_noted(parent, self.stage, &run.on_one_thread());
         }
+        self.flow.start_noted(parent, self.stage, run)
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {

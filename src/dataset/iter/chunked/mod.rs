@@ -167,7 +167,9 @@ where
                 self.given += 1;
                 if let Some(first) = self.pending.front_mut() {
                     self.at = first.states.pop_front();
-                    self.pending.pop_front_if(|first| first.states.is_empty());
+                    if first.states.is_empty() {
+                        self.pending.pop_front();
+                    }
                 }
                 return Ok(Some(slot));
             }
