@@ -12,13 +12,26 @@ use crate::sync::{Locked, Regardless};
 
 /// Does `work` with each of `items` on all cores, and returns what comes of them, in their order.
 pub(crate) fn map<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    map_on(0, items, work)
+}
+
+/// Does the same on `threads` threads, if these are more than the cores: for work that waits more than it computes.
+fn map_on<T: Send, R: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
     let todo: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let done: Vec<Mutex<Option<R>>> = todo.iter().map(|_| Mutex::default()).collect();
-    for_each(todo.len(), &|at| {
+    let each = |at: usize| {
         let item = todo[at].locked().take();
         let result = item.map(&work);
         *done[at].locked() = result;
-    });
+    };
+    match threads > rayon::current_num_threads() {
+        true => for_each_on(threads, todo.len(), &each),
+        false => for_each(todo.len(), &each),
+    }
     done.into_iter().filter_map(|result| result.into_inner().regardless()).collect()
 }
 
@@ -30,8 +43,20 @@ pub(crate) fn try_map<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
+    try_map_on(0, items, work)
+}
+
+/// Does the same on `threads` threads, if these are more than the cores: for work that waits more than it computes.
+///
+/// # Errors
+/// Error of the first item, in their order, that fails.
+pub(crate) fn try_map_on<T: Send, R: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
     let first_failed = AtomicUsize::new(usize::MAX);
-    let results = map(items.into_iter().enumerate(), |(at, item)| {
+    let results = map_on(threads, items.into_iter().enumerate(), |(at, item)| {
         if at > first_failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -54,6 +79,29 @@ fn for_each(count: usize, work: &(dyn Fn(usize) + Sync)) {
         Some(threads) => threads.install(all),
         None => all(),
     }
+}
+
+/// Bytes of the stack of a thread that waits.
+pub(crate) const STACK: usize = 1 << 20;
+
+/// Does `work` for each number below `count`, in order, on `threads` threads that end with it. The calling thread is one of them.
+fn for_each_on(threads: usize, count: usize, work: &(dyn Fn(usize) + Sync)) {
+    let next = AtomicUsize::new(0);
+    let all = || {
+        while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&at| at < count) {
+            work(at);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(count) {
+            let thread = std::thread::Builder::new().name("gristmill-opening".to_owned()).stack_size(STACK);
+            // If the system has no more threads, fewer do the work.
+            if thread.spawn_scoped(scope, all).is_err() {
+                break;
+            }
+        }
+        all();
+    });
 }
 
 /// The threads of this process, if it is a fork. Where they cannot be started, those that it has not are no help either.
@@ -92,5 +140,22 @@ mod tests {
             assert_eq!(failed.unwrap_err().element_index(), Some(5));
         }
         assert_eq!(try_map(0..64, Ok).unwrap().len(), 64);
+    }
+
+    #[test]
+    fn work_that_waits_is_done_on_more_threads_than_there_are_cores() {
+        let threads = rayon::current_num_threads() + 7;
+        let all_here = std::sync::Barrier::new(threads);
+        // The barrier opens only if every thread waits at it.
+        let done = try_map_on(threads, 0..threads as u64, |x| {
+            all_here.wait();
+            Ok(x)
+        });
+        assert_eq!(done.unwrap(), (0..threads as u64).collect::<Vec<_>>());
+        for _ in 0..50 {
+            let failed =
+                try_map_on(threads, 0..64, |x: u64| if x % 7 == 5 { Err(Error::data("bad").index(x)) } else { Ok(x) });
+            assert_eq!(failed.unwrap_err().element_index(), Some(5));
+        }
     }
 }

@@ -27,7 +27,7 @@ def store_options(
         cache_size: Bytes kept there, such as `"100GiB"`; 10 GiB at first.
         memory: Bytes kept in memory by each process, half of them for what is fetched ahead; 256 MiB at first, and in a worker an
             eighth of its heap at most.
-        requests: Requests in flight at a time; 16 at first. More pay where small records are read in random order from afar.
+        requests: Requests in flight at a time; 64 at first. Large parts of objects are also limited to 64 MiB at a time, and more if more than 64 requests are allowed.
         attempts: How often a request is tried; 10 times at first.
         timeout: Seconds a request is tried in all, its answer, all attempts and pauses included; 180 at first.
         stall: Seconds a request may stand still before it is tried again; 20 at first.

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::slice;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::files::{self, FileId, Patterns};
@@ -45,9 +44,7 @@ impl Content {
     pub(crate) fn open(location: &Location, access: Access) -> Result<Self> {
         let path = match location {
             Location::Local(path) => path,
-            Location::Object(url) => {
-                return Self::open_far(slice::from_ref(url)).pop().unwrap_or_else(|| Err(Error::config("no file")));
-            }
+            Location::Object(url) => return Self::open_far(url),
         };
         let (mapping, file) = Mapping::open_file(path, access)?;
         check_begun(path, mapping.bytes().len() as u64)?;
@@ -57,20 +54,16 @@ impl Content {
         Ok(Self(Kind::Mapped(bytes, mapping, hash)))
     }
 
-    /// Objects of stores, many at a time.
     #[cfg(feature = "store")]
-    fn open_far(paths: &[PathBuf]) -> Vec<Result<Self>> {
-        let of = |(path, object): (&PathBuf, Result<Arc<Object>>)| {
-            let object = object?;
-            check_begun(path, object.len())?;
-            Ok(Self(Kind::Far(object)))
-        };
-        paths.iter().zip(Object::open_all(paths)).map(of).collect()
+    fn open_far(url: &Path) -> Result<Self> {
+        let object = Object::open(url)?;
+        check_begun(url, object.len())?;
+        Ok(Self(Kind::Far(object)))
     }
 
     #[cfg(not(feature = "store"))]
-    fn open_far(paths: &[PathBuf]) -> Vec<Result<Self>> {
-        paths.iter().map(|path| Err(crate::store::lacking(path))).collect()
+    fn open_far(url: &Path) -> Result<Self> {
+        Err(crate::store::lacking(url))
     }
 
     /// Bytes in it.
@@ -421,18 +414,45 @@ pub(crate) type Contents = Vec<(Location, Content)>;
 /// The files that `patterns` name, in their order, opened.
 pub(crate) fn open_all(patterns: impl Patterns, extensions: &[&str], access: Access) -> Result<Contents> {
     let files = files::locate(patterns, extensions)?;
-    let contents = open_each(&files, access);
-    files.into_iter().zip(contents).map(|(file, content)| Ok((file, content?))).collect()
+    open_each(files, access)
 }
 
 /// Files, opened, many at a time.
-pub(crate) fn open_each(files: &[Location], access: Access) -> Vec<Result<Content>> {
-    let far = files.iter().filter(|file| file.is_object()).cloned().map(Location::into_path);
-    let mut far = Content::open_far(&far.collect::<Vec<_>>()).into_iter();
-    let here = |file: &Location| (!file.is_object()).then(|| Content::open(file, access));
-    let here: Vec<Option<Result<Content>>> = cores::map(files, here);
-    let missing = || Err(Error::config("no file"));
-    here.into_iter().map(|content| content.or_else(|| far.next()).unwrap_or_else(missing)).collect()
+pub(crate) fn open_each(files: Vec<Location>, access: Access) -> Result<Contents> {
+    let threads = abreast(&files);
+    cores::try_map_on(threads, files, |file| {
+        let content = Content::open(&file, access)?;
+        Ok((file, content))
+    })
+}
+
+/// Returns the number of threads for work that reads the beginnings and ends of files: as many as requests, if some files lie far away.
+pub(crate) fn abreast<'a>(files: impl IntoIterator<Item = &'a Location>) -> usize {
+    if files.into_iter().any(Location::is_object) { requests_abreast(0) } else { 0 }
+}
+
+/// Returns the number of threads for work that reads files whole: as many as requests whose bytes fit into the memory for blocks.
+pub(crate) fn abreast_whole(files: &Contents) -> usize {
+    let far = files.iter().filter(|(file, _)| file.is_object());
+    far.map(|(_, content)| content.len()).max().map_or(0, requests_abreast)
+}
+
+/// Makes something of each of these open files, many at a time, of which no more than the beginning and the end is read.
+pub(crate) fn try_each<R: Send>(
+    contents: Contents,
+    work: impl Fn((Location, Content)) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    cores::try_map_on(abreast(contents.iter().map(|(file, _)| file)), contents, work)
+}
+
+#[cfg(feature = "store")]
+fn requests_abreast(bytes: u64) -> usize {
+    crate::store::abreast(bytes)
+}
+
+#[cfg(not(feature = "store"))]
+fn requests_abreast(_: u64) -> usize {
+    0
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::content::Content;
 #[cfg(feature = "spec")]
-use super::content::{Contents, open_each};
+use super::content::{Contents, open_each, try_each};
 use super::formats::{Format, Probe};
 #[cfg(feature = "spec")]
 use super::signs::compression;
@@ -48,18 +48,15 @@ pub(crate) fn open_plain(files: &[Location]) -> Result<Option<Contents>> {
 pub(crate) fn open_plain_by(
     files: &[Location],
     bytes: u64,
-    is_compressed: impl Fn(&[u8]) -> bool,
+    is_compressed: impl Fn(&[u8]) -> bool + Sync,
 ) -> Result<Option<Contents>> {
     let head = |content: &Content| 0..content.len().min(bytes);
-    let contents = open_each(files, Access::Normal).into_iter().collect::<Result<Vec<_>>>()?;
-    contents.iter().for_each(|content| content.fetch(&[head(content)]));
-    for (path, content) in files.iter().zip(&contents) {
-        let head = content.read(head(content)).map_err(|e| e.path(path))?;
-        if is_compressed(head.as_bytes()) {
-            return Ok(None);
-        }
-    }
-    Ok(Some(files.iter().cloned().zip(contents).collect()))
+    let contents = open_each(files.to_vec(), Access::Normal)?;
+    let is_plain = |(path, content): (Location, Content)| {
+        let head = content.read(head(&content)).map_err(|e| e.path(&path))?;
+        Ok((!is_compressed(head.as_bytes())).then_some((path, content)))
+    };
+    Ok(try_each(contents, is_plain)?.into_iter().collect())
 }
 
 /// The format of what is looked at.

@@ -10,7 +10,6 @@ use super::files::{FileId, Patterns, identity};
 use super::formats::Format;
 use super::megatron;
 use super::npy::{Header, aligned};
-use crate::cores;
 use crate::element::{Array, DType};
 use crate::error::{Error, Result};
 use crate::mmap::{Access, prefetch};
@@ -152,7 +151,7 @@ impl Tokens {
         let contents =
             content::open_all(named, &[Format::Tokens.endings(), Format::Npy.endings()].concat(), Access::Normal)?;
         let open = |(file, content): (Location, _)| TokenFile::open(file.into_path(), content, layout);
-        let opened = cores::try_map(contents, open)?;
+        let opened = content::try_each(contents, open)?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let codings: Vec<String> = files.iter().map(|f| format!("{:?}@{}", f.coding, f.start)).collect();
         let same = codings.iter().all(|c| *c == codings[0]);

@@ -288,7 +288,7 @@ arguments! {
         cache_size: Option<Amount>,
         /// How much is kept in memory by each process, 256 MiB by default.
         memory: Option<Amount>,
-        /// Requests at a time, 16 by default.
+        /// Requests at a time, 64 by default.
         requests: Option<AtLeast<1>>,
         /// How often a request is made before it fails, 10 times by default.
         attempts: Option<AtLeast<1>>,

@@ -101,6 +101,7 @@ impl Run {
     /// One request for all that is missing. What has come stays, whatever becomes of the rest.
     async fn attempt(&mut self, attempts: &mut Attempts) -> Result<(), Fault> {
         let object = self.object.clone();
+        let _body = object.shared.bodies.acquire_many((self.blocks.end - self.blocks.start) as u32).await;
         let _permit = object.shared.requests.acquire().await;
         // Not before: that others are first is not the server's doing.
         let attempt = attempts.begin(Instant::now());

@@ -138,7 +138,7 @@ pub(crate) use self::options::index_folder;
 pub(crate) use self::options::variables;
 pub use self::output::Output;
 #[cfg(feature = "store")]
-pub(crate) use self::shared::memory;
+pub(crate) use self::shared::{abreast, memory};
 #[cfg(all(feature = "store", feature = "workers", target_os = "linux"))]
 pub(crate) use self::shared::{be_one_of_many, let_go};
 

@@ -1,12 +1,11 @@
 //! An object that is read: one version of it, from the first byte to the last.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use futures_util::{StreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -22,7 +21,7 @@ use super::shared::{self, Shared};
 use crate::cx::waited_for_store;
 use crate::element::Buffer;
 use crate::element::spare::Room;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 
 /// A version of an object.
 #[derive(Debug)]
@@ -52,27 +51,19 @@ const MOMENT: Duration = Duration::from_micros(10);
 const STREAK: u64 = 4;
 
 impl Object {
-    /// Opens objects, many at a time: each is asked for its size and version.
-    pub(crate) fn open_all(paths: &[PathBuf]) -> Vec<Result<Arc<Self>>> {
-        // Who reads from no store takes none of what they share.
-        if paths.is_empty() {
-            return Vec::new();
-        }
-        let all = |error: &Error| paths.iter().map(|_| Err(same(error))).collect();
-        let shared = match Shared::current() {
-            Ok(shared) => shared,
-            Err(error) => return all(&error),
-        };
-        let requests = shared.options.requests;
-        let open = |path: PathBuf| {
-            let shared = shared.clone();
-            async move { Self::open(&path, shared).await.map_err(|e| e.path(&path)) }
-        };
-        let begun: Vec<_> = paths.iter().cloned().map(open).collect();
-        match runtime::wait(stream::iter(begun).buffered(requests).collect::<Vec<_>>()) {
-            Ok(objects) => objects,
-            Err(error) => all(&error),
-        }
+    /// Opens an object: the store is asked for its size and version.
+    pub(crate) fn open(path: &Path) -> Result<Arc<Self>> {
+        Self::open_by(path, Shared::current()?)
+    }
+
+    /// Opens an object that shares memory and requests with others.
+    pub(super) fn open_by(path: &Path, shared: Arc<Shared>) -> Result<Arc<Self>> {
+        let at = Address::parse(path)?;
+        let opened =
+            runtime::wait(
+                async move { head(&at, &shared).await.map(|(meta, place)| Self::new(at, meta, place, shared)) },
+            );
+        opened?.map_err(|failure| failure.error().path(path))
     }
 
     /// Whether there is an object. Servers that let nobody know what there is say that it may not be read.
@@ -87,13 +78,11 @@ impl Object {
         }
     }
 
-    pub(super) async fn open(path: &Path, shared: Arc<Shared>) -> Result<Arc<Self>> {
-        let at = Address::parse(path)?;
-        let (meta, place) = head(&at, &shared).await.map_err(Failure::error)?;
+    fn new(at: Address, meta: ObjectMeta, place: u128, shared: Arc<Shared>) -> Arc<Self> {
         let is_versioned = meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_millis() != 0;
         let key = key(place, &meta, is_versioned);
         let (last, streak) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Arc::new(Self { at, meta, key, is_versioned, shared, last, streak }))
+        Arc::new(Self { at, meta, key, is_versioned, shared, last, streak })
     }
 
     /// The cache of its blocks for other runs and processes: none, if nothing tells its versions apart.
@@ -311,18 +300,6 @@ fn key(place: u128, meta: &ObjectMeta, is_versioned: bool) -> u128 {
         add(&OPENED.fetch_add(1, Relaxed).to_le_bytes());
     }
     hasher.digest128()
-}
-
-/// An error once more, for another of those that it happened to.
-fn same(error: &Error) -> Error {
-    let mut again = Error::new(error.kind(), error.message());
-    if let Some(file) = error.file() {
-        again = again.path(file);
-    }
-    if let Some(help) = error.help_text() {
-        again = again.help(help);
-    }
-    again
 }
 
 /// The largest object that a server may have: with some to spare, so that nothing that is computed of places in it overflows.

@@ -20,7 +20,7 @@ use crate::sync::Regardless;
 /// | [`memory_bytes`](Self::memory_bytes) | `GRISTMILL_STORE_MEMORY` | 256 MiB |
 /// | [`cache_dir`](Self::cache_dir) | `GRISTMILL_STORE_CACHE_DIR` | none |
 /// | [`cache_bytes`](Self::cache_bytes) | `GRISTMILL_STORE_CACHE_SIZE` | 10 GiB |
-/// | [`requests`](Self::requests) | `GRISTMILL_STORE_REQUESTS` | 16 |
+/// | [`requests`](Self::requests) | `GRISTMILL_STORE_REQUESTS` | 64 |
 /// | [`attempts`](Self::attempts) | `GRISTMILL_STORE_ATTEMPTS` | 10 |
 /// | [`timeout`](Self::timeout) | `GRISTMILL_STORE_TIMEOUT`, seconds | 180 s |
 /// | [`stall`](Self::stall) | `GRISTMILL_STORE_STALL`, seconds | 20 s |
@@ -47,7 +47,7 @@ impl Default for StoreOptions {
             memory_bytes: 256 << 20,
             cache_dir: None,
             cache_bytes: 10 << 30,
-            requests: 16,
+            requests: 64,
             attempts: 10,
             timeout: Duration::from_secs(180),
             stall: Duration::from_secs(20),
@@ -106,7 +106,8 @@ impl StoreOptions {
         self
     }
 
-    /// Requests in flight at a time; at least 1, and at most 65,536.
+    /// Requests in flight at a time; at least 1, and at most 65,536. Requests for small parts of objects are limited by this number
+    /// alone, requests for large parts also by their bytes: 64 MiB at a time, and more if more than 64 requests are allowed.
     pub fn requests(mut self, count: usize) -> Self {
         self.requests = count.clamp(1, 1 << 16);
         self
@@ -129,6 +130,13 @@ impl StoreOptions {
     pub fn stall(mut self, time: Duration) -> Self {
         self.stall = time;
         self
+    }
+
+    /// Blocks of all bodies that are on their way at a time: those of 16 full requests, and a quarter of those of more than 64.
+    #[cfg(feature = "store")]
+    pub(super) fn body_blocks(&self) -> usize {
+        let full = super::object::PIECE as usize;
+        (self.requests.min(16) * full).max(self.requests / 4 * full)
     }
 
     /// The folder of blocks and the bytes that they may come to, if there is one.

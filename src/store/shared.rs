@@ -8,7 +8,9 @@ use tokio::sync::Semaphore;
 use super::ahead::Ahead;
 use super::blocks::Blocks;
 use super::disk::Disk;
+use super::limit;
 use super::options::StoreOptions;
+use crate::cores::STACK;
 use crate::error::Result;
 use crate::fork::{Origin, PerProcess};
 
@@ -20,6 +22,8 @@ pub(super) struct Shared {
     pub(super) ahead: Ahead,
     pub(super) disk: Option<Arc<Disk>>,
     pub(super) requests: Semaphore,
+    /// Blocks that requests bring at the same time.
+    pub(super) bodies: Semaphore,
     /// The process that has the tasks and connections by which blocks come.
     pub(super) origin: Origin,
 }
@@ -55,6 +59,21 @@ pub(crate) fn let_go() {
     current.iter().for_each(|shared| shared.blocks.clear());
 }
 
+/// Threads that wait for stores at the same time while files are opened, if the options allow as many requests.
+const ABREAST: usize = 64;
+
+/// Returns how many threads may each hold `bytes` of objects in memory while files are opened: fewer if the memory of the process is
+/// limited.
+pub(crate) fn abreast(bytes: u64) -> usize {
+    let options = StoreOptions::current();
+    abreast_of(options.requests, limit::within((ABREAST * STACK) as u64), limit::within(options.memory_bytes), bytes)
+}
+
+fn abreast_of(requests: usize, stacks: u64, memory: u64, bytes: u64) -> usize {
+    let most = (stacks / STACK as u64).min((memory / 2).checked_div(bytes).unwrap_or(u64::MAX));
+    requests.min(most as usize)
+}
+
 impl Shared {
     /// Returns the state of the options that count now.
     ///
@@ -71,10 +90,11 @@ impl Shared {
 
     pub(super) fn new(options: StoreOptions) -> Result<Self> {
         let (blocks, requests) = (Blocks::new(options.memory_bytes), Semaphore::new(options.requests));
+        let bodies = Semaphore::new(options.body_blocks());
         let disk = match &options.cache_dir {
             Some(folder) => Disk::open(folder, options.cache_bytes)?.map(Arc::new),
             None => None,
         };
-        Ok(Self { options, blocks, ahead: Ahead::default(), disk, requests, origin: Origin::here() })
+        Ok(Self { options, blocks, ahead: Ahead::default(), disk, requests, bodies, origin: Origin::here() })
     }
 }

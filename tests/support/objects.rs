@@ -63,8 +63,10 @@ struct State {
     delay: Mutex<Duration>,
     /// Bytes per second of all answers together, and when the next of them may be sent.
     limit: Mutex<(Option<u64>, Option<Instant>)>,
-    /// Requests that are to wait for each other.
-    together: Mutex<usize>,
+    /// Requests that are to wait for each other, by their method.
+    together: Mutex<BTreeMap<&'static str, usize>>,
+    /// Requests that are not answered yet, and the most there have been.
+    in_flight: Mutex<(usize, usize)>,
     changed: Condvar,
     /// Where those are sent that ask for these objects.
     redirects: Mutex<BTreeMap<String, String>>,
@@ -191,12 +193,22 @@ impl Server {
 
     /// The next so many requests for bytes are answered once all of them have come, which they must in half a minute.
     pub(crate) fn together(&self, count: usize) {
-        *self.state.together.lock().unwrap() = count;
+        self.together_of("GET", count);
+    }
+
+    /// The same of requests of this method.
+    pub(crate) fn together_of(&self, method: &'static str, count: usize) {
+        self.state.together.lock().unwrap().insert(method, count);
     }
 
     /// How many of those have not come.
     pub(crate) fn missing(&self) -> usize {
-        *self.state.together.lock().unwrap()
+        self.state.together.lock().unwrap().values().sum()
+    }
+
+    /// The most requests that have been in flight at a time.
+    pub(crate) fn most_in_flight(&self) -> usize {
+        self.state.in_flight.lock().unwrap().1
     }
 
     /// Troubles that did not happen yet.
@@ -253,12 +265,17 @@ fn serve(stream: &TcpStream, state: &State) -> std::io::Result<()> {
     let mut input = BufReader::new(stream);
     while let Some((request, body)) = read_request(&mut input)? {
         state.requests.lock().unwrap().push(request.clone());
+        {
+            let (now, most) = &mut *state.in_flight.lock().unwrap();
+            *now += 1;
+            *most = (*most).max(*now);
+        }
         let delay = *state.delay.lock().unwrap();
         // A server that takes its time.
         std::thread::sleep(delay);
-        if request.method == "GET" {
-            wait_for_others(state);
-        }
+        wait_for_others(state, &request.method);
+        // The client may send the next one before it is known here that this one has arrived.
+        state.in_flight.lock().unwrap().0 -= 1;
         if !answer(stream, &mut input, state, &request, &body)? {
             return stream.shutdown(std::net::Shutdown::Both);
         }
@@ -266,11 +283,12 @@ fn serve(stream: &TcpStream, state: &State) -> std::io::Result<()> {
     Ok(())
 }
 
-fn wait_for_others(state: &State) {
+fn wait_for_others(state: &State, method: &str) {
     let Ok(mut missing) = state.together.lock() else { return };
-    *missing = missing.saturating_sub(1);
+    let Some(count) = missing.get_mut(method) else { return };
+    *count = count.saturating_sub(1);
     state.changed.notify_all();
-    let all = state.changed.wait_timeout_while(missing, Duration::from_secs(30), |missing| *missing > 0);
+    let all = state.changed.wait_timeout_while(missing, Duration::from_secs(30), |missing| missing[method] > 0);
     // Nor are those any more that come later.
     assert!(!all.unwrap().1.timed_out(), "the others did not come");
 }

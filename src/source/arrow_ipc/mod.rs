@@ -31,7 +31,6 @@ use super::files::{FileId, Patterns};
 use super::formats::Format;
 use super::numbered::source_options;
 use super::units::{Held, Key, Units};
-use crate::cores;
 use crate::element::{Name, Run};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
@@ -232,7 +231,7 @@ impl ArrowOptions {
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Contents) -> Result<Arrow> {
         let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
-        let opened = cores::try_map(contents, open)?;
+        let opened = content::try_each(contents, open)?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(&files[0].layout.schema, &files[0].chosen);
         columns::same(files.iter().map(|file| (&*file.path, &*file.layout.schema, &*file.chosen)))?;

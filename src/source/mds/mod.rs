@@ -24,7 +24,7 @@ use self::shard::{Columns, Shard, Unpacked};
 pub use self::writer::{MdsWriter, MdsWriterOptions};
 pub(crate) use self::writer::{mds_encoding_is_known, mds_encoding_of, mds_index};
 use super::columns::check_choice;
-use super::content::{self, Contents};
+use super::content::{self, Content, Contents};
 use super::decode::IMAGES;
 use super::files::{FileId, Patterns};
 use super::numbered::{File, Files, Grouped, GroupedFiles, Numbered, named_source, source_options};
@@ -127,12 +127,14 @@ impl MdsOptions {
 
     /// The same, of each `index.json`.
     fn open_indices(self, indices: Contents) -> Result<Mds> {
-        let (mut files, mut ids) = (Vec::new(), Vec::new());
-        for (path, content) in &indices {
-            ids.push(content.id(path));
-            let index =
-                content.description().and_then(|text| Index::parse(text.as_bytes())).map_err(|e| e.path(path))?;
-            files.extend(self.open_shards(path, &index)?);
+        let ids = indices.iter().map(|(path, content)| content.id(path)).collect();
+        let parsed = content::try_each(indices, |(path, content)| {
+            let index = content.description().and_then(|text| Index::parse(text.as_bytes()));
+            index.map_err(|e| e.path(&path)).map(|index| (path, index))
+        })?;
+        let mut files = Vec::new();
+        for (path, index) in &parsed {
+            files.extend(self.open_shards(path, index)?);
         }
         self.of(ids, files)
     }
@@ -166,9 +168,12 @@ impl MdsOptions {
         }
         let file = |info| path.beside(|path| Shard::path(path.parent().unwrap_or(Path::new("")), info));
         let files: Vec<Location> = index.shards.iter().map(file).collect();
-        let contents = content::open_each(&files, self.access);
-        let shards = index.shards.iter().zip(columns).zip(files.into_iter().zip(contents));
-        shards.map(|((info, columns), (path, content))| Shard::open(path, content?, info, columns)).collect()
+        let threads = content::abreast(&files);
+        let shards = index.shards.iter().zip(columns).zip(files);
+        cores::try_map_on(threads, shards, |((info, columns), path)| {
+            let content = Content::open(&path, self.access)?;
+            Shard::open(path, content, info, columns)
+        })
     }
 }
 

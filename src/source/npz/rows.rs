@@ -14,6 +14,7 @@ use crate::element::{DType, Element};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
 use crate::source::Patterns;
+use crate::source::content;
 use crate::source::files;
 use crate::source::firsts::Firsts;
 use crate::source::formats::Format;
@@ -53,8 +54,8 @@ impl NpzRows {
     /// As [`Npz::open`], and [`ErrorKind::Data`](crate::ErrorKind::Data) where arrays of one archive differ in the number of rows, or
     /// those of two in anything else.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
-        let paths = files::find(patterns, Format::Npz.endings())?;
-        Self::of(cores::try_map(paths, Npz::open)?)
+        let files = files::locate(patterns, Format::Npz.endings())?;
+        Self::of(cores::try_map_on(content::abreast(&files), files, Npz::open)?)
     }
 
     pub(in super::super) fn of(archives: Vec<Npz>) -> Result<Self> {

@@ -19,7 +19,6 @@ use super::files::{self, FileId};
 use super::firsts::Firsts;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::starts::Starts;
-use crate::cores;
 use crate::dataset::Upcoming;
 use crate::dataset::map::{Many, RandomAccess, SourceFacts};
 use crate::element::{Buffer, Element};
@@ -178,7 +177,7 @@ impl<F: Numbered> Files<F> {
         index: impl Fn(&F, &mut Opening) -> Result<F::Index> + Sync,
     ) -> Result<Self> {
         let open = |content| Opening::open(content, |opening| index(&format, opening));
-        let opened = cores::try_map(contents, open)?;
+        let opened = content::try_each(contents, open)?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         Self::of(format, files, &ids)
     }

@@ -37,7 +37,6 @@ use super::files::{FileId, Patterns};
 use super::formats::Format;
 use super::numbered::source_options;
 use super::units::{Held, Key, Units};
-use crate::cores;
 use crate::element::{Name, Run};
 use crate::error::Result;
 use crate::fork::PerProcess;
@@ -235,7 +234,7 @@ impl ParquetOptions {
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Contents) -> Result<Parquet> {
         let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
-        let opened = cores::try_map(contents, open)?;
+        let opened = content::try_each(contents, open)?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(files[0].metadata.schema(), &files[0].chosen);
         columns::same(files.iter().map(|file| (&*file.path, &**file.metadata.schema(), &*file.chosen)))?;

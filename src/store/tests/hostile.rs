@@ -36,10 +36,7 @@ fn what_nothing_tells_apart_is_kept_for_nobody() {
     let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
     server.tell(Tells::Nothing);
     let shared = Arc::new(Shared::new(options().cache_dir(dir.path())).unwrap());
-    let open = |shared: &Arc<Shared>| {
-        let (url, shared) = (server.url("a"), shared.clone());
-        runtime::wait(async move { Object::open(Path::new(&url), shared).await }).unwrap().unwrap()
-    };
+    let open = |shared: &Arc<Shared>| Object::open_by(Path::new(&server.url("a")), shared.clone()).unwrap();
     for text in [b"one", b"two"] {
         server.put("a", text.to_vec());
         assert_eq!(all(&open(&shared)).unwrap(), text);

@@ -4,6 +4,8 @@ mod formats;
 mod hostile;
 #[path = "../../../tests/support/objects.rs"]
 mod objects;
+#[cfg(feature = "formats")]
+mod opening;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +16,6 @@ use objects::{Server, Trouble};
 use super::blocks::BLOCK;
 use super::object::Object;
 use super::options::StoreOptions;
-use super::runtime;
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -24,8 +25,7 @@ fn options() -> StoreOptions {
 }
 
 fn open_with(url: &str, options: StoreOptions) -> Result<Arc<Object>> {
-    let (url, shared) = (url.to_owned(), Arc::new(Shared::new(options)?));
-    runtime::wait(async move { Object::open(Path::new(&url), shared).await })?
+    Object::open_by(Path::new(url), Arc::new(Shared::new(options)?))
 }
 
 fn open(url: &str) -> Arc<Object> {
