@@ -133,8 +133,7 @@ fn write(args: &Args) -> Result<corpus::Written> {
     let pipeline = format!("# yaml-language-server: $schema={SCHEMA}\n{}", pipeline_text());
     let schema = crate::spec::schema();
     for (name, content) in [(TOKENIZER, TOKENIZER_JSON), (SCHEMA, schema.as_bytes()), (PIPELINE, pipeline.as_bytes())] {
-        let path = folder.join(name);
-        std::fs::write(&path, content).map_err(|e| Error::io(e, &path))?;
+        crate::store::replace(&folder.join(name), content)?;
     }
     output::say(&format!(
         "{}: {} documents, {} of text, a tokenizer and {PIPELINE}, written in {:.1} s",

@@ -72,7 +72,7 @@ fn floors() -> BTreeMap<String, u32> {
     floors
 }
 
-fn source() -> PathBuf {
+pub(crate) fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
@@ -100,7 +100,7 @@ fn name_of(path: &Path) -> String {
 }
 
 /// The files below a folder that are compiled without `cfg(test)`.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut modules_of_tests = BTreeSet::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -137,7 +137,7 @@ fn is_of_tests(line: &str) -> bool {
 }
 
 /// The text in front of the module of tests, without comments.
-fn without_tests(text: &str) -> String {
+pub(crate) fn without_tests(text: &str) -> String {
     let mut kept = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {

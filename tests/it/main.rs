@@ -24,6 +24,7 @@ mod promises;
 mod readme;
 mod recording;
 mod releases;
+mod rules;
 mod seeing;
 mod tokenizers;
 mod trace;

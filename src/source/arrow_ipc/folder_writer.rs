@@ -91,10 +91,7 @@ impl HuggingFaceWriter {
             self.begin()?;
         }
         self.end()?;
-        let put = |name: &str, text: String| {
-            let path = self.folder.join(name);
-            fs::write(&path, text).map_err(|e| Error::io(e, path))
-        };
+        let put = |name: &str, text: String| crate::store::replace(&self.folder.join(name), text.as_bytes());
         put(INFO, info(self.columns.as_ref().map(Columns::fields)))?;
         put(STATE, state(&self.names, self.hash.digest()))
     }

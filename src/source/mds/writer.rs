@@ -354,7 +354,7 @@ impl MdsWriter {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let Out::Folder(folder) = &self.out else { return Ok(()) };
         let path = folder.join(name);
-        fs::write(&path, bytes).map_err(|e| Error::io(e, &path))
+        crate::store::replace(&path, bytes)
     }
 }
 
