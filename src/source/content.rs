@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mmap::{Access, Mapping};
 use crate::place::Location;
 #[cfg(feature = "store")]
-use crate::store::{BLOCK, Object};
+use crate::store::{BLOCK, END, Object};
 
 /// The bytes of a file. Formats read the ranges they need and no others, so that what lies far away need not come whole.
 #[derive(Clone, Debug)]
@@ -44,7 +44,10 @@ impl Content {
     pub(crate) fn open(location: &Location, access: Access) -> Result<Self> {
         let path = match location {
             Location::Local(path) => path,
-            Location::Object(url) => return Self::open_far(url),
+            #[cfg(feature = "store")]
+            Location::Object(url) => return Self::far(url, Object::open(url)?),
+            #[cfg(not(feature = "store"))]
+            Location::Object(url) => return Err(crate::store::lacking(url)),
         };
         let (mapping, file) = Mapping::open_file(path, access)?;
         check_begun(path, mapping.bytes().len() as u64)?;
@@ -54,16 +57,23 @@ impl Content {
         Ok(Self(Kind::Mapped(bytes, mapping, hash)))
     }
 
-    #[cfg(feature = "store")]
-    fn open_far(url: &Path) -> Result<Self> {
-        let object = Object::open(url)?;
-        check_begun(url, object.len())?;
-        Ok(Self(Kind::Far(object)))
+    /// Opens a file of which the end is read first: an object of a store comes with its end, if a listing has told its size.
+    pub(crate) fn open_end(location: &Location, access: Access) -> Result<Self> {
+        match location {
+            #[cfg(feature = "store")]
+            Location::Object(url) => {
+                let content = Self::far(url, Object::open_end(url)?)?;
+                content.fetch(std::slice::from_ref(&(content.len().saturating_sub(END)..content.len())));
+                Ok(content)
+            }
+            _ => Self::open(location, access),
+        }
     }
 
-    #[cfg(not(feature = "store"))]
-    fn open_far(url: &Path) -> Result<Self> {
-        Err(crate::store::lacking(url))
+    #[cfg(feature = "store")]
+    fn far(url: &Path, object: Arc<Object>) -> Result<Self> {
+        check_begun(url, object.len())?;
+        Ok(Self(Kind::Far(object)))
     }
 
     /// Bytes in it.

@@ -1,16 +1,16 @@
 //! The HTTP client of stores: set up as `object_store` would do it, but for what becomes of redirects.
 
-use std::hash::BuildHasher;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::client::HttpClient;
 use object_store::{ClientConfigKey as Key, ClientOptions};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::tls::Certificate;
 use rustls::crypto::{CryptoProvider, ring};
+
+use super::hosts::Lookup;
 
 /// The answers of a server that point elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +77,7 @@ pub(super) fn client(options: &ClientOptions, redirects: Redirects) -> object_st
     if settings.flag(Key::Http1Only)? {
         builder = builder.http1_only();
     }
-    if settings.flag(Key::RandomizeAddresses)? {
-        builder = builder.dns_resolver(std::sync::Arc::new(Shuffled));
-    }
+    builder = builder.dns_resolver(Arc::new(Lookup { shuffled: settings.flag(Key::RandomizeAddresses)? }));
     settings.http2(builder)?.build().map(HttpClient::new).map_err(wrong)
 }
 
@@ -162,22 +160,4 @@ fn wrong(error: impl std::error::Error + Send + Sync + 'static) -> object_store:
 
 fn not_understood(key: Key, text: &str, wanted: &str) -> object_store::Error {
     wrong(std::io::Error::other(format!("{} is {text:?}, and not {wanted}", key.as_ref())))
-}
-
-/// Looks up hosts, and takes their addresses in any order: large stores have many servers behind one name.
-struct Shuffled;
-
-impl Resolve for Shuffled {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found = tokio::task::spawn_blocking(move || {
-                let mut found: Vec<SocketAddr> = (name.as_str(), 0).to_socket_addrs()?.collect();
-                let order = std::hash::RandomState::new();
-                found.sort_by_cached_key(|address| order.hash_one(address));
-                std::io::Result::Ok(found)
-            });
-            let found: Addrs = Box::new(found.await??.into_iter());
-            Ok(found)
-        })
-    }
 }

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt;
+use object_store::{GetOptions, GetRange, GetResult};
 use tokio::task::spawn_blocking;
 
 use super::blocks::BLOCK;
+use super::bucket::Address;
 use super::counts::{COUNTS, count};
-use super::object::Object;
+use super::object::{END, Object};
 use super::retry::{Attempt, Attempts, Failure, Fault};
 use super::runtime;
-use super::service::listening;
+use super::service::{Told, listening};
+use super::shared::Shared;
 use crate::element::{Buffer, spare};
 use crate::error::ErrorKind;
 
@@ -21,6 +24,29 @@ pub(super) fn begin(object: Arc<Object>, blocks: Range<u64>) {
     let run = Run::new(object, blocks);
     // A run that is dropped, as where there are no threads to take it, fails.
     let _ = runtime::spawn(run.fetch());
+}
+
+/// Opens an object by a request for its last [`END`] bytes, if it has `size` bytes as a listing says. Returns it with the place that was
+/// asked; `None` if the answer is any other.
+pub(super) async fn open_end(at: &Address, shared: &Arc<Shared>, size: u64) -> Option<(Arc<Object>, u128)> {
+    let blocks = size.saturating_sub(END) / BLOCK..size.div_ceil(BLOCK);
+    let _body = shared.bodies.acquire_many((blocks.end - blocks.start) as u32).await;
+    let _permit = shared.requests.acquire().await;
+    let attempt = Attempts::new(&shared.options).begin(Instant::now());
+    let range = Some(GetRange::Bounded(blocks.start * BLOCK..size));
+    let options = GetOptions { range, ..GetOptions::default() };
+    let (answer, told) = listening(at.exact.clone(), attempt.within(at.bucket.reader.get_opts(&at.key, options))).await;
+    let answer = answer.ok()?.ok().filter(|answer| answer.meta.size == size)?;
+    let object = Object::new(at.clone(), answer.meta.clone(), told.place, shared.clone());
+    let claimed: Vec<u64> = blocks.clone().filter(|&block| shared.blocks.claim(object.key_of(block))).collect();
+    // They are neighbours, as there are two at most.
+    let missing = claimed.first().map_or(0..0, |&first| first..first + claimed.len() as u64);
+    let mut run = Run::new(object.clone(), missing.clone());
+    if missing != blocks || run.receive(answer, &attempt, &told).await.is_err() {
+        // Other blocks, and the rest of a body that was cut.
+        let _ = runtime::spawn(run.go_on());
+    }
+    Some((object, told.place))
 }
 
 /// Blocks on their way.
@@ -65,12 +91,22 @@ impl Run {
 
     async fn fetch(mut self) {
         self.take_from_disk().await;
+        self.go_on().await;
+    }
+
+    /// Fetches what is missing.
+    async fn go_on(mut self) {
         if self.blocks.is_empty() {
             return;
         }
         let mut attempts = Attempts::new(&self.object.shared.options);
+        let mut begun = self.missing().start;
         while let Err(fault) = self.attempt(&mut attempts).await {
             let missing = self.missing();
+            if missing.start > begun {
+                attempts.progressed();
+                begun = missing.start;
+            }
             count(&COUNTS.repeated, 1);
             self.object.shared.blocks.repeat(self.blocks.clone().map(|block| self.object.key_of(block)));
             if let Err(failure) = attempts.next(fault).await {
@@ -114,8 +150,13 @@ impl Run {
         let request = object.at.bucket.reader.get_opts(&object.at.key, object.pinned(self.missing()));
         let (answer, told) = listening(object.at.exact.clone(), attempt.within(request)).await;
         let answer = answer.map_err(|stopped| Fault::again(format!("no answer in {stopped:?}")))?;
-        let answer = answer.map_err(|error| Fault::of(&error, told))?;
+        let answer = answer.map_err(|error| Fault::of(&error, &told))?;
         object.check(&answer.meta).map_err(Fault::Final)?;
+        self.receive(answer, attempt, &told).await
+    }
+
+    /// Takes the body of an answer for all that is missing.
+    async fn receive(&mut self, answer: GetResult, attempt: &Attempt, told: &Told) -> Result<(), Fault> {
         let mut body = answer.into_stream();
         loop {
             match attempt.within(body.next()).await {

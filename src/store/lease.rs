@@ -252,7 +252,7 @@ async fn read(at: &Address) -> Result<Option<Found>, Failure> {
                 return Ok(Some(Found { owner, version, age }));
             }
             Ok(Err(object_store::Error::NotFound { .. })) => return Ok(None),
-            Ok(Err(error)) => Fault::of(&error, told),
+            Ok(Err(error)) => Fault::of(&error, &told),
             Err(stopped) => Fault::again(format!("no answer in {stopped:?}")),
         };
         attempts.next(fault).await?;

@@ -1,6 +1,7 @@
 //! Listings of objects.
 
 use std::path::Path;
+use std::time::Instant;
 
 use futures_util::TryStreamExt;
 use glob::{MatchOptions, Pattern};
@@ -8,6 +9,7 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 
 use super::bucket::{Address, LONGEST};
 use super::folder::Entry;
+use super::known;
 use super::listed::{MANIFEST, listed};
 use super::retry::{given_up, patiently};
 use super::runtime;
@@ -68,7 +70,13 @@ fn by_glob(url: &Path, text: &str) -> Result<Vec<Location>> {
 
 /// Sorted, and at least one.
 fn paths(folder: &Address, metas: impl Iterator<Item = ObjectMeta>) -> Option<Vec<Location>> {
-    let mut paths: Vec<_> = metas.map(|meta| Location::Object(folder.at(meta.location).path())).collect();
+    let now = Instant::now();
+    let path = |meta: ObjectMeta| {
+        let path = folder.at(meta.location.clone()).path();
+        known::list(&path, &meta, now);
+        Location::Object(path)
+    };
+    let mut paths: Vec<_> = metas.map(path).collect();
     paths.sort_unstable();
     (!paths.is_empty()).then_some(paths)
 }

@@ -21,7 +21,9 @@
 //!   of that version, or an error says that it changed. The ETag is part of the identity in a checkpoint. A branch or tag of a dataset of the
 //!   hub is asked for its commit once, and a process and its workers read that commit whatever is pushed meanwhile.
 //! - What a server or the network does not do at once is tried again, with growing pauses or those it asks for
-//!   (`Retry-After`, the hub's `RateLimit`), within the bounds of [`StoreOptions`]. A body that was cut is continued where it was cut.
+//!   (`Retry-After`, the hub's `RateLimit`), within the bounds of [`StoreOptions`]. A body that was cut is continued where it was cut, and an
+//!   attempt that brought bytes is not counted. A host of which no address was ever found is an error after a few seconds.
+//! - A refusal is reported with the code and the request id of the store, and a remedy for the most frequent codes.
 //! - Neither credentials nor the queries of signed URLs are in errors, logs, reports or checkpoints. A URL with a user and a password is
 //!   refused.
 //! - A server of `https` is believed where the system trusts its certificate; `SSL_CERT_FILE` names others. Connections are encrypted by what the
@@ -56,6 +58,10 @@
 //! refuse none.
 //!
 //! # Cost
+//! Objects are opened on up to 64 threads, as many as requests may be in flight: `n` objects take about `n / 64` round trips for their sizes and
+//! as many for their headers. Parquet files of a listing take one request each. A process keeps up to 64 MiB of their footers and 16 MiB of
+//! versions, so that objects which are listed again are opened without requests.
+//!
 //! Objects are read in blocks of 128 KiB. Neighbouring ones are one request, several requests are in flight, and blocks are
 //! kept in memory and, where a folder is given, on disk: see [`StoreOptions`]. A pass says which records it will read
 //! ([`Stage::will_read`](crate::Stage::will_read)), in whatever order that is, and what they need is fetched in that order, as far as
@@ -68,6 +74,8 @@
 mod ahead;
 #[cfg(feature = "store")]
 mod blocks;
+#[cfg(any(feature = "store", feature = "parquet"))]
+mod bounded;
 #[cfg(feature = "store")]
 mod bucket;
 #[cfg(feature = "store")]
@@ -79,8 +87,12 @@ mod disk;
 #[cfg(feature = "store")]
 mod fetch;
 mod folder;
+#[cfg(feature = "store")]
+mod hosts;
 #[cfg(feature = "http")]
 mod hub;
+#[cfg(feature = "store")]
+mod known;
 #[cfg(feature = "store")]
 mod lease;
 #[cfg(feature = "store")]
@@ -97,6 +109,8 @@ mod output;
 mod private;
 #[cfg(feature = "store")]
 mod process;
+#[cfg(feature = "store")]
+mod refused;
 #[cfg(feature = "store")]
 mod replace;
 #[cfg(feature = "store")]
@@ -120,6 +134,8 @@ use crate::units::Bytes;
 
 #[cfg(feature = "store")]
 pub(crate) use self::blocks::BLOCK;
+#[cfg(feature = "parquet")]
+pub(crate) use self::bounded::Bounded;
 #[cfg(feature = "store")]
 pub(crate) use self::counts::tell;
 pub use self::folder::{Entry, Folder};
@@ -131,7 +147,7 @@ pub(crate) use self::listed::{MANIFEST, listed};
 pub(crate) use self::local::{Alone, check_writable};
 pub(crate) use self::local::{description, replace};
 #[cfg(feature = "store")]
-pub(crate) use self::object::Object;
+pub(crate) use self::object::{END, Object};
 pub use self::options::StoreOptions;
 pub(crate) use self::options::index_folder;
 #[cfg(all(feature = "workers", target_os = "linux"))]

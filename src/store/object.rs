@@ -14,9 +14,10 @@ use super::bucket::Address;
 use super::counts::{COUNTS, count};
 use super::disk::Disk;
 use super::fetch;
+use super::known::{self, Listed, Opened};
 use super::retry::{Attempts, Failure, Fault, changed, given_up, patiently};
 use super::runtime;
-use super::service::listening;
+use super::service::{Told, listening};
 use super::shared::{self, Shared};
 use crate::cx::waited_for_store;
 use crate::element::Buffer;
@@ -39,6 +40,18 @@ pub(crate) struct Object {
     streak: AtomicU64,
 }
 
+/// The part of an object that is wanted when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// No more than its size and version.
+    Version,
+    /// Its last [`END`] bytes.
+    End,
+}
+
+/// Bytes of the end of an object that are wanted together.
+pub(crate) const END: u64 = BLOCK;
+
 /// Blocks that are fetched by one request where neighbours are missing.
 pub(super) const PIECE: u64 = 32;
 /// Blocks that are fetched ahead of what is read front to back: as many requests as are in flight at first.
@@ -51,19 +64,39 @@ const MOMENT: Duration = Duration::from_micros(10);
 const STREAK: u64 = 4;
 
 impl Object {
-    /// Opens an object: the store is asked for its size and version.
+    /// Opens an object: the store is asked for its size and version, unless both are known by a listing.
     pub(crate) fn open(path: &Path) -> Result<Arc<Self>> {
-        Self::open_by(path, Shared::current()?)
+        Self::open_by(path, Shared::current()?, Wanted::Version)
+    }
+
+    /// Does the same for a reader that begins at the end of the object: where a listing gave the size, the first request brings both.
+    pub(crate) fn open_end(path: &Path) -> Result<Arc<Self>> {
+        Self::open_by(path, Shared::current()?, Wanted::End)
     }
 
     /// Opens an object that shares memory and requests with others.
-    pub(super) fn open_by(path: &Path, shared: Arc<Shared>) -> Result<Arc<Self>> {
+    pub(super) fn open_by(path: &Path, shared: Arc<Shared>, wanted: Wanted) -> Result<Arc<Self>> {
         let at = Address::parse(path)?;
-        let opened =
-            runtime::wait(
-                async move { head(&at, &shared).await.map(|(meta, place)| Self::new(at, meta, place, shared)) },
-            );
-        opened?.map_err(|failure| failure.error().path(path))
+        let listed = known::take(path, Instant::now());
+        if let Some(Opened { meta, place }) = listed.as_ref().and_then(|listed| listed.opened.clone()) {
+            return Ok(Self::new(at, meta, place, shared));
+        }
+        let size = listed.as_ref().map(Listed::size).filter(|&size| size > 0 && wanted == Wanted::End);
+        let opened = runtime::wait(async move {
+            let by_end = match size {
+                Some(size) => fetch::open_end(&at, &shared, size).await,
+                None => None,
+            };
+            match by_end {
+                Some(opened) => Ok(opened),
+                None => head(&at, &shared).await.map(|(meta, place)| (Self::new(at, meta, place, shared), place)),
+            }
+        })?;
+        let (object, place) = opened.map_err(|failure| failure.error().path(path))?;
+        if let Some(listed) = listed {
+            listed.keep(Opened { meta: object.meta.clone(), place });
+        }
+        Ok(object)
     }
 
     /// Whether there is an object. Servers that let nobody know what there is say that it may not be read.
@@ -78,7 +111,7 @@ impl Object {
         }
     }
 
-    fn new(at: Address, meta: ObjectMeta, place: u128, shared: Arc<Shared>) -> Arc<Self> {
+    pub(super) fn new(at: Address, meta: ObjectMeta, place: u128, shared: Arc<Shared>) -> Arc<Self> {
         let is_versioned = meta.e_tag.is_some() || meta.version.is_some() || meta.last_modified.timestamp_millis() != 0;
         let key = key(place, &meta, is_versioned);
         let (last, streak) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -308,7 +341,8 @@ const LARGEST: u64 = 1 << 62;
 /// Asks for size and version, and says which place was asked.
 async fn head(at: &Address, shared: &Shared) -> Result<(ObjectMeta, u128), Failure> {
     let mut attempts = Attempts::new(&shared.options);
-    // Signed URLs are for one method, and some servers know no other than GET.
+    // Signed URLs are for one method, and some servers know no other than GET. The reason of a refusal is in a body, which answers to
+    // HEAD do not have.
     let mut options = GetOptions { head: true, ..GetOptions::default() };
     loop {
         let (answer, told) = {
@@ -325,17 +359,24 @@ async fn head(at: &Address, shared: &Shared) -> Result<(ObjectMeta, u128), Failu
                 return Err(Failure::new(ErrorKind::Data, text));
             }
             Ok(Ok(answer)) => return Ok((answer.meta, told.place)),
-            Ok(Err(_))
-                if options.head
-                    && at.exact.is_some()
-                    && told.status.is_some_and(|status| status < 429 && status != 404) =>
-            {
+            Ok(Err(error)) if options.head && may_tell_more(at, &error, &told) => {
                 options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
                 continue;
             }
-            Ok(Err(error)) => Fault::of(&error, told),
+            Ok(Err(error)) => Fault::of(&error, &told),
             Err(stopped) => Fault::again(format!("no answer in {stopped:?}")),
         };
         attempts.next(fault).await?;
     }
+}
+
+/// Returns true if the answer to a GET request may be another than the refusal of a HEAD request, or have a reason.
+fn may_tell_more(at: &Address, error: &object_store::Error, told: &Told) -> bool {
+    #[cfg(feature = "http")]
+    if super::hub::refusal(error).is_some() {
+        return false;
+    }
+    let _ = error;
+    let is_refused = told.status.is_some_and(|status| status < 429 && (status != 404 || !at.is_web()));
+    is_refused && !told.refused.has_code()
 }

@@ -1,12 +1,15 @@
 //! Attempts at requests: which are made again, when, and the error when nothing helped.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
+use super::hosts::NoHost;
 use super::options::StoreOptions;
+use super::refused::Refused;
 use super::runtime;
 use super::service::Told;
 use crate::error::{Error, ErrorKind};
@@ -16,7 +19,7 @@ use crate::error::{Error, ErrorKind};
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
     pub(super) message: String,
-    pub(super) help: Option<&'static str>,
+    pub(super) help: Option<Cow<'static, str>>,
 }
 
 impl Failure {
@@ -24,8 +27,8 @@ impl Failure {
         Self { kind, message: message.into(), help: None }
     }
 
-    pub(super) fn help(self, help: &'static str) -> Self {
-        Self { help: Some(help), ..self }
+    pub(super) fn help(self, help: impl Into<Cow<'static, str>>) -> Self {
+        Self { help: Some(help.into()), ..self }
     }
 
     pub(super) fn error(self) -> Error {
@@ -49,23 +52,22 @@ impl Fault {
     }
 
     /// Judges the error of a client by what its server said.
-    pub(super) fn of(error: &object_store::Error, told: Told) -> Self {
+    pub(super) fn of(error: &object_store::Error, told: &Told) -> Self {
         #[cfg(feature = "http")]
         if let Some(text) = super::hub::refusal(error) {
             return Self::Final(Failure::new(ErrorKind::Io, text));
         }
+        if let Some(none) = NoHost::in_error(error) {
+            return Self::Final(none.failure());
+        }
         let is = |kind, text: &str| Failure::new(kind, text);
+        let refused = || refused(told.status.unwrap_or_default(), &told.refused);
         match (told.status, error) {
-            (Some(404), _) => Self::Final(is(ErrorKind::Io, "there is no such object")),
-            (Some(401 | 403), _) => Self::Final(
-                is(ErrorKind::Io, &refusal(error, told))
-                    .help("check the credentials in the environment, and what they may read"),
-            ),
+            (Some(404), _) => Self::Final(missing(&told.refused)),
             (Some(412), _) => Self::Final(changed("the server has another version of it")),
             (Some(416), _) => Self::Final(changed("the server says it is shorter")),
-            (Some(408 | 429 | 500..), _) => Self::Again { cause: refusal(error, told), after: told.retry_after },
-            (Some(300..400), _) => Self::Final(redirected(told)),
-            (Some(300..), _) => Self::Final(is(ErrorKind::Io, &refusal(error, told))),
+            (Some(408 | 429 | 500..), _) => Self::Again { cause: refused().message, after: told.retry_after },
+            (Some(300..), _) => Self::Final(refused()),
             (Some(200), object_store::Error::NotSupported { .. }) => Self::Final(
                 is(ErrorKind::Unsupported, "the server does not answer for ranges")
                     .help("copy the file to this machine, or to a server that does"),
@@ -83,24 +85,31 @@ pub(super) fn changed(how: &str) -> Failure {
         .help("objects must not be replaced while they are read: write new ones under new names")
 }
 
-/// Says that a server points elsewhere, where nothing signed may go.
-fn redirected(told: Told) -> Failure {
-    let status = told.status.unwrap_or_default();
-    Failure::new(
-        ErrorKind::Io,
-        format!("the server answered {status}: it points to another place, and signed requests stay where they are"),
-    )
-    .help("name the right region or endpoint in the environment: `AWS_REGION`, `AWS_ENDPOINT_URL` and the like")
+/// Makes the failure of a request that a server refuses, with its reason.
+fn refused(status: u16, refused: &Refused) -> Failure {
+    let text = refused.told(format!("the server answered {status}"));
+    let failure = match status {
+        300..=399 => Failure::new(
+            ErrorKind::Io,
+            format!("{text}: it points to another place, and signed requests stay where they are"),
+        )
+        .help(refused.region_help()),
+        401 | 403 => {
+            Failure::new(ErrorKind::Io, text).help("check the credentials in the environment, and what they allow")
+        }
+        _ => Failure::new(ErrorKind::Io, text),
+    };
+    refused.help().into_iter().fold(failure, Failure::help)
 }
 
-/// The status, and the word that S3 and its like add to it. Of the rest of an answer nothing is shown: it may hold a key.
-fn refusal(error: &object_store::Error, told: Told) -> String {
-    let status = told.status.unwrap_or_default();
-    let text = error.to_string();
-    let word = text.split_once("<Code>").and_then(|(_, rest)| Some(rest.split_once("</Code>")?.0));
-    match word.filter(|word| word.len() < 64 && word.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
-        Some(word) => format!("the server answered {status} ({word})"),
-        None => format!("the server answered {status}"),
+/// Makes the failure of a request for an object, or of a bucket, that does not exist.
+fn missing(refused: &Refused) -> Failure {
+    match refused.is_of_bucket() {
+        true => refused
+            .help()
+            .into_iter()
+            .fold(Failure::new(ErrorKind::Io, refused.told("there is no such bucket")), Failure::help),
+        false => Failure::new(ErrorKind::Io, "there is no such object"),
     }
 }
 
@@ -188,6 +197,11 @@ impl Attempts {
         Ok(())
     }
 
+    /// Notes that an attempt brought some of the bytes: attempts that fail are counted from here on. The time goes on.
+    pub(super) fn progressed(&mut self) {
+        self.made = 0;
+    }
+
     /// The pause before the next attempt. The pause is part of the budget.
     ///
     /// # Errors
@@ -259,29 +273,32 @@ pub(super) fn given_up(error: &object_store::Error) -> Error {
     if let Some(text) = super::hub::refusal(error) {
         return Error::new(ErrorKind::Io, text);
     }
-    let text = match error {
-        E::NotFound { .. } => "there is no such object".to_owned(),
-        E::PermissionDenied { .. } | E::Unauthenticated { .. } => return refused(),
+    if let Some(none) = NoHost::in_error(error) {
+        return none.failure().error();
+    }
+    let reason = Refused::in_text(&error.to_string());
+    match error {
+        E::NotFound { .. } => return missing(&reason).error(),
         E::NotSupported { .. } | E::NotImplemented { .. } => {
             return Error::unsupported("the store does not offer this");
         }
-        _ => {
-            // The body of an answer may hold what must not be shown.
-            let cause = root_cause(error);
-            match cause.split_once("status code: ") {
-                // Of whoever was to give out credentials, as where there are none in the environment.
-                Some((_, status)) if status.starts_with("401") || status.starts_with("403") => return refused(),
-                Some((_, status)) => format!("the server answered {}", status.split(':').next().unwrap_or_default()),
-                None => cause,
-            }
-        }
-    };
-    Error::new(ErrorKind::Io, text)
+        _ => {}
+    }
+    let cause = root_cause(error);
+    if cause.contains("redirect without LOCATION") {
+        return refused(301, &reason).error();
+    }
+    // Of whoever was to give out credentials, too, as where there are none in the environment.
+    match status_in(&error.to_string()) {
+        Some(status) => refused(status, &reason).error(),
+        // The body of an answer may hold what must not be shown.
+        None => Error::new(ErrorKind::Io, cause),
+    }
 }
 
-fn refused() -> Error {
-    Error::new(ErrorKind::Io, "the server refuses access")
-        .help("check the credentials in the environment, and what they allow")
+/// The status in the error of a client: `Server returned non-2xx status code: 403 Forbidden`.
+fn status_in(text: &str) -> Option<u16> {
+    text.split_once("status code: ")?.1.get(..3)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -294,11 +311,48 @@ mod tests {
         let error = |text: &str| given_up(&object_store::Error::Generic { store: "GCS", source: text.into() });
         for status in ["401 Unauthorized", "403 Forbidden"] {
             let refused = error(&format!("Server returned non-2xx status code: {status}: hidden"));
-            assert_eq!(refused.message(), "the server refuses access");
+            assert_eq!(refused.message(), format!("the server answered {}", &status[..3]));
             assert!(refused.help_text().is_some_and(|help| help.contains("credentials in the environment")));
         }
         let other = error("Server returned non-2xx status code: 400 Bad Request: hidden");
-        assert_eq!(other.message(), "the server answered 400 Bad Request");
+        assert_eq!(other.message(), "the server answered 400");
+    }
+
+    /// Of a client that tries again by itself, in whose error the service leaves the reason.
+    #[test]
+    fn the_reason_of_a_refusal_is_in_the_error_with_its_remedy() {
+        let error = |text: &str| given_up(&object_store::Error::Generic { store: "S3", source: text.into() });
+        let expired = error(
+            "Server returned non-2xx status code: 400 Bad Request: <Code>ExpiredToken</Code><RequestId>4F2A</RequestId>",
+        );
+        assert_eq!(expired.message(), "the server answered 400 (ExpiredToken, request 4F2A)");
+        assert!(expired.help_text().is_some_and(|help| help.contains("AWS_SESSION_TOKEN")));
+        let source = "Server returned non-2xx status code: 404 Not Found: <Code>NoSuchBucket</Code>".into();
+        let none = given_up(&object_store::Error::NotFound { path: String::new(), source });
+        assert_eq!(none.message(), "there is no such bucket (NoSuchBucket)");
+        let moved =
+            error("Received redirect without LOCATION, this normally indicates an incorrectly configured region");
+        assert!(
+            moved.message().starts_with("the server answered 301") && moved.help_text().unwrap().contains("AWS_REGION")
+        );
+    }
+
+    #[test]
+    fn attempts_that_bring_bytes_are_not_counted_and_their_time_is() {
+        let (mut attempts, mut now) = (attempts(2, 10 * SECOND), Instant::now());
+        for _ in 0..6 {
+            attempts.progressed();
+            let attempt = attempts.begin(now);
+            now += SECOND;
+            attempts.end(&attempt, now);
+            let cut = Fault::Again { cause: "cut".to_owned(), after: Some(SECOND / 2) };
+            assert_eq!(attempts.pause_after(cut).unwrap(), SECOND / 2);
+        }
+        let attempt = attempts.begin(now);
+        attempts.progressed();
+        attempts.end(&attempt, now + SECOND);
+        let failure = attempts.pause_after(Fault::again("cut")).unwrap_err();
+        assert!(failure.message.ends_with("10.0 s are allowed for all of them together: cut"), "{}", failure.message);
     }
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -16,16 +16,20 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::DESCRIPTION;
 use super::client::{Redirects, client};
+use super::hosts::NoHost;
 use super::options::StoreOptions;
+use super::refused::Refused;
 use crate::sync::Locked;
 
 /// Facts that the last answer to a request told.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     /// Whether anything was sent at all.
     pub(super) sent: bool,
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
+    /// The reason that it gave, if it refused something.
+    pub(super) refused: Refused,
     /// The time that it was for the server.
     pub(super) date: Option<SystemTime>,
     /// A hash of the URL that was asked for: the server, the object, and whatever else decides which bytes come.
@@ -59,7 +63,7 @@ pub(super) async fn listing<F: Future>(requests: F) -> F::Output {
 pub(super) async fn listening<F: Future>(url: Option<Arc<str>>, request: F) -> (F::Output, Told) {
     let asked = Arc::new(Asked { url, told: Mutex::default() });
     let output = ASKED.scope(asked.clone(), request).await;
-    let told = *asked.told.locked();
+    let told = asked.told.locked().clone();
     (output, told)
 }
 
@@ -106,14 +110,20 @@ impl Service {
         let place = place_of(&request, asked);
         let hear = |told| *asked.told.locked() = told;
         hear(Told { sent: true, place, ..Told::default() });
-        let response = self.0.execute(request).await?;
+        let response = self.0.execute(request).await.map_err(if_no_host)?;
         let status = response.status();
         let date = response.headers().get("date").and_then(|text| date(text.to_str().ok()?));
-        hear(Told { sent: true, place, date, status: Some(status.as_u16()), retry_after: retry_after(&response) });
+        let retry_after = retry_after(&response);
+        let told = Told { sent: true, place, date, status: Some(status.as_u16()), retry_after, ..Told::default() };
+        hear(told.clone());
         match status.is_success() {
             true if has_impossible_range(&response) => Err(HttpError::new(HttpErrorKind::Decode, Impossible)),
             true => Ok(response),
-            false => refusal(response).await,
+            false => {
+                let (response, refused) = refusal(response).await;
+                hear(Told { refused, ..told });
+                Ok(response)
+            }
         }
     }
 
@@ -134,13 +144,13 @@ impl Service {
         let sends = !matches!(request.method().as_str(), "GET" | "HEAD");
         let most = if sends { Duration::MAX } else { stall };
         let stands_still = |_| HttpError::new(HttpErrorKind::Timeout, Slow(stall));
-        let response = timeout(most, self.0.execute(request)).await.map_err(stands_still)??;
+        let response = timeout(most, self.0.execute(request)).await.map_err(stands_still)?.map_err(if_no_host)?;
         if let (429 | 503, Some(pause)) = (response.status().as_u16(), retry_after(&response)) {
             // The pause that the server asked for.
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
         }
         if !response.status().is_success() {
-            return refusal(response).await;
+            return Ok(refusal(response).await.0);
         }
         let (parts, body) = response.into_parts();
         let length = parts.headers.get("content-length").and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -159,6 +169,14 @@ impl Service {
     }
 }
 
+/// The error of a host that does not exist is of a kind that no client tries again.
+fn if_no_host(error: HttpError) -> HttpError {
+    match NoHost::in_error(&error) {
+        Some(none) => HttpError::new(HttpErrorKind::Unknown, none.clone()),
+        None => error,
+    }
+}
+
 /// All of a body, of which so many bytes may come, and which may stand still for so long.
 async fn gathered(body: HttpResponseBody, most: u64, stall: Duration) -> Result<Vec<u8>, HttpError> {
     let (mut bytes, mut body) = (Vec::new(), body.bytes_stream());
@@ -173,8 +191,8 @@ async fn gathered(body: HttpResponseBody, most: u64, stall: Duration) -> Result<
     Ok(bytes)
 }
 
-/// The answer with the beginning of what it says: more of it is not waited for.
-async fn refusal(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+/// The reason in an answer, and the answer with that reason alone: of its body no more than the beginning is waited for.
+async fn refusal(response: HttpResponse) -> (HttpResponse, Refused) {
     let (parts, body) = response.into_parts();
     let (mut bytes, mut body) = (Vec::new(), body.bytes_stream());
     while let Some(Ok(piece)) = body.next().await {
@@ -183,8 +201,10 @@ async fn refusal(response: HttpResponse) -> Result<HttpResponse, HttpError> {
             break;
         }
     }
-    // Texts are all that clients look for there.
-    Ok(HttpResponse::from_parts(parts, String::from_utf8_lossy(&bytes).into_owned().into()))
+    let headers = HttpResponse::from_parts(parts, Vec::new().into());
+    let refused = Refused::of(&headers, &String::from_utf8_lossy(&bytes));
+    let (parts, _) = headers.into_parts();
+    (HttpResponse::from_parts(parts, refused.to_body().into()), refused)
 }
 
 /// The whole URL where it was given so; else that of the store and the object: what is behind it, signs it.

@@ -70,6 +70,8 @@ struct State {
     changed: Condvar,
     /// Where those are sent that ask for these objects.
     redirects: Mutex<BTreeMap<String, String>>,
+    /// Objects that are refused: the status, a header line, and the body.
+    refused: Mutex<BTreeMap<String, (u16, &'static str, &'static str)>>,
     /// Sizes of objects that are not theirs.
     claims: Mutex<BTreeMap<String, u64>>,
     /// What is told of an object.
@@ -127,6 +129,12 @@ impl Server {
     /// From now on, who asks for an object is sent elsewhere.
     pub(crate) fn redirect(&self, name: &str, to: &str) -> String {
         self.state.redirects.lock().unwrap().insert(format!("/{name}"), to.to_owned());
+        self.url(name)
+    }
+
+    /// From now on, an object is refused, whatever is asked about it.
+    pub(crate) fn refuse(&self, name: &str, status: u16, header: &'static str, body: &'static str) -> String {
+        self.state.refused.lock().unwrap().insert(format!("/{name}"), (status, header, body));
         self.url(name)
     }
 
@@ -332,6 +340,9 @@ fn answer(
     let asked = Asked::of(&request.path);
     if let Some(to) = state.redirects.lock().unwrap().get(&asked.name) {
         return status(out, 307, &format!("Location: {to}"));
+    }
+    if let Some((code, header, body)) = state.refused.lock().unwrap().get(&asked.name) {
+        return status_with(out, *code, header, if request.method == "HEAD" { "" } else { body });
     }
     let of_bucket = {
         let (mut objects, mut parts) = (state.objects.lock().unwrap(), state.parts.lock().unwrap());

@@ -1,6 +1,6 @@
 //! The footer of a file, and the indices of pages that it tells of.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
@@ -9,14 +9,32 @@ use super::chunk::{Chunks, TAIL};
 use super::fields::{FOOTER, OFFSET_INDEX};
 use super::thrift;
 use crate::error::{Error, Result};
+use crate::fork::OwnLock;
 use crate::source::contained::contained;
 use crate::source::content::Content;
+use crate::store::Bounded;
 
 /// Contents of the footer, and the places where pages begin.
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset if it is damaged.
 pub(super) fn read(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
+    let Some(key) = chunks.content().known_as() else { return decoded(chunks) };
+    if let Some(footer) = FOOTERS.lock().get(key) {
+        return Ok(footer.clone());
+    }
+    let footer = decoded(chunks)?;
+    FOOTERS.lock().put(key, footer.clone(), footer.metadata().memory_size() as u64);
+    Ok(footer)
+}
+
+/// Bytes of the footers of objects that are kept for later openings.
+const KEPT: u64 = 64 << 20;
+
+/// Footers of objects, by their URL and version.
+static FOOTERS: OwnLock<Bounded<u64, ArrowReaderMetadata>> = OwnLock::new(|| Mutex::new(Bounded::new(KEPT)));
+
+fn decoded(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
     check(chunks.content())?;
     let damaged = |e: parquet::errors::ParquetError| Error::data(format!("footer: {e}"));
     let load = || {
@@ -36,8 +54,10 @@ fn check(file: &Content) -> Result<()> {
     let size = file.len();
     // The end first: where it lies far away, the rest of the footer comes with it.
     let tail = file.read(size.saturating_sub(8)..size)?;
-    let head = file.read(0..size.min(4))?;
-    let begins = [b"PAR1", b"PARE"].iter().any(|magic| head.as_bytes() == *magic);
+    let is_magic = |bytes: &[u8]| [b"PAR1", b"PARE"].iter().any(|magic| bytes == *magic);
+    // The beginning of a large object would be a request of its own.
+    let ends = file.here().is_none() && tail.as_bytes().get(4..).is_some_and(is_magic);
+    let begins = ends || is_magic(file.read(0..size.min(4))?.as_bytes());
     let Some(body) = size.checked_sub(12).filter(|_| begins) else {
         return Err(Error::data(format!("not a parquet file: {size} bytes that do not begin with PAR1")).offset(0));
     };

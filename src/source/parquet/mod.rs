@@ -32,16 +32,18 @@ use super::arrow::columns;
 use super::arrow::spans::{Place, Span, each_row};
 use super::arrow::value::Memory;
 use super::contained::contained;
-use super::content::{self, Content, Contents};
-use super::files::{FileId, Patterns};
+#[cfg(any(test, fuzzing))]
+use super::content::Contents;
+use super::content::{self, Content};
+use super::files::{self, FileId, Patterns};
 use super::formats::Format;
 use super::numbered::source_options;
 use super::units::{Held, Key, Units};
+use crate::cores;
 use crate::element::{Name, Run};
 use crate::error::Result;
 use crate::fork::PerProcess;
 use crate::mmap::Access;
-use crate::place::Location;
 use crate::startup::making;
 
 /// Rows of Parquet files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`](crate::Element).
@@ -227,14 +229,23 @@ impl ParquetOptions {
     /// # Errors
     /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
-        let contents = content::open_all(patterns, Format::Parquet.endings(), self.access)?;
-        self.open_contents(contents)
+        let files = files::locate(patterns, Format::Parquet.endings())?;
+        let opened = cores::try_map_on(content::abreast(&files), files, |file| {
+            let content = Content::open_end(&file, self.access)?;
+            self.open_file(file.into_path(), content)
+        })?;
+        self.of(opened)
     }
 
     /// The same, of files that are in memory already.
+    #[cfg(any(test, fuzzing))]
     pub(super) fn open_contents(self, contents: Contents) -> Result<Parquet> {
-        let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
+        let open = |(file, content): (crate::place::Location, _)| self.open_file(file.into_path(), content);
         let opened = content::try_each(contents, open)?;
+        self.of(opened)
+    }
+
+    fn of(self, opened: Vec<(File, FileId)>) -> Result<Parquet> {
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(files[0].metadata.schema(), &files[0].chosen);
         columns::same(files.iter().map(|file| (&*file.path, &**file.metadata.schema(), &*file.chosen)))?;

@@ -35,6 +35,7 @@ use self::place::Place;
 pub(super) use self::refusal::refusal;
 use self::refusal::{Refusal, wrong};
 use super::client::Redirects;
+use super::hosts::NoHost;
 use super::options::StoreOptions;
 use super::service::Connector;
 use crate::error::{Error, Result as Checked};
@@ -166,7 +167,11 @@ impl Inner {
             }
             let answer = self.client.execute(request).await.map_err(wrong);
             let is_busy = |response: &HttpResponse| matches!(response.status().as_u16(), 408 | 429 | 500..);
-            if made >= self.attempts || answer.as_ref().is_ok_and(|response| !is_busy(response)) {
+            let is_final = match &answer {
+                Ok(response) => !is_busy(response),
+                Err(error) => NoHost::in_error(error).is_some(),
+            };
+            if made >= self.attempts || is_final {
                 return answer;
             }
             // The back-off between attempts.

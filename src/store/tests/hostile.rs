@@ -36,7 +36,8 @@ fn what_nothing_tells_apart_is_kept_for_nobody() {
     let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
     server.tell(Tells::Nothing);
     let shared = Arc::new(Shared::new(options().cache_dir(dir.path())).unwrap());
-    let open = |shared: &Arc<Shared>| Object::open_by(Path::new(&server.url("a")), shared.clone()).unwrap();
+    let open =
+        |shared: &Arc<Shared>| Object::open_by(Path::new(&server.url("a")), shared.clone(), Wanted::Version).unwrap();
     for text in [b"one", b"two"] {
         server.put("a", text.to_vec());
         assert_eq!(all(&open(&shared)).unwrap(), text);

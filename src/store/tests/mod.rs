@@ -14,7 +14,7 @@ use std::time::Duration;
 use objects::{Server, Trouble};
 
 use super::blocks::BLOCK;
-use super::object::Object;
+use super::object::{Object, Wanted};
 use super::options::StoreOptions;
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind, Result};
@@ -25,7 +25,7 @@ fn options() -> StoreOptions {
 }
 
 fn open_with(url: &str, options: StoreOptions) -> Result<Arc<Object>> {
-    Object::open_by(Path::new(url), Arc::new(Shared::new(options)?))
+    Object::open_by(Path::new(url), Arc::new(Shared::new(options)?), Wanted::Version)
 }
 
 fn open(url: &str) -> Arc<Object> {
@@ -136,6 +136,7 @@ fn what_goes_wrong_for_a_while_is_tried_again() {
         ("busy", vec![Trouble::Status(503, "x: y"), Trouble::Status(500, "x: y")]),
         ("too many", vec![Trouble::Status(429, "Retry-After: 0")]),
         ("cut", vec![Trouble::Cut(10), Trouble::Cut(0), Trouble::Cut(BLOCK as usize + 3)]),
+        ("cut again and again", vec![Trouble::Cut(20_000); 9]),
         ("stalled", vec![Trouble::Stall(100)]),
         ("wrong range", vec![Trouble::WrongRange]),
     ] {
@@ -244,6 +245,33 @@ fn what_no_patience_mends_is_said_at_once() {
     assert!(error.message().contains("gave up after 4 attempts"), "{error}");
 }
 
+/// The reason is in the body of the answer to a GET request alone.
+#[test]
+fn the_reason_of_a_refusal_is_shown_with_its_remedy() {
+    let server = Server::start();
+    let body =
+        "<Error><Code>SignatureDoesNotMatch</Code><Message>hidden</Message><StringToSign>hidden</StringToSign></Error>";
+    let url = server.refuse("a", 403, "x-amz-request-id: 4F2A", body);
+    let error = open_with(&url, options()).unwrap_err();
+    assert_eq!(error.message(), "the server answered 403 (SignatureDoesNotMatch, request 4F2A)");
+    assert!(error.help_text().is_some_and(|help| help.contains("AWS_SECRET_ACCESS_KEY")), "{:?}", error.help_text());
+    assert_eq!(server.requests().len(), 2);
+    // A header with the code spares the second request.
+    let url = server.refuse("b", 403, "x-ms-error-code: AuthorizationFailure", "");
+    let error = open_with(&url, options()).unwrap_err();
+    assert_eq!((error.message(), server.requests().len()), ("the server answered 403 (AuthorizationFailure)", 1));
+}
+
+/// By a name that is reserved for that.
+#[test]
+fn a_host_that_does_not_exist_is_named_and_not_asked_for_again_and_again() {
+    for url in ["http://nohost.invalid/a.txt", "http://nohost.invalid/"] {
+        let error = crate::source::Lines::open(url).unwrap_err();
+        assert!(error.message().contains("no address of the host \"nohost.invalid\" is found"), "{error}");
+        assert!(error.help_text().is_some_and(|help| help.contains("spelling of the host")));
+    }
+}
+
 #[test]
 fn secrets_are_in_no_message() {
     let server = Server::start();
@@ -255,7 +283,7 @@ fn secrets_are_in_no_message() {
     for trouble in [
         vec![Trouble::Status(403, "x: hidden")],
         vec![Trouble::Status(500, "x: y"); 4],
-        vec![Trouble::Cut(3); 4],
+        vec![Trouble::Cut(0); 4],
         vec![Trouble::NoRange],
         vec![Trouble::WrongRange; 4],
     ] {

@@ -57,11 +57,12 @@ fn tar(i: usize) -> Vec<u8> {
     archive
 }
 
-type Open = fn(Vec<String>) -> Result<u64>;
+/// A format: its ending, a file of it, and the number of records in some of these files.
+type Opened = (&'static str, fn(usize) -> Vec<u8>, fn(Vec<String>) -> Result<u64>);
 
 #[test]
 fn objects_are_opened_as_many_at_a_time_as_requests_may_be_in_flight() {
-    let formats: [(&str, fn(usize) -> Vec<u8>, Open); 6] = [
+    let formats: [Opened; 6] = [
         ("jsonl", jsonl, |urls| Ok(Jsonl::options().cache(IndexCache::Off).open(urls)?.len())),
         ("npy", npy, |urls| Ok(Npy::open(urls)?.len())),
         ("parquet", parquet, |urls| Ok(Parquet::open(urls)?.len())),
