@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::abreast;
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
 use super::signs::compression;
@@ -429,40 +430,10 @@ pub(crate) fn open_all(patterns: impl Patterns, extensions: &[&str], access: Acc
 
 /// Files, opened, many at a time.
 pub(crate) fn open_each(files: Vec<Location>, access: Access) -> Result<Contents> {
-    let threads = abreast(&files);
-    cores::try_map_on(threads, files, |file| {
+    cores::try_map_on(abreast::ends(&files), files, |file| {
         let content = Content::open(&file, access)?;
         Ok((file, content))
     })
-}
-
-/// Returns the number of threads for work that reads the beginnings and ends of files: as many as requests, if some files lie far away.
-pub(crate) fn abreast<'a>(files: impl IntoIterator<Item = &'a Location>) -> usize {
-    if files.into_iter().any(Location::is_object) { requests_abreast(0) } else { 0 }
-}
-
-/// Returns the number of threads for work that reads files whole: as many as requests whose bytes fit into the memory for blocks.
-pub(crate) fn abreast_whole(files: &Contents) -> usize {
-    let far = files.iter().filter(|(file, _)| file.is_object());
-    far.map(|(_, content)| content.len()).max().map_or(0, requests_abreast)
-}
-
-/// Makes something of each of these open files, many at a time, of which no more than the beginning and the end is read.
-pub(crate) fn try_each<R: Send>(
-    contents: Contents,
-    work: impl Fn((Location, Content)) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    cores::try_map_on(abreast(contents.iter().map(|(file, _)| file)), contents, work)
-}
-
-#[cfg(feature = "store")]
-fn requests_abreast(bytes: u64) -> usize {
-    crate::store::abreast(bytes)
-}
-
-#[cfg(not(feature = "store"))]
-fn requests_abreast(_: u64) -> usize {
-    0
 }
 
 #[cfg(test)]

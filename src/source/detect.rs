@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+#[cfg(feature = "spec")]
+use super::abreast::try_each;
 use super::content::Content;
 #[cfg(feature = "spec")]
-use super::content::{Contents, open_each, try_each};
+use super::content::{Contents, open_each};
 use super::formats::{Format, Probe};
 #[cfg(feature = "spec")]
 use super::signs::compression;

@@ -34,6 +34,7 @@
 //!
 //! Files are mapped: see [`Mapping`] for what must not be done to them meanwhile.
 
+mod abreast;
 #[cfg(feature = "array_record")]
 mod array_record;
 #[cfg(feature = "columns")]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::abreast;
 use super::content::{self, Content};
 use super::files::{FileId, Patterns, identity};
 use super::formats::Format;
@@ -151,7 +152,7 @@ impl Tokens {
         let contents =
             content::open_all(named, &[Format::Tokens.endings(), Format::Npy.endings()].concat(), Access::Normal)?;
         let open = |(file, content): (Location, _)| TokenFile::open(file.into_path(), content, layout);
-        let opened = content::try_each(contents, open)?;
+        let opened = abreast::try_each(contents, open)?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let codings: Vec<String> = files.iter().map(|f| format!("{:?}@{}", f.coding, f.start)).collect();
         let same = codings.iter().all(|c| *c == codings[0]);

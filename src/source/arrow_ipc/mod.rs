@@ -22,6 +22,7 @@ use self::batch::Dictionaries;
 pub use self::folder_writer::HuggingFaceWriter;
 use self::layout::Layout;
 pub use self::writer::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
+use super::abreast;
 use super::arrow::block_files::{BlockFiles, Blocked, block_source};
 use super::arrow::columns;
 use super::arrow::spans::{Place, Span, each_row};
@@ -231,7 +232,7 @@ impl ArrowOptions {
     /// The same, of files that are in memory already.
     pub(super) fn open_contents(self, contents: Contents) -> Result<Arrow> {
         let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
-        let opened = content::try_each(contents, open)?;
+        let opened = abreast::try_each(contents, open)?;
         let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
         let columns = columns::names(&files[0].layout.schema, &files[0].chosen);
         columns::same(files.iter().map(|file| (&*file.path, &*file.layout.schema, &*file.chosen)))?;

@@ -14,6 +14,7 @@ use std::path::Path;
 pub use self::stream::{CsvStream, CsvStreamIter};
 use self::table::{Fault, Table};
 pub use self::types::CsvType;
+use super::abreast;
 use super::content::{self, Content, Contents, check_plain};
 use super::delimited::Dialect;
 use super::files::{self, Patterns};
@@ -188,7 +189,7 @@ impl CsvOptions {
         self.check()?;
         let dialect = self.dialect(&contents)?;
         let whole = |(_, content): &(_, Content)| content.whole().map(Content::from);
-        let wholes: Vec<_> = cores::try_map_on(content::abreast_whole(&contents), &contents, whole)?;
+        let wholes: Vec<_> = cores::try_map_on(abreast::whole(&contents), &contents, whole)?;
         let records = Records::Fields(dialect.delimiter, dialect.quote);
         let (starts, ids) = load_or_find(&contents, records, &self.cache, |at| starts(held(&wholes[at]), dialect))?;
         let file = |(((path, _), content), starts): ((_, Content), Starts)| {

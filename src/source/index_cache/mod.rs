@@ -24,7 +24,8 @@ pub(crate) use self::folder::FolderIndex;
 use self::folder::Group;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(crate) use self::single::{decode, entry};
-use super::content::{self, Content, Contents};
+use super::abreast;
+use super::content::{Content, Contents};
 use super::files::{FileId, file_name};
 use super::starts::Starts;
 use crate::cores;
@@ -162,7 +163,7 @@ pub(crate) fn load_or_find(
         }
     };
     let starts = |(at, kept): (usize, &Option<Starts>)| kept.clone().map_or_else(|| search(at), Ok);
-    let starts: Vec<Starts> = cores::try_map_on(content::abreast_whole(files), kept.iter().enumerate(), starts)?;
+    let starts: Vec<Starts> = cores::try_map_on(abreast::whole(files), kept.iter().enumerate(), starts)?;
     groups.iter().for_each(|group| group.keep(&kept, &starts));
 
     let id = |(id, starts): (FileId, &Starts)| FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };

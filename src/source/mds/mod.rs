@@ -23,6 +23,7 @@ use self::index::{INDEX, Index};
 use self::shard::{Columns, Shard, Unpacked};
 pub use self::writer::{MdsWriter, MdsWriterOptions};
 pub(crate) use self::writer::{mds_encoding_is_known, mds_encoding_of, mds_index};
+use super::abreast;
 use super::columns::check_choice;
 use super::content::{self, Content, Contents};
 use super::decode::IMAGES;
@@ -128,7 +129,7 @@ impl MdsOptions {
     /// The same, of each `index.json`.
     fn open_indices(self, indices: Contents) -> Result<Mds> {
         let ids = indices.iter().map(|(path, content)| content.id(path)).collect();
-        let parsed = content::try_each(indices, |(path, content)| {
+        let parsed = abreast::try_each(indices, |(path, content)| {
             let index = content.description().and_then(|text| Index::parse(text.as_bytes()));
             index.map_err(|e| e.path(&path)).map(|index| (path, index))
         })?;
@@ -168,7 +169,7 @@ impl MdsOptions {
         }
         let file = |info| path.beside(|path| Shard::path(path.parent().unwrap_or(Path::new("")), info));
         let files: Vec<Location> = index.shards.iter().map(file).collect();
-        let threads = content::abreast(&files);
+        let threads = abreast::ends(&files);
         let shards = index.shards.iter().zip(columns).zip(files);
         cores::try_map_on(threads, shards, |((info, columns), path)| {
             let content = Content::open(&path, self.access)?;

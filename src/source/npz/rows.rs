@@ -14,7 +14,7 @@ use crate::element::{DType, Element};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
 use crate::source::Patterns;
-use crate::source::content;
+use crate::source::abreast;
 use crate::source::files;
 use crate::source::firsts::Firsts;
 use crate::source::formats::Format;
@@ -55,7 +55,7 @@ impl NpzRows {
     /// those of two in anything else.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         let files = files::locate(patterns, Format::Npz.endings())?;
-        Self::of(cores::try_map_on(content::abreast(&files), files, Npz::open)?)
+        Self::of(cores::try_map_on(abreast::ends(&files), files, Npz::open)?)
     }
 
     pub(in super::super) fn of(archives: Vec<Npz>) -> Result<Self> {

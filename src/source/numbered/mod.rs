@@ -14,6 +14,7 @@ use std::path::PathBuf;
 #[cfg(any(feature = "array_record", feature = "mds"))]
 pub(super) use self::grouped::{Grouped, GroupedFiles};
 pub(super) use self::named::{named_source, same_source, source_options};
+use super::abreast;
 use super::content::{self, Content, Contents};
 use super::files::{self, FileId};
 use super::firsts::Firsts;
@@ -177,7 +178,7 @@ impl<F: Numbered> Files<F> {
         index: impl Fn(&F, &mut Opening) -> Result<F::Index> + Sync,
     ) -> Result<Self> {
         let open = |content| Opening::open(content, |opening| index(&format, opening));
-        let opened = content::try_each(contents, open)?;
+        let opened = abreast::try_each(contents, open)?;
         let (files, ids): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         Self::of(format, files, &ids)
     }

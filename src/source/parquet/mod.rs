@@ -27,6 +27,7 @@ use self::chunk::Chunks;
 pub use self::condition::Condition;
 use self::group::{File, Group};
 pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
+use super::abreast;
 use super::arrow::block_files::{BlockFiles, Blocked, block_source};
 use super::arrow::columns;
 use super::arrow::spans::{Place, Span, each_row};
@@ -34,7 +35,7 @@ use super::arrow::value::Memory;
 use super::contained::contained;
 #[cfg(any(test, fuzzing))]
 use super::content::Contents;
-use super::content::{self, Content};
+use super::content::Content;
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
 use super::numbered::source_options;
@@ -230,7 +231,7 @@ impl ParquetOptions {
     /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
         let files = files::locate(patterns, Format::Parquet.endings())?;
-        let opened = cores::try_map_on(content::abreast(&files), files, |file| {
+        let opened = cores::try_map_on(abreast::ends(&files), files, |file| {
             let content = Content::open_end(&file, self.access)?;
             self.open_file(file.into_path(), content)
         })?;
@@ -241,7 +242,7 @@ impl ParquetOptions {
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_contents(self, contents: Contents) -> Result<Parquet> {
         let open = |(file, content): (crate::place::Location, _)| self.open_file(file.into_path(), content);
-        let opened = content::try_each(contents, open)?;
+        let opened = abreast::try_each(contents, open)?;
         self.of(opened)
     }
 
