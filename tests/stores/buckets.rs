@@ -80,7 +80,11 @@ fn parquet_files_of_a_listing_take_a_request_each_and_none_the_second_time() {
         // Counts the requests for ends: a row of one file is read, too.
         let count = |source: &str| {
             let stages = "slice: {start: 0, stop: 1}\n  - to_iter\n  - batch: 1";
-            std::fs::write(dir.path().join("p.yaml"), format!("source: {source}\nstages:\n  - {stages}\n")).unwrap();
+            std::fs::write(
+                dir.path().join("p.yaml"),
+                format!("source: {source}\nstages:\n  - {stages}\nexecutor: inline\n"),
+            )
+            .unwrap();
             server.requests();
             told(store.gristmill(dir.path(), &["run", "p.yaml", "--json"]));
             let requests = server.requests();
@@ -266,6 +270,24 @@ fn nothing_signed_follows_a_redirect() {
     }
 }
 
+/// Of listings, whose client tries again by itself, and of objects.
+#[test]
+fn a_refusal_is_told_with_its_code_and_a_remedy() {
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let body = "<Error><Code>ExpiredToken</Code><Message>hidden-token</Message><RequestId>4F2A</RequestId></Error>";
+    for name in ["data", "data/a.jsonl"] {
+        server.refuse(name, 400, "x: y", body);
+    }
+    for store in stores(&server) {
+        for key in ["in/", "*.jsonl", "a.jsonl"] {
+            let output = store.gristmill(dir.path(), &["inspect", &store.url(key)]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("the server answered 400 (ExpiredToken, request 4F2A)"), "{key}: {text}");
+            assert!(text.contains("the credentials have expired") && !text.contains("hidden"), "{key}: {text}");
+        }
+    }
+}
+
 #[test]
 fn keys_are_in_no_error() {
     let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
@@ -290,7 +312,7 @@ fn keys_are_in_no_error() {
             Trouble::Status(500, "x: hidden"),
             Trouble::Status(429, "Retry-After: 9999"),
             Trouble::Cut(0),
-            Trouble::Stall(3),
+            Trouble::Stall(0),
             Trouble::WrongRange,
         ] {
             // Enough for the requests that a run before this one left on their way.

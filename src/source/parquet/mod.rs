@@ -33,9 +33,9 @@ use super::arrow::columns;
 use super::arrow::spans::{Place, Span, each_row};
 use super::arrow::value::Memory;
 use super::contained::contained;
+use super::content::Content;
 #[cfg(any(test, fuzzing))]
 use super::content::Contents;
-use super::content::Content;
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
 use super::numbered::source_options;
