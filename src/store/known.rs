@@ -86,14 +86,14 @@ fn key(url: &Path) -> u128 {
 pub(super) fn list(url: &Path, meta: &ObjectMeta, now: Instant) {
     let e_tag = meta.e_tag.clone().filter(|tag| !tag.is_empty());
     let mark = Mark { size: meta.size, e_tag, changed: meta.last_modified.timestamp_millis() };
-    let opened = KNOWN.lock().get_mut(key(url)).and_then(|known| known.opened.take());
+    let opened = KNOWN.lock().get(key(url)).and_then(|known| known.opened.take());
     Known { listed: Some((mark, now)), opened }.put(key(url));
 }
 
 /// Takes the facts about an object that is opened `now`, if it was listed: the next opening needs another listing.
 pub(super) fn take(url: &Path, now: Instant) -> Option<Listed> {
     let mut all = KNOWN.lock();
-    let known = all.get_mut(key(url))?;
+    let known = all.get(key(url))?;
     let (mark, _) = known.listed.take().filter(|(_, at)| now.saturating_duration_since(*at) <= LISTED)?;
     let opened = known.opened.as_ref().filter(|(of, _)| *of == mark).map(|(_, opened)| opened.clone());
     Some(Listed { key: key(url), mark, opened })
