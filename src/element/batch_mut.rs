@@ -1,5 +1,6 @@
 //! Batches that are written in place, column by column, in whatever order the rows come.
 
+use super::stack::is_listed;
 use super::{Array, ArrayMut, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
@@ -120,9 +121,10 @@ impl ListMut {
         Ok(Self { values, rows })
     }
 
-    /// Writes a row; `None` if there is no such row.
+    /// Writes a row; `None` if there is no such row, or its value is in no list.
     #[inline]
     pub(crate) fn put(&mut self, row: usize, value: Value) -> Option<()> {
+        is_listed(&value).then_some(())?;
         if row == self.values.len() && row < self.rows {
             self.values.push(value);
             return Some(());

@@ -124,18 +124,23 @@ pub(crate) trait StackSink {
 
 /// Stacks `items`, of which there is at least one, into `sink`: every byte is written once, in its place.
 pub(crate) fn stack_into<S: StackSink>(items: &[&Element], sink: &mut S) -> Result<(), S::Stop> {
-    stack_tree("", items, sink)
+    stack_tree("", items, "", sink)
 }
 
-fn stack_tree<S: StackSink>(name: &str, items: &[&Element], sink: &mut S) -> Result<(), S::Stop> {
+fn stack_tree<S: StackSink>(name: &str, items: &[&Element], path: &str, sink: &mut S) -> Result<(), S::Stop> {
     let first = items[0];
+    if items.iter().any(|item| item.len() != first.len()) {
+        return Err(mismatch(items, path).into());
+    }
     sink.open(name, first)?;
     for (at, (name, value)) in first.iter().enumerate() {
-        let column = column(items, at, name).ok_or_else(|| mismatch(items))?;
+        let column = column(items, at, name).ok_or_else(|| mismatch(items, path))?;
+        let differ = || mismatch_in(&column, &format!("{path}{name}"));
         match value {
+            _ if are_listed(&column) => sink.list(name, &column)?,
             Value::Array(array) => {
                 if !column.iter().all(|value| alike(array, value)) {
-                    return Err(mismatch(items).into());
+                    return Err(differ().into());
                 }
                 let mut shape = Vec::with_capacity(array.shape().len() + 1);
                 shape.push(column.len());
@@ -145,21 +150,37 @@ fn stack_tree<S: StackSink>(name: &str, items: &[&Element], sink: &mut S) -> Res
             Value::Tree(_) => {
                 let trees: Option<Vec<_>> =
                     column.iter().map(|v| if let Value::Tree(t) = v { Some(t) } else { None }).collect();
-                stack_tree(name, &trees.ok_or_else(|| mismatch(items))?, sink)?;
+                let trees = trees.ok_or_else(differ)?;
+                stack_tree(name, &trees, &format!("{path}{name}/"), sink)?;
             }
-            _ => sink.list(name, &column)?,
+            _ => return Err(differ().into()),
         }
     }
     sink.close();
     Ok(())
 }
 
-/// The values of field `at` in all items, if every item has just the fields of the first.
+/// Whether values become a list. Whichever row comes first, a column is an array, a tree or a list.
+fn are_listed(column: &[&Value]) -> bool {
+    // JSON has no type for the items of an empty list.
+    let has_lists = column.iter().any(|value| matches!(value, Value::List(_)));
+    column.iter().all(|value| is_listed(value) || has_lists && is_empty(value))
+}
+
+/// Whether a value stands in a list of a batch, whatever stands beside it.
+pub(super) fn is_listed(value: &Value) -> bool {
+    !matches!(value, Value::Array(_) | Value::Tree(_))
+}
+
+fn is_empty(value: &Value) -> bool {
+    matches!(value, Value::Array(array) if array.shape() == [0])
+}
+
+/// The values of a field in all items, if every item has it: as a rule at place `at`.
 fn column<'a>(items: &[&'a Element], at: usize, name: &str) -> Option<Vec<&'a Value>> {
-    let width = items[0].len();
     let field = |item: &&'a Element| match item.fields.get(at) {
-        Some((n, value)) if n == name && item.len() == width => Some(value),
-        _ => None,
+        Some((n, value)) if n == name => Some(value),
+        _ => item.get(name),
     };
     items.iter().map(field).collect()
 }
@@ -226,14 +247,46 @@ impl StackSink for ElementSink {
     }
 }
 
+/// Makes the error that trees at `path` have not the same fields.
 #[cold]
-fn mismatch(items: &[&Element]) -> Error {
-    let first = ElementSpec::of(items[0]);
-    let difference =
-        items.iter().enumerate().find_map(|(i, e)| Some((i, first.first_difference(&ElementSpec::of(e))?)));
-    let (at, what) = difference.unwrap_or((0, "their structure differs".into()));
-    Error::data(format!("cannot stack {} elements: element 0 and {at} of the batch differ: {what}", items.len()))
-        .help("pack, pad or bucket sequences of different lengths before `batch`")
+fn mismatch(items: &[&Element], path: &str) -> Error {
+    let missing = |(at, item): (usize, &&Element)| {
+        let lacks = |a: &Element, b: &Element| {
+            a.iter().find(|(name, _)| b.get(name).is_none()).map(|(name, _)| name.to_owned())
+        };
+        let name = lacks(items[0], item).or_else(|| lacks(item, items[0]))?;
+        let value = items[0].get(&name).or_else(|| item.get(&name))?;
+        Some((at, format!("{path}{name} ({}) is in one and not in another", spec("", value).to_string().trim())))
+    };
+    let found = items.iter().enumerate().find_map(missing);
+    let (at, what) = found.unwrap_or((0, "their structure differs".into()));
+    unlike(items.len(), at, &what, "give all elements the same fields by a `map` before `batch`, or choose columns")
+}
+
+/// Makes the error that the values of a field are not alike.
+#[cold]
+fn mismatch_in(column: &[&Value], path: &str) -> Error {
+    let first = column[0];
+    let is_other =
+        |value: &Value| spec("", value).first_difference(&spec("", first)).is_some() && !are_listed(&[value, first]);
+    let at = column.iter().position(|value| is_other(value)).unwrap_or(0);
+    let what = spec(path, first).first_difference(&spec(path, column[at]));
+    let help = match (first, column[at]) {
+        (Value::Array(a), Value::Array(b)) if a.dtype() == b.dtype() => {
+            "pack, pad or bucket sequences of different lengths before `batch`"
+        }
+        _ => "replace nulls, and give numbers one type, by a `map` before `batch`",
+    };
+    unlike(column.len(), at, what.as_deref().unwrap_or("their structure differs"), help)
+}
+
+fn spec(path: &str, value: &Value) -> ElementSpec {
+    ElementSpec::of(&Element::new().with(path, value.clone()))
+}
+
+#[cold]
+fn unlike(count: usize, at: usize, what: &str, help: &str) -> Error {
+    Error::data(format!("cannot stack {count} elements: element 0 and {at} of the batch differ: {what}")).help(help)
 }
 
 fn value_padding(value: &Value) -> Value {
@@ -289,6 +342,49 @@ mod tests {
         assert!(error.message().contains("element 0 and 1 of the batch differ: x is int32[2] in one"), "{error}");
         let error = Element::stack(vec![element(vec![1], "a"), Element::new()]).unwrap_err();
         assert!(error.message().contains("x (int32[1]) is in one and not in another"), "{error}");
+    }
+
+    #[test]
+    fn columns_do_not_depend_on_the_row_that_comes_first() {
+        let stack = |values: [Value; 2]| Element::stack(values.map(|value| Element::new().with("x", value)).to_vec());
+        let array = |items: Vec<i64>| Value::Array(Array::from_vec(items));
+        let text = Value::List(vec!["a".into()]);
+        let (one, half) = (Value::Array(Array::scalar(1i64)), Value::Array(Array::scalar(0.5f64)));
+        let tree = Value::Tree(Element::new().with("y", "a"));
+        let lists = [[Value::Null, "a".into()], [text.clone(), array(vec![])], [text.clone(), Value::Null]];
+        for [a, b] in lists {
+            assert_eq!(stack([a.clone(), b.clone()]).unwrap().get("x"), Some(&Value::List(vec![a.clone(), b.clone()])));
+            assert_eq!(stack([b.clone(), a.clone()]).unwrap().get("x"), Some(&Value::List(vec![b, a])));
+        }
+        let refused = [
+            [Value::Null, one.clone()],
+            [Value::Null, array(vec![])],
+            ["a".into(), one.clone()],
+            [half, one],
+            [Value::Null, tree.clone()],
+            ["a".into(), tree],
+            [text, array(vec![1])],
+        ];
+        for [a, b] in refused {
+            for values in [[a.clone(), b.clone()], [b.clone(), a.clone()]] {
+                let error = stack(values).unwrap_err();
+                assert!(error.message().contains("element 0 and 1 of the batch differ: x"), "{error}");
+            }
+        }
+        let none = Element::new();
+        let one = Element::new().with("x", Array::scalar(1i64));
+        for items in [vec![none.clone(), one.clone()], vec![one, none]] {
+            let error = Element::stack(items).unwrap_err();
+            assert!(error.message().contains("x (int64[]) is in one and not in another"), "{error}");
+        }
+        assert_eq!(stack([array(vec![]), array(vec![])]).unwrap().array("x").unwrap().shape(), [2, 0]);
+    }
+
+    #[test]
+    fn fields_go_by_name() {
+        let (a, b) = (element(vec![1], "a"), Element::new().with("in", Element::new().with("t", "b")));
+        let batch = Element::stack(vec![a, b.with("x", Array::from_vec(vec![2i32]))]).unwrap();
+        assert_eq!(batch.array("x").unwrap().as_slice::<i32>().unwrap(), [1, 2]);
     }
 
     #[test]
