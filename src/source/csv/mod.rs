@@ -12,7 +12,7 @@ use std::path::Path;
 
 #[cfg(feature = "compress")]
 pub use self::stream::{CsvStream, CsvStreamIter};
-use self::table::{Fault, Table};
+use self::table::{Fault, Places, Table, names};
 pub use self::types::CsvType;
 use super::abreast;
 use super::content::{self, Content, Contents, check_plain};
@@ -194,10 +194,10 @@ impl CsvOptions {
         let (starts, ids) = load_or_find(&contents, records, &self.cache, |at| starts(held(&wholes[at]), dialect))?;
         let file = |(((path, _), content), starts): ((_, Content), Starts)| {
             let headers = u64::from(self.has_header()).min(starts.len());
-            File { path, content, index: Index { starts, headers } }
+            File { path, content, index: Index { starts, headers, places: None } }
         };
-        let files: Vec<_> = contents.into_iter().zip(wholes).zip(starts).map(file).collect();
-        let table = self.table(dialect, &files)?;
+        let mut files: Vec<_> = contents.into_iter().zip(wholes).zip(starts).map(file).collect();
+        let table = self.table(dialect, &mut files)?;
         Files::of(table, files, &ids).map(Csv)
     }
 
@@ -239,22 +239,34 @@ impl CsvOptions {
         Ok(Dialect { delimiter, quote: self.quote })
     }
 
-    /// The table of the first file that has a record, whose columns all files must have.
-    fn table(&self, dialect: Dialect, files: &[File<Index>]) -> Result<Table> {
-        let mut with_records = files.iter().filter(|file| file.index.starts.len() > 0);
-        let first = with_records.next();
+    /// The columns of all files, by name. Files whose fields are others than the columns get the places of theirs.
+    fn table(&self, dialect: Dialect, files: &mut [File<Index>]) -> Result<Table> {
+        let with_records: Vec<usize> = (0..files.len()).filter(|&at| files[at].index.starts.len() > 0).collect();
+        let first = with_records.first().map(|&at| &files[at]);
+        let by_name = self.has_header() && self.names.is_none();
         let header = first.filter(|_| self.has_header()).and_then(|file| file.raw(0)).map(|(_, header)| header);
-        let rows = files.iter().flat_map(|file| (file.index.headers..file.index.starts.len()).map(|row| file.raw(row)));
-        let rows: Vec<_> = rows.take(self.infer_rows.max(1)).flatten().map(|(_, row)| row).collect();
-        let table = Table::new(self, dialect, header, &rows).map_err(|fault| match first {
+        let named = |header: Option<&[u8]>| header.and_then(|header| names(dialect, header).ok());
+        let is_alike = |&at: &usize| !by_name || named(files[at].raw(0).map(|(_, raw)| raw)) == named(header);
+        let (alike, others): (Vec<usize>, Vec<usize>) = with_records.iter().copied().partition(is_alike);
+        let rows = alike.iter().flat_map(|&at| files[at].rows()).take(self.infer_rows.max(1));
+        let rows: Vec<_> = rows.collect();
+        let mut table = Table::new(self, dialect, header, &rows).map_err(|fault| match first {
             Some(file) => file.located(0, fault),
             None => fault.located(&[], None, 1),
         })?;
-        for file in with_records.filter(|_| self.has_header() && self.names.is_none()) {
+        for at in others {
+            let file = &files[at];
             let Some((_, header)) = file.raw(0) else { continue };
-            table.check_header(header).map_err(|fault| file.located(0, fault))?;
+            let rows: Vec<_> = file.rows().take(self.infer_rows).collect();
+            table.add(self, header, &rows).map_err(|fault| file.located(0, fault))?;
         }
-        table.choose(self).map_err(|e| first.iter().fold(e, |e, file| e.path(&file.path)))
+        for &at in with_records.iter().filter(|_| by_name) {
+            let file = &files[at];
+            let Some((_, header)) = file.raw(0) else { continue };
+            let places = table.places(header).map_err(|fault| file.located(0, fault))?;
+            files[at].index.places = places;
+        }
+        table.choose(self).map_err(|e| with_records.first().iter().fold(e, |e, &&at| e.path(&files[at].path)))
     }
 }
 
@@ -281,6 +293,8 @@ pub(crate) struct Index {
     starts: Starts,
     /// Records before the first that counts: the header.
     headers: u64,
+    /// Places of the fields among the columns, if they are not the columns in their order.
+    places: Option<Places>,
 }
 
 /// The bytes of a file that is held whole.
@@ -298,6 +312,11 @@ impl File<Index> {
         begins_line(bytes, start).then_some((start, record))
     }
 
+    /// The records that count.
+    fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        (self.index.headers..self.index.starts.len()).filter_map(|row| Some(self.raw(row)?.1))
+    }
+
     #[cold]
     fn located(&self, record: u64, fault: Fault) -> Error {
         let (start, bytes) = self.raw(record).unwrap_or_default();
@@ -307,7 +326,7 @@ impl File<Index> {
 
     /// Writes a record as a row of a batch: see [`Table::copy`].
     fn copy(&self, record: u64, table: &Table, row: usize, columns: &mut [&mut ColumnMut]) -> Option<()> {
-        table.copy(self.raw(record + self.index.headers)?.1, row, columns)
+        table.copy(self.raw(record + self.index.headers)?.1, self.index.places.as_deref(), row, columns)
     }
 }
 
@@ -335,7 +354,7 @@ impl Numbered for Table {
     fn read(&self, file: &File<Index>, record: u64) -> Result<Element> {
         let record = record + file.index.headers;
         let (_, bytes) = file.raw(record).ok_or_else(|| other_file(file.path.as_ref(), record))?;
-        self.element(bytes).map_err(|fault| file.located(record, fault))
+        self.element(bytes, file.index.places.as_deref()).map_err(|fault| file.located(record, fault))
     }
 
     /// None: files that lie far away are read when they are opened.

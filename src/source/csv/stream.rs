@@ -10,7 +10,7 @@ use super::super::formats::Format;
 use super::super::inflate::{Bounds, LineReader};
 use super::super::text_stream::TextStreamState;
 use super::CsvOptions;
-use super::table::{Fault, Table};
+use super::table::{Fault, Places, Table, names};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
@@ -35,8 +35,6 @@ file_stream! {
 struct CsvRecords {
     text: Text,
     table: Table,
-    /// Whether the header of a file is held against the table.
-    checks_header: bool,
 }
 
 /// The bytes of a record.
@@ -47,6 +45,8 @@ struct Text {
     bounds: Bounds,
     dialect: Dialect,
     has_header: bool,
+    /// Whether the header of each file names its columns.
+    by_name: bool,
 }
 
 impl CsvOptions {
@@ -62,15 +62,15 @@ impl CsvOptions {
         self.check()?;
         let dialect = self.dialect(&files)?;
         let bounds = Bounds { line_bytes: self.max_record_bytes, window_log: None };
-        let text = Text { bounds, dialect, has_header: self.has_header() };
+        let by_name = self.has_header() && self.names.is_none();
+        let text = Text { bounds, dialect, has_header: self.has_header(), by_name };
         let Beginning { header, rows, .. } = text.beginning(&files, self.infer_rows.max(1))?;
         let named = |error| files.first().into_iter().fold(error, |error: Error, (path, _)| error.path(path));
         let header = header.as_deref();
         let table = Table::new(self, dialect, header, &rows);
         let table = table.map_err(|fault| named(fault.located(header.unwrap_or_default(), None, 1)))?;
         let table = table.choose(self).map_err(named)?;
-        let checks_header = text.has_header && self.names.is_none();
-        Ok(CsvStream(FileStream::of(files, CsvRecords { text, table, checks_header })))
+        Ok(CsvStream(FileStream::of(files, CsvRecords { text, table })))
     }
 }
 
@@ -113,7 +113,12 @@ impl Beginning {
     fn read(&mut self, text: &Text, path: &Path, file: &Content) -> Result<()> {
         let mut reader = RecordReader::open(path, file, text.bounds, 0, 0)?;
         if text.has_header && reader.next(text)? {
-            self.header.get_or_insert_with(|| reader.record.clone());
+            let first = self.header.get_or_insert_with(|| reader.record.clone());
+            let named = |header: &[u8]| names(text.dialect, header).ok();
+            if text.by_name && named(first) != named(&reader.record) {
+                // Fields in another order say nothing of these columns.
+                return Ok(());
+            }
         }
         while !self.is_enough(text) && reader.next(text)? {
             self.bytes += reader.record.len();
@@ -132,12 +137,14 @@ struct RecordReader {
     start: u64,
     /// Its line, from 1.
     line: u64,
+    /// Places of the fields of the file among the columns, if they are not the columns in their order.
+    places: Option<Places>,
 }
 
 impl RecordReader {
     fn open(path: &Path, file: &Content, bounds: Bounds, byte: u64, line: u64) -> Result<Self> {
         let lines = LineReader::open(path, file, bounds, byte, line)?;
-        Ok(Self { lines, record: Vec::new(), start: byte, line })
+        Ok(Self { lines, record: Vec::new(), start: byte, line, places: None })
     }
 
     /// Goes to the next record, if there is one.
@@ -195,18 +202,24 @@ impl Forward for CsvRecords {
     }
 
     fn open(&self, path: &Path, file: &Content, byte: u64, lines: u64) -> Result<RecordReader> {
-        let mut reader = RecordReader::open(path, file, self.text.bounds, byte, lines)?;
-        if byte == 0 && self.text.has_header && reader.next(&self.text)? && self.checks_header {
-            self.table.check_header(&reader.record).map_err(|fault| reader.located(fault))?;
+        let (text, mut places) = (&self.text, None);
+        if text.has_header && (byte == 0 || text.by_name) {
+            let mut reader = RecordReader::open(path, file, text.bounds, 0, 0)?;
+            if reader.next(text)? && text.by_name {
+                places = self.table.places(&reader.record).map_err(|fault| reader.located(fault))?;
+            }
+            if byte == 0 {
+                return Ok(RecordReader { places, ..reader });
+            }
         }
-        Ok(reader)
+        Ok(RecordReader { places, ..RecordReader::open(path, file, text.bounds, byte, lines)? })
     }
 
     fn next(&self, reader: &mut RecordReader, _: &Path) -> Result<Option<Element>> {
         if !reader.next(&self.text)? {
             return Ok(None);
         }
-        self.table.element(&reader.record).map(Some).map_err(|fault| reader.located(fault))
+        self.table.element(&reader.record, reader.places.as_deref()).map(Some).map_err(|fault| reader.located(fault))
     }
 
     fn place(reader: &RecordReader) -> Option<(u64, u64)> {

@@ -57,10 +57,14 @@ pub(super) struct Table {
 struct Column {
     name: Name,
     kind: CsvType,
+    guess: Guess,
     guessed: bool,
     /// Its place in elements, if it is read.
     slot: Option<usize>,
 }
+
+/// Places of the fields of a file among the columns of all files.
+pub(super) type Places = Box<[usize]>;
 
 /// The fields that stand for nothing.
 #[derive(Clone, Debug)]
@@ -78,7 +82,7 @@ impl Nulls {
 }
 
 impl Table {
-    /// The table of a file whose first records are `rows`, behind its `header` if it has one.
+    /// The table of files the first of which begins with `rows`, behind its `header` if it has one.
     ///
     /// # Errors
     /// A fault of the header. Those of rows are for who reads them.
@@ -100,30 +104,75 @@ impl Table {
             Some(words) => Nulls { words: words.clone(), in_text: true },
             None => Nulls { words: vec![String::new()], in_text: false },
         };
-        let column = |name| Column { name, kind: CsvType::Text, guessed: true, slot: None };
-        let columns: Vec<Column> = names.into_iter().map(column).collect();
+        let columns: Vec<Column> = names.into_iter().map(Column::new).collect();
         let mut table = Self { dialect, columns, wanted: Vec::new(), nulls };
-        table.type_columns(options, rows);
+        table.guess_types(options, None, rows);
         Ok(table)
     }
 
-    fn type_columns<R: AsRef<[u8]>>(&mut self, options: &CsvOptions, rows: &[R]) {
-        let mut guesses = vec![Guess::default(); self.columns.len()];
-        rows.iter().take(options.infer_rows).for_each(|row| self.guess(&mut guesses, row.as_ref()));
-        for (column, guess) in self.columns.iter_mut().zip(guesses) {
-            column.kind = guess.result();
-            if let Some((_, kind)) = options.types.iter().find(|(name, _)| *name == column.name) {
-                (column.kind, column.guessed) = (*kind, false);
+    /// Adds the columns of another file, and guesses types from its first `rows`, too. Gives the places of its fields, if they are not those
+    /// of the columns.
+    ///
+    /// # Errors
+    /// A fault of the header.
+    pub(super) fn add<R: AsRef<[u8]>>(
+        &mut self,
+        options: &CsvOptions,
+        header: &[u8],
+        rows: &[R],
+    ) -> Result<Option<Places>, Fault> {
+        let theirs = names(self.dialect, header)?;
+        if !theirs.iter().any(|name| self.columns.iter().any(|column| column.name == *name)) {
+            let text = format!("no column of {} is in the first files: {}", theirs.join(", "), self.named());
+            let help = "set `header: false` and `names` for files without headers".to_owned();
+            return Err(Fault { help: Some(help), ..Fault::new(0, text) });
+        }
+        for name in theirs {
+            if !self.columns.iter().any(|column| column.name == name) {
+                self.columns.push(Column::new(name));
             }
         }
+        let places = self.places(header)?;
+        self.guess_types(options, places.as_deref(), rows);
+        Ok(places)
     }
 
-    fn guess(&self, guesses: &mut [Guess], row: &[u8]) {
-        for (field, guess) in self.dialect.fields(row).map_while(Result::ok).zip(guesses) {
-            // As a number it is null if it is as anything.
-            let is_null = self.nulls.words.iter().any(|word| word.as_bytes() == &*field.bytes);
-            if !is_null {
-                guess.add(utf8::text(&field.bytes).unwrap_or("\u{fffd}"));
+    /// The places of the fields of a file among the columns, if they are not the columns in their order.
+    ///
+    /// # Errors
+    /// A fault of the header, and a column that is not known.
+    pub(super) fn places(&self, header: &[u8]) -> Result<Option<Places>, Fault> {
+        let names = names(self.dialect, header)?;
+        if names.iter().eq(self.columns.iter().map(|column| &column.name)) {
+            return Ok(None);
+        }
+        let place = |name: &Name| self.columns.iter().position(|column| column.name == *name);
+        let places: Option<Vec<usize>> = names.iter().map(place).collect();
+        places.map(|places| Some(places.into())).ok_or_else(|| {
+            let text = format!("the columns are {}, those of the first files are {}", names.join(", "), self.named());
+            Fault::new(0, text)
+        })
+    }
+
+    fn named(&self) -> String {
+        self.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn guess_types<R: AsRef<[u8]>>(&mut self, options: &CsvOptions, places: Option<&[usize]>, rows: &[R]) {
+        for row in rows.iter().take(options.infer_rows) {
+            for (at, field) in self.dialect.fields(row.as_ref()).map_while(Result::ok).enumerate() {
+                // As a number it is null if it is as anything.
+                let is_null = self.nulls.words.iter().any(|word| word.as_bytes() == &*field.bytes);
+                let place = places.map_or(Some(at), |places| places.get(at).copied());
+                if let Some(column) = place.and_then(|place| self.columns.get_mut(place)).filter(|_| !is_null) {
+                    column.guess.add(utf8::text(&field.bytes).unwrap_or("\u{fffd}"));
+                }
+            }
+        }
+        for column in &mut self.columns {
+            column.kind = column.guess.result();
+            if let Some((_, kind)) = options.types.iter().find(|(name, _)| *name == column.name) {
+                (column.kind, column.guessed) = (*kind, false);
             }
         }
     }
@@ -156,22 +205,33 @@ impl Table {
     }
 
     /// The element of a record.
-    pub(super) fn element(&self, record: &[u8]) -> Result<Element, Fault> {
+    pub(super) fn element(&self, record: &[u8], places: Option<&[usize]>) -> Result<Element, Fault> {
         let mut element = Element::nulls(&self.wanted);
-        self.each_field(record, |slot, column, field| column.put(field, &self.nulls, element.place_mut(slot)))?;
+        let put = |slot, column: &Column, field: &Field<'_>| column.put(field, &self.nulls, element.place_mut(slot));
+        self.each_field(record, places, put)?;
         Ok(element)
     }
 
     /// Writes a record as row `row` into the columns of a batch of elements; `None` if it is bad, or not like the first.
-    pub(super) fn copy(&self, record: &[u8], row: usize, columns: &mut [&mut ColumnMut]) -> Option<()> {
+    pub(super) fn copy(
+        &self,
+        record: &[u8],
+        places: Option<&[usize]>,
+        row: usize,
+        columns: &mut [&mut ColumnMut],
+    ) -> Option<()> {
         let mut alike = true;
+        let is_missing = |(place, _): &(usize, &Column)| places.is_some_and(|places| !places.contains(place));
+        for slot in self.columns.iter().enumerate().filter(is_missing).filter_map(|(_, column)| column.slot) {
+            columns[slot].put(row, Value::Null)?;
+        }
         let copy = |slot: usize, column: &Column, field: &Field<'_>| {
             let mut value = Value::Null;
             column.put(field, &self.nulls, &mut value)?;
             alike &= columns[slot].put(row, value).is_some();
             Ok(())
         };
-        self.each_field(record, copy).ok()?;
+        self.each_field(record, places, copy).ok()?;
         alike.then_some(())
     }
 
@@ -180,41 +240,39 @@ impl Table {
     fn each_field<'a>(
         &self,
         record: &'a [u8],
+        places: Option<&[usize]>,
         mut take: impl FnMut(usize, &Column, &Field<'a>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        let mut count = 0;
+        let (mut count, fields) = (0, places.map_or(self.columns.len(), <[usize]>::len));
         for field in self.dialect.fields(record) {
             let field = field.as_ref().map_err(|&unclosed| Fault::from(unclosed))?;
-            let Some(column) = self.columns.get(count) else { return Err(self.ragged(record)) };
+            let place = places.map_or(Some(count), |places| places.get(count).copied());
+            let Some(column) = place.and_then(|place| self.columns.get(place)) else {
+                return Err(self.ragged(record, fields));
+            };
             if let Some(slot) = column.slot {
                 take(slot, column, field)?;
             }
             count += 1;
         }
-        if count == self.columns.len() { Ok(()) } else { Err(self.ragged(record)) }
+        if count == fields { Ok(()) } else { Err(self.ragged(record, fields)) }
     }
 
     #[cold]
-    fn ragged(&self, record: &[u8]) -> Fault {
-        let (fields, columns) = (self.dialect.fields(record).count(), self.columns.len());
+    fn ragged(&self, record: &[u8], columns: usize) -> Fault {
+        let fields = self.dialect.fields(record).count();
         // The first field too many, or the end of the last one there is.
         let extra = self.dialect.fields(record).nth(columns).and_then(Result::ok).map(|field| field.at);
         let end = record.trim_ascii_end().len();
         Fault::new(extra.unwrap_or(end), format!("{fields} fields, where there are {columns} columns"))
     }
-
-    /// Checks that the header of another file has the same columns.
-    pub(super) fn check_header(&self, header: &[u8]) -> Result<(), Fault> {
-        let names = names(self.dialect, header)?;
-        if names.iter().eq(self.columns.iter().map(|column| &column.name)) {
-            return Ok(());
-        }
-        let ours = self.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
-        Err(Fault::new(0, format!("the columns are {}, those of the first file are {ours}", names.join(", "))))
-    }
 }
 
 impl Column {
+    fn new(name: Name) -> Self {
+        Self { name, kind: CsvType::Text, guess: Guess::default(), guessed: true, slot: None }
+    }
+
     /// Writes the value of a field to its place, which is null.
     #[inline]
     fn put(&self, field: &Field<'_>, nulls: &Nulls, place: &mut Value) -> Result<(), Fault> {
@@ -252,7 +310,7 @@ fn numbered(column: usize) -> Name {
 }
 
 /// The names in a header.
-fn names(dialect: Dialect, header: &[u8]) -> Result<Vec<Name>, Fault> {
+pub(super) fn names(dialect: Dialect, header: &[u8]) -> Result<Vec<Name>, Fault> {
     let (mut names, mut seen) = (Vec::new(), HashSet::new());
     for (number, field) in dialect.fields(header).enumerate() {
         let field = field?;

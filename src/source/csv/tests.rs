@@ -61,9 +61,14 @@ fn headers_name_the_columns_of_all_files() {
     assert_eq!(texts, ["oat", "rye"]);
     assert_eq!(Csv::open(dir.path()).unwrap().read(1).unwrap().array("column_0").unwrap().as_i64(), Some(1));
     write("d.csv", "text,id\nfig,2\n");
+    let row = Csv::open(dir.path()).unwrap().read(2).unwrap();
+    let expected = Element::new().with("column_0", Value::Null).with("text", "fig").with("id", Array::scalar(2i64));
+    assert_eq!(row, expected);
+    // Without a header, the first record is taken for one.
+    write("e.csv", "3,nut\n4,pea\n");
     let wrong = Csv::open(dir.path()).unwrap_err().to_string();
     assert!(
-        wrong.ends_with("d.csv: line 1: byte 0: the columns are text, id, those of the first file are column_0, text"),
+        wrong.ends_with("e.csv: line 1: byte 0: no column of 3, nut is in the first files: column_0, text, id"),
         "{wrong}"
     );
     let plain = Csv::options().header(false).open(dir.path().join("c.csv")).unwrap();
@@ -72,6 +77,34 @@ fn headers_name_the_columns_of_all_files() {
     assert_eq!((named.len(), named.read(1).unwrap().text("t").unwrap()), (2, "rye"));
     let replaced = Csv::options().names(["n", "t"]).header(true).open(dir.path().join("c.csv")).unwrap();
     assert_eq!((replaced.len(), replaced.read(0).unwrap().text("t").unwrap()), (1, "rye"));
+}
+
+#[test]
+fn columns_of_files_go_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("a.csv", "id,text\n1,oat\n2,rye\n");
+    write("b.csv", "score,text,id\n0.5,fig,3.5\n");
+    write("c.csv", "text\nnut\n");
+    let row =
+        |id: Value, text: &str, score: Value| Element::new().with("id", id).with("text", text).with("score", score);
+    let number = |number: f64| Value::from(Array::scalar(number));
+    // Types hold the first records of each file.
+    let expected = [
+        row(number(1.0), "oat", Value::Null),
+        row(number(2.0), "rye", Value::Null),
+        row(number(3.5), "fig", number(0.5)),
+        row(Value::Null, "nut", Value::Null),
+    ];
+    let source = Csv::open(dir.path()).unwrap();
+    assert_eq!((0..4).map(|at| source.read(at).unwrap()).collect::<Vec<_>>(), expected);
+    let some = Csv::options().columns(["score", "text"]).open(dir.path()).unwrap();
+    assert_eq!(some.read(3).unwrap(), Element::new().with("score", Value::Null).with("text", "nut"));
+    // A batch of rows that lack a number is none.
+    assert!(some.read_stacked(&[2, 3]).is_none() && some.read_stacked(&[2]).is_some());
+    write("d.csv", "id,text\n1\n");
+    let ragged = Csv::open(dir.path()).unwrap().read(4).unwrap_err().to_string();
+    assert!(ragged.ends_with("d.csv: line 2: byte 9: 1 fields, where there are 2 columns"), "{ragged}");
 }
 
 #[test]
@@ -126,6 +159,29 @@ mod streams {
     }
 
     const TEXTS: [&str; 3] = ["a,b\n1,\"x\r\n\n", "y\"\r\n\n2,z\n", "3,\"\"\"\"\n4,w"];
+
+    #[test]
+    fn columns_go_by_name_after_a_resume_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write("a.csv", "id,text\n1,oat\n");
+        write("b.csv", "text,id\nrye,2\nfig,3\n");
+        write("c.csv", "text\nnut\n");
+        let row = |id: Value, text: &str| Element::new().with("id", id).with("text", text);
+        let number = |number: i64| Value::from(Array::scalar(number));
+        let expected = [row(number(1), "oat"), row(number(2), "rye"), row(number(3), "fig"), row(Value::Null, "nut")];
+        let open = || Csv::options().stream(dir.path()).unwrap().iter(&Runtime::inline()).unwrap();
+        let (mut pass, mut cx) = (open(), Cx::default());
+        for expected in &expected {
+            assert_eq!(pass.next(&mut cx).unwrap().as_ref(), Some(expected));
+            let state = pass.state();
+            pass = open();
+            pass.restore(state, &mut cx).unwrap();
+        }
+        write("d.csv", "text,more\na,b\n");
+        let error = Csv::options().stream(dir.path()).unwrap().collect().unwrap_err().to_string();
+        assert!(error.contains("d.csv: line 1: ") && error.contains("the columns are text, more"), "{error}");
+    }
 
     #[test]
     fn a_stream_yields_what_reading_by_number_does() {
