@@ -10,7 +10,7 @@ use super::content::{self, Content};
 use super::files::{FileId, Patterns, identity};
 use super::formats::Format;
 use super::megatron;
-use super::npy::{Header, aligned};
+use super::npy::{Header, MAGIC, aligned};
 use crate::element::{Array, DType};
 use crate::error::{Error, Result};
 use crate::mmap::{Access, prefetch};
@@ -200,7 +200,9 @@ impl TokenFile {
         let size = usize::try_from(content.len()).unwrap_or(usize::MAX);
         let head = content.read(0..content.len().min(HEAD)).map_err(|e| e.path(&path))?;
         let head = File { head: content.here().unwrap_or(head.as_bytes()), size };
-        let npy = path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("npy"));
+        let named = path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("npy"));
+        // A layout that was given counts for more than the name.
+        let npy = named && (layout == TokenLayout::Detect || head.head.starts_with(MAGIC));
         let stored = (layout == TokenLayout::Detect && !npy).then(|| megatron::stored_type(&path)).flatten();
         let (start, coding) = match stored {
             Some(dtype) => dtype.and_then(|dtype| whole(size, Coding::of(dtype, false)?)),
@@ -434,6 +436,16 @@ mod tests {
             magic[0] ^= 1;
             assert!(bin_layout(&magic, layout).is_err());
         }
+    }
+
+    #[test]
+    fn a_layout_counts_for_more_than_the_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bare.npy");
+        std::fs::write(&path, [1, 0, 2, 0]).unwrap();
+        let open = |layout| Tokens::open(&path, layout).map(|tokens| tokens.len());
+        assert_eq!(open(TokenLayout::Bare(TokenType::U16)).unwrap(), 2);
+        assert!(open(TokenLayout::Detect).unwrap_err().message().contains("not an npy file"));
     }
 
     #[test]

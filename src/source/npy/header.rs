@@ -6,7 +6,8 @@
 use crate::element::DType;
 use crate::error::{Error, Result};
 
-const MAGIC: &[u8] = b"\x93NUMPY";
+/// The first bytes of a file.
+pub(in crate::source) const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit.
 const MAX_DIMS: usize = 64;
 

@@ -7,6 +7,7 @@ mod writer;
 use std::ops::Range;
 
 pub(crate) use self::header::Header;
+pub(super) use self::header::MAGIC;
 use self::stored::Stored;
 pub use self::writer::{NpyWriter, NpyWriterOptions};
 use super::content;
