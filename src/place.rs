@@ -213,7 +213,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// The bytes that `%41` and the like stand for.
-fn unescaped(text: &str) -> PathBuf {
+pub(crate) fn unescaped(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, behind)) = rest.split_first() {
@@ -233,6 +233,11 @@ pub(crate) fn of_endings<T>(all: Vec<T>, endings: &[&str], name: impl Fn(&T) -> 
         true => others.into_iter().filter(|one| unsharded(name(one)).is_some_and(ends)).collect(),
         false => found,
     }
+}
+
+/// Whether files and folders of this name are no data in a folder that is walked: `_SUCCESS`, `_temporary` and `.staging` of Spark and Hive.
+pub(crate) fn is_skipped(name: &str) -> bool {
+    name.starts_with(['_', '.'])
 }
 
 /// The name without `-00000-of-00002` at its end.

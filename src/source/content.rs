@@ -424,8 +424,7 @@ pub(crate) type Contents = Vec<(Location, Content)>;
 
 /// The files that `patterns` name, in their order, opened.
 pub(crate) fn open_all(patterns: impl Patterns, extensions: &[&str], access: Access) -> Result<Contents> {
-    let files = files::locate(patterns, extensions)?;
-    open_each(files, access)
+    open_each(files::locate(patterns, extensions)?, access)
 }
 
 /// Files, opened, many at a time.

@@ -1,5 +1,6 @@
 //! Sets of files: names, globs, directories; and what tells one set from another.
 
+use std::collections::HashSet;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use super::braces;
 use super::globs;
 use crate::error::{Error, Result};
 pub(crate) use crate::place::file_name;
-use crate::place::{self, Location, none_in, of_endings};
+use crate::place::{self, Location, is_skipped, none_in, of_endings};
 use crate::store::listed;
 
 /// Names of files: a path, a glob, a directory, or a list of those.
@@ -62,7 +63,8 @@ impl<P: Patterns + ?Sized> Patterns for &P {
 /// The files that `patterns` name, in a fixed order: patterns as given, the files of each sorted by path.
 ///
 /// A name that exists is taken as it stands, even if it looks like a glob. A directory stands for the files directly in
-/// it that end with one of `extensions`; if a [`sink`](crate::sink) wrote it, for those that its manifest lists. Hidden files
+/// it that end with one of `extensions`; if a [`sink`](crate::sink) wrote it, for those that its manifest lists; if it has neither,
+/// for the files in the directories below it, except names that begin with `_` or `.`. Hidden files
 /// (`.name`) must be named in full. Ranges and lists in braces stand for all their names: `train-{00000..00127}.tar`,
 /// `{a,b}.jsonl`. A file named twice is kept once, at its first place.
 ///
@@ -76,16 +78,21 @@ pub fn find(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<PathBuf>
 
 /// The same, parsed.
 pub(crate) fn locate(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<Location>> {
+    Ok(locate_below(patterns, extensions)?.into_iter().map(|(file, _)| file).collect())
+}
+
+/// The same, each with the number of folders between it and the folder that was given.
+pub(crate) fn locate_below(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
     let patterns = patterns.patterns();
     if patterns.is_empty() {
         return Err(Error::config("no files: the list of paths is empty"));
     }
-    let mut files: Vec<Location> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut files = Vec::new();
+    let mut seen = HashSet::new();
     for pattern in &patterns {
         for location in &expanded(pattern)? {
             let found = find_one(location, extensions)?;
-            files.extend(found.into_iter().filter(|file| seen.insert(file.clone())));
+            files.extend(found.into_iter().filter(|(file, _)| seen.insert(file.clone())));
         }
     }
     Ok(files)
@@ -99,7 +106,8 @@ fn expanded(pattern: &Path) -> Result<Vec<Location>> {
     }
 }
 
-fn find_one(location: &Location, extensions: &[&str]) -> Result<Vec<Location>> {
+fn find_one(location: &Location, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
+    let given = |files: Vec<Location>| files.into_iter().map(|file| (file, 0)).collect();
     let pattern = match location {
         Location::Local(pattern) => pattern,
         #[cfg(feature = "store")]
@@ -108,57 +116,66 @@ fn find_one(location: &Location, extensions: &[&str]) -> Result<Vec<Location>> {
         Location::Object(url) => return Err(crate::store::lacking(url)),
     };
     if pattern.is_dir() {
-        let listed = listed(location, extensions)?;
-        return listed.map_or_else(|| in_directory(pattern, extensions), Ok);
+        return in_directory(pattern, extensions);
     }
     match pattern.metadata() {
-        Ok(_) => Ok(vec![location.clone()]),
+        Ok(_) => Ok(given(vec![location.clone()])),
         Err(error) if !globs::is_glob(pattern) => Err(Error::io(error, pattern)),
         Err(_) => match globs::matching(pattern)? {
             files if files.is_empty() => {
                 let text = format!("no file matches the pattern {:?}", place::shown(pattern).display().to_string());
                 Err(Error::new(crate::ErrorKind::Io, text))
             }
-            files => Ok(files.into_iter().map(Location::Local).collect()),
+            files => Ok(given(files.into_iter().map(Location::Local).collect())),
         },
     }
 }
 
-fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
+fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
+    if let Some(files) = listed(&Location::Local(dir.to_owned()), extensions)? {
+        return Ok(files.into_iter().map(|file| (file, 0)).collect());
+    }
+    let mut found = Vec::new();
+    walk(dir, extensions, 0, &mut HashSet::new(), &mut found)?;
+    if found.is_empty() {
+        return Err(Error::new(crate::ErrorKind::Io, none_in("no file in this directory", extensions)).path(dir));
+    }
+    Ok(found)
+}
+
+/// Adds the files of a folder; if there are none at the top, those of the folders in it. `seen` has the folders that were walked: links may
+/// go round.
+fn walk(
+    dir: &Path,
+    extensions: &[&str],
+    depth: usize,
+    seen: &mut HashSet<PathBuf>,
+    found: &mut Vec<(Location, usize)>,
+) -> Result<()> {
+    if !seen.insert(dir.canonicalize().map_err(|e| Error::io(e, dir))?) {
+        return Ok(());
+    }
+    if depth > 0
+        && let Some(files) = listed(&Location::Local(dir.to_owned()), extensions)?
+    {
+        found.extend(files.into_iter().map(|file| (file, depth)));
+        return Ok(());
+    }
     let entries = std::fs::read_dir(dir).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
     let mut entries = entries.map_err(|e| Error::io(e, dir))?;
     entries.sort_by_key(DirEntry::file_name);
-    let named: Vec<_> = entries.iter().map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry)).collect();
-    let found = of_endings(named, extensions, |(name, _)| name);
-    let files: Vec<_> =
-        found.iter().filter(|(_, entry)| is_file(entry)).map(|(_, entry)| Location::Local(entry.path())).collect();
-    if files.is_empty() {
-        let error = Error::new(crate::ErrorKind::Io, none_in("no file in this directory", extensions)).path(dir);
-        let below =
-            entries.iter().filter(|entry| entry.path().is_dir()).find_map(|entry| below(&entry.path(), extensions, 3));
-        return Err(match below {
-            Some(ending) => {
-                error.help(format!("folders in it have some: {}", dir.join("**").join(format!("*{ending}")).display()))
-            }
-            None => error,
-        });
+    let name = |entry: &DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let named: Vec<_> = entries.iter().map(|entry| (name(entry), entry)).collect();
+    let files = of_endings(named, extensions, |(name, _)| name);
+    let files = files.iter().filter(|(name, entry)| is_file(entry) && (depth == 0 || !is_skipped(name)));
+    found.extend(files.map(|(_, entry)| (Location::Local(entry.path()), depth)));
+    if depth == 0 && !found.is_empty() {
+        return Ok(());
     }
-    Ok(files)
-}
-
-/// The ending of a file in a folder or in those in it, so many deep.
-fn below<'a>(folder: &Path, endings: &[&'a str], depth: usize) -> Option<&'a str> {
-    /// So many entries are looked at of each folder.
-    const MOST: usize = 1000;
-    let entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().take(MOST).collect();
-    let ending = |entry: &DirEntry| {
-        let name = entry.file_name();
-        endings.iter().find(|ending| name.to_string_lossy().ends_with(**ending)).copied()
-    };
-    let found = entries.iter().find_map(ending);
-    let deeper = depth.checked_sub(1);
-    let in_folders = |depth| entries.iter().find_map(|entry| below(&entry.path(), endings, depth));
-    found.or_else(|| deeper.and_then(in_folders))
+    let folders = entries.iter().filter(|entry| !is_skipped(&name(entry)) && entry.path().is_dir());
+    folders.map(DirEntry::path).try_for_each(|folder| walk(&folder, extensions, depth + 1, seen, found))?;
+    found.sort();
+    Ok(())
 }
 
 /// The folder tells of most entries what they are; only links have to be followed.
@@ -265,6 +282,27 @@ mod tests {
         assert!(found(&[path("*.parquet")]).unwrap_err().message().contains("*.parquet"));
         assert!(found(&[path("none.jsonl")]).unwrap_err().to_string().contains("none.jsonl"));
         assert!(found(&[]).is_err());
+        assert!(find(dir.path(), &[".npy"]).unwrap_err().message().contains(".npy"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_without_files_are_walked() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["d=2/0.csv", "d=2/_1.csv", "d=1/p=b/0.csv", "d=1/_tmp/0.csv", ".h/0.csv", "_SUCCESS"] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, b"").unwrap();
+        }
+        // A link that goes round, and one to a folder that is walked anyway.
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("d=2").join("again")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("d=1"), dir.path().join("z")).unwrap();
+        let found = locate_below(dir.path(), &[".csv"]).unwrap();
+        let expected =
+            [("d=1/p=b/0.csv", 2), ("d=2/0.csv", 1)].map(|(name, below)| (dir.path().join(name).into(), below));
+        assert_eq!(found, expected);
+        std::fs::write(dir.path().join("a.csv"), b"").unwrap();
+        assert_eq!(names(&find(dir.path(), &[".csv"]).unwrap()), ["a.csv"], "files at the top stand for the folder");
         assert!(find(dir.path(), &[".npy"]).unwrap_err().message().contains(".npy"));
     }
 

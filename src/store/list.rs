@@ -15,17 +15,19 @@ use super::retry::{given_up, patiently};
 use super::runtime;
 use super::service::listing;
 use crate::error::{Error, ErrorKind, Result};
-use crate::place::{self, Location, none_in, of_endings, unsharded};
+use crate::place::{self, Location, is_skipped, none_in, of_endings, unsharded};
 
 /// The objects that a URL names: itself, those that match it as a glob, or, where it is a folder, those directly in it that
-/// end with one of `extensions`, sorted. A name without any ending may be a folder.
-pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
+/// end with one of `extensions`, sorted; if there are none, those in the folders below it. Each comes with the number of folders between it
+/// and the folder. A name without any ending may be a folder.
+pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
+    let given = |files: Vec<Location>| files.into_iter().map(|file| (file, 0)).collect();
     let text = url.to_str().unwrap_or_default();
     let is_web = place::scheme(url).is_some_and(place::is_web);
     // A query has question marks and may have anything else.
     let is_glob = |text: &str| !(is_web && text.contains('?')) && text.contains(['*', '?', '[']);
     if is_glob(text) {
-        return by_glob(url, text);
+        return by_glob(url, text).map(given);
     }
     let name = text.rsplit('/').next().unwrap_or_default();
     let ends = |name: &str| extensions.iter().any(|ending| name.ends_with(ending));
@@ -35,21 +37,37 @@ pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
     }
     match may_be_folder.then(|| in_folder(url, extensions)) {
         Some(Ok(files)) => Ok(files),
-        _ => Ok(vec![Location::Object(url.to_owned())]),
+        _ => Ok(given(vec![Location::Object(url.to_owned())])),
     }
 }
 
-fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<Location>> {
+/// The objects directly in a folder; if there are none, those of the folders in it.
+fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
     let folder = Address::parse(url)?;
-    let children = children(&folder)?;
+    let (children, has_folders) = children_and_folders(&folder)?;
     if children.iter().any(|meta| meta.location.filename() == Some(MANIFEST))
         && let Some(files) = listed(&Location::Object(url.to_owned()), extensions)?
     {
-        return Ok(files);
+        return Ok(files.into_iter().map(|file| (file, 0)).collect());
     }
-    let found = of_endings(children, extensions, |meta| meta.location.filename().unwrap_or_default());
+    let name = |meta: &ObjectMeta| meta.location.filename().unwrap_or_default().to_owned();
+    let named = |metas: Vec<ObjectMeta>| metas.into_iter().map(|meta| (name(&meta), meta)).collect::<Vec<_>>();
+    let mut found = of_endings(named(children), extensions, |(name, _)| name);
+    let top = folder.key.parts().count() + 1;
+    if found.is_empty() && has_folders {
+        let below = descendants(&folder)?.into_iter();
+        let is_data = |meta: &ObjectMeta| !meta.location.parts().skip(top - 1).any(|part| is_skipped(part.as_ref()));
+        found = of_endings(named(below.filter(is_data).collect()), extensions, |(name, _)| name);
+    }
+    let depth = |meta: &ObjectMeta| meta.location.parts().count().saturating_sub(top);
+    let mut files: Vec<_> = found
+        .into_iter()
+        .map(|(_, meta)| (depth(&meta), folder.at(meta.location).path()))
+        .map(|(depth, path)| (Location::Object(path), depth))
+        .collect();
+    files.sort_unstable();
     let text = || none_in("no object in this folder", extensions);
-    paths(&folder, found.into_iter()).ok_or_else(|| Error::new(ErrorKind::Io, text()).path(url))
+    if files.is_empty() { Err(Error::new(ErrorKind::Io, text()).path(url)) } else { Ok(files) }
 }
 
 fn by_glob(url: &Path, text: &str) -> Result<Vec<Location>> {
@@ -91,9 +109,15 @@ pub(super) fn entries(folder: &Address) -> Result<Vec<Entry>> {
 }
 
 fn children(folder: &Address) -> Result<Vec<ObjectMeta>> {
+    Ok(children_and_folders(folder)?.0)
+}
+
+/// Lists what lies directly in a folder, and finds whether folders are in it.
+fn children_and_folders(folder: &Address) -> Result<(Vec<ObjectMeta>, bool)> {
     let (client, key) = (folder.bucket.patient.clone(), folder.key.clone());
     let listed = runtime::wait(listing(async move { client.list_with_delimiter(Some(&key)).await }))?;
-    checked(folder, listed.map(|listed| listed.objects))
+    let has_folders = listed.as_ref().is_ok_and(|listed| !listed.common_prefixes.is_empty());
+    Ok((checked(folder, listed.map(|listed| listed.objects))?, has_folders))
 }
 
 fn descendants(folder: &Address) -> Result<Vec<ObjectMeta>> {

@@ -102,11 +102,21 @@ fn parquet_files_of_a_listing_take_a_request_each_and_none_the_second_time() {
 fn objects_are_found_by_name_range_pattern_and_folder() {
     let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
     let [first, second] = shards();
+    // Folders are walked where no object lies directly in them.
+    let below = ["d=0/a", "d=1/a", "d=1/p=x/a"];
     for (i, shard) in [first.as_str(), &second, "{\"n\": -1, \"text\": \"\"}\n"].into_iter().enumerate() {
         std::fs::write(dir.path().join(format!("a-{i:02}.jsonl")), shard).unwrap();
         server.put(&format!("data/in/a-{i:02}.jsonl"), shard);
+        server.put(&format!("data/lake/{}.jsonl", below[i]), shard);
     }
-    for other in ["in/a-03.txt", "in/below/a-04.jsonl", "in/below/a-05.jsonl", "into/a-06.jsonl"] {
+    for other in [
+        "lake/_tmp/a.jsonl",
+        "lake/d=0/_a.jsonl",
+        "in/a-03.txt",
+        "in/below/a-04.jsonl",
+        "in/below/a-05.jsonl",
+        "into/a-06.jsonl",
+    ] {
         server.put(&format!("data/{other}"), "{\"n\": 0, \"text\": \"another\"}\n");
     }
     let near = run(dir.path(), "\"a-{00..02}.jsonl\"", "inline", &[])["order_hash"].clone();
@@ -116,6 +126,7 @@ fn objects_are_found_by_name_range_pattern_and_folder() {
             ("in/a-*.jsonl", "{threads: 2}"),
             ("i?/a-??.jsonl", "{workers: 0}"),
             ("in/", "{workers: 2}"),
+            ("lake/", "inline"),
         ] {
             assert_eq!(store.run(dir.path(), key, executor, &[])["order_hash"], near, "{}", store.url(key));
         }
