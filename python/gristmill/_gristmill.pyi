@@ -176,6 +176,7 @@ class MapDataset(Generic[_T_co]):
         *,
         columns: _Names | None = None,
         cache_bytes: int | str | None = None,
+        hive_partitioning: bool | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the rows of Arrow's files, or of a table in memory: dicts of arrays, numbers, text and lists.
 
@@ -191,6 +192,9 @@ class MapDataset(Generic[_T_co]):
             paths: Files, folders, globs or URLs, one or a list; or the table.
             columns: The columns to read, all of them by default.
             cache_bytes: Bytes, or text such as `"512MiB"`, of decompressed batches that are kept. Only of files.
+            hive_partitioning: Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by
+                default the folders between a folder of `paths` and its files, if true all folders of a path, if false
+                none.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -264,6 +268,7 @@ class MapDataset(Generic[_T_co]):
         columns: _Names | None = None,
         row_groups: Mapping[str, str | float] | None = None,
         cache_bytes: int | str | None = None,
+        hive_partitioning: bool | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the rows of Parquet files: dicts of arrays, numbers, text, lists and dicts.
 
@@ -276,6 +281,9 @@ class MapDataset(Generic[_T_co]):
                 read.
             cache_bytes: Memory for decoded row groups that are kept. In bytes, or as text such as `"512MiB"`.
                 `"256MiB"` by default.
+            hive_partitioning: Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by
+                default the folders between a folder of `paths` and its files, if true all folders of a path, if false
+                none.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.

@@ -7,6 +7,7 @@ mod array;
 #[cfg(any(feature = "columns", feature = "csv"))]
 mod batch_mut;
 mod buffer;
+mod cast;
 mod digest;
 mod dtype;
 mod many;
@@ -32,6 +33,9 @@ pub(crate) use batch_mut::Run;
 #[cfg(any(feature = "columns", feature = "csv"))]
 pub(crate) use batch_mut::{BatchMut, ColumnMut};
 pub use buffer::{Buffer, BufferMut, Owner};
+pub(crate) use cast::cast;
+#[cfg(feature = "columns")]
+pub(crate) use cast::cast_number;
 pub(crate) use digest::read_hex;
 pub use digest::{Digest, OrderHash, StreamHasher};
 pub use dtype::{DType, Scalar};

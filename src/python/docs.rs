@@ -183,6 +183,9 @@ Args:
     columns (str | Sequence[str] | None): The columns to read, all of them by default.
     cache_bytes (int | str | None): Bytes, or text such as `"512MiB"`, of decompressed batches that
         are kept. Only of files.
+    hive_partitioning (bool | None): Whether folders named `key=value` give columns, as Hive, Spark
+        and DuckDB write them: by default the folders between a folder of `paths` and its files, if
+        true all folders of a path, if false none.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -191,7 +194,7 @@ Raises:
     TypeError: It is neither paths nor a table; the message says how to make it one."#
     };
     (signature MapDataset.arrow) => {
-        concat!(r#"arrow(paths, *, columns=None, cache_bytes=None)"#, "\n--\n\n", docs!(MapDataset.arrow))
+        concat!(r#"arrow(paths, *, columns=None, cache_bytes=None, hive_partitioning=None)"#, "\n--\n\n", docs!(MapDataset.arrow))
     };
     (MapDataset.lines) => {
         r#"Reads the lines of text files: dicts with one `column` of text, without line ends.
@@ -254,6 +257,9 @@ Args:
         drops the other rows of those that are read.
     cache_bytes (int | str | None): Memory for decoded row groups that are kept. In bytes, or as
         text such as `"512MiB"`. `"256MiB"` by default.
+    hive_partitioning (bool | None): Whether folders named `key=value` give columns, as Hive, Spark
+        and DuckDB write them: by default the folders between a folder of `paths` and its files, if
+        true all folders of a path, if false none.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -261,7 +267,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.parquet) => {
-        concat!(r#"parquet(paths, *, columns=None, row_groups=None, cache_bytes=None)"#, "\n--\n\n", docs!(MapDataset.parquet))
+        concat!(r#"parquet(paths, *, columns=None, row_groups=None, cache_bytes=None, hive_partitioning=None)"#, "\n--\n\n", docs!(MapDataset.parquet))
     };
     (MapDataset.array_record) => {
         r#"Reads the records of ArrayRecord files.

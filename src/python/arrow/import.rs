@@ -115,7 +115,7 @@ impl Batch {
             let checked = contained(|| own::batch(&self.batch).map_err(|error| Error::data(error.to_string())));
             let batch = checked.map_err(|error| error.message().to_owned())?;
             // What is viewed takes none of our own memory but its offsets.
-            Ok(Arc::new(Span::new(&batch, self.places.iter().copied(), Memory::Viewed, 0)))
+            Ok(Arc::new(Span::at(&batch, &self.places, Memory::Viewed, 0)))
         };
         self.span.get_or_init(check).clone().map_err(damaged)
     }

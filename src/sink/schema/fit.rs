@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::cast::cast;
 use super::{ColumnRules, Row, Schema, dtype_of};
-use crate::element::{Array, DType, Element, Value};
+use crate::element::{Array, DType, Element, Value, cast};
 use crate::error::{Error, Result};
 
 /// The change to elements before a writer of the format sees them.

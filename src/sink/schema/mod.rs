@@ -3,7 +3,6 @@
 //! The first records say what the columns are, before anything is written; the manifest keeps it, and so whoever resumes
 //! goes on with the same. Where formats have no columns, there is no schema.
 
-mod cast;
 mod fit;
 mod infer;
 mod inference;

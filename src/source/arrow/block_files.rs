@@ -167,6 +167,12 @@ macro_rules! block_source {
             pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
                 self.0.columns.iter().map($crate::element::Name::as_str)
             }
+
+            /// A line for each column whose type elements do not have.
+            #[cfg(feature = "cli")]
+            pub(crate) fn changed_types(&self) -> Vec<String> {
+                self.0.format.columns.changed_types()
+            }
         }
 
         $crate::source::numbered::named_source!($source of $crate::element::Element {

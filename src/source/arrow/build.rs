@@ -157,7 +157,7 @@ fn numbers(kind: &Kind, dtype: DType, values: &[&Value]) -> Result<ArrayRef, Ref
 }
 
 /// Numbers one behind the other.
-fn flat(dtype: DType, bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef, Refused> {
+pub(super) fn flat(dtype: DType, bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef, Refused> {
     if dtype == DType::Bool {
         let bits = BooleanBuffer::collect_bool(bytes.len(), |at| bytes[at] != 0);
         return Ok(Arc::new(BooleanArray::new(bits, nulls)));

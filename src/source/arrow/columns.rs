@@ -1,91 +1,191 @@
-//! Which columns of a schema are read.
+//! Columns of files: those that are chosen of each, and the columns that all files have together.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow_schema::{DataType, FieldRef, Schema};
+use arrow_array::{ArrayRef, NullArray, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
+#[cfg(feature = "cli")]
+use super::changes::changes;
+use super::common::{Conflict, common, same_values};
+use super::partitions::Partitions;
 use super::value::is_supported;
+use super::widen::widened;
 use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::source::columns::instead;
 
-/// Places of the columns of these names, in their order; of all columns without names.
-///
-/// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named;
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a type that is not read.
-pub(crate) fn choose(schema: &Schema, columns: Option<&[Name]>) -> Result<Vec<usize>> {
-    let names = || schema.fields().iter().map(|f| f.name().as_str());
-    let chosen = match columns {
-        None => (0..schema.fields().len()).collect(),
-        Some([]) => {
-            return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
-        }
-        Some(columns) => {
-            let find = |c: &Name| names().position(|n| n == c).ok_or_else(|| Error::config(instead(c, names())));
-            columns.iter().map(find).collect::<Result<Vec<_>>>()?
-        }
-    };
-    for (i, &column) in chosen.iter().enumerate() {
-        let field = schema.field(column);
-        if chosen[..i].iter().any(|&other| schema.field(other).name() == field.name()) {
-            return Err(Error::config(format!("column {:?} is named twice", field.name())));
-        }
-        if !is_supported(field.data_type()) {
-            let text = format!("column {:?} is of type {}", field.name(), field.data_type());
-            return Err(Error::unsupported(text).help("choose the other columns"));
-        }
-    }
-    Ok(chosen)
+/// Columns that are read of a file.
+pub(crate) struct Chosen {
+    /// Their places in the file.
+    pub(crate) places: Vec<usize>,
+    /// The columns, in the same order.
+    pub(crate) schema: SchemaRef,
+    /// Names that the file has no column for.
+    pub(crate) missing: Vec<Name>,
+    /// All columns of the file.
+    pub(crate) all: SchemaRef,
 }
 
-/// Names of the columns at these places.
-pub(crate) fn names(schema: &Schema, chosen: &[usize]) -> Vec<Name> {
-    chosen.iter().map(|&column| Name::new(schema.field(column).name())).collect()
-}
-
-/// Part of a file that is read: its schema, and the places of columns.
-pub(crate) type Chosen<'a> = (&'a Path, &'a Schema, &'a [usize]);
-
-/// All files must have the chosen columns with the types of the first: elements are of one kind.
-///
-/// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) that names two columns that differ.
-pub(crate) fn same<'a>(mut files: impl Iterator<Item = Chosen<'a>>) -> Result<()> {
-    let Some((path, schema, chosen)) = files.next() else { return Ok(()) };
-    let (first, count) = (path, chosen.len());
-    let mut known: Vec<_> = chosen.iter().map(|&column| (path, schema.field(column))).collect();
-    for (path, schema, chosen) in files {
-        for (before, &column) in known.iter_mut().zip(chosen) {
-            let (field, (other, was)) = (schema.field(column), *before);
-            if was.name() != field.name() || !agree(was.data_type(), field.data_type()) {
-                let (name, is, before) = (field.name(), field.data_type(), was.data_type());
-                let other = other.display();
-                let text = format!("column {name:?} is of type {is}, in {other} column {:?} is {before}", was.name());
-                return Err(Error::data(text).path(path));
+impl Chosen {
+    /// The columns of these names, in their order; all of them without names. A column that folders give is not read of the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice, or none is named;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a type that is not read.
+    pub(crate) fn of(all: &SchemaRef, columns: Option<&[Name]>, partitions: &Partitions) -> Result<Self> {
+        let (mut places, mut missing) = (Vec::new(), Vec::new());
+        match columns {
+            None => places.extend((0..all.fields().len()).filter(|&at| !partitions.has(all.field(at).name()))),
+            Some([]) => {
+                return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
             }
-            if was.data_type().is_null() {
-                *before = (path, field);
+            Some(columns) => {
+                for column in columns.iter().filter(|column| !partitions.has(column)) {
+                    match all.fields().find(column) {
+                        Some((place, _)) => places.push(place),
+                        None => missing.push(column.clone()),
+                    }
+                }
             }
         }
-        if chosen.len() != count {
-            let text = format!("{} columns, {} has {count}", chosen.len(), first.display());
-            return Err(Error::data(text).path(path));
+        let fields: Vec<FieldRef> = places.iter().map(|&place| all.fields()[place].clone()).collect();
+        for (i, field) in fields.iter().enumerate() {
+            if fields[..i].iter().any(|other| other.name() == field.name()) {
+                return Err(Error::config(format!("column {:?} is named twice", field.name())));
+            }
+            if !is_supported(field.data_type()) {
+                let text = format!("column {:?} is of type {}", field.name(), field.data_type());
+                return Err(Error::unsupported(text)
+                    .help("choose the other columns by `columns`; `gristmill convert` by `--columns`"));
+            }
         }
+        Ok(Self { places, schema: Arc::new(Schema::new(fields)), missing, all: all.clone() })
     }
-    Ok(())
 }
 
-/// Whether columns of these types have values of one kind. Where one file has nothing but nulls, its writer may not have known
-/// what they would be in another.
-fn agree(a: &DataType, b: &DataType) -> bool {
-    match (a, b) {
-        (DataType::Null, _) | (_, DataType::Null) => true,
-        (DataType::List(a), DataType::List(b)) => agree(a.data_type(), b.data_type()),
-        (DataType::Struct(a), DataType::Struct(b)) => {
-            let fields = |(a, b): (&FieldRef, &FieldRef)| a.name() == b.name() && agree(a.data_type(), b.data_type());
-            a.len() == b.len() && a.iter().zip(b).all(fields)
-        }
-        _ => a == b,
+/// The columns that files have together.
+pub(crate) struct Columns {
+    fields: Vec<FieldRef>,
+    partitions: Partitions,
+}
+
+impl Columns {
+    /// Columns of files, by name: a column that some files lack is null there, and types that differ are widened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a name that no file has; [`ErrorKind::Data`](crate::ErrorKind::Data) that names
+    /// two files and a column whose types no type holds.
+    pub(crate) fn of<'a>(
+        names: Option<&[Name]>,
+        files: impl Iterator<Item = (&'a Path, &'a Chosen)> + Clone,
+        partitions: Partitions,
+    ) -> Result<Self> {
+        let mut fields = unified(files)?;
+        let is_wanted = |field: &&FieldRef| names.is_none_or(|all| all.iter().any(|name| name == field.name()));
+        fields.extend(partitions.fields().iter().filter(is_wanted).cloned());
+        // A column that the first file lacks is where it was asked for.
+        let is_of = |wanted: &Name, name: &str| {
+            wanted.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        fields.sort_by_key(|field| names.and_then(|all| all.iter().position(|wanted| is_of(wanted, field.name()))));
+        Ok(Self { fields, partitions })
     }
+
+    pub(crate) fn names(&self) -> Vec<Name> {
+        self.fields.iter().map(|field| Name::new(field.name())).collect()
+    }
+
+    /// A line for each column whose type elements do not have.
+    #[cfg(feature = "cli")]
+    pub(crate) fn changed_types(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        self.fields.iter().for_each(|field| changes(field.name(), field, &mut lines));
+        lines
+    }
+
+    /// Text that tells the columns from others of the same files, besides their names.
+    pub(crate) fn params(&self) -> String {
+        self.partitions.params()
+    }
+
+    /// The columns of a batch of file `file`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the column for a value that its type does not hold.
+    pub(super) fn fit(&self, file: usize, batch: &RecordBatch) -> Result<Vec<(FieldRef, ArrayRef)>> {
+        let fields = batch.schema_ref().fields();
+        let column = |(at, to): (usize, &FieldRef)| {
+            if let Some(column) = self.partitions.column(file, to.name(), batch.num_rows()) {
+                return Ok(column);
+            }
+            let place = match fields.get(at) {
+                Some(field) if field.name() == to.name() => Some((at, field)),
+                _ => fields.find(to.name()),
+            };
+            Ok(match place {
+                Some((at, field)) if same_values(field, to) => (field.clone(), batch.column(at).clone()),
+                Some((at, field)) => widened(batch.column(at), field, to)?,
+                None => {
+                    let nothing = Field::new(to.name(), DataType::Null, true);
+                    (nothing.into(), Arc::new(NullArray::new(batch.num_rows())) as ArrayRef)
+                }
+            })
+        };
+        self.fields.iter().enumerate().map(column).collect()
+    }
+}
+
+/// The columns of files, each with the type that holds its values in all of them.
+pub(crate) fn unified<'a>(files: impl Iterator<Item = (&'a Path, &'a Chosen)> + Clone) -> Result<Vec<FieldRef>> {
+    if let Some((path, first)) = files.clone().next() {
+        let is_nowhere = |name: &&Name| files.clone().all(|(_, other)| other.missing.contains(name));
+        if let Some(name) = first.missing.iter().find(is_nowhere) {
+            let names = first.all.fields().iter().map(|field| field.name().as_str());
+            return Err(Error::config(instead(name, names)).path(path));
+        }
+    }
+    let mut unified: Vec<(FieldRef, &Path)> = Vec::new();
+    for (path, chosen) in files {
+        for (at, field) in chosen.schema.fields().iter().enumerate() {
+            // As a rule it is at its place.
+            let is_it = |(known, _): &(FieldRef, &Path)| known.name() == field.name();
+            let place = if unified.get(at).is_some_and(is_it) { Some(at) } else { unified.iter().position(is_it) };
+            let Some(place) = place else {
+                unified.push((field.clone(), path));
+                continue;
+            };
+            let (known, before) = &mut unified[place];
+            let both = common(known, field).map_err(|conflict| differ(&conflict, (field, path), before))?;
+            if known.data_type().is_null() {
+                *before = path;
+            }
+            *known = both;
+        }
+    }
+    Ok(unified.into_iter().map(|(field, _)| field).collect())
+}
+
+#[cold]
+fn differ(conflict: &Conflict, (field, path): (&Field, &Path), before: &Path) -> Error {
+    let name: Vec<&str> =
+        std::iter::once(field.name().as_str()).chain(conflict.path.iter().map(String::as_str)).collect();
+    let (name, before) = (name.join("."), before.display());
+    let text = format!("column {name:?} is of type {}, in {before} it is {}", conflict.is, conflict.was);
+    let help = "no type holds both: choose the other columns by `columns`, or read the files as two sources and make the column alike by a `map`";
+    Error::data(text).help(help).path(path)
+}
+
+/// Names of the columns that any of these files or their folders has, in the order in which they come.
+#[cfg(feature = "spec")]
+pub(crate) fn all_names<'a>(schemas: impl Iterator<Item = &'a Schema>, partitions: &'a Partitions) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for field in schemas.flat_map(Schema::fields).chain(partitions.fields()) {
+        if seen.insert(field.name()) {
+            names.push(field.name().clone());
+        }
+    }
+    names
 }

@@ -85,7 +85,7 @@ impl Kind {
         let nested = |item: Field| DataType::List(Arc::new(item));
         Ok(match self {
             Self::Null => Field::new(name, DataType::Null, true),
-            Self::Number(dtype) => number(name, *dtype, true),
+            Self::Number(dtype) => number_field(name, *dtype, true),
             Self::Text => Field::new(name, DataType::Utf8, true),
             Self::Bytes => Field::new(name, DataType::Binary, true),
             Self::Array(dtype, inner) => Field::new(name, nested(item(*dtype, inner, true)?), true),
@@ -106,7 +106,7 @@ pub(super) fn all(fields: &[(Name, Kind)]) -> Result<Fields> {
 
 /// The field of an item of arrays of these inner dimensions.
 pub(super) fn item(dtype: DType, inner: &[usize], nullable: bool) -> Result<Field> {
-    let Some((&size, rest)) = inner.split_first() else { return Ok(number(ITEM, dtype, nullable)) };
+    let Some((&size, rest)) = inner.split_first() else { return Ok(number_field(ITEM, dtype, nullable)) };
     let size = i32::try_from(size);
     let size =
         size.map_err(|_| Error::unsupported(format!("a dimension of {}, Arrow has at most {}", inner[0], i32::MAX)))?;
@@ -114,7 +114,8 @@ pub(super) fn item(dtype: DType, inner: &[usize], nullable: bool) -> Result<Fiel
     Ok(Field::new(ITEM, DataType::FixedSizeList(rest, size), nullable))
 }
 
-fn number(name: &str, dtype: DType, nullable: bool) -> Field {
+/// The field of numbers of this type.
+pub(super) fn number_field(name: &str, dtype: DType, nullable: bool) -> Field {
     let field = Field::new(name, data_type(dtype), nullable);
     match dtype {
         DType::BF16 => field.with_metadata(HashMap::from([(EXTENSION.to_owned(), BFLOAT16.to_owned())])),

@@ -2,11 +2,17 @@
 
 pub(crate) mod block_files;
 mod build;
+#[cfg(feature = "cli")]
+mod changes;
 mod column;
 pub(crate) mod columns;
+mod common;
 pub(crate) mod kind;
+#[cfg(all(test, feature = "arrow", feature = "parquet"))]
+mod lakes;
 #[cfg(any(feature = "arrow", feature = "python"))]
 pub(crate) mod own;
+pub(crate) mod partitions;
 mod ragged;
 pub(crate) mod rows;
 pub(crate) mod spans;
@@ -15,6 +21,7 @@ mod tensors;
 mod tests;
 pub(crate) mod types;
 pub(crate) mod value;
+pub(crate) mod widen;
 
 use arrow_schema::ArrowError;
 

@@ -7,6 +7,7 @@ use arrow_schema::FieldRef;
 use arrow_select::take::take;
 
 use super::column::Column;
+use super::columns::Columns;
 use super::ragged::{self, RaggedMut};
 use super::value::Memory;
 use crate::dataset::iter::InPlace;
@@ -59,11 +60,26 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The columns of a batch that are at `places`, which take so many bytes of memory.
-    pub(crate) fn new(batch: &RecordBatch, places: impl Iterator<Item = usize>, memory: Memory, bytes: usize) -> Self {
+    /// The columns of a batch that are at `places`. They take `bytes` of memory.
+    #[cfg(feature = "python")]
+    pub(crate) fn at(batch: &RecordBatch, places: &[usize], memory: Memory, bytes: usize) -> Self {
         let fields = batch.schema_ref().fields();
-        let arrays = places.map(|at| (fields[at].clone(), batch.column(at).clone())).collect();
+        let arrays = places.iter().map(|&at| (fields[at].clone(), batch.column(at).clone())).collect();
         Self::of(arrays, batch.num_rows(), memory, bytes)
+    }
+
+    /// The rows of a batch of file `file`, with the columns that all files have together. They take `bytes` of memory.
+    ///
+    /// # Errors
+    /// As [`Columns::fit`].
+    pub(crate) fn new(
+        batch: &RecordBatch,
+        file: usize,
+        columns: &Columns,
+        memory: Memory,
+        bytes: usize,
+    ) -> Result<Self> {
+        Ok(Self::of(columns.fit(file, batch)?, batch.num_rows(), memory, bytes))
     }
 
     fn of(arrays: Vec<(FieldRef, ArrayRef)>, rows: usize, memory: Memory, bytes: usize) -> Self {

@@ -24,19 +24,22 @@ use self::layout::Layout;
 pub use self::writer::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
 use super::abreast;
 use super::arrow::block_files::{BlockFiles, Blocked, block_source};
-use super::arrow::columns;
+#[cfg(feature = "spec")]
+use super::arrow::columns::all_names;
+use super::arrow::columns::{Chosen, Columns};
+use super::arrow::partitions::Partitions;
 use super::arrow::spans::{Place, Span, each_row};
 use super::arrow::value::Memory;
+use super::contained::contained;
 use super::content::{self, Content, Contents};
-use super::files::{FileId, Patterns};
+use super::files::{self, FileId, Patterns};
 use super::formats::Format;
 use super::numbered::source_options;
 use super::units::{Held, Key, Units};
 use crate::element::{Name, Run};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fork::OwnLock;
 use crate::mmap::Access;
-use crate::place::Location;
 
 /// Rows of Arrow's IPC files and streams, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`](crate::Element).
 ///
@@ -44,7 +47,7 @@ use crate::place::Location;
 /// Face's `datasets` wrote, whose files are read in the order that their `state.json` gives. Values are those of the table of
 /// `Parquet`: numbers, text, bytes, lists as arrays of one dimension, lists of fixed size as more dimensions, structs as trees,
 /// dictionaries as their values. Columns of the extension types `arrow.fixed_shape_tensor` and Hugging Face's `Array2D` to
-/// `Array5D` are arrays of the shape that they have in the schema. A column of `uint16` that is marked as the extension type `gristmill.bfloat16` is `bfloat16`.
+/// `Array5D` are arrays of the shape that they have in the schema. Columns of several files go by name and are widened, as those of `Parquet`. A column of `uint16` that is marked as the extension type `gristmill.bfloat16` is `bfloat16`.
 ///
 /// # Errors
 /// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with the file, and the record batch if it is in one: the others are read.
@@ -68,14 +71,16 @@ struct Batches {
     files: Vec<File>,
     /// The file of each record batch, and its number there.
     places: Vec<(u32, u32)>,
+    /// The columns of all files.
+    columns: Columns,
 }
 
 struct File {
     path: PathBuf,
     content: Content,
     layout: Layout,
-    /// The columns asked for, in that order.
-    chosen: Vec<usize>,
+    /// Places of the columns that are read.
+    places: Vec<usize>,
     /// The dictionaries that were decoded last, which as a rule are those of all batches.
     dictionaries: OwnLock<Option<(usize, Arc<Dictionaries>)>>,
 }
@@ -84,7 +89,7 @@ impl Arrow {
     /// Opens files, globs or folders: of Hugging Face, or of `.arrow` and `.feather` files.
     ///
     /// # Errors
-    /// If nothing is found, a header is damaged, or two files differ in their columns.
+    /// If nothing is found, a header is damaged, or no type holds the values of a column in two files.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
@@ -93,12 +98,12 @@ impl Arrow {
 block_source!(Arrow);
 
 impl Batches {
-    fn new(files: Vec<File>) -> Self {
+    fn new(files: Vec<File>, columns: Columns) -> Self {
         let places = |(at, file): (usize, &File)| {
             (0..file.layout.batches.len()).map(move |batch| (at as u32, batch as u32)).collect::<Vec<_>>()
         };
         let places = files.iter().enumerate().flat_map(places).collect();
-        Self { files, places }
+        Self { files, places, columns }
     }
 }
 
@@ -135,15 +140,18 @@ impl Blocked for Batches {
     fn span(&self, units: &Units<Span>, key: Key, rows: &[Run]) -> Result<Held<Span>> {
         let (file, batch) = (&self.files[key.0], key.1 as usize);
         units.get_or_decode(key, each_row(rows), || {
-            let (decoded, bytes) = file.decode(batch)?;
             // What was decompressed, or came from far away, may go when its memory is wanted.
             let memory = if file.is_mapped(batch) { Memory::Viewed } else { Memory::Copied };
-            Ok(Span::new(&decoded, 0..file.chosen.len(), memory, bytes))
+            file.decode(batch, |decoded, bytes| Span::new(decoded, key.0, &self.columns, memory, bytes))
         })
     }
 
     fn path(&self, (file, _): Key) -> &Path {
         &self.files[file].path
+    }
+
+    fn params(&self) -> String {
+        self.columns.params()
     }
 
     fn pages(&self, (file, batch): Key) -> (usize, impl IntoIterator<Item = Range<u64>>) {
@@ -164,16 +172,15 @@ impl File {
         batches.map(|(_, batch)| batch.frame.end - batch.frame.start).sum()
     }
 
-    fn decode(&self, at: usize) -> Result<(RecordBatch, usize)> {
+    /// Decodes a record batch, and gives it to `make` with the bytes that it takes.
+    fn decode(&self, at: usize, make: impl FnOnce(&RecordBatch, usize) -> Result<Span>) -> Result<Span> {
         let batch = &self.layout.batches[at];
         let decoded = self.dictionaries(batch.dictionaries).and_then(|dictionaries| {
-            batch::decode(&self.content, &self.layout.schema, batch, &dictionaries, &self.chosen)
+            let schema = &self.layout.schema;
+            let (decoded, bytes) = batch::decode(&self.content, schema, batch, &dictionaries, &self.places)?;
+            contained(|| make(&decoded, bytes))
         });
-        decoded.map_err(|e| {
-            Error::new(e.kind(), format!("record batch {at}: {}", e.message()))
-                .path(&self.path)
-                .offset(batch.frame.start)
-        })
+        decoded.map_err(|e| e.of(&format!("record batch {at}")).path(&self.path).offset(batch.frame.start))
     }
 
     fn dictionaries(&self, wanted: usize) -> Result<Arc<Dictionaries>> {
@@ -193,13 +200,14 @@ impl File {
 #[must_use = "options do nothing until `open`"]
 pub struct ArrowOptions {
     columns: Option<Vec<Name>>,
+    hive_partitioning: Option<bool>,
     cache_bytes: usize,
     access: Access,
 }
 
 impl Default for ArrowOptions {
     fn default() -> Self {
-        Self { columns: None, cache_bytes: 256 << 20, access: Access::Normal }
+        Self { columns: None, hive_partitioning: None, cache_bytes: 256 << 20, access: Access::Normal }
     }
 }
 
@@ -219,30 +227,74 @@ impl ArrowOptions {
         self
     }
 
+    /// Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them. At first the folders between a folder
+    /// that is opened and its files do; with `true` all folders of a path, with `false` none. A column of whole numbers is `i64`, others are
+    /// text; `__HIVE_DEFAULT_PARTITION__` is null. A column of the files that has the name of such a column is not read.
+    pub fn hive_partitioning(mut self, wanted: bool) -> Self {
+        self.hive_partitioning = Some(wanted);
+        self
+    }
+
     /// Opens files, globs or folders: of Hugging Face, or of `.arrow` and `.feather` files.
     ///
     /// # Errors
     /// As [`Arrow::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is
     /// named, and for a folder whose data sets are in folders of their own, the splits.
     pub fn open(self, patterns: impl Patterns) -> Result<Arrow> {
-        let contents = content::open_all(folder::expand(patterns)?, Format::Arrow.endings(), self.access)?;
-        self.open_contents(contents)
+        let (read, partitions) = self.read(patterns)?;
+        self.open_read(read, partitions)
     }
 
-    /// The same, of files that are in memory already.
+    /// The same, where `choose` is given the names of all columns and returns those to read.
+    #[cfg(feature = "spec")]
+    pub(crate) fn open_choosing(
+        self,
+        patterns: impl Patterns,
+        choose: impl FnOnce(Vec<String>) -> Result<Vec<String>>,
+    ) -> Result<Arrow> {
+        let (read, partitions) = self.read(patterns)?;
+        let names = all_names(read.iter().map(|(_, _, layout, _)| &*layout.schema), &partitions);
+        self.columns(choose(names)?).open_read(read, partitions)
+    }
+
+    fn read(&self, patterns: impl Patterns) -> Result<(Vec<Headers>, Partitions)> {
+        let files = files::locate_below(folder::expand(patterns)?, Format::Arrow.endings())?;
+        let partitions = Partitions::of(&files, self.hive_partitioning)?;
+        let files = files.into_iter().map(|(file, _)| file).collect();
+        Ok((read_headers(content::open_each(files, self.access)?)?, partitions))
+    }
+
+    /// Opens files that are in memory already.
+    #[cfg(any(test, fuzzing))]
     pub(super) fn open_contents(self, contents: Contents) -> Result<Arrow> {
-        let open = |(file, content): (Location, _)| self.open_file(file.into_path(), content);
-        let opened = abreast::try_each(contents, open)?;
-        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
-        let columns = columns::names(&files[0].layout.schema, &files[0].chosen);
-        columns::same(files.iter().map(|file| (&*file.path, &*file.layout.schema, &*file.chosen)))?;
-        BlockFiles::new(Batches::new(files), columns, &ids, self.cache_bytes).map(Arrow)
+        self.open_read(read_headers(contents)?, Partitions::default())
     }
 
-    fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
+    fn open_read(self, read: Vec<Headers>, partitions: Partitions) -> Result<Arrow> {
+        let mut opened: Vec<(File, Chosen)> = Vec::with_capacity(read.len());
+        let mut ids = Vec::with_capacity(read.len());
+        for (path, content, layout, id) in read {
+            let chosen = Chosen::of(&layout.schema, self.columns.as_deref(), &partitions).map_err(|e| e.path(&path))?;
+            let places = chosen.places.clone();
+            opened.push((File { path, content, layout, places, dictionaries: OwnLock::default() }, chosen));
+            ids.push(id);
+        }
+        let files = opened.iter().map(|(file, chosen)| (&*file.path, chosen));
+        let columns = Columns::of(self.columns.as_deref(), files, partitions)?;
+        let names = columns.names();
+        let files = opened.into_iter().map(|(file, _)| file).collect();
+        BlockFiles::new(Batches::new(files, columns), names, &ids, self.cache_bytes).map(Arrow)
+    }
+}
+
+/// A file whose headers have been read.
+type Headers = (PathBuf, Content, Layout, FileId);
+
+fn read_headers(contents: Contents) -> Result<Vec<Headers>> {
+    abreast::try_each(contents, |(file, content)| {
+        let path = file.into_path();
         let id = content.id(&path);
         let layout = layout::read(&content).map_err(|e| e.path(&path))?;
-        let chosen = columns::choose(&layout.schema, self.columns.as_deref()).map_err(|e| e.path(&path))?;
-        Ok((File { path, content, layout, chosen, dictionaries: OwnLock::default() }, id))
-    }
+        Ok((path, content, layout, id))
+    })
 }

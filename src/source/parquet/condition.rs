@@ -3,14 +3,17 @@
 use std::fmt;
 
 use arrow_array::Array as _;
-use arrow_schema::Schema;
+use arrow_schema::{FieldRef, Schema};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 
+use super::group::File;
 use crate::element::{Array, Name, Value};
 use crate::error::{Error, Result};
+use crate::source::arrow::columns::{self, Chosen};
+use crate::source::arrow::partitions::Partitions;
 use crate::source::arrow::value::{Memory, value};
-use crate::source::columns::instead;
+use crate::source::arrow::widen::widened;
 
 /// Condition that must be true of a row, for [`ParquetOptions::row_groups_where`](super::ParquetOptions::row_groups_where): numbers within limits, or a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,33 +51,23 @@ impl Condition {
         self
     }
 
-    /// Whether each row group of a file may hold such a row. One of which the footer says nothing may.
+    /// The condition of the column that all `files` have together. A file without the column has no such row.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such column, or if it does not hold what it is compared with.
-    pub(super) fn may_hold(&self, metadata: &ArrowReaderMetadata) -> Result<Vec<bool>> {
-        let schema: &Schema = metadata.schema();
-        let field = schema.field_with_name(&self.column);
-        let names = || schema.fields().iter().map(|field| field.name().as_str());
-        let field = field.map_err(|_| Error::config(instead(&self.column, names())))?;
-        if field.data_type().is_nested() || field.data_type().is_null() {
-            let text = format!("column {:?} is of type {}, which has no order", self.column, field.data_type());
-            return Err(Error::config(text));
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if no file has the column, or it has no order; as [`columns::unified`] otherwise.
+    pub(super) fn of(&self, files: &[File]) -> Result<Compared<'_>> {
+        let name = std::slice::from_ref(&self.column);
+        let chosen = files.iter().map(|file| {
+            Chosen::of(file.metadata.schema(), Some(name), &Partitions::default()).map_err(|e| e.path(&file.path))
+        });
+        let chosen = chosen.collect::<Result<Vec<_>>>()?;
+        let columns = columns::unified(files.iter().map(|file| &*file.path).zip(&chosen))?;
+        let column = columns.into_iter().next().ok_or_else(|| Error::config("no files"))?;
+        if column.data_type().is_nested() || column.data_type().is_null() {
+            let text = format!("column {:?} is of type {}, which has no order", self.column, column.data_type());
+            return Err(Error::config(text).path(&files[0].path));
         }
-        let damaged = |e| Error::data(format!("statistics of column {:?}: {e}", self.column));
-        let groups = metadata.metadata().row_groups();
-        let statistics =
-            StatisticsConverter::try_new(&self.column, schema, metadata.parquet_schema()).map_err(damaged)?;
-        let least = statistics.row_group_mins(groups).map_err(damaged)?;
-        let greatest = statistics.row_group_maxes(groups).map_err(damaged)?;
-        let one = |group| {
-            if least.is_null(group) || greatest.is_null(group) {
-                return Ok(true);
-            }
-            let at = |array| value(field, array, group, Memory::Copied);
-            self.may_lie_between(&at(&*least)?, &at(&*greatest)?)
-        };
-        (0..groups.len()).map(one).collect()
+        Ok(Compared { condition: self, column })
     }
 
     fn may_lie_between(&self, least: &Value, greatest: &Value) -> Result<bool> {
@@ -96,6 +89,40 @@ impl Condition {
             }
             (Some(_), ..) => Err(wrong("a text")),
         }
+    }
+}
+
+/// A condition, and the type of its column in all files.
+pub(super) struct Compared<'a> {
+    condition: &'a Condition,
+    column: FieldRef,
+}
+
+impl Compared<'_> {
+    /// Whether each row group of a file may hold such a row. One of which the footer says nothing may.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the column does not hold what it is compared with.
+    pub(super) fn may_hold(&self, metadata: &ArrowReaderMetadata) -> Result<Vec<bool>> {
+        let (name, schema): (_, &Schema) = (self.column.name(), metadata.schema());
+        let groups = metadata.metadata().row_groups();
+        let Ok(field) = schema.field_with_name(name) else { return Ok(vec![false; groups.len()]) };
+        if field.data_type().is_null() {
+            return Ok(vec![false; groups.len()]);
+        }
+        let damaged = |e| Error::data(format!("statistics of column {name:?}: {e}"));
+        let statistics = StatisticsConverter::try_new(name, schema, metadata.parquet_schema()).map_err(damaged)?;
+        let (least, greatest) = (statistics.row_group_mins(groups), statistics.row_group_maxes(groups));
+        let (of, least) = widened(&least.map_err(damaged)?, field, &self.column)?;
+        let (_, greatest) = widened(&greatest.map_err(damaged)?, field, &self.column)?;
+        let one = |group| {
+            if least.is_null(group) || greatest.is_null(group) {
+                return Ok(true);
+            }
+            let at = |array| value(&of, array, group, Memory::Copied);
+            self.condition.may_lie_between(&at(&*least)?, &at(&*greatest)?)
+        };
+        (0..groups.len()).map(one).collect()
     }
 }
 

@@ -31,10 +31,6 @@ pub(super) struct File {
     pub(super) chunks: Chunks,
     pub(super) metadata: ArrowReaderMetadata,
     pub(super) mask: ProjectionMask,
-    /// The columns asked for, by their place in the file.
-    pub(super) chosen: Vec<usize>,
-    /// The same, by their place in a batch.
-    pub(super) order: Vec<usize>,
 }
 
 /// A row group of a file.
@@ -91,7 +87,7 @@ impl Group {
         file: &File,
         span: u64,
         known: impl FnOnce() -> Option<Held<Span>>,
-        mut put: impl FnMut(u64, RecordBatch) -> Held<Span>,
+        mut put: impl FnMut(u64, RecordBatch) -> Result<Held<Span>>,
     ) -> Result<Held<Span>> {
         let mut slot = take_turn(self.live.get());
         if let Some(span) = known() {
@@ -105,7 +101,7 @@ impl Group {
         };
         loop {
             let at = live.next_span;
-            let decoded = put(at, self.guard(file, || self.next(&mut live))?);
+            let decoded = self.guard(file, || put(at, self.next(&mut live)?))?;
             if at == span {
                 if live.next_span * self.span_rows < self.rows {
                     *slot = Some(live);
@@ -188,7 +184,7 @@ impl Group {
     /// Runs foreign code on bytes of unknown quality: its panics become errors too.
     fn guard<T>(&self, file: &File, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let result = contained(work).map_err(|error| file.chunks.failure().unwrap_or(error));
-        result.map_err(|e| Error::new(e.kind(), format!("row group {}: {}", self.group, e.message())).path(&file.path))
+        result.map_err(|e| e.of(&format!("row group {}", self.group)).path(&file.path))
     }
 }
 

@@ -20,16 +20,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use arrow_array::RecordBatch;
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema_by_columns};
 
 use self::chunk::Chunks;
+use self::condition::Compared;
 pub use self::condition::Condition;
 use self::group::{File, Group};
 pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
 use super::abreast;
 use super::arrow::block_files::{BlockFiles, Blocked, block_source};
-use super::arrow::columns;
+#[cfg(feature = "spec")]
+use super::arrow::columns::all_names;
+use super::arrow::columns::{Chosen, Columns};
+use super::arrow::partitions::Partitions;
 use super::arrow::spans::{Place, Span, each_row};
 use super::arrow::value::Memory;
 use super::contained::contained;
@@ -42,7 +46,7 @@ use super::numbered::source_options;
 use super::units::{Held, Key, Units};
 use crate::cores;
 use crate::element::{Name, Run};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fork::PerProcess;
 use crate::mmap::Access;
 use crate::startup::making;
@@ -64,6 +68,9 @@ use crate::startup::making;
 /// | date | days (`i32`) or milliseconds (`i64`) since 1970 |
 /// | timestamp, time, duration | whole number in the unit of the column; timestamps since 1970 UTC |
 /// | null | null |
+///
+/// Columns of several files go by name. One that a file lacks is null in its rows. If its types differ between files, its values get
+/// a type that holds both: integers and floats a wider one, times the finer unit, structs the fields of both.
 ///
 /// Intervals and unions are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) unless the column is left out.
 ///
@@ -87,6 +94,8 @@ struct Groups {
     files: Vec<File>,
     groups: Vec<Group>,
     condition: Option<Condition>,
+    /// The columns of all files.
+    columns: Columns,
     /// Large groups that keep a decoder, oldest first.
     live: PerProcess<Mutex<VecDeque<usize>>>,
 }
@@ -98,7 +107,7 @@ impl Parquet {
     /// Opens files, globs or directories (of `.parquet` files), all columns.
     ///
     /// # Errors
-    /// If nothing is found, a footer is damaged, or two files differ in their columns.
+    /// If nothing is found, a footer is damaged, or no type holds the values of a column in two files.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
@@ -160,8 +169,8 @@ impl Blocked for Groups {
         let file = &self.files[group.file];
         let put = |span, batch: RecordBatch| {
             let bytes = batch.get_array_memory_size();
-            let decoded = Span::new(&batch, file.order.iter().copied(), Memory::Copied, bytes);
-            units.put((at, span), decoded, each_row(if span == wanted { rows } else { &[] }))
+            let decoded = Span::new(&batch, group.file, &self.columns, Memory::Copied, bytes)?;
+            Ok(units.put((at, span), decoded, each_row(if span == wanted { rows } else { &[] })))
         };
         // Another thread may decode it while this one waits for its turn.
         let decoded = making("a row group decoded", || group.decode(file, wanted, known, put))?;
@@ -181,7 +190,8 @@ impl Blocked for Groups {
     }
 
     fn params(&self) -> String {
-        self.condition.iter().map(|condition| format!(", row groups where {condition}")).collect()
+        let condition: String = self.condition.iter().map(|it| format!(", row groups where {it}")).collect();
+        condition + &self.columns.params()
     }
 }
 
@@ -190,6 +200,7 @@ impl Blocked for Groups {
 #[must_use = "options do nothing until `open`"]
 pub struct ParquetOptions {
     columns: Option<Vec<Name>>,
+    hive_partitioning: Option<bool>,
     condition: Option<Condition>,
     cache_bytes: usize,
     access: Access,
@@ -197,7 +208,7 @@ pub struct ParquetOptions {
 
 impl Default for ParquetOptions {
     fn default() -> Self {
-        Self { columns: None, condition: None, cache_bytes: 256 << 20, access: Access::Normal }
+        Self { columns: None, hive_partitioning: None, condition: None, cache_bytes: 256 << 20, access: Access::Normal }
     }
 }
 
@@ -225,63 +236,88 @@ impl ParquetOptions {
         self
     }
 
+    /// Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them. At first the folders between a folder
+    /// that is opened and its files do; with `true` all folders of a path, with `false` none. A column of whole numbers is `i64`, others are
+    /// text; `__HIVE_DEFAULT_PARTITION__` is null. A column of the files that has the name of such a column is not read.
+    pub fn hive_partitioning(mut self, wanted: bool) -> Self {
+        self.hive_partitioning = Some(wanted);
+        self
+    }
+
     /// Opens files, globs or directories (of `.parquet` files).
     ///
     /// # Errors
     /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
-        let files = files::locate(patterns, Format::Parquet.endings())?;
-        let opened = cores::try_map_on(abreast::ends(&files), files, |file| {
-            let content = Content::open_end(&file, self.access)?;
-            self.open_file(file.into_path(), content)
-        })?;
-        self.of(opened)
+        let (read, partitions) = self.read(patterns)?;
+        self.open_read(read, partitions)
     }
 
-    /// The same, of files that are in memory already.
+    /// The same, where `choose` is given the names of all columns and returns those to read.
+    #[cfg(feature = "spec")]
+    pub(crate) fn open_choosing(
+        self,
+        patterns: impl Patterns,
+        choose: impl FnOnce(Vec<String>) -> Result<Vec<String>>,
+    ) -> Result<Parquet> {
+        let (read, partitions) = self.read(patterns)?;
+        let names = all_names(read.iter().map(|(_, _, metadata, _)| &**metadata.schema()), &partitions);
+        self.columns(choose(names)?).open_read(read, partitions)
+    }
+
+    fn read(&self, patterns: impl Patterns) -> Result<(Vec<Footer>, Partitions)> {
+        let files = files::locate_below(patterns, Format::Parquet.endings())?;
+        let partitions = Partitions::of(&files, self.hive_partitioning)?;
+        let files: Vec<_> = files.into_iter().map(|(file, _)| file).collect();
+        let footers = cores::try_map_on(abreast::ends(&files), files, |file| {
+            let content = Content::open_end(&file, self.access)?;
+            read_footer(file.into_path(), content)
+        })?;
+        Ok((footers, partitions))
+    }
+
+    /// Opens files that are in memory already.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_contents(self, contents: Contents) -> Result<Parquet> {
-        let open = |(file, content): (crate::place::Location, _)| self.open_file(file.into_path(), content);
-        let opened = abreast::try_each(contents, open)?;
-        self.of(opened)
+        let footer = |(file, content): (crate::place::Location, _)| read_footer(file.into_path(), content);
+        self.open_read(abreast::try_each(contents, footer)?, Partitions::default())
     }
 
-    fn of(self, opened: Vec<(File, FileId)>) -> Result<Parquet> {
-        let (files, ids): (Vec<File>, Vec<FileId>) = opened.into_iter().unzip();
-        let columns = columns::names(files[0].metadata.schema(), &files[0].chosen);
-        columns::same(files.iter().map(|file| (&*file.path, &**file.metadata.schema(), &*file.chosen)))?;
+    fn open_read(self, read: Vec<Footer>, partitions: Partitions) -> Result<Parquet> {
+        let mut opened: Vec<(File, Chosen)> = Vec::with_capacity(read.len());
+        let mut ids = Vec::with_capacity(read.len());
+        for (path, chunks, metadata, id) in read {
+            let (chosen, mask) = self.choose(&metadata, &partitions).map_err(|e| e.path(&path))?;
+            opened.push((File { path, chunks, metadata, mask }, chosen));
+            ids.push(id);
+        }
+        let files = opened.iter().map(|(file, chosen)| (&*file.path, chosen));
+        let columns = Columns::of(self.columns.as_deref(), files, partitions)?;
+        let names = columns.names();
+        let files: Vec<File> = opened.into_iter().map(|(file, _)| file).collect();
         let mut groups = Vec::new();
+        let condition = self.condition.as_ref().map(|condition| condition.of(&files)).transpose()?;
         for (at, file) in files.iter().enumerate() {
-            for group in self.wanted(file).map_err(|e| e.path(&file.path))? {
+            for group in wanted(condition.as_ref(), file).map_err(|e| e.path(&file.path))? {
                 groups.push(Group::new(at, file, group).map_err(|e| e.path(&file.path))?);
             }
         }
-        let groups = Groups { files, groups, condition: self.condition, live: PerProcess::default() };
-        BlockFiles::new(groups, columns, &ids, self.cache_bytes).map(Parquet)
+        let groups = Groups { files, groups, condition: self.condition, columns, live: PerProcess::default() };
+        BlockFiles::new(groups, names, &ids, self.cache_bytes).map(Parquet)
     }
 
-    fn open_file(&self, path: PathBuf, content: Content) -> Result<(File, FileId)> {
-        let id = content.id(&path);
-        let chunks = Chunks::new(content);
-        let metadata = footer::read(&chunks).map_err(|e| e.path(&path))?;
-        let (chosen, mask) = self.choose(&metadata).map_err(|e| e.path(&path))?;
-        // A batch has the chosen columns in the order of the file.
-        let place = |column: &usize| chosen.iter().filter(|other| *other < column).count();
-        let order = chosen.iter().map(place).collect();
-        Ok((File { path, chunks, metadata, mask, order, chosen }, id))
-    }
-
-    /// Places of the columns to read, and what is read of them.
-    fn choose(&self, metadata: &ArrowReaderMetadata) -> Result<(Vec<usize>, ProjectionMask)> {
+    /// The columns to read, and what is read of them.
+    fn choose(&self, metadata: &ArrowReaderMetadata, partitions: &Partitions) -> Result<(Chosen, ProjectionMask)> {
         let (schema, leaves) = (metadata.schema(), metadata.parquet_schema());
         let is_column = |name: &str| schema.field_with_name(name).is_ok();
-        let Some(names) = self.columns.as_deref().filter(|names| names.iter().any(|name| !is_column(name))) else {
-            let chosen = columns::choose(schema, self.columns.as_deref())?;
-            let mask = ProjectionMask::roots(leaves, chosen.iter().copied());
+        let is_field = |name: &&Name| name.contains('.') && !is_column(name);
+        let Some(names) = self.columns.as_deref().filter(|names| names.iter().any(|name| is_field(&name))) else {
+            let chosen = Chosen::of(schema, self.columns.as_deref(), partitions)?;
+            let mask = ProjectionMask::roots(leaves, chosen.places.iter().copied());
             return Ok((chosen, mask));
         };
         let (mut roots, mut wanted) = (Vec::new(), Vec::new());
-        for name in names {
+        for name in names.iter().filter(|name| !partitions.has(name)) {
             let parts: Vec<&str> = if is_column(name) { vec![name] } else { name.split('.').collect() };
             let before = wanted.len();
             wanted.extend(
@@ -293,16 +329,32 @@ impl ParquetOptions {
                 roots.push(root);
             }
         }
-        Ok((columns::choose(schema, Some(&roots))?, ProjectionMask::leaves(leaves, wanted)))
+        let mask = ProjectionMask::leaves(leaves, wanted);
+        let pruned = contained(|| {
+            let file = metadata.metadata().file_metadata();
+            parquet_to_arrow_schema_by_columns(leaves, mask.clone(), file.key_value_metadata())
+                .map_err(|e| Error::data(e.to_string()))
+        })?;
+        Ok((Chosen { all: schema.clone(), ..Chosen::of(&pruned.into(), Some(&roots), partitions)? }, mask))
     }
+}
 
-    /// The row groups to read.
-    fn wanted(&self, file: &File) -> Result<Vec<usize>> {
-        let all = 0..file.metadata.metadata().num_row_groups();
-        let Some(condition) = &self.condition else { return Ok(all.collect()) };
-        let may_hold = contained(|| condition.may_hold(&file.metadata))?;
-        Ok(all.filter(|&group| may_hold[group]).collect())
-    }
+/// A file whose footer has been read.
+type Footer = (PathBuf, Chunks, ArrowReaderMetadata, FileId);
+
+fn read_footer(path: PathBuf, content: Content) -> Result<Footer> {
+    let id = content.id(&path);
+    let chunks = Chunks::new(content);
+    let metadata = footer::read(&chunks).map_err(|e| e.path(&path))?;
+    Ok((path, chunks, metadata, id))
+}
+
+/// The row groups to read.
+fn wanted(condition: Option<&Compared<'_>>, file: &File) -> Result<Vec<usize>> {
+    let all = 0..file.metadata.metadata().num_row_groups();
+    let Some(condition) = condition else { return Ok(all.collect()) };
+    let may_hold = contained(|| condition.may_hold(&file.metadata))?;
+    Ok(all.filter(|&group| may_hold[group]).collect())
 }
 
 /// Whether a leaf lies in the field at this path.

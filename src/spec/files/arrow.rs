@@ -20,18 +20,24 @@ arguments! {
         cache_bytes: Amount = "256MiB",
         /// The columns to read, all of them by default.
         columns: Option<Given<Vec<String>>>,
+        /// Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by default the folders between a folder
+        /// of `paths` and its files, if true all folders of a path, if false none.
+        hive_partitioning: Option<bool>,
     }
 }
 
 pub(super) fn arrow(args: ArrowArgs, at: &Site<'_>) -> Result<Chain> {
     let paths = paths(&args.paths, at)?;
     let mut options = Arrow::options().cache_bytes(args.cache_bytes.into());
+    if let Some(wanted) = args.hive_partitioning {
+        options = options.hive_partitioning(wanted);
+    }
     args.columns.as_ref().map(Given::get).transpose()?;
     by_number(at, || {
-        if let Some(given) = args.columns {
-            let columns = Arrow::open(&paths)?.columns().map(str::to_owned).collect();
-            options = options.columns(at.of_columns(columns).columns_in(&given)?);
-        }
-        Ok(Source::new(options.open(&paths)?).boxed())
+        let opened = match args.columns {
+            Some(given) => options.open_choosing(&paths, |columns| at.of_columns(columns).columns_in(&given)),
+            None => options.open(&paths),
+        };
+        Ok(Source::new(opened?).boxed())
     })
 }

@@ -25,6 +25,9 @@ arguments! {
         row_groups: Option<Condition>,
         /// The columns to read, all of them by default; `meta.url` is one field of a struct.
         columns: Option<Given<Vec<String>>>,
+        /// Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by default the folders between a folder
+        /// of `paths` and its files, if true all folders of a path, if false none.
+        hive_partitioning: Option<bool>,
     }
 }
 
@@ -34,18 +37,21 @@ pub(super) fn parquet(args: ParquetArgs, at: &Site<'_>) -> Result<Chain> {
     if let Some(condition) = args.row_groups {
         options = options.row_groups_where(condition);
     }
+    if let Some(wanted) = args.hive_partitioning {
+        options = options.hive_partitioning(wanted);
+    }
     let columns = args.columns.map(|given| Ok::<_, crate::Error>((given.get()?, given))).transpose()?;
     by_number(at, || {
-        if let Some((names, given)) = columns {
-            let mut columns: Vec<_> = Parquet::open(&paths)?.columns().map(str::to_owned).collect();
+        let Some((names, given)) = columns else { return Ok(Source::new(options.open(&paths)?).boxed()) };
+        let opened = options.open_choosing(&paths, |mut columns| {
             // Whether `meta` has a field `url` is known where the file is opened with `meta.url` as a column.
             let is_inner =
                 |name: &String| name.split_once('.').is_some_and(|(root, _)| columns.iter().any(|c| c == root));
             let inner: Vec<_> = names.into_iter().filter(is_inner).collect();
             columns.extend(inner);
-            options = options.columns(at.of_columns(columns).columns_in(&given)?);
-        }
-        Ok(Source::new(options.open(&paths)?).boxed())
+            at.of_columns(columns).columns_in(&given)
+        })?;
+        Ok(Source::new(opened).boxed())
     })
 }
 

@@ -158,6 +158,8 @@ fn tables() -> Vec<Case> {
             json!({"paths": "arrow"}),
             json!({"paths": files("arrow", "arrow"), "columns": columns, "cache_bytes": [null, "1MiB"]}),
         ),
+        source("parquet", json!({"paths": "lake"}), json!({"hive_partitioning": [false, true]})),
+        source("arrow", json!({"paths": "lake"}), json!({"hive_partitioning": [false, true]})),
         source(
             "mds",
             json!({"paths": "mds"}),
@@ -331,6 +333,9 @@ pub(crate) fn write_more(folder: &Path) {
         ("tfrecord/shard-00000.tfrecord", "tfrecord"),
     ] {
         (0..3).for_each(|k| write(&format!("packed/{k}.{copy}.gz"), &gzip(&read(file))));
+    }
+    for ending in ["parquet", "arrow"] {
+        write(&format!("lake/part=1/0.{ending}"), &read(&format!("{ending}/shard-00000.{ending}")));
     }
     write("ids.bin", &[1; 80]);
     write("quoted.csv", b"'a',\"b\"\n'c',\"d\"\n");

@@ -1,8 +1,8 @@
-//! Numbers as another type, where a schema declares one.
+//! Numbers as another type: of a schema that declares it, or of a column that several files have.
 
 use half::{bf16, f16};
 
-use crate::element::{Array, DType};
+use super::{Array, DType};
 
 /// A number of any type.
 #[derive(Clone, Copy)]
@@ -13,14 +13,19 @@ enum Number {
 
 /// The array in another type: whole numbers as they are, others rounded to the nearest of that type. `None` where a whole
 /// number does not fit, or would be another one.
-pub(super) fn cast(array: &Array, to: DType) -> Option<Array> {
+pub(crate) fn cast(array: &Array, to: DType) -> Option<Array> {
     let mut cast = Array::builder(to, array.shape()).ok()?;
     let (from, width) = (array.dtype(), to.size());
     let numbers = array.bytes().chunks_exact(from.size());
     for (number, out) in numbers.zip(cast.bytes_mut().chunks_exact_mut(width)) {
-        put(read(number, from)?, to, out)?;
+        cast_number(number, from, to, out)?;
     }
     Some(cast.freeze())
+}
+
+/// Writes the number in `bytes` to `out` as another type, by the rule of [`cast`].
+pub(crate) fn cast_number(bytes: &[u8], from: DType, to: DType, out: &mut [u8]) -> Option<()> {
+    put(read(bytes, from)?, to, out)
 }
 
 fn read(bytes: &[u8], dtype: DType) -> Option<Number> {

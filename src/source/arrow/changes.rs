@@ -1,0 +1,50 @@
+//! Types that columns of Arrow have and elements have not: what a conversion by elements writes instead.
+
+use arrow_schema::{DataType, Field, TimeUnit};
+
+/// A line for each field whose type is not kept: its path, its type, and the type that is written.
+pub(super) fn changes(path: &str, field: &Field, lines: &mut Vec<String>) {
+    let data_type = field.data_type();
+    if let Some(written) = written(data_type) {
+        lines.push(format!("column {path}: {data_type} is written as {written}"));
+    }
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) => match item.data_type() {
+            // Lists of fixed size in a list keep their size.
+            DataType::FixedSizeList(inner, _) => changes(path, inner, lines),
+            _ => changes(path, item, lines),
+        },
+        DataType::FixedSizeList(item, _) => changes(path, item, lines),
+        DataType::Struct(fields) => {
+            fields.iter().for_each(|field| changes(&format!("{path}.{}", field.name()), field, lines));
+        }
+        _ => {}
+    }
+}
+
+fn written(data_type: &DataType) -> Option<String> {
+    use DataType::*;
+    Some(match data_type {
+        Timestamp(unit, _) => format!("int64, {} since 1970", plural(*unit)),
+        Date32 => "int32, days since 1970".to_owned(),
+        Date64 => "int64, milliseconds since 1970".to_owned(),
+        Time32(unit) => format!("int32, {} since midnight", plural(*unit)),
+        Time64(unit) => format!("int64, {} since midnight", plural(*unit)),
+        Duration(unit) => format!("int64, {}", plural(*unit)),
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => "text".to_owned(),
+        Dictionary(_, values) => written(values).unwrap_or_else(|| format!("{values}")),
+        FixedSizeList(..) => "a list of any size".to_owned(),
+        FixedSizeBinary(_) => "bytes of any size".to_owned(),
+        Map(..) => "a list of structs".to_owned(),
+        _ => return None,
+    })
+}
+
+fn plural(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Second => "seconds",
+        TimeUnit::Millisecond => "milliseconds",
+        TimeUnit::Microsecond => "microseconds",
+        TimeUnit::Nanosecond => "nanoseconds",
+    }
+}
