@@ -7,10 +7,11 @@ use crate::spec::{Data, Pipeline};
 use crate::{BoxIter, Element, Load, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
+use tracing::Level;
 
-use crate::cli::Outcome;
 use crate::cli::layout::Layout;
 use crate::cli::write::Shards;
+use crate::cli::{Outcome, output};
 
 /// Writes files of data, or what a pipeline file makes, as shards of another format.
 ///
@@ -62,10 +63,24 @@ impl Args {
     fn records(&self) -> Result<BoxIter<Element>> {
         let data = match self.data.as_slice() {
             [file] if is_pipeline(file) => Data::of_pipeline(&Pipeline::from_file(file)?)?,
-            files => Data::open_with(files, None, self.layout.of(files)?)?,
+            files => self.files(files)?,
         };
+        for change in data.changed_types(&self.columns)? {
+            output::event(Level::INFO, &change);
+        }
         let columns = json!({"columns": self.columns});
         Ok(if self.columns.is_empty() { data } else { data.then("select_columns", &columns)? }.stream())
+    }
+}
+
+impl Args {
+    /// Files, opened. Where they cannot be read whole, the columns that are written may be all that can be.
+    fn files(&self, files: &[PathBuf]) -> Result<Data> {
+        let layout = self.layout.of(files)?;
+        match Data::open_with(files, None, layout) {
+            Err(_) if !self.columns.is_empty() => Data::open_columns(files, &self.columns, layout),
+            opened => opened,
+        }
     }
 }
 

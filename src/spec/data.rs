@@ -14,7 +14,7 @@ use super::node::{Field, Node, Tree};
 use super::registry::columns_argument;
 use crate::dataset::{BoxIter, IterDataset, MapDataset};
 use crate::element::Element;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::source::{Format, Patterns, TokenLayout, detect, detect_folder, find};
 
 /// Files of one format, opened.
@@ -43,7 +43,7 @@ impl Data {
     /// Errors of [`open`](Self::open).
     #[cfg(feature = "cli")]
     pub(crate) fn open_indexed(patterns: impl Patterns, layout: TokenLayout, folder: Option<&Path>) -> Result<Self> {
-        Self::open_as(patterns, None, layout, folder)
+        Self::open_as(patterns, &[], layout, folder)
     }
 
     /// The same, where `.bin` files are laid out so. Each of them is one record, as an `.npz` file is.
@@ -51,24 +51,39 @@ impl Data {
     /// # Errors
     /// Errors of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
     pub fn open_with(patterns: impl Patterns, column: Option<&str>, layout: TokenLayout) -> Result<Self> {
-        Self::open_as(patterns, column, layout, None)
+        Self::open_as(patterns, column.as_slice(), layout, None)
     }
 
-    fn open_as(
-        patterns: impl Patterns,
-        column: Option<&str>,
-        layout: TokenLayout,
-        indices: Option<&Path>,
-    ) -> Result<Self> {
+    /// The same, where several columns are read.
+    ///
+    /// # Errors
+    /// Errors of [`open_with`](Self::open_with).
+    #[cfg(feature = "cli")]
+    pub(crate) fn open_columns(patterns: impl Patterns, columns: &[String], layout: TokenLayout) -> Result<Self> {
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        Self::open_as(patterns, &names, layout, None)
+    }
+
+    fn open_as(patterns: impl Patterns, columns: &[&str], layout: TokenLayout, indices: Option<&Path>) -> Result<Self> {
         let patterns = patterns.patterns();
         let files = Self::find(&patterns)?;
         folders::check_one_format(&patterns, &files)?;
         let Some(first) = files.first() else { return Err(Error::config("no files")) };
-        let format = detect(first)?;
+        let format = match detect(first) {
+            // A layout that was given says what a file is that looks like nothing.
+            Err(error) if layout != TokenLayout::Detect && error.kind() == ErrorKind::Unsupported => Format::Tokens,
+            detected => detected?,
+        };
         let source = format.source();
-        let mut arguments = vec![field(by_name::main_argument(source).unwrap_or("paths"), paths(&files)?)];
-        if let (Some(argument), Some(column)) = (columns_argument(source), column) {
-            arguments.push(field(argument, Tree::List(vec![text(column)])));
+        // Folders between a folder and its files may give columns, which the files alone do not.
+        let is_walked = |folder: &PathBuf| {
+            files.iter().any(|file| file != folder && file.starts_with(folder) && file.parent() != Some(folder))
+        };
+        let has_partitions = ["parquet", "arrow"].contains(&source);
+        let named = if has_partitions && patterns.iter().any(is_walked) { &patterns } else { &files };
+        let mut arguments = vec![field(by_name::main_argument(source).unwrap_or("paths"), paths(named)?)];
+        if let Some(argument) = columns_argument(source).filter(|_| !columns.is_empty()) {
+            arguments.push(field(argument, Tree::List(columns.iter().map(|column| text(column)).collect())));
         }
         if format == Format::Tokens {
             let name = TokenLayout::NAMES.iter().find(|(_, known)| *known == layout).map(|(name, _)| *name);
@@ -131,6 +146,29 @@ impl Data {
             Chain::Map(ds) | Chain::Stream(ds, _) => Some(ds.len()),
             Chain::Lanes(..) | Chain::Iter(_) => None,
         }
+    }
+
+    /// A line for each column whose type in the files is not that of its values, such as timestamps. Only `columns` count, if there are some.
+    ///
+    /// # Errors
+    /// What opening reports.
+    #[cfg(feature = "cli")]
+    pub(crate) fn changed_types(&self, columns: &[String]) -> Result<Vec<String>> {
+        Ok(match self.format {
+            #[cfg(feature = "parquet")]
+            "parquet" => {
+                let options = crate::source::Parquet::options();
+                let options = if columns.is_empty() { options } else { options.columns(columns) };
+                options.open(&self.files)?.changed_types()
+            }
+            #[cfg(feature = "arrow")]
+            "arrow" => {
+                let options = crate::source::Arrow::options();
+                let options = if columns.is_empty() { options } else { options.columns(columns) };
+                options.open(&self.files)?.changed_types()
+            }
+            _ => Vec::new(),
+        })
     }
 
     /// The records in order.
