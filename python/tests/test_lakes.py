@@ -1,5 +1,6 @@
 """Files of several tools and times as one data set: columns by name and types that hold all, held against pyarrow."""
 
+import json
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -154,3 +155,20 @@ def test_convert_names_the_types_that_it_does_not_keep(tmp_path: Path) -> None:
     command[2] = "i.arrow"
     subprocess.run([*command, "d", "--columns", "id"], cwd=tmp_path, capture_output=True, timeout=120, check=True)
     assert plain(list(gm.MapDataset.parquet(tmp_path / "d"))) == [{"id": 7}]
+
+
+def test_the_command_reads_lakes_and_obeys_a_layout(tmp_path: Path) -> None:
+    for part in ("a", "b"):
+        folder = tmp_path / "lake" / f"part={part}"
+        folder.mkdir(parents=True)
+        write(folder / "0.parquet", pa.table({"id": [1]}))
+    (tmp_path / "ids.dat").write_bytes(bytes(40))
+    command = Path(sysconfig.get_path("scripts")) / "gristmill"
+
+    def inspect(*arguments: str) -> Any:
+        done = subprocess.run([command, "inspect", "--json", *arguments], cwd=tmp_path, capture_output=True, timeout=120, check=True)
+        return json.loads(done.stdout)
+
+    assert inspect("lake")["first"] == [{"id": 1, "part": "a"}, {"id": 1, "part": "b"}]
+    told = inspect("--layout", "u16", "ids.dat")
+    assert told["format"] == "tokens" and told["tokens"] == 20
