@@ -15,7 +15,7 @@ pub(crate) fn map<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: im
     map_on(0, items, work)
 }
 
-/// Does the same on `threads` threads, if these are more than the cores: for work that waits more than it computes.
+/// [`map`] on `threads` threads, if these are more than the cores: for work that waits more than it computes.
 fn map_on<T: Send, R: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T>,
@@ -46,7 +46,7 @@ pub(crate) fn try_map<T: Send, R: Send>(
     try_map_on(0, items, work)
 }
 
-/// Does the same on `threads` threads, if these are more than the cores: for work that waits more than it computes.
+/// [`try_map`] on `threads` threads, if these are more than the cores: for work that waits more than it computes.
 ///
 /// # Errors
 /// Error of the first item, in their order, that fails.

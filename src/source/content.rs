@@ -58,7 +58,7 @@ impl Content {
         Ok(Self(Kind::Mapped(bytes, mapping, hash)))
     }
 
-    /// Opens a file of which the end is read first: an object of a store comes with its end, if a listing has told its size.
+    /// Opens a file whose end is read first: one request brings version and end of an object if a listing gave its size.
     pub(crate) fn open_end(location: &Location, access: Access) -> Result<Self> {
         match location {
             #[cfg(feature = "store")]

@@ -69,7 +69,7 @@ impl Object {
         Self::open_by(path, Shared::current()?, Wanted::Version)
     }
 
-    /// Does the same for a reader that begins at the end of the object: where a listing gave the size, the first request brings both.
+    /// Opens an object whose end is read first: one request brings version and end if a listing gave the size.
     pub(crate) fn open_end(path: &Path) -> Result<Arc<Self>> {
         Self::open_by(path, Shared::current()?, Wanted::End)
     }
