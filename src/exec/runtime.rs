@@ -168,6 +168,11 @@ impl Runtime {
         }
     }
 
+    /// Whether keys are recorded: they are noted in the order of the elements, on the thread that reads these.
+    pub(crate) fn is_noting(&self) -> bool {
+        self.noted.is_some()
+    }
+
     /// Who notes the keys of what passes the border `stage`, if anybody does.
     pub(crate) fn noted<N: Any + Send + Sync>(&self, stage: StageId) -> Option<Arc<N>> {
         let noted = self.noted.as_ref()?.locked().get(&(self.base + stage.0 as usize)).cloned()?;

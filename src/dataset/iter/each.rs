@@ -200,14 +200,10 @@ where
         Ok(IterMappedIter::new(parent, self.each.clone(), self.keep.clone(), stage))
     }
 
-    /// Keys are noted in the order of the elements, so that their functions are applied in it.
     fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
-        if let Some(noted) = run.noted(stage) {
-            return Ok(IterMappedIter { noted: Some(noted), ..self.start(parent, stage)? });
-        }
         self.each.check()?;
         let made = Chunked::new(parent, Alone(self.each.clone()), stage, run);
-        Ok(IterMappedIter::of(made, self.keep.clone(), stage))
+        Ok(IterMappedIter { noted: run.noted(stage), ..IterMappedIter::of(made, self.keep.clone(), stage) })
     }
 
     /// It is asked what its own elements are like, and not its parent's: keys of what it makes know that.

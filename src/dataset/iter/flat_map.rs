@@ -58,12 +58,9 @@ where
         Ok(IterFlatMapIter::new(Chunked::inline(parent, Opens(self.0.clone()), stage), stage))
     }
 
-    /// Keys are noted in the order of the elements, so that their functions are applied in it.
     fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
-        if let Some(noted) = run.noted(stage) {
-            return Ok(IterFlatMapIter { noted: Some(noted), ..self.start(parent, stage)? });
-        }
-        Ok(IterFlatMapIter::new(Chunked::new(parent, Opens(self.0.clone()), stage, run), stage))
+        let opened = Chunked::new(parent, Opens(self.0.clone()), stage, run);
+        Ok(IterFlatMapIter { noted: run.noted(stage), ..IterFlatMapIter::new(opened, stage) })
     }
 
     /// Keys are asked what its pieces are like, and not the parent what elements are.

@@ -32,6 +32,8 @@ where
     W: Work<T>,
 {
     match run.engine() {
+        // Stages behind this may note which record an element is of, as it passes.
+        _ if run.is_noting() => None,
         Engine::Inline => None,
         Engine::Threads(pool) => {
             Some(Box::new(OnPool { work: work.clone(), pool: pool.clone(), run: run.clone(), stage }))
