@@ -109,6 +109,9 @@ def test_folders_give_columns(tmp_path: Path, ending: str) -> None:
     assert plain(list(source(files, hive_partitioning=True)))[3] == {"id": 4, "year": 1999, "date": "2024-01-02", "part": None}
     with pytest.raises(gm.ConfigError, match="no column `dat`; there are part, id, date"):
         source(lake, columns=["dat"])
+    if ending == "parquet":
+        with pytest.raises(gm.ConfigError, match='folders give column "part"'):
+            gm.MapDataset.parquet(lake, row_groups={"column": "part", "min": 2})
     # Values of folders are in the fingerprint, which names files without their folders.
     before = source(lake).explain()
     (lake / "date=2024-01-01").rename(lake / "date=2023-01-01")

@@ -105,6 +105,12 @@ impl Columns {
         lines
     }
 
+    /// Whether folders give the column of this name.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn is_of_folders(&self, name: &str) -> bool {
+        self.partitions.has(name)
+    }
+
     /// Text that tells the columns from others of the same files, besides their names.
     pub(crate) fn params(&self) -> String {
         self.partitions.params()

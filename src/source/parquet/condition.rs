@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use super::group::File;
 use crate::element::{Array, Name, Value};
 use crate::error::{Error, Result};
-use crate::source::arrow::columns::{self, Chosen};
+use crate::source::arrow::columns::{self, Chosen, Columns};
 use crate::source::arrow::partitions::Partitions;
 use crate::source::arrow::value::{Memory, value};
 use crate::source::arrow::widen::widened;
@@ -54,8 +54,13 @@ impl Condition {
     /// The condition of the column that all `files` have together. A file without the column has no such row.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if no file has the column, or it has no order; as [`columns::unified`] otherwise.
-    pub(super) fn of(&self, files: &[File]) -> Result<Compared<'_>> {
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if no file has the column, folders give it, or it has no order; as
+    /// [`columns::unified`] otherwise.
+    pub(super) fn of(&self, files: &[File], all: &Columns) -> Result<Compared<'_>> {
+        if all.is_of_folders(&self.column) {
+            let text = format!("folders give column {:?}, and row groups have no statistics of it", self.column);
+            return Err(Error::config(text).help("name the folders to read in `paths`, or use a `filter`"));
+        }
         let name = std::slice::from_ref(&self.column);
         let chosen = files.iter().map(|file| {
             Chosen::of(file.metadata.schema(), Some(name), &Partitions::default()).map_err(|e| e.path(&file.path))

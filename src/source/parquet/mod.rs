@@ -296,7 +296,7 @@ impl ParquetOptions {
         let names = columns.names();
         let files: Vec<File> = opened.into_iter().map(|(file, _)| file).collect();
         let mut groups = Vec::new();
-        let condition = self.condition.as_ref().map(|condition| condition.of(&files)).transpose()?;
+        let condition = self.condition.as_ref().map(|condition| condition.of(&files, &columns)).transpose()?;
         for (at, file) in files.iter().enumerate() {
             for group in wanted(condition.as_ref(), file).map_err(|e| e.path(&file.path))? {
                 groups.push(Group::new(at, file, group).map_err(|e| e.path(&file.path))?);
