@@ -1,5 +1,7 @@
 """Recordings of passes."""
 
+import base64
+import hashlib
 import signal
 import subprocess
 import sys
@@ -27,6 +29,15 @@ def test_a_pass_is_read_back_as_it_was(tmp_path: Path) -> None:
         assert back.as_dict()["wall_s"] == pytest.approx(told.as_dict()["wall_s"])
         assert "your step" in back.to_html()
     assert gm.Report.from_record(tmp_path / "run.1.gmr").metrics()["input/threads"] == 0
+
+
+def test_a_browser_runs_no_script_but_the_one_of_the_page() -> None:
+    with gm.MapDataset.range(8).to_iter_dataset().batch(4).loader() as loader:
+        list(loader)
+        page = loader.report().to_html()
+    script = page.rsplit("<script>", 1)[1].split("</script>", 1)[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'" in page
 
 
 PROGRAM = """

@@ -7,10 +7,14 @@ use super::chart::Chart;
 use super::colours;
 use super::svg::escaped;
 
+/// What a browser may do for a page: no request, and no script but `page.js`, whose SHA-256 this is. The styles are the page's.
+const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-C1bksN9PaLhC8H1/SpWPk3Jlgf0X75jH4MuyXnrpHPw='";
+
 /// A whole page with that title; `behind` is what its scripts are.
 pub(super) fn shell(title: &str, body: &str, behind: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
          <title>{}</title><link rel=\"icon\" href=\"data:,\"><style>{}{}</style></head>\n<body>{body}{behind}</body></html>\n",
         escaped(title),
