@@ -125,18 +125,26 @@ class Epochs:
 
 
 def test_set_epoch_is_called_before_each_epoch() -> None:
-    ds = gm.IterDataset.source(Epochs(), epochs=3)
+    def epochs(count: int) -> gm.IterDataset:
+        return gm.IterDataset.source(Epochs(), epochs=count)
+
     expected = [0, 1, 2, 10, 11, 12, 20, 21, 22]
-    assert list(ds) == expected
+    assert list(epochs(3)) == expected
     assert list(gm.IterDataset.source(Epochs()).repeat(2)) == [0, 1, 2] * 2
     for threads in (0, 2):
         for stop in range(10):
-            it = ds.loader(threads=threads)
+            it, other = epochs(3).loader(threads=threads), epochs(3).loader(threads=threads)
             assert [next(it) for _ in range(stop)] == expected[:stop]
-            other = ds.loader()
             other.set_state(it.get_state())
             assert list(other) == expected[stop:]
-    assert repr(ds) != repr(gm.IterDataset.source(Epochs(), epochs=2))
+    assert repr(epochs(3)) != repr(epochs(2))
+
+
+def test_a_pass_sets_its_epoch_before_its_first_element() -> None:
+    ds = gm.IterDataset.source(Epochs(), epochs=2)
+    first = ds.loader()
+    assert list(ds) == [0, 1, 2, 10, 11, 12]
+    assert list(first) == [0, 1, 2, 10, 11, 12]
 
 
 def test_epochs_need_set_epoch_and_fit_the_state() -> None:

@@ -113,20 +113,6 @@ def test_explain_says_where_stages_of_a_stream_run() -> None:
     }
 
 
-@pytest.mark.parametrize("threads", [0, 1])
-def test_a_function_of_a_stream_that_waits_is_advised_threads(threads: int) -> None:
-    def wait(x: int) -> int:
-        # The report judges runs of 0.1 s and more.
-        time.sleep(0.005)
-        return x
-
-    with gm.IterDataset.source(Numbers(60)).map(wait).loader(threads=threads) as it:
-        list(it)
-        verdict = it.report().as_dict()["verdict"]
-    assert verdict["bottleneck"] == "map"
-    assert "threads" in verdict["advice"][0]["change"]
-
-
 def test_workers_that_have_nothing_to_do_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     ds = gm.IterDataset.source(Numbers(3))
     assert list(ds.mp_prefetch(num_workers=1, ram_budget="1GiB").map(lambda x: x)) == [0, 1, 2]
@@ -134,3 +120,14 @@ def test_workers_that_have_nothing_to_do_are_a_warning(caplog: pytest.LogCapture
     caplog.clear()
     assert list(ds.map(lambda x: x).mp_prefetch(num_workers=1, ram_budget="1GiB")) == [0, 1, 2]
     assert not [record for record in caplog.records if "nothing to do" in record.message]
+
+
+def test_none_is_dropped_wherever_it_was_made() -> None:
+    def odd(x: int) -> int | None:
+        return x if x % 2 else None
+
+    stream = gm.IterDataset.source(Numbers(6)).map(odd)
+    assert list(stream.mp_prefetch(num_workers=1, ram_budget="1GiB").drop_none()) == [1, 3, 5]
+    assert list(stream.drop_none().mp_prefetch(num_workers=1, ram_budget="1GiB")) == [1, 3, 5]
+    rows = gm.MapDataset.range(6).map(odd).to_iter_dataset()
+    assert list(rows.mp_prefetch(num_workers=1, ram_budget="1GiB").drop_none()) == [1, 3, 5]

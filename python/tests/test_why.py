@@ -7,6 +7,7 @@ them stands for the step of the loop, or for a device.
 import ctypes
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import gristmill as gm
@@ -156,3 +157,23 @@ def test_functions_in_a_loop_of_its_own_are_work() -> None:
 def test_functions_in_a_loop_of_its_own_are_nearly_all_that_is_waited_for() -> None:
     found = seconds(passed(gm.MapDataset.range(400).map(computes).to_iter_dataset().batch(4)))
     assert found["reader"] > 0.9 * (sum(found.values()) - found["start"]), found
+
+
+class Numbers:
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(60))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("threads", [0, 1])
+def test_a_function_of_a_stream_that_waits_is_advised_threads(threads: int) -> None:
+    def wait(x: int) -> int:
+        # The report judges runs of 0.1 s and more.
+        time.sleep(0.005)
+        return x
+
+    with gm.IterDataset.source(Numbers()).map(wait).loader(threads=threads) as it:
+        list(it)
+        verdict = it.report().as_dict()["verdict"]
+    assert verdict["bottleneck"] == "map"
+    assert "threads" in verdict["advice"][0]["change"]

@@ -94,7 +94,12 @@ impl Item {
 
     /// Whether it is Python's `None`.
     pub(crate) fn is_none(&self) -> bool {
-        matches!(self, Self::Python(object) if Python::attach(|py| object.is_none(py)))
+        match self {
+            Self::Python(object) => Python::attach(|py| object.is_none(py)),
+            // As it comes out of a worker.
+            Self::Tree(tree) => matches!(**tree, Tree::None),
+            _ => false,
+        }
     }
 
     /// The bytes that a native source gave, or itself.

@@ -92,12 +92,22 @@ struct Epoch {
     last: u64,
 }
 
+/// Tells an object the epoch, if it has several.
+fn set_epoch(py: Python<'_>, object: &Callable, epoch: Option<Epoch>) -> PyResult<()> {
+    match epoch {
+        Some(Epoch { number, .. }) => object.object().bind(py).call_method1("set_epoch", (number,)).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// A pass over a [`PythonStream`].
 pub(crate) struct PythonPass {
     object: Callable,
     iterator: Py<PyIterator>,
     /// Whether it has `get_state` and `set_state`; without them a position is the number of elements before it.
     has_state: bool,
+    /// Whether an element of this epoch was asked for.
+    has_begun: bool,
     /// Elements of this epoch that were given.
     given: u64,
     epoch: Option<Epoch>,
@@ -105,17 +115,21 @@ pub(crate) struct PythonPass {
 
 impl PythonPass {
     fn start(py: Python<'_>, object: Callable, epoch: Option<Epoch>) -> PyResult<Self> {
-        if let Some(Epoch { number, .. }) = epoch {
-            object.object().bind(py).call_method1("set_epoch", (number,))?;
-        }
+        set_epoch(py, &object, epoch)?;
         let iterator = object.object().bind(py).try_iter()?;
         let has_state = iterator.hasattr("get_state")? && iterator.hasattr("set_state")?;
-        Ok(Self { object, iterator: iterator.unbind(), has_state, given: 0, epoch })
+        Ok(Self { object, iterator: iterator.unbind(), has_state, has_begun: false, given: 0, epoch })
     }
 
     /// The next element of this epoch.
     fn advance(&mut self) -> PyResult<Option<Item>> {
-        attach(|py| self.iterator.bind(py).clone().next().map(|next| Item::of_result(next?)).transpose())
+        attach(|py| {
+            if !std::mem::replace(&mut self.has_begun, true) {
+                // A generator function begins with its first element, and another pass may have set the epoch since.
+                set_epoch(py, &self.object, self.epoch)?;
+            }
+            self.iterator.bind(py).clone().next().map(|next| Item::of_result(next?)).transpose()
+        })
     }
 
     /// The next element of this epoch or of those after it.

@@ -60,11 +60,8 @@ fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<(Location, usize)>> 
         found = of_endings(named(below.filter(is_data).collect()), extensions, |(name, _)| name);
     }
     let depth = |meta: &ObjectMeta| meta.location.parts().count().saturating_sub(top);
-    let mut files: Vec<_> = found
-        .into_iter()
-        .map(|(_, meta)| (depth(&meta), folder.at(meta.location).path()))
-        .map(|(depth, path)| (Location::Object(path), depth))
-        .collect();
+    let now = Instant::now();
+    let mut files: Vec<_> = found.into_iter().map(|(_, meta)| (located(&folder, &meta, now), depth(&meta))).collect();
     files.sort_unstable();
     let text = || none_in("no object in this folder", extensions);
     if files.is_empty() { Err(Error::new(ErrorKind::Io, text()).path(url)) } else { Ok(files) }
@@ -86,15 +83,17 @@ fn by_glob(url: &Path, text: &str) -> Result<Vec<Location>> {
     paths(&folder, found).ok_or_else(|| Error::new(ErrorKind::Io, "no object matches the pattern").path(url))
 }
 
+/// The place of an object in a listing of `now`, whose facts are kept for when it is opened.
+fn located(folder: &Address, meta: &ObjectMeta, now: Instant) -> Location {
+    let path = folder.at(meta.location.clone()).path();
+    known::list(&path, meta, now);
+    Location::Object(path)
+}
+
 /// Sorted, and at least one.
 fn paths(folder: &Address, metas: impl Iterator<Item = ObjectMeta>) -> Option<Vec<Location>> {
     let now = Instant::now();
-    let path = |meta: ObjectMeta| {
-        let path = folder.at(meta.location.clone()).path();
-        known::list(&path, &meta, now);
-        Location::Object(path)
-    };
-    let mut paths: Vec<_> = metas.map(path).collect();
+    let mut paths: Vec<_> = metas.map(|meta| located(folder, &meta, now)).collect();
     paths.sort_unstable();
     (!paths.is_empty()).then_some(paths)
 }
