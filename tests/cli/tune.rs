@@ -111,5 +111,5 @@ fn a_page_draws_what_was_chosen_and_why() {
     for word in ["1 worker with ", "What it brings", "Where memory goes", "heaps of workers", "&lt;p&gt;.yaml"] {
         assert!(page.contains(word), "{word}: {page}");
     }
-    assert!(!page.contains("<p>.yaml") && !page.contains("http") && !page.contains("NaN"), "{page}");
+    assert!(!page.contains("<p>.yaml") && !page.contains("://") && !page.contains("NaN"), "{page}");
 }

@@ -17,7 +17,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn is_word(text: &str, word: &str) -> bool {
-    let part = |c: char| c.is_alphanumeric() || c == '_';
+    // A word of CSP, `unsafe-inline`, is no keyword.
+    let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     text.match_indices(word).any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
 }
 
