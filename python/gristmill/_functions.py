@@ -66,7 +66,9 @@ def _is_of_user(module: Any) -> bool:
     if found is None:
         return True
     file = getattr(found, "__file__", None)
-    return found.__name__ == "__main__" or (file is not None and not file.startswith(_LIBRARIES))
+    # This package may lie in a source tree.
+    is_library = found.__name__.partition(".")[0] == __package__ or file is None or file.startswith(_LIBRARIES)
+    return found.__name__ == "__main__" or not is_library
 
 
 #: Items of a list that count, at each end of a longer one; and objects in each other.
