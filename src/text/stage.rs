@@ -354,6 +354,7 @@ mod tests {
         assert_eq!(both, whole);
     }
 
+    #[cfg(feature = "text-compat")]
     #[test]
     fn a_slow_engine_is_in_the_report() {
         let remarks = |choice| {
