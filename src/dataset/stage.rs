@@ -424,7 +424,7 @@ pub fn stage_after(parents: &[&dyn Stage]) -> StageId {
     StageId(parents.iter().map(|p| p.count()).sum::<usize>() as u32)
 }
 
-/// Passes on what a [`Stage`] says of itself that is another one in another shape; how it is [sampled](Stage::sample) is its own.
+/// Forwards all methods of [`Stage`] but [`sample`](Stage::sample) to an inner stage; with `@but_cut`, not [`is_cut`](Stage::is_cut) either.
 macro_rules! same_stage {
     (@call $this:ident [$($inner:tt)+] $method:ident $args:tt) => {
         $this$($inner)+.$method $args
@@ -434,7 +434,7 @@ macro_rules! same_stage {
             $crate::dataset::same_stage!(@call self $inner $method ($($arg),*))
         }
     )*};
-    ($($inner:tt)+) => {
+    (@but_cut $($inner:tt)+) => {
         $crate::dataset::same_stage! { @of [$($inner)+]
             name() -> &'static str;
             params() -> String;
@@ -442,7 +442,6 @@ macro_rules! same_stage {
             parents() -> Vec<&dyn $crate::dataset::Stage>;
             seed_root() -> Option<u32>;
             is_border() -> bool;
-            is_cut() -> bool;
             is_each() -> bool;
             is_native() -> bool;
             reads_together() -> bool;
@@ -468,6 +467,10 @@ macro_rules! same_stage {
             check_crossing() -> $crate::error::Result<()>;
             check() -> $crate::error::Result<()>;
         }
+    };
+    ($($inner:tt)+) => {
+        $crate::dataset::same_stage! { @of [$($inner)+] is_cut() -> bool; }
+        $crate::dataset::same_stage! { @but_cut $($inner)+ }
     };
 }
 pub(crate) use same_stage;

@@ -13,7 +13,7 @@ use crate::dataset::memory::{Memory, Sample};
 use crate::dataset::plan::{PlanOf, Planning};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::{Role, Stage, same_stage, stage_after};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::Part;
@@ -135,56 +135,13 @@ impl<D> CutStream<D> {
 }
 
 impl<D: Stage> Stage for CutStream<D> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-    fn params(&self) -> String {
-        self.0.params()
-    }
-    fn role(&self) -> Role {
-        self.0.role()
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.0.parents()
-    }
-    fn seed_root(&self) -> Option<u32> {
-        self.0.seed_root()
-    }
-    fn is_border(&self) -> bool {
-        self.0.is_border()
-    }
+    same_stage!(@but_cut .0);
+
     fn is_cut(&self) -> bool {
         true
     }
-    fn is_each(&self) -> bool {
-        self.0.is_each()
-    }
-    fn is_native(&self) -> bool {
-        self.0.is_native()
-    }
-    fn reads_together(&self) -> bool {
-        self.0.reads_together()
-    }
-    fn reads_far(&self) -> bool {
-        self.0.reads_far()
-    }
-    fn memory(&self) -> Option<Memory> {
-        self.0.memory()
-    }
     fn sample(&self) -> Option<Sample> {
         self.0.sample()
-    }
-    fn files(&self) -> Vec<String> {
-        self.0.files()
-    }
-    fn remark(&self) -> Option<String> {
-        self.0.remark()
-    }
-    fn check_crossing(&self) -> Result<()> {
-        self.0.check_crossing()
-    }
-    fn check(&self) -> Result<()> {
-        self.0.check()
     }
 }
 
