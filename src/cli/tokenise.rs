@@ -54,9 +54,10 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let text = text.then("select_columns", &json!({"columns": [args.column]}))?;
     // Formats that hold one column hold the ids.
     let mut options = args.shards.options(args.format).column("tokens");
-    let vocabulary = load(&args.tokenizer)?.vocab_size();
+    // Held, so that the stage does not load the file again.
+    let tokenizer = load(&args.tokenizer)?;
     if !args.shards.chooses_ids() {
-        options = options.token_type(if vocabulary <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
+        options = options.token_type(if tokenizer.vocab_size() <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
     }
     let written = args.shards.write(options, args.tokens(text)?.stream().loader(), true)?;
     Ok(args.shards.tell(&written, args.json))

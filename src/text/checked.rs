@@ -123,11 +123,9 @@ impl Check {
         {
             return Some(vec![id]);
         }
-        let rank = |pair: &[String]| self.merges.get(&(pair[0].clone(), pair[1].clone()));
-        while let Some(at) = (1..parts.len())
-            .filter(|at| rank(&parts[at - 1..=*at]).is_some())
-            .min_by_key(|at| rank(&parts[at - 1..=*at]))
-        {
+        loop {
+            let rank = |at: usize| self.merges.get(&(parts[at - 1].clone(), parts[at].clone()));
+            let Some((_, at)) = (1..parts.len()).filter_map(|at| Some((rank(at)?, at))).min() else { break };
             let right = parts.remove(at);
             parts[at - 1] += &right;
         }
@@ -135,7 +133,7 @@ impl Check {
     }
 }
 
-/// Whether a field has a value; `or` if it is absent or null.
+/// Returns true if the field has this value; returns `or` if the field is absent or null.
 fn is(of: &Value, key: &str, value: impl Into<Value>, or: bool) -> bool {
     of.get(key).filter(|value| !value.is_null()).map_or(or, |found| *found == value.into())
 }

@@ -125,7 +125,8 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<Engin
         return Err(Error::new(ErrorKind::Unsupported, format!("the engine {SECOND} is not in this build"))
             .help("build with `--features text-compat`"));
     }
-    let check = Check::of(&file, &vocabulary).filter(|_| is_alone);
+    // It reads all merges, so it is made only if it is needed.
+    let check = is_alone.then(|| Check::of(&file, &vocabulary)).flatten();
     let texts = match choice {
         EngineChoice::Auto => probe::texts(&vocabulary.added),
         EngineChoice::Fast | EngineChoice::Compat => Vec::new(),
