@@ -174,7 +174,9 @@ fn walk(
     }
     let folders = entries.iter().filter(|entry| !is_skipped(&name(entry)) && entry.path().is_dir());
     folders.map(DirEntry::path).try_for_each(|folder| walk(&folder, extensions, depth + 1, seen, found))?;
-    found.sort();
+    if depth == 0 {
+        found.sort();
+    }
     Ok(())
 }
 
