@@ -38,7 +38,7 @@ fn map_on<T: Send, R: Send>(
 /// Does the same with `work` that may fail. Items behind one that has failed may be left out.
 ///
 /// # Errors
-/// Error of the first item, in their order, that fails.
+/// The error of the first item that fails, in the order of the items.
 pub(crate) fn try_map<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R> + Sync,
@@ -49,7 +49,7 @@ pub(crate) fn try_map<T: Send, R: Send>(
 /// [`try_map`] on `threads` threads, if these are more than the cores: for work that waits more than it computes.
 ///
 /// # Errors
-/// Error of the first item, in their order, that fails.
+/// The error of the first item that fails, in the order of the items.
 pub(crate) fn try_map_on<T: Send, R: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T>,
@@ -95,7 +95,7 @@ fn for_each_on(threads: usize, count: usize, work: &(dyn Fn(usize) + Sync)) {
     std::thread::scope(|scope| {
         for _ in 1..threads.min(count) {
             let thread = std::thread::Builder::new().name("gristmill-opening".to_owned()).stack_size(STACK);
-            // If the system has no more threads, fewer do the work.
+            // Fewer threads do the work if the system starts no more.
             if thread.spawn_scoped(scope, all).is_err() {
                 break;
             }

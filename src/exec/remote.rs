@@ -90,9 +90,9 @@ pub(crate) enum How {
 /// Elements that the parent has read, for the function of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fed {
-    /// The number of the first.
+    /// Number of the first element.
     pub(crate) first: u64,
-    /// They, as they cross.
+    /// The elements in wire format.
     pub(crate) bytes: Box<[u8]>,
 }
 

@@ -9,7 +9,7 @@ const LOCKED: f64 = 0.25;
 /// Work is mostly waiting where no more than this share of it is on a core.
 const WAITS: f64 = 0.3;
 
-/// At least this share of the cores is free for processes that start.
+/// Smallest share of free cores at which the number of processes may grow fourfold in a step. Below this share it doubles at most.
 const FREE: f64 = 0.5;
 /// Memory is missing where work waits for it for more than this share of the time.
 const SHORT: f64 = 0.1;

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     seconds: f64,
     #[command(flatten)]
     step: StepTime,
-    /// Threads at most [default: one for every core, and up to 256 if elements mostly wait]
+    /// Maximum number of threads [default: one per core, up to 256 if elements mostly wait]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     max_threads: Option<u16>,
     /// Batches that may lie ready

@@ -24,7 +24,7 @@ pub(super) struct Job {
     pub(super) groups: Option<Groups>,
     /// Of which lane they are, if of one, and where that is to be read on.
     pub(super) lane: Option<Segment>,
-    /// The elements that they number, if this process has read them.
+    /// Elements of a stream that this process has read; `left` numbers them.
     pub(super) fed: Option<Fed>,
     /// The indices that they stand for, from the first that was asked for on, if others than themselves.
     listed: Option<(u64, Box<[u64]>)>,

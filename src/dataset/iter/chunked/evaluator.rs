@@ -1,4 +1,4 @@
-//! Those who apply the function of a stage to chunks of a stream: the threads of this process, or worker processes.
+//! Evaluators of chunks of a stream: the threads of this process, or worker processes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, caught, channel};
 use crate::element::{Part, Slot};
 use crate::exec::{Engine, Pool, Runtime};
 
-/// Somebody who applies the function of a stage to elements of type `T`, several chunks at a time.
+/// An evaluator: applies the function of a stage to elements of type `T`, several chunks at a time.
 pub(super) trait Apply<T, U>: Send {
     /// Chunks that may be under way or wait to be read.
     fn window(&self) -> usize;
 
-    /// The size that they are to have.
+    /// Target size of a chunk.
     fn aim(&self) -> Aim;
 
-    /// The time below which an element costs less where it was read.
+    /// Shortest time per element that is worth a hand-over. Cheaper functions run on the reading thread.
     fn least_time(&self) -> Duration;
 
-    /// Has the function applied to elements, the first of which is at `first`; in one chunk or several, each with its number of elements.
+    /// Submits elements to the function; `first` is the index of the first element. Returns one or more chunks, each with its number of elements.
     fn submit(&self, first: u64, elements: Vec<T>) -> Vec<(Incoming<Chunk<U, Infallible>>, usize)>;
 }
 
-/// Returns who applies `work` ahead of those who ask for its elements; nobody if they do it themselves.
+/// Returns the evaluator of `work`; `None` if the reading thread applies `work` itself.
 pub(super) fn evaluator<T, W>(work: &Arc<W>, run: &Runtime, stage: StageId) -> Option<Box<dyn Apply<T, W::Out>>>
 where
     T: Send + 'static,
