@@ -1,5 +1,6 @@
 //! Checkpoints: small, readable, versioned; positions only.
 
+use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,44 @@ pub struct Checkpoint {
     pub delivered: u64,
     /// The position of every stateful stage.
     pub state: Json,
+    /// Changes of the pipeline that restores have accepted, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted_changes: Vec<AcceptedChange>,
+}
+
+/// A change of the pipeline that a restore accepted: see [`accept_changes`](crate::LoaderBuilder::accept_changes).
+///
+/// The stages before and after the lines that differ are equal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptedChange {
+    /// Elements delivered before the change.
+    pub delivered: u64,
+    /// The first stage that differs.
+    pub stage: usize,
+    /// Lines of [`pipeline`](Checkpoint::pipeline) from that stage on, before the change.
+    pub was: Vec<String>,
+    /// Lines from that stage on, after the change.
+    pub is: Vec<String>,
+}
+
+impl AcceptedChange {
+    fn between(checkpoint: &Checkpoint, lines: &[String]) -> Self {
+        let theirs = checkpoint.pipeline.as_slice();
+        let stage = theirs.iter().zip(lines).take_while(|(a, b)| a == b).count();
+        let (was, is) = (&theirs[stage..], &lines[stage..]);
+        let equal = was.iter().rev().zip(is.iter().rev()).take_while(|(a, b)| a == b).count();
+        let (was, is) = (&was[..was.len() - equal], &is[..is.len() - equal]);
+        Self { delivered: checkpoint.delivered, stage, was: was.to_vec(), is: is.to_vec() }
+    }
+}
+
+impl fmt::Display for AcceptedChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |lines: &[String]| if lines.is_empty() { "nothing".to_owned() } else { lines.join(", ") };
+        let Self { delivered, stage, was, is } = self;
+        write!(f, "stage {stage} was {} and is {} after {delivered} elements", side(was), side(is))
+    }
 }
 
 /// A short hash of every stage and its parameters, in hexadecimal.
@@ -45,6 +84,7 @@ pub(crate) struct Identity {
     lines: Vec<String>,
     /// The same as checkpoints had them when borders stood where prefixes are cut.
     lines_with_cuts: Vec<String>,
+    accepted_changes: Vec<AcceptedChange>,
 }
 
 impl Identity {
@@ -52,7 +92,7 @@ impl Identity {
     pub(crate) fn of(pipeline: &dyn Stage) -> Self {
         let lines = pipeline.lines();
         let fingerprint = format!("{:016x}", xxh3_64(lines.join("\n").as_bytes()));
-        Self { fingerprint, lines, lines_with_cuts: pipeline.lines_with_cuts() }
+        Self { fingerprint, lines, lines_with_cuts: pipeline.lines_with_cuts(), accepted_changes: Vec::new() }
     }
 
     /// The hash of all stages.
@@ -63,6 +103,33 @@ impl Identity {
     /// The stages.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
+    }
+
+    /// Changes that restores have accepted.
+    pub(crate) fn accepted_changes(&self) -> &[AcceptedChange] {
+        &self.accepted_changes
+    }
+
+    /// Returns the identity of a run that goes on from `checkpoint`, with its history. If the pipeline has changed since and `accepts` is set, the change is the last
+    /// of that history.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for another pipeline, unless `accepts` is set.
+    pub(crate) fn after(&self, checkpoint: &Checkpoint, accepts: bool) -> Result<Self> {
+        let mut accepted_changes = checkpoint.accepted_changes.clone();
+        match checkpoint.check(self) {
+            Err(error) if !accepts => return Err(error),
+            Err(_) => accepted_changes.push(AcceptedChange::between(checkpoint, &self.lines)),
+            Ok(()) => {}
+        }
+        Ok(Self { accepted_changes, ..self.clone() })
+    }
+
+    /// Logs the change that [`after`](Self::after) has accepted for `checkpoint`, if there is a change.
+    pub(crate) fn log_change_since(&self, checkpoint: &Checkpoint) {
+        for change in self.accepted_changes.iter().skip(checkpoint.accepted_changes.len()) {
+            tracing::warn!("the pipeline differs from that of the state, as `accept_changes` permits: {change}");
+        }
     }
 
     /// Makes the checkpoint of a position in this pipeline.
@@ -79,6 +146,7 @@ impl Identity {
             pipeline: self.lines.clone(),
             delivered,
             state,
+            accepted_changes: self.accepted_changes.clone(),
         })
     }
 }
@@ -153,7 +221,7 @@ impl Checkpoint {
             side(&self.pipeline),
             side(lines)
         ))
-        .help("resume with the pipeline and data that wrote it, or start without the checkpoint"))
+        .help("resume with the pipeline and data that wrote it, accept the change by `accept_changes`, or start without the checkpoint"))
     }
 }
 

@@ -142,7 +142,7 @@ mod wire;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub mod workers;
 
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{AcceptedChange, Checkpoint};
 pub use cx::Cx;
 pub use dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Stage};
 pub use element::{Array, Batch, Buffer, DType, Element, ElementSpec, Value};

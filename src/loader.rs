@@ -68,6 +68,8 @@ pub(crate) type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::Stat
 pub struct Loader<D: IterDataset> {
     dataset: Arc<D>,
     identity: Identity,
+    #[cfg(feature = "python")]
+    accepts_changes: bool,
     executor: String,
     run: Runtime,
     recorder: Arc<Recorder>,
@@ -220,7 +222,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         });
         let dealt = self.parted.as_ref().and_then(Parted::remark).into_iter();
         let keys = self.key_recorder.iter().flat_map(|recorder| recorder.remarks());
-        Remarks { part, remarks: dealt.chain(keys).chain(self.run.failed().remark()).collect() }
+        let changes = self.identity.accepted_changes().iter().map(|change| format!("accepted change: {change}"));
+        Remarks { part, remarks: dealt.chain(keys).chain(self.run.failed().remark()).chain(changes).collect() }
     }
 
     /// Notes that the consumer waited for the interpreter's lock: before it could see whether an element was there, or behind the

@@ -1003,6 +1003,7 @@ class MapDataset(Generic[_T_co]):
         threads: int | Literal["auto"] = 0,
         buffer: int = 2,
         writable: bool = False,
+        accept_changes: bool = False,
         workers: bool = True,
         part: Part | tuple[int, int] | str | None = None,
         deal: Literal["even", "lanes"] | Deal = "even",
@@ -1027,6 +1028,9 @@ class MapDataset(Generic[_T_co]):
             buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
             writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
                 else as a copy. Arrays that Python functions made are handed on as they are.
+            accept_changes: Accept a state of another pipeline in `set_state`: a file was withdrawn, or an argument has changed. Positions are taken
+                as they are; the change is logged, and stands in the report and in all later states under `accepted_changes`. Stages
+                after `to_iter` that hold positions must be as before.
             workers: Whether `mp_prefetch` has processes started. Without them this process evaluates everything: to
                 look at a few elements, or at the state.
             part: Rows of every batch that are delivered here, where several hosts read one pipeline: `(3, 64)` are those
@@ -1939,6 +1943,7 @@ class IterDataset(Generic[_T_co]):
         threads: int | Literal["auto"] = 0,
         buffer: int = 2,
         writable: bool = False,
+        accept_changes: bool = False,
         workers: bool = True,
         part: Part | tuple[int, int] | str | None = None,
         deal: Literal["even", "lanes"] | Deal = "even",
@@ -1963,6 +1968,9 @@ class IterDataset(Generic[_T_co]):
             buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
             writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
                 else as a copy. Arrays that Python functions made are handed on as they are.
+            accept_changes: Accept a state of another pipeline in `set_state`: a file was withdrawn, or an argument has changed. Positions are taken
+                as they are; the change is logged, and stands in the report and in all later states under `accepted_changes`. Stages
+                after `to_iter` that hold positions must be as before.
             workers: Whether `mp_prefetch` has processes started. Without them this process evaluates everything: to
                 look at a few elements, or at the state.
             part: Rows of every batch that are delivered here, where several hosts read one pipeline: `(3, 64)` are those

@@ -184,8 +184,8 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
     """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
 
     `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
-    `threads`, `buffer`, `part`, `deal`, `keys`, `on_failed_element` and `failed_element_limit` are those of `ds.loader`: where `ds` makes global
-    batches, `part=gm.torch.part()` are the rows of this process, states are the same on all, and `guard`
+    `threads`, `buffer`, `part`, `deal`, `keys`, `on_failed_element`, `failed_element_limit` and `accept_changes` are those of `ds.loader`: where
+    `ds` makes global batches, `part=gm.torch.part()` are the rows of this process, states are the same on all, and `guard`
     with `guard_timeout` stops processes that read something else. Tensors share memory wherever nobody else views it; see
     `to_tensors` for the rest and for `pin_memory`.
 
@@ -211,6 +211,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         keys: str | os.PathLike[str] | None = None,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
+        accept_changes: bool = False,
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._ds = ds
@@ -224,6 +225,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self._keys = keys
         self._on_failed_element: Literal["error", "pad"] = on_failed_element
         self._failed_element_limit = failed_element_limit
+        self._accept_changes = accept_changes
         self._running: TensorIterator | None = None
         self._next_state: dict[str, Any] | None = None
 
@@ -243,6 +245,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
             keys=self._keys,
             on_failed_element=self._on_failed_element,
             failed_element_limit=self._failed_element_limit,
+            accept_changes=self._accept_changes,
         )
         self._running = TensorIterator(source, pin, *_place())
         state, self._next_state = self._next_state, None
@@ -395,6 +398,7 @@ class StatefulLoader:
         keys: The folder of key files.
         on_failed_element: What becomes of an element that fails after rows were planned of it.
         failed_element_limit: The most that become padding.
+        accept_changes: Accept a state of another pipeline, as in `ds.loader`.
 
     Raises:
         ConfigError: `length` is below 1.
@@ -415,6 +419,7 @@ class StatefulLoader:
         keys: str | os.PathLike[str] | None = None,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
+        accept_changes: bool = False,
     ) -> None:
         if isinstance(ds, MapDataset):
             length, ds = len(ds) if length is None else length, ds.repeat()
@@ -433,6 +438,7 @@ class StatefulLoader:
             keys=keys,
             on_failed_element=on_failed_element,
             failed_element_limit=failed_element_limit,
+            accept_changes=accept_changes,
         )
         self._pass: TensorIterator | None = None
         # Where the next pass starts, as JSON: at the start if it is empty.

@@ -82,6 +82,35 @@ def test_a_state_of_another_pipeline_is_refused_and_changes_nothing() -> None:
     assert next(it) == 1
 
 
+def withdrawn(files: int) -> gm.IterDataset:
+    parts = [gm.MapDataset.range(10 * i, 10 * i + 10) for i in range(files)]
+    return gm.MapDataset.concatenate(parts).to_iter_dataset().batch(4)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_file_is_withdrawn_and_the_state_accepted(threads: int) -> None:
+    with withdrawn(3).loader() as it:
+        batches = [next(it).tolist(), next(it).tolist()]
+        state = it.get_state()
+    with withdrawn(2).loader(threads=threads) as it:
+        with pytest.raises(gm.StateError, match="accept_changes"):
+            it.set_state(state)
+    with withdrawn(2).loader(threads=threads, accept_changes=True) as it:
+        it.set_state(state)
+        # Again, and beyond the end: another loader takes the place of this.
+        for _ in range(2):
+            batches = [batch.tolist() for batch in it]
+            assert batches == [[8, 9, 10, 11], [12, 13, 14, 15], [16, 17, 18, 19]]
+            later = it.get_state()
+            it.set_state(state)
+        assert "accepted change: stage 2 was range(20, 30, 1), concatenate" in str(it.report())
+    [change] = later["accepted_changes"]
+    assert (change["delivered"], change["stage"], len(change["was"]), len(change["is"])) == (2, 2, 2, 1)
+    with withdrawn(2).loader() as it:
+        it.set_state(later)
+        assert it.get_state() == later
+
+
 def mixed_and_packed() -> gm.IterDataset:
     """A bit of everything, in workers."""
     some = gm.MapDataset.range(10_000).seed(3).shuffle().map(tokens)

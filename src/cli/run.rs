@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// run-state.json, one of them is resumed
     #[arg(long, conflicts_with = "resume")]
     restart: bool,
+    /// Resume although the pipeline file or its data has changed: positions are taken as they are, and the state records the change
+    #[arg(long, requires = "resume")]
+    accept_changes: bool,
     /// Stop after N batches (saving the state, if a checkpoint folder is given)
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
@@ -97,7 +100,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: settings.checkpoint.as_ref().and_then(|c| c.every).filter(|_| saves),
         resume,
     };
-    let loader = args.how.loader(dataset, &pipeline)?;
+    let loader = args.how.loader(dataset, &pipeline)?.accept_changes(args.accept_changes);
     // One host that reads all has nobody to be compared with.
     let guard = args.guard.clone().or_else(|| settings.guard.as_ref().map(|folder| pipeline.folder().join(folder)));
     let loader = match guard.filter(|_| part.is_some()) {

@@ -189,6 +189,7 @@ mod tests {
             pipeline: Vec::new(),
             delivered,
             state: serde_json::Value::Null,
+            accepted_changes: Vec::new(),
         };
         RunState::new(checkpoint, OrderHash::default(), TokenCount::default(), finished)
     }

@@ -52,6 +52,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     buffer: usize,
     keeps_records: bool,
     resume: Option<Checkpoint>,
+    accepts_changes: bool,
     backend: Option<Box<dyn Backend>>,
     parted: Option<Parted<D::Item>>,
     deal: Deal,
@@ -73,6 +74,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             buffer: 2,
             keeps_records: true,
             resume: None,
+            accepts_changes: false,
             backend: None,
             parted: None,
             deal,
@@ -127,6 +129,15 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// Continues where `checkpoint` was taken, under whatever executor that was.
     pub fn resume(mut self, checkpoint: Checkpoint) -> Self {
         self.resume = Some(checkpoint);
+        self
+    }
+
+    /// Accepts a state of another pipeline: a file was withdrawn, a weight or a function's name has changed. Positions are taken as they are, and the change is
+    /// logged, stands in the report and in all later [states](Checkpoint::accepted_changes).
+    ///
+    /// Stages after `to_iter` that hold positions must be as before: the state of a stream of other parents does not fit.
+    pub fn accept_changes(mut self, accept: bool) -> Self {
+        self.accepts_changes = accept;
         self
     }
 
@@ -231,7 +242,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             Some(recorder) => note_keys(&self.dataset, run, recorder)?,
             None => run,
         };
-        let identity = Identity::of(&self.dataset);
+        let mut identity = Identity::of(&self.dataset);
         let wanted = Wanted::new(Mutex::new(parted.as_ref().map(|parted| parted.part().clone())));
         let dataset = Arc::new(self.dataset);
         let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?;
@@ -242,7 +253,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let mut cx = run.cx();
         let (mut delivered, mut begins) = (0, Cause::Start);
         if let Some(checkpoint) = self.resume {
-            checkpoint.check(&identity)?;
+            identity = identity.after(&checkpoint, self.accepts_changes)?;
+            identity.log_change_since(&checkpoint);
             iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
             (delivered, begins) = (checkpoint.delivered, Cause::Restore);
         }
@@ -260,6 +272,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         Ok(Loader {
             dataset,
             identity,
+            #[cfg(feature = "python")]
+            accepts_changes: self.accepts_changes,
             executor,
             run,
             recorder,

@@ -25,9 +25,14 @@ impl<D: IterDataset + 'static> Loader<D> {
     #[cfg(feature = "python")]
     pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
         self.check_process()?;
-        checkpoint.check(&self.identity)?;
+        let identity = self.identity.after(checkpoint, self.accepts_changes)?;
         self.guarded.iter_mut().for_each(Guarded::restart);
-        self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)
+        let has_gone = self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)?;
+        if has_gone {
+            identity.log_change_since(checkpoint);
+            self.identity = identity;
+        }
+        Ok(has_gone)
     }
 
     /// Takes back the last `count` elements, 2 at most, which the loader then delivers again. A trainer calls `back` for a step that other hosts did not commit.

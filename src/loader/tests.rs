@@ -1,8 +1,8 @@
 use super::*;
-use crate::ErrorKind;
 use crate::MapDataset;
 use crate::dataset::map::Range;
 use crate::exec::Executor;
+use crate::{AcceptedChange, ErrorKind};
 
 fn pipeline(add: i64) -> impl IterDataset<Item = i64> + 'static {
     Range::new(0, 5000).map(move |x| x + add).to_iter().filter(|x| x % 7 != 0).boxed()
@@ -35,6 +35,45 @@ fn a_foreign_checkpoint_is_refused_by_name() {
     let error = Range::new(0, 8).to_iter().loader().resume(state).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::State);
     assert!(error.message().contains("stage 0 was range(0, 9, 1) and is range(0, 8, 1)"), "{error}");
+}
+
+#[test]
+fn an_accepted_change_is_in_the_report_and_in_all_later_states() {
+    let pipeline = |end| Range::new(0, end).map(|x| x).to_iter().filter(|x| x % 2 == 0);
+    let mut loader = pipeline(9).loader().build().unwrap();
+    assert_eq!(loader.by_ref().take(2).map(Result::unwrap).collect::<Vec<_>>(), [0, 2]);
+    let state = loader.state().unwrap();
+    assert!(!state.to_json().contains("accepted_changes"));
+    let resumed = |end, state| pipeline(end).loader().accept_changes(true).resume(state).build();
+    // Nothing has changed.
+    assert_eq!(resumed(9, state.clone()).unwrap().state().unwrap().to_json(), state.to_json());
+    let mut loader = resumed(8, state).unwrap();
+    let (was, is) = ("range(0, 9, 1)", "range(0, 8, 1)");
+    let lines = |line: &str| vec![line.to_owned()];
+    let change = AcceptedChange { delivered: 2, stage: 0, was: lines(was), is: lines(is) };
+    let remark = format!("accepted change: stage 0 was {was} and is {is} after 2 elements");
+    assert!(loader.report().remarks.contains(&remark), "{:?}", loader.report().remarks);
+    assert_eq!(loader.next().unwrap().unwrap(), 4);
+    let later = Checkpoint::from_json(&loader.state().unwrap().to_json()).unwrap();
+    assert_eq!(later.accepted_changes, std::slice::from_ref(&change));
+    // The state is one of the pipeline as it is now, and another change is the next.
+    let same = pipeline(8).loader().resume(later.clone()).build().unwrap();
+    assert_eq!(same.state().unwrap().accepted_changes, std::slice::from_ref(&change));
+    let longer = pipeline(12).map(|x| x).loader().accept_changes(true).resume(later).build().unwrap();
+    let changes = longer.state().unwrap().accepted_changes;
+    assert_eq!((changes.len(), &changes[0]), (2, &change));
+    assert_eq!((changes[1].was.len() + 1, changes[1].is.len()), (changes[1].is.len(), 4), "{changes:?}");
+    assert_eq!(run(longer), [6, 8, 10]);
+}
+
+#[test]
+fn a_change_that_positions_do_not_fit_is_refused() {
+    let mut loader = Range::new(0, 9).to_iter().loader().build().unwrap();
+    loader.next();
+    let parents = || Range::new(0, 9).to_iter();
+    let zipped = parents().zip(parents());
+    let refused = zipped.loader().accept_changes(true).resume(loader.state().unwrap()).build().unwrap_err();
+    assert!(refused.message().starts_with("the checkpoint's state is not of this pipeline's shape: "), "{refused}");
 }
 
 #[test]

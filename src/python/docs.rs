@@ -987,6 +987,10 @@ Args:
     writable (bool): Hand out native arrays that may be written to: as they are where nobody else
         views their memory, else as a copy. Arrays that Python functions made are handed on as they
         are.
+    accept_changes (bool): Accept a state of another pipeline in `set_state`: a file was withdrawn,
+        or an argument has changed. Positions are taken as they are; the change is logged, and
+        stands in the report and in all later states under `accepted_changes`. Stages after
+        `to_iter` that hold positions must be as before.
     workers (bool): Whether `mp_prefetch` has processes started. Without them this process evaluates
         everything: to look at a few elements, or at the state.
     part (Part | tuple[int, int] | str | None): Rows of every batch that are delivered here, where
@@ -1036,7 +1040,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature MapDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, trace=None, top=False)"#, "\n--\n\n", docs!(MapDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, accept_changes=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, trace=None, top=False)"#, "\n--\n\n", docs!(MapDataset.loader))
     };
     (MapDataset.explain) => {
         r#"Explains the pipeline: its stages, which of them run in parallel, what they hold in memory, what comes out.
@@ -1851,6 +1855,10 @@ Args:
     writable (bool): Hand out native arrays that may be written to: as they are where nobody else
         views their memory, else as a copy. Arrays that Python functions made are handed on as they
         are.
+    accept_changes (bool): Accept a state of another pipeline in `set_state`: a file was withdrawn,
+        or an argument has changed. Positions are taken as they are; the change is logged, and
+        stands in the report and in all later states under `accepted_changes`. Stages after
+        `to_iter` that hold positions must be as before.
     workers (bool): Whether `mp_prefetch` has processes started. Without them this process evaluates
         everything: to look at a few elements, or at the state.
     part (Part | tuple[int, int] | str | None): Rows of every batch that are delivered here, where
@@ -1900,7 +1908,7 @@ Raises:
     WorkerError: Worker processes cannot be started."#
     };
     (signature IterDataset.loader) => {
-        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, trace=None, top=False)"#, "\n--\n\n", docs!(IterDataset.loader))
+        concat!(r#"loader($self, *, threads=0, buffer=2, writable=False, accept_changes=False, workers=True, part=None, deal='even', guard='auto', guard_timeout=600.0, keys=None, record_keys=False, on_failed_element='error', failed_element_limit=None, metrics=None, record=None, trace=None, top=False)"#, "\n--\n\n", docs!(IterDataset.loader))
     };
     (IterDataset.make_keys) => {
         r#"Makes the keys by which several hosts plan this pipeline: what filters keep, and how long elements are.

@@ -52,13 +52,16 @@ pub(crate) struct How {
     pub(crate) buffer: usize,
     /// Whether the arrays that are handed out may be written to.
     pub(crate) writable: bool,
+    /// Whether states of other pipelines are accepted.
+    pub(crate) accept_changes: bool,
     /// Whether `mp_prefetch` has processes started.
     pub(crate) workers: bool,
 }
 
 impl How {
     /// The way of a plain loop.
-    pub(crate) const DEFAULT: Self = Self { threads: Threads::NONE, buffer: 2, writable: false, workers: true };
+    pub(crate) const DEFAULT: Self =
+        Self { threads: Threads::NONE, buffer: 2, writable: false, accept_changes: false, workers: true };
 }
 
 /// The rows of every batch that are delivered, where several hosts read one pipeline, and how those are compared.
@@ -182,7 +185,7 @@ pub(super) fn builder(
     plan: &Plan,
 ) -> Result<LoaderBuilder<BoxIter<Item>>> {
     let mut builder = dataset.clone().loader().executor(how.threads.0).buffer(how.buffer).deal(deal);
-    builder = builder.on_failed_element(plan.failed);
+    builder = builder.on_failed_element(plan.failed).accept_changes(how.accept_changes);
     if let Some(files) = plan.keys.files()? {
         builder = builder.keys(files);
     }

@@ -34,6 +34,7 @@ impl LoaderOptions {
             match name {
                 "threads" => how.threads = option(name, &value)?,
                 "buffer" => how.buffer = option(name, &value)?,
+                "accept_changes" => how.accept_changes = option(name, &value)?,
                 "writable" => how.writable = option(name, &value)?,
                 "workers" => *workers = option(name, &value)?,
                 "part" => hosts.part = option(name, &value)?,

@@ -147,6 +147,7 @@ impl Manifest {
             pipeline: origin.stages.clone(),
             delivered: self.records,
             state: last.state.clone()?,
+            accepted_changes: Vec::new(),
         })
     }
 

@@ -194,7 +194,14 @@ fn bad_data_and_foreign_states_exit_with_1() {
     ok(folder, &["run", "p.yaml", "--steps", "1", "--restart"]);
     write(folder, "p.yaml", "source: {jsonl: {paths: c.jsonl}}\nstages: [limit: 2]\ncheckpoint: state\n");
     let (code, text) = fails(folder, &["run", "p.yaml", "--resume"]);
-    assert!(code == 1 && text.contains("of another pipeline"), "{text}");
+    assert!(code == 1 && text.contains("of another pipeline") && text.contains("accept_changes"), "{text}");
+    assert_eq!(fails(folder, &["run", "p.yaml", "--accept-changes"]).0, 2);
+    write(folder, "p.yaml", "source: {jsonl: {paths: c.jsonl}}\ncheckpoint: state\n");
+    write(folder, "c.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n");
+    let accepted = json(folder, &["run", "p.yaml", "--resume", "--accept-changes", "--json"]);
+    assert_eq!((&accepted["batches"], &accepted["resumed"]), (&3.into(), &true.into()), "{accepted}");
+    let state = std::fs::read_to_string(folder.join("state/run-state.json")).unwrap();
+    assert!(state.contains("\"accepted_changes\""), "{state}");
     write(&folder.join("state"), "run-state.json", "{\"gristmill_run\": 99}");
     let (code, text) = fails(folder, &["run", "p.yaml", "--resume"]);
     assert!(code == 1 && text.contains("run-state.json") && text.contains("99"), "{text}");
