@@ -3,6 +3,8 @@
 mod ahead;
 mod builder;
 mod guarded;
+mod here;
+mod last_words;
 mod moved;
 mod parted;
 mod watched;

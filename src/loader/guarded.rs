@@ -4,22 +4,19 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::checkpoint::Identity;
+use crate::dataset::IterDataset;
 use crate::dataset::iter::{BatchPlan, Dealt};
-use crate::dataset::{IterDataset, Role, Stage};
 use crate::error::{Error, Result};
+use crate::fork::Origin;
 use crate::part::{DigestBatch, EVERY, Exchange, Fed, Guard, Statement, compare, meeting, silent, wants_details};
 
-use super::parted::Parted;
+use super::here::Here;
+use super::last_words::{LAST, LastWords};
 use super::{Loader, LoaderBuilder};
 
 /// Time after which a host that has said nothing is an error.
 const TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Files of a source that are named where hosts disagree: what stores of keys and values take.
-const MOST_FILES: usize = 10_000;
 
 /// Time between two looks at what others have said, at first and later.
 const SHORT: Duration = Duration::from_millis(2);
@@ -51,6 +48,9 @@ pub(super) struct Guarded<T> {
     ended: bool,
     /// The error that the stream has ended by and the batch that it came at, while others do not know of it.
     failed: Option<(String, u64)>,
+    last_words: LastWords,
+    /// The process that posts.
+    origin: Origin,
     /// The statement that was made last.
     said: Option<Statement>,
     /// What differs in short, while details are waited for.
@@ -58,43 +58,6 @@ pub(super) struct Guarded<T> {
     /// The error of a meeting that was held before the next element was asked for.
     #[cfg(feature = "python")]
     error: Option<Error>,
-}
-
-/// What a loader knows of itself that goes into a statement.
-pub(super) struct Here<'a, T, S> {
-    pub(super) pipeline: &'a dyn Stage,
-    pub(super) identity: &'a Identity,
-    pub(super) parted: &'a Parted<T>,
-    pub(super) delivered: u64,
-    pub(super) state: &'a S,
-}
-
-impl<T, S: Serialize> Here<'_, T, S> {
-    /// Says in short what this host is at.
-    fn statement(&self, guard: &Guard) -> Result<Statement> {
-        let state = serde_json::to_vec(self.state)
-            .map_err(|e| Error::state(format!("the state of a stage cannot be written as JSON: {e}")))?;
-        let mut said = Statement::new(self.parted.part(), guard);
-        self.identity.fingerprint().clone_into(&mut said.fingerprint);
-        said.deal = format!("{:?}", self.parted.deal());
-        said.state = format!("{:016x}", xxh3_64(&state));
-        Ok(said)
-    }
-}
-
-impl<T, S> Here<'_, T, S> {
-    /// The stages that are sources, and their files.
-    fn sources(&self) -> Vec<(usize, Vec<String>)> {
-        let mut sources = Vec::new();
-        self.pipeline.walk(&mut |id, stage| {
-            if stage.role() == Role::Source {
-                let mut files = stage.files();
-                files.truncate(MOST_FILES);
-                sources.push((id, files));
-            }
-        });
-        sources
-    }
 }
 
 impl<T> Guarded<T> {
@@ -117,6 +80,8 @@ impl<T> Guarded<T> {
             agreed: None,
             ended: false,
             failed: None,
+            last_words: LastWords::default(),
+            origin: Origin::here(),
             said: None,
             verdict: None,
             #[cfg(feature = "python")]
@@ -145,13 +110,35 @@ impl<T> Guarded<T> {
         (self.ended, self.closed, self.failed) = (false, false, None);
     }
 
-    /// Tells the others why they will hear nothing more, if that is so.
+    /// Posts the error that has ended the pass, if that was an error.
     pub(super) fn tell(&mut self) {
-        let (Some(failed), Some(said)) = (self.failed.take(), self.said.take()) else { return };
+        let (Some((error, batch)), Some(said)) = (self.failed.take(), self.said.take()) else { return };
         let mut said = said.behind(&self.guard);
-        (said.failed, said.batches) = (Some(failed.0), failed.1);
-        // The error itself is what matters here; the others wait in vain where it cannot be told.
+        (said.failed, said.batches) = (Some(error), batch);
+        // If a post fails, the others wait until their time is over.
         let _ = self.exchange.post(self.rounds, &said.to_json());
+        self.post_last(&said);
+    }
+
+    /// Posts the batch after which the loader is closed before its end.
+    fn tell_closed(&mut self) {
+        if let (Some(said), false, true) = (self.said.take(), self.ended, self.origin.is_here()) {
+            let mut said = said.behind(&self.guard);
+            said.closed = true;
+            self.post_last(&said);
+        }
+    }
+
+    /// Posts last words, which hosts that have met look for.
+    fn post_last(&mut self, said: &Statement) {
+        if self.has_met() {
+            let _ = self.exchange.post(LAST, &said.to_json());
+        }
+    }
+
+    /// Whether all hosts have spoken in the first round of this series.
+    fn has_met(&self) -> bool {
+        self.begun && (self.rounds > 1 || self.unread.is_none())
     }
 
     /// Speaks and listens where that is due before the next batch, or at the end: pending where others have not spoken within `patience`.
@@ -162,6 +149,9 @@ impl<T> Guarded<T> {
         if !self.begun {
             self.guard = Guard::new(here.delivered);
             self.begin(here, false)?;
+        }
+        if self.has_met() && !self.closed {
+            self.last_words.look(&mut *self.exchange, Instant::now())?;
         }
         let until = patience.map(|patience| Instant::now() + patience);
         while let Some(next) = self.due(here) {
@@ -184,7 +174,7 @@ impl<T> Guarded<T> {
     fn begin<S: Serialize>(&mut self, here: &Here<'_, T, S>, waits: bool) -> Result<()> {
         self.exchange.begin(here.parted.part())?;
         (self.begun, self.rounds, self.unread, self.waits, self.closed) = (true, 0, None, None, false);
-        (self.verdict, self.meets_at) = (None, None);
+        (self.verdict, self.meets_at, self.last_words) = (None, None, LastWords::default());
         let mut said = here.statement(&self.guard)?;
         (said.ended, said.waits) = (self.ended, waits);
         self.speak(here.delivered, said)
@@ -264,11 +254,18 @@ impl<T> Guarded<T> {
             if self.verdict.is_none() && self.exchange.has_begun_anew(round)? {
                 return Ok(Heard::Anew);
             }
+            if self.has_met() && self.verdict.is_none() {
+                self.last_words.look(&mut *self.exchange, now)?;
+            }
             match wait(now, since, self.timeout, until, nap) {
                 Wait::Over => {
                     let missing = said.iter().enumerate().filter(|(_, said)| said.is_none());
                     let missing: Vec<usize> = missing.map(|(host, _)| host).collect();
-                    return Err(silent(&missing, said.len(), batch, self.timeout));
+                    if self.has_met() {
+                        self.last_words.read(&mut *self.exchange)?;
+                    }
+                    let closed = self.last_words.in_words();
+                    return Err(silent(&missing, said.len(), batch, self.timeout, &closed));
                 }
                 Wait::Pending => return Ok(Heard::Pending),
                 // An exchange is looked at: a folder on a disk reports nothing.
@@ -458,6 +455,7 @@ fn wait(now: Instant, since: Instant, timeout: Duration, until: Option<Instant>,
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
         self.tell();
+        self.tell_closed();
     }
 }
 

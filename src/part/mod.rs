@@ -51,7 +51,7 @@ pub use deal::{Balance, Deal, RankLoad, RankRows, deal_rows};
 pub(crate) use dealer::{Dealer, Gain};
 pub use digest::{DigestRows, RowDigest};
 pub use guard::{DigestBatch, EVERY, Exchange, Fed, Guard, InMemory, SharedFolder, Statement, compare};
-pub(crate) use guard::{meeting, silent, wants_details};
+pub(crate) use guard::{last_words, meeting, silent, wants_details};
 pub use row_batch::RowBatch;
 
 use crate::error::{Error, Result};

@@ -22,7 +22,7 @@ pub fn compare(statements: &[String]) -> Result<()> {
     }
     parts(&statements)?;
     batches(&statements)?;
-    failures(&statements)?;
+    failures(statements.iter().enumerate())?;
     positions(&statements)
 }
 
@@ -211,9 +211,21 @@ fn other_batch(number: u64, found: &[(Option<Mark>, Vec<usize>)]) -> Error {
     disagree(ErrorKind::Data, &text).help(OTHER)
 }
 
+/// Reads last words, the first host first: returns hosts that have closed their loaders, with the number of batches before. Words of other versions are left out.
+///
+/// # Errors
+/// [`ErrorKind::Worker`] for the first host that has failed.
+pub(crate) fn last_words(said: &[Option<String>]) -> Result<Vec<(usize, u64)>> {
+    let said = said.iter().enumerate();
+    let said: Vec<_> =
+        said.filter_map(|(host, text)| Some((host, serde_json::from_str(text.as_deref()?).ok()?))).collect();
+    failures(said.iter().map(|(host, statement)| (*host, statement)))?;
+    Ok(said.iter().filter(|(_, s)| s.closed).map(|(host, s)| (*host, s.batches)).collect())
+}
+
 /// Looks for hosts that have failed.
-fn failures(statements: &[Statement]) -> Result<()> {
-    let failed = statements.iter().enumerate().find_map(|(host, s)| Some((host, s.batches, s.failed.as_deref()?)));
+fn failures<'a>(mut statements: impl Iterator<Item = (usize, &'a Statement)>) -> Result<()> {
+    let failed = statements.find_map(|(host, s)| Some((host, s.batches, s.failed.as_deref()?)));
     match failed {
         None => Ok(()),
         Some((host, batch, error)) => {

@@ -35,7 +35,7 @@ use std::collections::VecDeque;
 use xxhash_rust::xxh3::xxh3_128;
 
 pub use compare::compare;
-pub(crate) use compare::{meeting, wants_details};
+pub(crate) use compare::{last_words, meeting, wants_details};
 pub use exchange::{Exchange, InMemory};
 pub use folder::SharedFolder;
 pub use sample::DigestBatch;

@@ -39,6 +39,9 @@ pub struct Statement {
     /// Whether this host waits here for another that was started again, and goes on from an earlier batch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
+    /// Whether this host has closed its loader before the end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// The error that has ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -61,6 +64,7 @@ impl Statement {
             trail: None,
             ended: false,
             waits: false,
+            closed: false,
             failed: None,
         }
     }

@@ -70,15 +70,18 @@ pub(super) fn sides(groups: &[(String, Vec<usize>)]) -> String {
     list(&texts)
 }
 
-/// The error where hosts have said nothing for too long.
+/// The error where hosts have said nothing for too long. `closed` names those that have closed their loaders.
 #[cold]
-pub(crate) fn silent(hosts: &[usize], of: usize, batch: u64, waited: Duration) -> Error {
+pub(crate) fn silent(hosts: &[usize], of: usize, batch: u64, waited: Duration, closed: &str) -> Error {
     let have = if hosts.len() == 1 { "has" } else { "have" };
-    let text = format!(
+    let mut text = format!(
         "{} of {of} {have} said nothing for {:.0} s: the others are behind batch {batch}",
         named(hosts),
         waited.as_secs_f64()
     );
+    if !closed.is_empty() {
+        text += &format!("; {closed}");
+    }
     Error::new(ErrorKind::Worker, text).help(
         "look at why: it has failed or hangs, has not started, or does not read these batches as often as the others; where steps or the start take longer, \
          raise the guard's timeout; one that was started again alone is met over a folder only: else start all of them from one state",

@@ -1,0 +1,90 @@
+//! Last words of hosts: a host that fails, or closes its loader before the end, tells the others between two rounds.
+
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::part::{Exchange, last_words};
+
+/// The round in which last words are posted. No series of rounds comes to it.
+pub(super) const LAST: u64 = u64::MAX;
+
+/// Shortest time between two looks.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A pause is at least as long as this number of looks, so that looks take at most 1 % of the time.
+const LOOKS: u32 = 100;
+
+/// What this host has read of the others' last words.
+#[derive(Debug, Default)]
+pub(super) struct LastWords {
+    /// The end of the last look, and the pause after it.
+    looked: Option<(Instant, Duration)>,
+    /// Hosts that have closed their loaders, with the number of batches before.
+    closed: Vec<(usize, u64)>,
+}
+
+impl LastWords {
+    /// Reads last words, if a look is due at `now`.
+    ///
+    /// # Errors
+    /// The error of a host that has failed, and errors of the exchange.
+    pub(super) fn look(&mut self, exchange: &mut dyn Exchange, now: Instant) -> Result<()> {
+        if !self.is_due(now) {
+            return Ok(());
+        }
+        let read = self.read(exchange);
+        self.has_looked(now, Instant::now());
+        read
+    }
+
+    /// Reads last words now.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub(super) fn read(&mut self, exchange: &mut dyn Exchange) -> Result<()> {
+        let said = exchange.read(LAST)?;
+        let closed = last_words(&said)?;
+        for (host, batch) in closed.iter().filter(|host| !self.closed.contains(host)) {
+            tracing::warn!(
+                "host {host} of {} has closed its loader after batch {batch}; the others wait for it where hosts are compared next",
+                said.len()
+            );
+        }
+        self.closed = closed;
+        Ok(())
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.looked.is_none_or(|(at, pause)| now.saturating_duration_since(at) >= pause)
+    }
+
+    fn has_looked(&mut self, from: Instant, to: Instant) {
+        self.looked = Some((to, PAUSE.max(LOOKS * to.saturating_duration_since(from))));
+    }
+
+    /// Hosts that have closed their loaders, in words for the error of a host that waits in vain.
+    pub(super) fn in_words(&self) -> String {
+        let closed: Vec<String> = self
+            .closed
+            .iter()
+            .map(|(host, batch)| format!("host {host} has closed its loader after batch {batch}"))
+            .collect();
+        closed.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_take_a_hundredth_of_the_time_at_most() {
+        let (start, ms) = (Instant::now(), Duration::from_millis);
+        for (took, pause) in [(0, 1000), (10, 1000), (11, 1100), (200, 20_000)] {
+            let mut words = LastWords::default();
+            assert!(words.is_due(start));
+            words.has_looked(start, start + ms(took));
+            let due = |after: u64| words.is_due(start + ms(took + after));
+            assert_eq!((due(pause - 1), due(pause)), (false, true), "{took} ms");
+        }
+    }
+}
