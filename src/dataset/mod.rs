@@ -28,6 +28,7 @@ pub use memory::{Held, Memory, Sample};
 pub(crate) use records::suspect_in;
 pub use records::{index_of, record_in, record_of};
 pub use remainder::Remainder;
+pub(crate) use run::upcoming::bring;
 pub use run::upcoming::{Record, Upcoming};
 pub use seeds::{StageSeed, default_seed};
 pub(crate) use stage::same_stage;

@@ -50,6 +50,11 @@ pub trait Keyed: Send + Sync {
     /// Whether no function of the user's is among the stages: then [`lines`](Self::lines) name all that decides what the keys are.
     fn is_native(&self) -> bool;
 
+    /// Brings records, which are evaluated next, into memory, if their files are mapped, and as little as possible of what lies around them.
+    fn bring(&self, records: &[u64]) {
+        let _ = records;
+    }
+
     /// Makes the keys of some records, by evaluating them; `take` gets each with the lengths of its elements, one element behind the other.
     ///
     /// # Errors

@@ -405,6 +405,36 @@ mod tests {
     }
 
     #[test]
+    fn forged_keys_are_found_when_their_file_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let keyed: Arc<dyn Keyed> = Arc::new(Numbers(3000, vec!["t".to_owned()]));
+        let folder = || KeyFolder::new(dir.path());
+        let write = |count: u32| {
+            let mut block = KeyBlock::new(1);
+            (0..3000).for_each(|record| block.push(count, &vec![record; count as usize]).unwrap());
+            let mut writer = KeyWriter::resume(&folder().files(&*keyed)[0], folder().head(&*keyed)).unwrap();
+            while writer.slots_wanted() > 0 {
+                let (first, most) = (writer.next_slot() as usize, writer.slots_wanted());
+                let mut some = KeyBlock::new(1);
+                block.iter().skip(first).take(most).for_each(|(key, lens)| some.push_of(key, lens).unwrap());
+                writer.push_block(&some).unwrap();
+            }
+            writer.finish().unwrap();
+        };
+        write(1);
+        assert!(folder().find(&keyed).unwrap().is_some());
+        for (count, told) in [(0, "is one element, and the file says that it is dropped"), (9, "is 9 elements")] {
+            std::fs::remove_file(&folder().files(&*keyed)[0]).unwrap();
+            write(count);
+            let error = folder().find(&keyed).err().unwrap();
+            assert!(
+                error.message().starts_with("the keys are stale: record ") && error.message().ends_with(told),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
     fn a_part_file_that_lacks_its_end_alone_gets_it() {
         let (dir, len) = (tempfile::tempdir().unwrap(), 300);
         let folder = KeyFolder::new(dir.path());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use gristmill::dataset::Remainder;
 use gristmill::dataset::map::{RandomAccess, Source, SourceFacts};
-use gristmill::keys::Recompute;
+use gristmill::keys::{KeyFolder, Recompute};
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::part::Part;
 use gristmill::prelude::*;
@@ -94,6 +94,19 @@ fn a_host_brings_the_records_of_its_own_rows() {
             }
         }
     }
+}
+
+#[test]
+fn the_records_that_a_file_of_keys_is_compared_with_are_brought() {
+    let (dir, source) = (tempfile::tempdir().unwrap(), Mapped::default());
+    let (ds, _) = pipelines(&source)[1].clone();
+    let keys = || KeyFolder::new(dir.path());
+    let made = |part, keys| ds.clone().loader().part(part).keys(keys).build().map(drop);
+    ds.clone().loader().keys(keys().recorded()).build().unwrap().for_each(|batch| drop(batch.unwrap()));
+    assert!(source.brought.lock().unwrap().is_empty());
+    made(Part::of(1, 8), keys()).unwrap();
+    let brought = source.brought.lock().unwrap().clone();
+    assert!((16..120).contains(&brought.len()), "{}", brought.len());
 }
 
 #[test]

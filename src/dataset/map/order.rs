@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Weak;
 
 use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::{Record, Upcoming};
+use crate::dataset::run::upcoming::{Record, Upcoming, bring};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
@@ -161,7 +160,7 @@ impl<D: Stage, O: Order> Ordered<D, O> {
     #[inline]
     fn bring(&self, places: &[u64]) {
         if self.order.is_apart() {
-            self.parent.will_read(Upcoming::apart(places, &Weak::new()));
+            bring(&self.parent, places);
         }
     }
 

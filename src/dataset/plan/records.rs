@@ -6,8 +6,10 @@ use std::sync::Arc;
 use super::sources::SourceOf;
 use super::visit::{Visit, bad, texts};
 use crate::cx::Cx;
+use crate::dataset::bring;
 use crate::dataset::map::MapDataset;
 use crate::dataset::run::evaluate::caught;
+use crate::dataset::stage::Stage;
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 use crate::keys::{Key, Keyed};
@@ -90,6 +92,14 @@ impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
 
     fn is_native(&self) -> bool {
         self.source.is_native
+    }
+
+    fn bring(&self, records: &[u64]) {
+        (&*self.prefix as &dyn Stage).walk(&mut |_, stage| {
+            if stage.address() == self.source.address {
+                bring(stage, records);
+            }
+        });
     }
 
     fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {

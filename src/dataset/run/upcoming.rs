@@ -7,6 +7,11 @@ use std::sync::{Mutex, PoisonError, Weak};
 /// Records of a source far away that are told of ahead: of 2 KiB each that is as much as is fetched ahead.
 pub(crate) const FURTHEST: u64 = 1 << 16;
 
+/// Brings the records of `indices`, which are read now, into memory, if their files are mapped. The system then reads nothing around them.
+pub(crate) fn bring(stage: &dyn Stage, indices: &[u64]) {
+    stage.will_read(Upcoming { apart: true, ..Upcoming::new(indices, &Weak::new()) });
+}
+
 /// Indices that will be asked for, in about this order, unless whoever says so changes its mind: see
 /// [`Stage::will_read`](crate::Stage::will_read).
 ///
@@ -146,12 +151,7 @@ impl<'a> Upcoming<'a> {
         Upcoming { in_blocks: true, ..*self }
     }
 
-    /// Indices that are read now by a pass that reads few of those around them.
-    pub(in crate::dataset) fn apart(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {
-        Self { apart: true, ..Self::new(indices, wanted) }
-    }
-
-    /// Whether they are [read apart](Self::apart).
+    /// Whether they are read now, and few of those around them are: see [`bring`].
     pub(crate) fn is_apart(&self) -> bool {
         self.apart
     }
