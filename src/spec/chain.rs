@@ -9,7 +9,7 @@ use super::values::{Decode, Given};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::iter::{BadRecords, FilterThresholds, Stream, lanes};
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage};
+use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage, bring};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::place::Location;
@@ -162,7 +162,10 @@ impl Context {
             return;
         }
         let mut cx = Cx::default();
-        let first = (0..ds.len().min(PEEK)).find_map(|i| ds.get(i, &mut cx).ok().flatten());
+        let first = (0..ds.len().min(PEEK)).find_map(|i| {
+            bring(ds, &[i]);
+            ds.get(i, &mut cx).ok().flatten()
+        });
         self.columns = first.map(|element| element.iter().map(|(name, _)| name.to_owned()).collect());
     }
 

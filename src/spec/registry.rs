@@ -102,13 +102,19 @@ pub(crate) fn columns_argument(name: &str) -> Option<&'static str> {
     source_entries().find(|e| e.name == name).and_then(|e| e.columns)
 }
 
-/// `chain` and the stages of a list behind it.
+/// Largest number of stages in a list. Building a chain takes time proportional to the square of its length.
+const MOST_STAGES: usize = 1000;
+
+/// Adds the stages of a list to `chain`.
 pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) -> Result<Chain> {
-    // Before any is built, which may take its time.
+    if let Some(node) = list.get(MOST_STAGES) {
+        return Err(node.error(format!("{} stages in one list, and {MOST_STAGES} are the most", list.len())));
+    }
+    // Unknown names are found before a stage is built, which may take seconds.
     list.iter().try_for_each(known)?;
+    let last_border = list.iter().rposition(|n| variant(n).is_ok_and(|(name, ..)| name == BORDER));
     for (i, node) in list.iter().enumerate() {
-        let border_ahead = list[i + 1..].iter().any(|n| variant(n).is_ok_and(|(name, ..)| name == BORDER));
-        chain = stage(chain, node, border_ahead, context)?;
+        chain = stage(chain, node, last_border > Some(i), context)?;
     }
     Ok(chain)
 }

@@ -86,6 +86,13 @@ fn slips_are_named() {
 }
 
 #[test]
+fn a_list_of_too_many_stages_is_refused_before_a_stage_is_built() {
+    let text = |n: usize| format!("{RANGE}stages:\n{}", "  - shuffle: {seed: 1}\n".repeat(n));
+    assert!(build(&text(200)).is_ok());
+    assert_eq!(error(&text(10_000)), "line 1003: stages[1000]: 10000 stages in one list, and 1000 are the most | -");
+}
+
+#[test]
 fn settings_are_read_and_checked() {
     let parse = |s: &str| Pipeline::from_text(format!("{RANGE}{s}"), Format::Yaml, ".");
     let settings = parse("name: n\nexecutor: {threads: 3, buffer: 4}\ncheckpoint: {folder: c, every: 5}").unwrap();
