@@ -6,17 +6,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use super::{IterDataset, PartPassOf};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::memory::{Memory, Sample};
-use crate::dataset::plan::{PlanOf, Planning};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, same_stage, stage_after};
+use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::Result;
 use crate::exec::Runtime;
-use crate::part::Part;
 use crate::sync::Locked;
 
 /// The front of a prefix: a dataset under the name of its last stage.
@@ -125,43 +122,6 @@ impl<D: MapDataset> fmt::Debug for Cut<D> {
     }
 }
 
-/// A stream whose last stage is the last that workers have: functions behind it are applied here.
-pub(crate) struct CutStream<D>(D);
-
-impl<D> CutStream<D> {
-    pub(crate) fn new(front: D) -> Self {
-        Self(front)
-    }
-}
-
-impl<D: Stage> Stage for CutStream<D> {
-    same_stage!(@but_cut .0);
-
-    fn is_cut(&self) -> bool {
-        true
-    }
-    fn sample(&self) -> Option<Sample> {
-        self.0.sample()
-    }
-}
-
-impl<D: IterDataset> IterDataset for CutStream<D> {
-    type Item = D::Item;
-    type Iter = D::Iter;
-
-    fn iter(&self, run: &Runtime) -> Result<D::Iter> {
-        self.0.iter(run)
-    }
-
-    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
-        self.0.iter_part(run, part)
-    }
-
-    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        self.0.plan(planning)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -173,7 +133,7 @@ mod tests {
     use crate::checkpoint::{Identity, fingerprint};
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
-    use crate::dataset::{BoxIter, BoxMap, DatasetIterator};
+    use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset};
     use crate::exec::Executor;
     use crate::spec::columns::NamedFn;
 

@@ -5,6 +5,8 @@ mod cache;
 mod chunked;
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 mod cut;
+#[cfg(feature = "python")]
+mod cut_stream;
 mod dataset;
 mod dealt;
 mod each;
@@ -41,7 +43,7 @@ pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
 #[cfg(feature = "python")]
-pub(crate) use self::cut::CutStream;
+pub(crate) use self::cut_stream::CutStream;
 pub use self::dataset::IterDataset;
 pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
 #[cfg(any(feature = "cli", feature = "python"))]

@@ -1,0 +1,46 @@
+//! The cut of a stream: workers evaluate the functions before it, and this process those after it.
+
+use super::{IterDataset, PartPassOf};
+use crate::dataset::memory::Sample;
+use crate::dataset::plan::{PlanOf, Planning};
+use crate::dataset::stage::{Stage, same_stage};
+use crate::error::Result;
+use crate::exec::Runtime;
+use crate::part::Part;
+
+/// A stream whose last stage is the last that workers evaluate. The process that reads the stream applies later functions.
+pub(crate) struct CutStream<D>(D);
+
+impl<D> CutStream<D> {
+    pub(crate) fn new(front: D) -> Self {
+        Self(front)
+    }
+}
+
+impl<D: Stage> Stage for CutStream<D> {
+    same_stage!(@but_cut .0);
+
+    fn is_cut(&self) -> bool {
+        true
+    }
+    fn sample(&self) -> Option<Sample> {
+        self.0.sample()
+    }
+}
+
+impl<D: IterDataset> IterDataset for CutStream<D> {
+    type Item = D::Item;
+    type Iter = D::Iter;
+
+    fn iter(&self, run: &Runtime) -> Result<D::Iter> {
+        self.0.iter(run)
+    }
+
+    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
+        self.0.iter_part(run, part)
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        self.0.plan(planning)
+    }
+}
