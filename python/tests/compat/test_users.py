@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
 
+import gristmill as gm
 import gristmill.compat.grain as grain
 import numpy as np
 import pytest
@@ -183,6 +185,39 @@ def test_tfrecords_and_readers_of_the_users_own(tmp_path: Path) -> None:
         list(grain.experimental.TFRecordIterDataset(path))
 
 
+def test_states_of_something_else_are_refused_by_a_stream_of_tfrecords(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    write_tfrecord(path, [b"one"])
+    it = iter(grain.experimental.TFRecordIterDataset(path))
+    states: list[dict[str, Any]] = [{}, {"next_index": 1}, {"reader_offset": None}]
+    for state in states:
+        with pytest.raises(gm.StateError, match="reader_offset is None"):
+            it.set_state(state)
+    assert next(it) == b"one"
+
+
+def test_threads_that_read_ahead_start_no_processes() -> None:
+    ds = grain.MapDataset.range(5).map(lambda x: (x, os.getpid())).to_iter_dataset()
+    ahead = grain.experimental.multithread_prefetch(ds, num_threads=2, buffer_size=1)
+    assert list(ahead) == [(x, os.getpid()) for x in range(5)]
+    with pytest.raises(ValueError, match="num_threads"):
+        grain.experimental.multithread_prefetch(ds, num_threads=-1, buffer_size=1)
+
+
+def test_a_sampler_of_the_users_own_needs_shard_options() -> None:
+    class Backwards:
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, index: int) -> Any:
+            return grain.RecordMetadata(index=index, record_key=2 - index)
+
+    with pytest.raises(ValueError, match="No shard options were provided"):
+        grain.DataLoader(data_source=[1, 2, 3], sampler=Backwards())
+    loader = grain.DataLoader(data_source=[1, 2, 3], sampler=Backwards(), shard_options=grain.sharding.NoSharding())
+    assert list(loader) == [3, 2, 1]
+
+
 def test_parquet_rows(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     arrow = pytest.importorskip("pyarrow")
@@ -353,6 +388,7 @@ def pieces(workers: int, sampler: Any = None) -> grain.DataLoader:
         sampler=sampler or grain.samplers.IndexSampler(6, shuffle=True, seed=4, num_epochs=1),
         operations=[Drawn(), Thrice(), Drawn(), Thrice(), Drawn(), grain.transforms.Batch(4)],
         worker_count=workers,
+        shard_options=grain.sharding.NoSharding(),
     )
 
 

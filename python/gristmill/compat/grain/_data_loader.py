@@ -221,7 +221,12 @@ class DataLoader:
         self._sampler = sampler
         self._operations = list(operations)
         options = shard_options or getattr(sampler, "_shard_options", None)
-        self._shard_options: ShardOptions = options or NoSharding()
+        if options is None:
+            raise ValueError(
+                "No shard options were provided: a sampler without them reads every record on every host. "
+                "Pass shard_options, such as grain.sharding.NoSharding() or ShardByJaxProcess()"
+            )
+        self._shard_options: ShardOptions = options
         self._read_options = read_options or ReadOptions()
         self.multiprocessing_options = MultiprocessingOptions(
             num_workers=worker_count, per_worker_buffer_size=worker_buffer_size, enable_profiling=enable_profiling

@@ -186,5 +186,8 @@ class LimitIterDataset(_SameStream, Counting[Any]):
 class CacheIterDataset(_SameStream):
     """Keeps every element in memory for the next epoch."""
 
+    def __init__(self, parent: IterDataset[Any]) -> None:
+        super().__init__(parent)
+
     def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
         return core.cache()

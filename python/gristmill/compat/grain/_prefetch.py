@@ -149,6 +149,19 @@ class ThreadPrefetchIterDataset(_Ahead):
         return f"ThreadPrefetchIterDataset(prefetch_buffer_size={self._prefetch_buffer_size})"
 
 
+class MultithreadPrefetchIterDataset(_Ahead):
+    """A stream evaluated on several threads."""
+
+    def __init__(self, parent: IterDataset[Any], num_threads: int) -> None:
+        super().__init__(parent)
+        if num_threads < 0:
+            raise ValueError(f"`num_threads` must be greater than or equal to 0, got {num_threads}")
+        self._threads = num_threads
+
+    def __str__(self) -> str:
+        return f"MultithreadPrefetchIterDataset(num_threads={self._threads})"
+
+
 class _Once:
     """A pass that began elsewhere, as a stream."""
 
@@ -229,6 +242,6 @@ def multiprocess_prefetch(
 def multithread_prefetch(
     ds: IterDataset[Any], num_threads: int, buffer_size: int, sequential_slice: bool = False
 ) -> IterDataset[Any]:
-    """`ds` evaluated on threads."""
-    del buffer_size
-    return multiprocess_prefetch_options(ds, MultiprocessingOptions(num_workers=num_threads), None, sequential_slice)
+    """`ds` evaluated on threads of this process."""
+    del buffer_size, sequential_slice
+    return MultithreadPrefetchIterDataset(ds, num_threads)

@@ -8,6 +8,7 @@ import errno
 import os
 from typing import Any
 
+from gristmill import StateError
 from gristmill._gristmill import TfRecordReader
 from gristmill.compat.grain._dataset import IterDataset
 from gristmill.compat.grain._dataset_iterator import DatasetIterator
@@ -67,7 +68,10 @@ class _TFRecordDatasetIterator(DatasetIterator[bytes]):
         return {"reader_offset": self._reader.tell()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._reader.seek(state["reader_offset"])
+        offset = state.get("reader_offset")
+        if not isinstance(offset, int):
+            raise StateError(f"not a state of a TFRecord stream: reader_offset is {offset!r}, and must be the byte of a record")
+        self._reader.seek(offset)
 
     def close(self) -> None:
         super().close()
