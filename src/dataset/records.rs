@@ -188,10 +188,11 @@ mod tests {
         fn a_record_is_found_where_it_comes(len in 1..40u64, ops in prop::collection::vec(Op::any(), 0..6)) {
             let numbered = Range::new(0, len as i64).map_with_index(|index, _| index.global);
             let ds = ops.iter().fold(numbered.boxed(), |ds, op| op.apply(ds));
-            let at = |index| ds.get(index, &mut Cx::default()).unwrap();
+            let mut cx = Cx::default();
             let find = |number: u64| index_of(&ds, &Record::new("range", number % len), number / len);
-            let epochs: Vec<u64> = (0..2 * ds.len()).map(|index| at(index).unwrap()).collect();
-            for (index, &number) in (0..).zip(&epochs) {
+            let epochs: Vec<u64> = (0..2 * ds.len()).map(|index| ds.get(index, &mut cx).unwrap().unwrap()).collect();
+            // An inverse takes time in proportion to the stages and windows that it goes through.
+            for (index, &number) in (0..).zip(&epochs).step_by(epochs.len() / 100 + 1) {
                 prop_assert_eq!(record_of(&ds, index), Some(Record::new("range", number % len)));
                 prop_assert_eq!(find(number), Some(index));
             }
