@@ -171,8 +171,7 @@ impl Part {
 }
 
 /// What to do about a global batch that does not divide.
-const REMAINDER: &str =
-    "choose a batch size that the number of parts divides; if it is the last batch, let `batch` drop it or pad it";
+const REMAINDER: &str = "choose a batch size that the number of parts divides, or list the rows of each host by `Part.listed`; if it is the last batch, let `batch` drop it or pad it";
 
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
