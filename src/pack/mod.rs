@@ -25,9 +25,10 @@ pub use feature::{Feature, OverLong};
 pub use group::{GroupOptions, GroupPacker, Placed};
 pub use held::{Bits, HeldState};
 pub use stage::{
-    BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackFlow, GroupPackIter, GroupPackState,
-    LengthBucketOptions, LengthBuckets, LengthBucketsFlow, LengthBucketsIter, LengthBucketsState, OutputNames, Packing,
-    ParentState, RowSpec, WindowPack, WindowPackFlow, WindowPackIter, WindowPackOptions, WindowPackState,
+    BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackFlow, GroupPackIter, GroupPackState, Labels,
+    LengthBucketOptions, LengthBuckets, LengthBucketsFlow, LengthBucketsIter, LengthBucketsState, OutputNames,
+    PackedColumns, Packing, PaddingPositions, ParentState, RowSpec, WindowPack, WindowPackFlow, WindowPackIter,
+    WindowPackOptions, WindowPackState,
 };
 pub use stats::PackStats;
 pub use window::{WindowOptions, WindowPacker};

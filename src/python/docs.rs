@@ -891,6 +891,38 @@ Raises:
     (signature MapDataset.drop_columns) => {
         concat!(r#"drop_columns($self, columns)"#, "\n--\n\n", docs!(MapDataset.drop_columns))
     };
+    (MapDataset.packed_columns) => {
+        r#"Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.
+
+It stands before `batch` or after it. Before it, `cu_seqlens` needs `max_segments` and counts in each row, which `batch`
+stacks to [B, max_segments + 1]. After it, `cu_seqlens` counts over the B·T cells of the batch, as
+`flash_attn_varlen_func` takes it. With a `part`, it stands before `batch`.
+
+Args:
+    feature (str): The packed column, beside which are its segment ids and positions.
+    padding_positions (Literal['zero', 'restart', 'continue']): The positions of padding: `"zero"`,
+        as packing writes them; `"restart"`, from 0 in each run of padding, like a segment; or
+        `"continue"`, after the segment before it.
+    labels (Literal['unshifted', 'shifted'] | None): Adds `labels`, int64 and of the shape of the
+        tokens. `"unshifted"`: the label of a token is the token itself, for models that shift, such
+        as Hugging Face's. `"shifted"`: it is the next token. Padding has -100, and so has the first
+        token of a segment if unshifted, the last if shifted.
+    cu_seqlens (bool): Adds `cu_seqlens`, int32: the place in the flattened rows at which each
+        segment begins, and the number of cells; and `max_seqlen`, int32: the length of the longest.
+        Padding is a segment; with `padding_positions="continue"` it belongs to the segment before
+        it.
+    max_segments (int | None): Fills `cu_seqlens` up to so many segments, with segments of length 0.
+        By default its length is the number of segments, which is for batches: rows that differ in
+        it cannot be stacked.
+
+Raises:
+    ConfigError: An argument is impossible, or none is given.
+    DataError: There are no segment ids, a column has the name of one that is added, or a row has
+        more segments than `max_segments`."#
+    };
+    (signature MapDataset.packed_columns) => {
+        concat!(r#"packed_columns($self, feature='tokens', *, padding_positions='zero', labels=None, cu_seqlens=False, max_segments=None)"#, "\n--\n\n", docs!(MapDataset.packed_columns))
+    };
     (MapDataset.rename) => {
         r#"Gives columns other names: `rename(text="document")`.
 
@@ -1627,6 +1659,38 @@ Raises:
     };
     (signature IterDataset.drop_columns) => {
         concat!(r#"drop_columns($self, columns)"#, "\n--\n\n", docs!(IterDataset.drop_columns))
+    };
+    (IterDataset.packed_columns) => {
+        r#"Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.
+
+It stands before `batch` or after it. Before it, `cu_seqlens` needs `max_segments` and counts in each row, which `batch`
+stacks to [B, max_segments + 1]. After it, `cu_seqlens` counts over the B·T cells of the batch, as
+`flash_attn_varlen_func` takes it. With a `part`, it stands before `batch`.
+
+Args:
+    feature (str): The packed column, beside which are its segment ids and positions.
+    padding_positions (Literal['zero', 'restart', 'continue']): The positions of padding: `"zero"`,
+        as packing writes them; `"restart"`, from 0 in each run of padding, like a segment; or
+        `"continue"`, after the segment before it.
+    labels (Literal['unshifted', 'shifted'] | None): Adds `labels`, int64 and of the shape of the
+        tokens. `"unshifted"`: the label of a token is the token itself, for models that shift, such
+        as Hugging Face's. `"shifted"`: it is the next token. Padding has -100, and so has the first
+        token of a segment if unshifted, the last if shifted.
+    cu_seqlens (bool): Adds `cu_seqlens`, int32: the place in the flattened rows at which each
+        segment begins, and the number of cells; and `max_seqlen`, int32: the length of the longest.
+        Padding is a segment; with `padding_positions="continue"` it belongs to the segment before
+        it.
+    max_segments (int | None): Fills `cu_seqlens` up to so many segments, with segments of length 0.
+        By default its length is the number of segments, which is for batches: rows that differ in
+        it cannot be stacked.
+
+Raises:
+    ConfigError: An argument is impossible, or none is given.
+    DataError: There are no segment ids, a column has the name of one that is added, or a row has
+        more segments than `max_segments`."#
+    };
+    (signature IterDataset.packed_columns) => {
+        concat!(r#"packed_columns($self, feature='tokens', *, padding_positions='zero', labels=None, cu_seqlens=False, max_segments=None)"#, "\n--\n\n", docs!(IterDataset.packed_columns))
     };
     (IterDataset.rename) => {
         r#"Gives columns other names: `rename(text="document")`.

@@ -329,6 +329,12 @@ impl PyIterDataset {
         self.native("parse_sequence_example", args, kwargs)
     }
 
+    #[doc = docs!(signature IterDataset.packed_columns)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
+    fn packed_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("packed_columns", args, kwargs)
+    }
+
     #[doc = docs!(signature IterDataset.rename)]
     #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {

@@ -350,6 +350,12 @@ impl PyMapDataset {
         self.native("parse_sequence_example", args, kwargs)
     }
 
+    #[doc = docs!(signature MapDataset.packed_columns)]
+    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
+    fn packed_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+        self.native("packed_columns", args, kwargs)
+    }
+
     #[doc = docs!(signature MapDataset.rename)]
     #[pyo3(signature = (*args, **kwargs), text_signature = None)]
     fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {

@@ -1,18 +1,19 @@
 //! Packing in a pipeline file.
 
 use super::arguments::{Arguments, Kind, arguments, words};
-use super::build::{Behind, Site};
+use super::build::{Behind, Elementwise, Of, Site};
 use super::decode::Fields;
 use super::entry::StageEntry;
 use super::iter_stages::RemainderOrPad;
 use super::node::Node;
 use super::values::{Decode, Given, Map, Positive};
-use crate::dataset::{BoxIter, IterDataset};
+use crate::dataset::map::Mapped;
+use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
 use crate::pack::{
-    BatchSize, BinPackOptions, BosHandling, ConcatPackOptions, LengthBucketOptions, OutputNames, OverLong, Packing,
-    Positions, RowSpec, WindowPackOptions,
+    BatchSize, BinPackOptions, BosHandling, ConcatPackOptions, Labels, LengthBucketOptions, OutputNames, OverLong,
+    PackedColumns, Packing, PaddingPositions, Positions, RowSpec, WindowPackOptions,
 };
 
 pub(super) const STAGES: &[StageEntry] = &[
@@ -46,11 +47,23 @@ pub(super) const STAGES: &[StageEntry] = &[
         &Behind(length_buckets),
     )
     .new_columns(),
+    StageEntry::each(
+        "packed_columns",
+        "Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.",
+        &Of(packed_columns),
+    )
+    .new_columns(),
 ];
 
 words!(OverLong { "error" => OverLong::Error, "split" => OverLong::Split, "drop" => OverLong::Drop });
 words!(OutputNames { "grain" => OutputNames::Grain, "maxtext" => OutputNames::MaxText });
 words!(Positions { "restart" => Positions::Restart, "continue" => Positions::Continue });
+words!(PaddingPositions {
+    "zero" => PaddingPositions::Zero,
+    "restart" => PaddingPositions::Restart,
+    "continue" => PaddingPositions::Continue,
+});
+words!(Labels { "unshifted" => Labels::Unshifted, "shifted" => Labels::Shifted });
 words!(BosHandling {
     "do_nothing" => BosHandling::DoNothing,
     "replace_first_token_with_bos" => BosHandling::ReplaceFirstTokenWithBos,
@@ -201,6 +214,49 @@ fn length_buckets(ds: BoxIter<Element>, args: BucketArgs, at: &Site<'_>) -> Resu
         RemainderOrPad::Padded => options.pad_remainder(),
     };
     Ok(ds.length_buckets(options).boxed())
+}
+
+arguments! {
+    struct PackedColumnsArgs(feature) {
+        /// The packed column, beside which are its segment ids and positions.
+        feature: String = "tokens",
+        /// The positions of padding: `zero`, as packing writes them; `restart`, from 0 in each run of padding, like a segment; or
+        /// `continue`, after the segment before it.
+        padding_positions: PaddingPositions = "zero",
+        /// Adds `labels`, int64 and of the shape of the tokens. `unshifted`: the label of a token is the token itself, for models that
+        /// shift, such as Hugging Face's. `shifted`: it is the next token. Padding has -100, and so has the first token of a segment
+        /// if unshifted, the last if shifted.
+        labels: Option<Labels>,
+        /// Adds `cu_seqlens`, int32: the place in the flattened rows at which each segment begins, and the number of cells; and
+        /// `max_seqlen`, int32: the length of the longest. Padding is a segment; with
+        /// `padding_positions: continue` it belongs to the segment before it.
+        cu_seqlens: bool = false,
+        /// Fills `cu_seqlens` up to so many segments, with segments of length 0. By default its length is the number of segments,
+        /// which is for batches: rows that differ in it cannot be stacked.
+        max_segments: Option<Positive<usize>>,
+    }
+}
+
+fn packed_columns(args: PackedColumnsArgs, _: &Site<'_>) -> Result<PackedColumns> {
+    let PackedColumnsArgs { feature, padding_positions, labels, cu_seqlens, max_segments } = args;
+    let mut columns = PackedColumns::new(feature).padding_positions(padding_positions).cu_seqlens(cu_seqlens);
+    if let Some(labels) = labels {
+        columns = columns.labels(labels);
+    }
+    if let Some(Positive(most)) = max_segments {
+        columns = columns.max_segments(most);
+    }
+    Ok(columns)
+}
+
+impl Elementwise for PackedColumns {
+    fn map(self, ds: BoxMap<Element>) -> BoxMap<Element> {
+        Mapped::new(ds, |_| self).boxed()
+    }
+
+    fn iter(self, ds: BoxIter<Element>) -> BoxIter<Element> {
+        ds.packed_columns(self).boxed()
+    }
 }
 
 arguments! {

@@ -10,7 +10,8 @@ use gristmill::dataset::iter::{mix, zip_all};
 use gristmill::dataset::map::{Concatenate, Mix, RandomAccess, Select, Source, ZipAll};
 use gristmill::dataset::{Remainder, Stage};
 use gristmill::pack::{
-    BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions,
+    BatchSize, BinPackOptions, ConcatPackOptions, Labels, LengthBucketOptions, PackedColumns, Packing, RowSpec,
+    WindowPackOptions,
 };
 use gristmill::{Array, BoxIter, BoxMap, Element, IterDataset, Load, MapDataset, Result};
 
@@ -120,6 +121,7 @@ impl Counting {
             ds().best_fit_pack(BinPackOptions::new(rows(), 4)).boxed(),
             ds().concat_then_split_pack(ConcatPackOptions::new(rows())).boxed(),
             ds().window_pack(WindowPackOptions::new(rows())).boxed(),
+            ds().packed_columns(PackedColumns::new("t").labels(Labels::Shifted)).boxed(),
             ds().length_buckets(LengthBucketOptions::new(["t"], [2, 4], BatchSize::Fixed(2))).boxed(),
         ]
     }

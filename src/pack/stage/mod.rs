@@ -8,6 +8,7 @@ mod made;
 mod notes;
 mod options;
 mod order;
+mod packed_columns;
 mod packer;
 mod plan;
 mod planned;
@@ -21,6 +22,7 @@ mod window;
 pub use buckets::{LengthBucketOptions, LengthBuckets, LengthBucketsFlow, LengthBucketsIter, LengthBucketsState};
 pub use group::{GroupPack, GroupPackFlow, GroupPackIter, GroupPackState};
 pub use options::{BinPackOptions, BosHandling, ConcatPackOptions, WindowPackOptions};
+pub use packed_columns::{Labels, PackedColumns, PaddingPositions};
 pub use rows::{OutputNames, RowSpec};
 pub use tracked::ParentState;
 pub use window::{WindowPack, WindowPackFlow, WindowPackIter, WindowPackState};
@@ -29,7 +31,7 @@ use plan::GroupPlan;
 
 use super::bins::Fit;
 use crate::dataset::IterDataset;
-use crate::dataset::iter::Flowing;
+use crate::dataset::iter::{Flowing, InOrder, IterMapped};
 use crate::element::Element;
 
 /// Packing, as methods of every stream of elements.
@@ -108,6 +110,21 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     /// in which their last elements came.
     fn length_buckets(self, options: LengthBucketOptions) -> LengthBuckets<Self> {
         Flowing::new(self, |_| LengthBucketsFlow::new(options))
+    }
+
+    /// Adds columns that attention kernels and losses take, made out of the segment ids of packed rows or of batches of them.
+    ///
+    /// A batch of which rows differ in the length of `cu_seqlens` cannot be stacked: use it after `batch`, or with
+    /// [`max_segments`](PackedColumns::max_segments). With a [`part`](crate::part), use it before `batch`.
+    ///
+    /// # Errors
+    /// An element without segment ids, with a column named like one that is added, or with more segments than
+    /// [`max_segments`](PackedColumns::max_segments) is a `Data` error.
+    ///
+    /// # Cost
+    /// `O(cells)`; a copy of each column that changes.
+    fn packed_columns(self, columns: PackedColumns) -> IterMapped<Self, PackedColumns, ()> {
+        Flowing::new(self, |_| InOrder::new(columns, ()))
     }
 }
 

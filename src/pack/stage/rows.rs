@@ -23,7 +23,7 @@ pub enum OutputNames {
 }
 
 impl OutputNames {
-    fn suffixes(self) -> [&'static str; 3] {
+    pub(super) fn suffixes(self) -> [&'static str; 3] {
         match self {
             Self::Grain => ["", "_segment_ids", "_positions"],
             Self::MaxText => ["", "_segmentation", "_position"],

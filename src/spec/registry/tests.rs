@@ -18,6 +18,7 @@ fn least(name: &str, about: &About) -> Node {
         "filter" => "{min: 1}",
         "tokenise" => "{column: index}",
         "rename" => "{index: n}",
+        "packed_columns" => "{labels: shifted}",
         "npy" => "{paths: a}",
         "npz" => "{rows: true}",
         "memory" => "{records: [{index: 1}]}",

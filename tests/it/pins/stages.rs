@@ -140,6 +140,14 @@ fn packs() -> Vec<Case> {
         }})
     };
     let plain = json!({"$all": {"length": {"tokens": 16, "other": 16}}});
+    let packed = |arguments, values| {
+        let row = |ids: [i32; 6]| json!({"tokens": [7, 8, 9, 5, 6, 0], "tokens_segment_ids": ids, "tokens_positions": [0, 1, 2, 0, 1, 0]});
+        let mut record = row([1, 1, 1, 2, 2, 0]);
+        for (name, value) in row([1, 1, 1, 1, 2, 2]).as_object().unwrap() {
+            record[name.replace("tokens", "other")] = value.clone();
+        }
+        super::cases::stage("packed_columns", json!({"memory": {"records": [record]}}), arguments, values)
+    };
     let buckets = json!({"features": "tokens", "boundaries": [4, 16], "batch": 4});
     vec![
         stage(
@@ -163,6 +171,14 @@ fn packs() -> Vec<Case> {
                 "bos_token_id": [bos(&["tokens"], 1), bos(&["tokens"], 2)],
             })),
         ),
+        packed(
+            json!({"labels": "shifted"}),
+            json!({
+                "feature": [null, "other"], "padding_positions": [null, "restart", "continue"],
+                "labels": ["shifted", "unshifted"], "cu_seqlens": [null, true],
+            }),
+        ),
+        packed(json!({"cu_seqlens": true}), json!({"max_segments": [null, 5, 6]})),
         stage(
             "length_buckets",
             buckets,
