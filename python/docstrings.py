@@ -167,7 +167,7 @@ OWN = {
     "csv.nulls", "csv.types", "enumerate.column", "filter.column", "npy.path", "parquet.columns",
     "parquet.row_groups", "parse_example.features", "parse_sequence_example.context",
     "parse_sequence_example.sequences", "range.start", "repeat.num_epochs", "repeat.reseed_each_epoch",
-    "safetensors.float8_as_u8", "tfrecord.field", "to_iter.on_bad_record", "tokenise.overflow",
+    "safetensors.float8_as_u8", "split.take", "tfrecord.field", "to_iter.on_bad_record", "tokenise.overflow",
     "window_shuffle.window_size",
 }  # fmt: skip
 

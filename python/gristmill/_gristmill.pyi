@@ -619,6 +619,8 @@ class MapDataset(Generic[_T_co]):
     def shuffle(self, seed: int | None = None) -> MapDataset[_T_co]:
         """Puts the elements in a random order, another in every epoch, in constant memory; Grain's order.
 
+        A slice of it has other elements in each epoch. For training and validation sets, use `split` before it.
+
         Args:
             seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
 
@@ -659,11 +661,36 @@ class MapDataset(Generic[_T_co]):
     def slice(self, slice: _slice) -> MapDataset[_T_co]:
         """Takes the elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`.
 
+        A slice of a shuffled dataset has other elements in each epoch: `split` makes parts that share none.
+
         Args:
             slice: A slice of Python's.
 
         Raises:
             ConfigError: Its step is 0.
+        """
+
+    @overload
+    def split(
+        self, sizes: Sequence[float], take: None = None, *, seed: int = 0, shuffle: bool = True
+    ) -> list[MapDataset[_T_co]]: ...
+    @overload
+    def split(self, sizes: Sequence[float], take: int, *, seed: int = 0, shuffle: bool = True) -> MapDataset[_T_co]:
+        """Divides the elements into parts that share none in any epoch: `train, validation = ds.split([0.9, 0.1])`.
+
+        A part has its elements in every epoch. Shuffle and repeat parts, and not the dataset before them. Every epoch of a
+        part reads the first epoch of the stages before it: put `random_map` after it.
+
+        Args:
+            sizes: The sizes of all parts: fractions, which are below 1, or counts of elements.
+            take: The number of the part to return, from 0 on; a list of all parts by default.
+            seed: The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of the pipeline does
+                not change it.
+            shuffle: Whether elements are drawn at random; else the first part is the first elements, and so on.
+
+        Raises:
+            ConfigError: Sizes are 0 or below, fractions and counts, or more than there is; a part is empty or not listed; the
+                dataset never ends.
         """
 
     def shard(self, index: int, count: int) -> MapDataset[_T_co]:
@@ -689,6 +716,8 @@ class MapDataset(Generic[_T_co]):
 
     def repeat(self, num_epochs: int | None = None, *, reseed_each_epoch: bool = True) -> MapDataset[_T_co]:
         """Makes several epochs one, or goes on without end.
+
+        A slice of a shuffled dataset has other elements in each epoch: see `split`. A loader of such a repeat logs a warning.
 
         Args:
             num_epochs: How many epochs; without end by default.

@@ -139,3 +139,32 @@ def test_records_of_files(jsonl: Path, npy: Path) -> None:
 
 def test_repr_names_the_last_stage() -> None:
     assert repr(gm.MapDataset.range(3).shuffle(2)) == "<gristmill.MapDataset range(0, 3, 1) → shuffle(seed=2)>"
+
+
+def test_parts_of_a_split_share_no_element_in_any_epoch() -> None:
+    shuffled = gm.MapDataset.range(1000).seed(1).shuffle()
+    train, validation = shuffled.split([0.9, 0.1])
+    assert (len(train), len(validation)) == (900, 100)
+    seen = set(train.shuffle(seed=3).repeat(10))
+    assert len(seen) == 900 and not seen & set(validation.repeat(10))
+    assert list(shuffled.split([0.9, 0.1], 1)) == list(validation) != list(shuffled.split([0.9, 0.1], 1, seed=1))
+    assert [list(part) for part in gm.MapDataset.range(5).split([2, 3], shuffle=False)] == [[0, 1], [2, 3, 4]]
+    with pytest.raises(gm.ConfigError, match="parts of 6 elements, and there are 5"):
+        gm.MapDataset.range(5).split([2, 4])
+
+
+def test_parts_of_a_split_go_to_workers() -> None:
+    train, validation = gm.MapDataset.range(100).split([0.9, 0.1])
+    for part in (train, validation):
+        assert list(part.to_iter_dataset().mp_prefetch(num_workers=1)) == list(part)
+
+
+def test_a_repeated_slice_of_a_shuffle_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    shuffled = gm.MapDataset.range(100).shuffle(seed=1)
+    train, other = shuffled[:90].repeat(), shuffled.split([0.9, 0.1])[0].shuffle(seed=2).repeat()
+    next(iter(other))
+    assert not caplog.records
+    next(iter(train))
+    assert len(caplog.records) == 1
+    assert "repeat (stage 3): it repeats a slice of a shuffled dataset" in caplog.text
+    assert "`split` before `shuffle`" in str(train.to_iter_dataset().explain())

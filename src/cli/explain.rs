@@ -184,6 +184,9 @@ fn orders(pipeline: &dyn Stage) -> Vec<String> {
         if let Some(mixing) = stage.mixing() {
             notes.push(format!("{} (stage {id}): {mixing}", stage.name()));
         }
+        if let Some(remark) = stage.remark() {
+            notes.push(format!("{} (stage {id}): {remark}", stage.name()));
+        }
         if stage.name() == "shuffle" {
             let within = id + 1 - stage.count();
             for (id, name, cost) in shuffled.extract_if(.., |(source, ..)| *source >= within) {

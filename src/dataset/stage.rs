@@ -218,7 +218,7 @@ pub trait Stage {
         None
     }
 
-    /// A remark for the user, in the report: that it works, but slower than it could, and why.
+    /// A remark for the user, in the report: that it works, but slower than it could, or not as it is often meant, and why.
     fn remark(&self) -> Option<String> {
         None
     }

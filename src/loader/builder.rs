@@ -18,7 +18,7 @@ use crate::cpu::Cpu;
 use crate::cx::Command;
 use crate::cx::{Cause, Recorder};
 use crate::dataset::iter::{keys_help, not_by_lanes, note_keys};
-use crate::dataset::{DatasetIterator, IterDataset, Stage};
+use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
 use crate::error::{Error, Result};
 use crate::exec::{Engine, Executor, Failed, FailedElements, Runtime};
 use crate::fork::Ours;
@@ -213,6 +213,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             return Err(Error::config(text).help("it counts batches that are kept ready, not bytes"));
         }
         (&self.dataset as &dyn Stage).check_all()?;
+        warn_of_orders(&self.dataset);
         let parted = match (self.parted.take(), std::mem::take(&mut self.deal)) {
             (Some(parted), deal) => Some(parted.dealt(deal)?),
             (None, Deal::Even) => None,
@@ -300,6 +301,15 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         }
         Ok((Runtime::new(self.executor, Some(recorder.clone()))?, self.executor.to_string()))
     }
+}
+
+/// Warns of orders that are seldom meant.
+fn warn_of_orders(pipeline: &dyn Stage) {
+    pipeline.walk(&mut |id, stage| {
+        if let Some(remark) = stage.remark().filter(|_| stage.role() == Role::Order) {
+            tracing::warn!("{} (stage {id}): {remark}", stage.name());
+        }
+    });
 }
 
 impl<D: IterDataset> fmt::Debug for LoaderBuilder<D> {

@@ -577,6 +577,8 @@ Raises:
     (MapDataset.shuffle) => {
         r#"Puts the elements in a random order, another in every epoch, in constant memory; Grain's order.
 
+A slice of it has other elements in each epoch. For training and validation sets, use `split` before it.
+
 Args:
     seed (int | None): The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed`
         in front of it.
@@ -625,6 +627,8 @@ Raises:
     (MapDataset.slice) => {
         r#"Takes the elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`.
 
+A slice of a shuffled dataset has other elements in each epoch: `split` makes parts that share none.
+
 Args:
     slice (slice): A slice of Python's.
 
@@ -633,6 +637,28 @@ Raises:
     };
     (signature MapDataset.slice) => {
         concat!(r#"slice($self, slice)"#, "\n--\n\n", docs!(MapDataset.slice))
+    };
+    (MapDataset.split) => {
+        r#"Divides the elements into parts that share none in any epoch: `train, validation = ds.split([0.9, 0.1])`.
+
+A part has its elements in every epoch. Shuffle and repeat parts, and not the dataset before them. Every epoch of a
+part reads the first epoch of the stages before it: put `random_map` after it.
+
+Args:
+    sizes (Sequence[float]): The sizes of all parts: fractions, which are below 1, or counts of
+        elements.
+    take (int): The number of the part to return, from 0 on; a list of all parts by default.
+    seed (int): The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of
+        the pipeline does not change it.
+    shuffle (bool): Whether elements are drawn at random; else the first part is the first elements,
+        and so on.
+
+Raises:
+    ConfigError: Sizes are 0 or below, fractions and counts, or more than there is; a part is empty
+        or not listed; the dataset never ends."#
+    };
+    (signature MapDataset.split) => {
+        concat!(r#"split($self, sizes, take=None, *, seed=0, shuffle=True)"#, "\n--\n\n", docs!(MapDataset.split))
     };
     (MapDataset.shard) => {
         r#"Takes every `count`-th element from `index` on: the part of one host of `count`.
@@ -661,6 +687,8 @@ Raises:
     };
     (MapDataset.repeat) => {
         r#"Makes several epochs one, or goes on without end.
+
+A slice of a shuffled dataset has other elements in each epoch: see `split`. A loader of such a repeat logs a warning.
 
 Args:
     num_epochs (int | None): How many epochs; without end by default.

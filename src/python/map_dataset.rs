@@ -5,7 +5,7 @@ mod inside;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyDict, PySlice, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PySlice, PyTuple, PyType};
 
 use super::arguments;
 use super::batching::Rest;
@@ -26,7 +26,7 @@ use super::numbers::Numbers;
 use super::recipe::{self, Recipe};
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
-use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, ZipAll};
+use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, SplitSizes, ZipAll};
 use crate::dataset::{INFINITE, MapDataset};
 use crate::spec::by_name;
 use crate::spec::chain::Border;
@@ -243,6 +243,29 @@ impl PyMapDataset {
     #[doc = docs!(MapDataset.slice)]
     fn slice(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
         self.sliced(slice)
+    }
+
+    #[doc = docs!(MapDataset.split)]
+    #[pyo3(signature = (sizes, take=None, *, seed=0, shuffle=true))]
+    fn split<'py>(
+        slf: &Bound<'py, Self>,
+        sizes: Vec<f64>,
+        take: Option<usize>,
+        seed: u32,
+        shuffle: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if let Some(take) = take {
+            let sizes = SplitSizes::new(sizes).seed(seed).shuffle(shuffle);
+            let part = Self::new(py, over!(&slf.get().0, ds => ds.split(&sizes, take)))?;
+            return Ok(Bound::new(py, part)?.into_any());
+        }
+        // By the method, which notes how each part is made.
+        let options = PyDict::new(py);
+        options.set_item("seed", seed)?;
+        options.set_item("shuffle", shuffle)?;
+        let part = |take| slf.call_method("split", (sizes.clone(), take), Some(&options));
+        Ok(PyList::new(py, (0..sizes.len()).map(part).collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
 
     #[doc = docs!(MapDataset.shard)]

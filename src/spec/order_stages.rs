@@ -4,6 +4,7 @@ use super::arguments::arguments;
 use super::build::{Behind, Site};
 use super::entry::StageEntry;
 use super::values::Positive;
+use crate::dataset::map::SplitSizes;
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
@@ -32,6 +33,11 @@ pub(super) const STAGES: &[StageEntry] = &[
         &Behind(block_shuffle),
     ),
     StageEntry::map("slice", "Takes the elements of a slice, as Python's `ds[start:stop:step]`.", &Behind(slice)),
+    StageEntry::map(
+        "split",
+        "Takes one part of a fixed division: parts share no element in any epoch, such as training and validation sets.",
+        &Behind(split),
+    ),
     StageEntry::map(
         "shard",
         "Takes every `count`-th element from `index` on: the part of one host of `count`.",
@@ -123,6 +129,24 @@ fn slice(ds: BoxMap<Element>, SliceArgs { start, stop, step }: SliceArgs, _: &Si
     use std::ops::Bound::{Excluded, Included, Unbounded};
     let bounds = (start.map_or(Unbounded, Included), stop.map_or(Unbounded, Excluded));
     Ok(ds.slice_step(bounds, step).boxed())
+}
+
+arguments! {
+    struct SplitArgs {
+        /// The sizes of all parts: fractions, which are below 1, or counts of elements.
+        sizes: Vec<f64>,
+        /// The part that is taken, from 0 on.
+        take: usize,
+        /// The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of the pipeline does not change it.
+        seed: u32 = 0,
+        /// Whether elements are drawn at random; else the first part is the first elements, and so on.
+        shuffle: bool = true,
+    }
+}
+
+fn split(ds: BoxMap<Element>, args: SplitArgs, _: &Site<'_>) -> Result<BoxMap<Element>> {
+    let SplitArgs { sizes, take, seed, shuffle } = args;
+    Ok(ds.split(&SplitSizes::new(sizes).seed(seed).shuffle(shuffle), take).boxed())
 }
 
 arguments! {

@@ -7,7 +7,7 @@ use gristmill::dataset::iter::{
     BadRecords, FilterThresholds, ZipLength, interleave, interleave_from, lanes, lanes_from,
 };
 use gristmill::dataset::iter::{mix, zip_all};
-use gristmill::dataset::map::{Concatenate, Mix, RandomAccess, Select, Source, ZipAll};
+use gristmill::dataset::map::{Concatenate, Mix, RandomAccess, Select, Source, SplitSizes, ZipAll};
 use gristmill::dataset::{Remainder, Stage};
 use gristmill::pack::{
     BatchSize, BinPackOptions, ConcatPackOptions, Labels, LengthBucketOptions, PackedColumns, Packing, RowSpec,
@@ -62,6 +62,7 @@ impl Counting {
             ds().random_map(1, |x, _| x).boxed(),
             ds().flat_map(2, |x| [x, x]).boxed(),
             ds().slice_step(10.., 2).shard(0, 2).boxed(),
+            ds().split(&SplitSizes::new([0.5, 0.5]), 1).boxed(),
             ds().select_indices(vec![3, 1]).boxed(),
             ds().repeat(None).boxed(),
             ds().zip(ds()).map(|(a, b)| a + b).boxed(),

@@ -2,7 +2,7 @@
 
 use gristmill::dataset::Remainder;
 use gristmill::dataset::iter::{BadRecords, FanStream, FilterThresholds};
-use gristmill::dataset::map::{Concatenate, Mix, Range};
+use gristmill::dataset::map::{Concatenate, Mix, Range, SplitSizes};
 use gristmill::{BoxIter, BoxMap, Cx, Error, ErrorKind, IterDataset, MapDataset, Result, Stage};
 use proptest::prelude::*;
 
@@ -20,6 +20,7 @@ enum MapOp {
     Window(u64, u32),
     Blocks(usize, u64, u32),
     Slice(i64, i64),
+    Split(usize, u32, bool),
     Shard(u64, u64),
     Repeat(u64, bool),
     Index,
@@ -177,6 +178,11 @@ impl MapOp {
             Self::Window(size, seed) => ds.window_shuffle(size, seed).boxed(),
             Self::Blocks(window, size, seed) => ds.block_shuffle(window, seed).block_size(size).boxed(),
             Self::Slice(start, step) => ds.slice_step(start.min(len as i64 - 1).., step).boxed(),
+            // A part must have an element.
+            Self::Split(..) if len < 4 => ds,
+            Self::Split(take, seed, shuffle) => {
+                ds.split(&SplitSizes::new([0.3, 0.6]).seed(seed).shuffle(shuffle), take).boxed()
+            }
             Self::Shard(index, count) => ds.shard(index % count, count).boxed(),
             Self::Repeat(epochs, reseed) => ds.repeat(epochs).reseed_each_epoch(reseed).boxed(),
             Self::Index => ds.map_with_index(|i, x| x ^ (i.global + i.epoch) as i64).boxed(),
@@ -268,6 +274,7 @@ fn map_op() -> impl Strategy<Value = MapOp> {
         (1u64..20, any::<u32>()).prop_map(|(size, seed)| MapOp::Window(size, seed)),
         (1usize..5, 1u64..20, any::<u32>()).prop_map(|(window, size, seed)| MapOp::Blocks(window, size, seed)),
         (0i64..9, prop::sample::select(vec![-2, -1, 1, 2, 3])).prop_map(|(start, step)| MapOp::Slice(start, step)),
+        (0usize..2, any::<u32>(), any::<bool>()).prop_map(|(take, seed, shuffle)| MapOp::Split(take, seed, shuffle)),
         (0u64..4, 1u64..4).prop_map(|(index, count)| MapOp::Shard(index, count)),
         (1u64..4, any::<bool>()).prop_map(|(epochs, reseed)| MapOp::Repeat(epochs, reseed)),
         Just(MapOp::Index),

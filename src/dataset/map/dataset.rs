@@ -4,8 +4,8 @@ use std::sync::Arc;
 use super::{
     Batch, BlockOrder, BlockShuffle, DrawFn, ElementIndex, Filter, FilterFn, FlatMap, IndexFn, IndicesOrder, Many, Map,
     MapFn, MapWithIndex, Mapped, Ordered, RandomMap, Repeat, RepeatOrder, Seed, SeedOrder, SelectIndices, Shuffle,
-    ShuffleOrder, Slice, SliceOrder, Slots, SlotsFn, Stacking, TryDrawFn, TryFlatMap, TryIndexFn, TryMap, TryMapFn,
-    TryMapWithIndex, TryRandomMap, WindowOrder, WindowShuffle, Zip,
+    ShuffleOrder, Slice, SliceOrder, Slots, SlotsFn, Split, SplitOrder, SplitSizes, Stacking, TryDrawFn, TryFlatMap,
+    TryIndexFn, TryMap, TryMapFn, TryMapWithIndex, TryRandomMap, WindowOrder, WindowShuffle, Zip,
 };
 use crate::cx::{Cx, StageId};
 use crate::dataset::boxed::BoxMap;
@@ -310,7 +310,8 @@ pub trait MapDataset: Stage + Send + Sync {
 
     /// The elements of `range`, as Python's `ds[a:b]`: negative numbers count from the end, and what is out of range is cut.
     ///
-    /// Epoch `e` is the slice of the parent's epoch `e`. A dataset that never ends cannot be counted from its end: an
+    /// Epoch `e` is the slice of the parent's epoch `e`, which a shuffle puts in another order: parts that must share no
+    /// element in any epoch are those of [`split`](Self::split). A dataset that never ends cannot be counted from its end: an
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
     /// DIFFERENCE: what is left of it from a start on never ends either; in Grain it has a length, `sys.maxsize - start`.
     ///
@@ -340,6 +341,14 @@ pub trait MapDataset: Stage + Send + Sync {
         Self: Sized,
     {
         Ordered::new(self, |parent| SliceOrder::new(parent.len(), &range, step))
+    }
+
+    #[doc = include_str!("split.md")]
+    fn split(self, sizes: &SplitSizes, take: usize) -> Split<Self>
+    where
+        Self: Sized,
+    {
+        Ordered::new(self, |parent| SplitOrder::new(parent.len(), sizes, take))
     }
 
     /// Every `count`-th element from `index` on: the part of host `index` where `count` hosts read one dataset.
@@ -377,7 +386,8 @@ pub trait MapDataset: Stage + Send + Sync {
     /// `num_epochs` epochs as one, or epochs without end for `None`.
     ///
     /// Each is shuffled, and draws its random numbers, anew; with
-    /// [`reseed_each_epoch(false)`](Repeat::reseed_each_epoch) each is the first again. 0 epochs, repeating what never ends
+    /// [`reseed_each_epoch(false)`](Repeat::reseed_each_epoch) each is the first again. A slice of a shuffled dataset has
+    /// other elements in each epoch: see [`split`](Self::split). 0 epochs, repeating what never ends
     /// and repeating nothing forever are [`ErrorKind::Config`](crate::ErrorKind::Config) errors of [`check`](Stage::check).
     ///
     /// ```

@@ -28,6 +28,7 @@ mod shuffle;
 mod slice;
 mod slots;
 mod source;
+mod split;
 mod window_shuffle;
 mod zip;
 
@@ -57,6 +58,7 @@ pub use self::shuffle::{Shuffle, ShuffleOrder};
 pub use self::slice::{Slice, SliceOrder};
 pub use self::slots::{Slots, SlotsFn};
 pub use self::source::{RandomAccess, Source};
+pub use self::split::{Split, SplitOrder, SplitSizes};
 pub use self::window_shuffle::{WindowOrder, WindowShuffle};
 pub use self::zip::{Zip, ZipAll};
 pub use crate::element::{Many, ManySlots};

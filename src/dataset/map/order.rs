@@ -114,6 +114,12 @@ pub trait Order: Send + Sync {
         None
     }
 
+    /// A remark for the user, behind `parent`: see [`Stage::remark`].
+    fn remark(&self, parent: &dyn Stage) -> Option<String> {
+        let _ = parent;
+        None
+    }
+
     /// The seed that it sets for the stages behind it: see [`Stage::seed_root`].
     fn seed_root(&self) -> Option<u32> {
         None
@@ -207,6 +213,9 @@ impl<D: Stage, O: Order> Stage for Ordered<D, O> {
     }
     fn mixing(&self) -> Option<String> {
         self.order.mixing()
+    }
+    fn remark(&self) -> Option<String> {
+        self.order.remark(&self.parent)
     }
     fn check(&self) -> Result<()> {
         self.order.check()

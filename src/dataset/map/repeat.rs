@@ -2,6 +2,7 @@ use std::borrow::Cow;
 
 use super::order::{Order, Ordered};
 use crate::dataset::INFINITE;
+use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 
 /// See [`MapDataset::repeat`](super::MapDataset::repeat).
@@ -60,6 +61,14 @@ impl Order for RepeatOrder {
     fn inverse(&self, place: u64) -> Result<Option<u64>> {
         Ok((self.reseed || place < self.parent_len).then_some(place))
     }
+    fn remark(&self, parent: &dyn Stage) -> Option<String> {
+        let differ = self.reseed && self.num_epochs != Some(1);
+        (differ && slices_a_shuffle(parent, false)).then(|| {
+            "it repeats a slice of a shuffled dataset, which has other elements in each epoch: if another slice is held out, use \
+             `split` before `shuffle` instead"
+                .to_owned()
+        })
+    }
     fn check(&self) -> Result<()> {
         match self.num_epochs {
             Some(0) => Err(Error::config("0 epochs, and it must be 1 or more")),
@@ -71,6 +80,19 @@ impl Order for RepeatOrder {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether epochs of `stage` are neighbours in the order of a shuffle that has others, too. Slices with a step are shards as a rule.
+fn slices_a_shuffle(stage: &dyn Stage, sliced: bool) -> bool {
+    match stage.name() {
+        "shuffle" | "block_shuffle" if sliced => return true,
+        // Epochs of what stands before it are all the first.
+        "split" => return false,
+        "repeat" if stage.params().contains("reseed_each_epoch=false") => return false,
+        _ => {}
+    }
+    let slices = stage.name() == "slice" && stage.params().matches(':').count() == 1 && stage.params() != ":";
+    stage.parents().iter().any(|parent| slices_a_shuffle(*parent, sliced || slices))
 }
 
 #[cfg(test)]
@@ -101,6 +123,26 @@ mod tests {
         assert_eq!(Range::new(0, 3).repeat(u64::MAX).len(), INFINITE);
         assert_eq!(ds.params(), "forever");
         assert_eq!(Range::new(0, 3).repeat(2).reseed_each_epoch(false).params(), "2, reseed_each_epoch=false");
+    }
+
+    #[test]
+    fn a_repeated_slice_of_a_shuffle_is_remarked() {
+        let shuffled = || Range::new(0, 10).shuffle(1);
+        let remark = |ds: &dyn Stage| ds.remark();
+        let told = remark(&shuffled().slice(..9).map(|x| x + 1).repeat(None)).unwrap();
+        assert!(told.starts_with("it repeats a slice of a shuffled dataset"), "{told}");
+        assert!(remark(&shuffled().slice(-1..).boxed().repeat(2)).is_some());
+        let sizes = crate::dataset::map::SplitSizes::new([0.5]);
+        let quiet: [&dyn Stage; 7] = [
+            &shuffled().slice(..9).repeat(1),
+            &shuffled().slice(..9).repeat(None).reseed_each_epoch(false),
+            &shuffled().slice(..9),
+            &shuffled().slice_step(1.., 2).repeat(None),
+            &shuffled().slice(..).repeat(None),
+            &Range::new(0, 10).slice(..9).shuffle(1).repeat(None),
+            &shuffled().slice(..9).split(&sizes, 0).shuffle(1).repeat(None),
+        ];
+        quiet.iter().for_each(|ds| assert_eq!(remark(*ds), None, "{:?}", ds.lines()));
     }
 
     #[test]

@@ -18,6 +18,7 @@ fn least(name: &str, about: &About) -> Node {
         "filter" => "{min: 1}",
         "tokenise" => "{column: index}",
         "rename" => "{index: n}",
+        "split" => "{sizes: [0.5], take: 0}",
         "packed_columns" => "{labels: shifted}",
         "npy" => "{paths: a}",
         "npz" => "{rows: true}",

@@ -24,6 +24,14 @@ fn orders() -> Vec<Case> {
             json!({"start": 2, "stop": 20}),
             json!({"start": [null, 2, 3], "stop": [null, 20, 21], "step": [null, 2]}),
         ),
+        stage(
+            "split",
+            json!({"sizes": [0.5, 0.25], "take": 0}),
+            json!({
+                "sizes": [[0.5, 0.25], [0.75, 0.25], [20, 10]], "take": [0, 1], "seed": [null, 1, 2],
+                "shuffle": [null, false],
+            }),
+        ),
         stage("shard", json!({"index": 1, "count": 3}), json!({"index": [0, 1], "count": [3, 4]})),
         stage("select_indices", json!({}), json!({"indices": [[1, 2], [2, 1], [1, 2, 3]]})),
         stage(
