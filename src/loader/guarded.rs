@@ -112,7 +112,8 @@ impl<T> Guarded<T> {
 
     /// Posts the error that has ended the pass, if that was an error.
     pub(super) fn tell(&mut self) {
-        let (Some((error, batch)), Some(said)) = (self.failed.take(), self.said.take()) else { return };
+        let Some((error, batch)) = self.failed.take() else { return };
+        let Some(said) = self.said.take() else { return };
         let mut said = said.behind(&self.guard);
         (said.failed, said.batches) = (Some(error), batch);
         // If a post fails, the others wait until their time is over.
