@@ -268,6 +268,13 @@ impl Stream {
         self.next - (self.piece.len() - self.taken) as u64
     }
 
+    /// The same stream at the same place; this one is at the end then.
+    #[cfg(feature = "compress")]
+    pub(crate) fn take_over(&mut self) -> Self {
+        let end = Self { content: self.content.clone(), piece: Buffer::EMPTY, taken: 0, next: self.content.len() };
+        std::mem::replace(self, end)
+    }
+
     /// Goes to a place in the file, if there is such a place.
     pub(crate) fn seek(&mut self, position: u64) -> bool {
         let inside = position <= self.content.len();

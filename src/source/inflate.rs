@@ -1,9 +1,9 @@
 //! Text out of a `.gz`, `.zst`, `.lz4` or plain file, line by line, with bounded memory.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
+use flate2::bufread::{GzDecoder, ZlibDecoder};
 use memchr::memchr;
 
 use super::content::{Content, Stream};
@@ -15,11 +15,45 @@ use crate::units::Bytes;
 /// A file, decompressed by its magic number.
 pub(super) enum Decoder {
     Plain(Stream),
-    Gzip(Box<MultiGzDecoder<Stream>>),
+    Gzip(Box<Members>),
     Zstd(Box<zstd::stream::read::Decoder<'static, Stream>>),
     Lz4(Box<Lz4Decoder<Stream>>),
     #[cfg_attr(not(feature = "tf_record"), expect(dead_code, reason = "one format has it"))]
     Zlib(Box<ZlibDecoder<Stream>>),
+}
+
+/// The members of a gzip file. Zeros behind a member are padding, as GNU gzip and Python have it.
+pub(super) struct Members {
+    member: GzDecoder<Stream>,
+}
+
+impl Members {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.member.read(out)?;
+            if read > 0 || out.is_empty() || !self.next_member()? {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// Goes to the next member, if there is one.
+    fn next_member(&mut self) -> io::Result<bool> {
+        let stream = self.member.get_mut();
+        loop {
+            let ahead = stream.fill_buf()?;
+            if ahead.is_empty() {
+                return Ok(false);
+            }
+            let zeros = ahead.iter().take_while(|&&byte| byte == 0).count();
+            if zeros == 0 {
+                break;
+            }
+            stream.consume(zeros);
+        }
+        self.member = GzDecoder::new(stream.take_over());
+        Ok(true)
+    }
 }
 
 impl Decoder {
@@ -27,7 +61,7 @@ impl Decoder {
         let head = file.read(0..file.len().min(4))?;
         let stream = file.stream();
         Ok(match super::signs::compression(head.as_bytes()) {
-            Some("gzip") => Self::Gzip(Box::new(MultiGzDecoder::new(stream))),
+            Some("gzip") => Self::Gzip(Box::new(Members { member: GzDecoder::new(stream) })),
             Some("lz4") => Self::Lz4(Box::new(Lz4Decoder::new(stream))),
             Some(_) => {
                 let log = window_log.unwrap_or_else(|| default_window_log(file.len()));
@@ -61,7 +95,7 @@ impl Decoder {
     fn consumed(&self) -> u64 {
         let stream = match self {
             Self::Plain(stream) => stream,
-            Self::Gzip(decoder) => decoder.get_ref(),
+            Self::Gzip(decoder) => decoder.member.get_ref(),
             Self::Zstd(decoder) => decoder.get_ref(),
             Self::Lz4(decoder) => decoder.get_ref(),
             Self::Zlib(decoder) => decoder.get_ref(),

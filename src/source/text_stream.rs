@@ -329,6 +329,20 @@ mod tests {
     }
 
     #[test]
+    fn zeros_behind_members_of_gzip_are_padding() {
+        let dir = tempfile::tempdir().unwrap();
+        let member = gzip(&[b"one\n"]);
+        let lines = |bytes: Vec<u8>| {
+            std::fs::write(dir.path().join("a.txt.gz"), bytes).unwrap();
+            StreamOptions::new().lines(dir.path()).unwrap().collect()
+        };
+        let zeros = [0; 1000];
+        assert_eq!(lines([&member[..], &zeros].concat()).unwrap(), ["one"]);
+        assert_eq!(lines([&member[..], &zeros, &member].concat()).unwrap(), ["one", "one"]);
+        assert!(lines([&member[..], &zeros, b"x"].concat()).is_err());
+    }
+
+    #[test]
     fn a_state_continues_and_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let ds = corpus(dir.path());
