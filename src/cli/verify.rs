@@ -1,5 +1,6 @@
 //! `gristmill verify`: everything is read, and what is damaged is listed.
 
+use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,16 @@ struct Verification {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    let verification = verify(args)?;
+    if args.json {
+        output::json(&verification);
+    } else {
+        output::data(&verification.text());
+    }
+    Ok(if verification.problem_count > 0 { Outcome::Found } else { Outcome::Done })
+}
+
+fn verify(args: &Args) -> Result<Verification> {
     let mut found = Found { most: args.most, problems: Vec::new(), count: 0, progress: Written::new(0) };
     let mut checked = Checked::default();
     let files = Data::find(&args.data)?;
@@ -73,14 +84,35 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         _ => None,
     };
     let mut formats: Vec<&str> = Vec::new();
+    let mut sets: BTreeMap<(PathBuf, &str), Vec<PathBuf>> = BTreeMap::new();
+    let mut refused = Vec::new();
     for file in &files {
-        let format = found.read(file, layout, &mut checked)?;
-        formats.extend(format.filter(|format| !formats.contains(format)));
+        let format = match found.read(file, layout, &mut checked) {
+            Ok(Some(format)) => format,
+            Ok(None) => continue,
+            Err(error) if matches!(error.kind(), ErrorKind::Config | ErrorKind::Unsupported) => {
+                refused.push(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+        sets.entry((place::folder_of(file), format)).or_default().push(file.clone());
     }
+    // A file among others that cannot be read as they are; if none can, the command cannot run.
+    for error in refused {
+        if formats.is_empty() {
+            return Err(error);
+        }
+        found.found(error);
+    }
+    sets.iter().for_each(|((_, format), shards)| found.compare_shards(format, shards, layout));
     let as_written = manifest.map(|(folder, manifest)| found.compare(folder, &manifest, &checked));
     let Found { problems, count, progress, .. } = found;
     progress.finish();
-    let verification = Verification {
+    Ok(Verification {
         format: formats.join(" and "),
         files: files.len(),
         records: checked.records,
@@ -91,14 +123,11 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         manifest: as_written,
         problems,
         problem_count: count,
-    };
-    if args.json {
-        output::json(&verification);
-    } else {
-        output::data(&verification.text());
-    }
-    Ok(if count > 0 { Outcome::Found } else { Outcome::Done })
+    })
 }
+
+/// Formats whose shards are read together only if their columns agree.
+const AGREEING: [&str; 5] = ["arrow", "csv", "npy", "parquet", "safetensors"];
 
 /// Compares hashes that nobody looks at where records are read.
 #[cfg(feature = "mds")]
@@ -159,6 +188,15 @@ impl Found {
             }
         }
         Ok(Some(format))
+    }
+
+    /// Opens shards of one folder together, each of which could be opened alone.
+    fn compare_shards(&mut self, format: &str, shards: &[PathBuf], layout: TokenLayout) {
+        if shards.len() < 2 || !AGREEING.contains(&format) {
+            return;
+        }
+        let opened = Data::open_with(shards, None, layout);
+        opened.err().filter(|error| error.kind() == ErrorKind::Data).into_iter().for_each(|error| self.found(error));
     }
 
     /// Whether all is as the manifest says.
@@ -224,3 +262,6 @@ impl Verification {
         text
     }
 }
+
+#[cfg(all(test, feature = "formats"))]
+mod tests;

@@ -41,7 +41,7 @@ const AT_ONCE: u64 = 64 << 20;
 const TOGETHER: u64 = 256;
 
 impl Data {
-    /// Reads every record. Those of random access are read to the last, whatever is damaged among them; a stream ends where it is.
+    /// Reads every record, whatever is damaged among them. A stream that does not go on behind damage ends there.
     ///
     /// # Errors
     /// If it cannot be begun. What is damaged is told to `watch`, and counted.
@@ -89,14 +89,16 @@ fn in_order(
 ) -> Result<()> {
     let run = Runtime::new(Executor::Inline, Some(recorder.clone()))?;
     let (mut iter, mut cx) = (ds.iter(&run)?, run.cx());
+    let mut stood = None;
     loop {
         watch.read(checked);
         let Some(slot) = iter.next(&mut cx).transpose() else { break };
-        let ends = slot.is_err();
+        let stands = slot.is_err().then(|| serde_json::to_value(iter.state()).ok()).flatten();
         checked.take(Some(slot), watch);
-        if ends {
+        if stands.is_some() && stands == stood {
             break;
         }
+        stood = stands;
     }
     Ok(())
 }
