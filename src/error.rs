@@ -152,6 +152,17 @@ impl Error {
         self
     }
 
+    /// Adds another remedy, which begins with `or `.
+    #[cold]
+    #[cfg(feature = "cli")]
+    pub(crate) fn more_help(mut self, more: &str) -> Self {
+        self.0.help = Some(match self.0.help.take() {
+            Some(help) => format!("{help}; {more}"),
+            None => more.trim_start_matches("or ").to_owned(),
+        });
+        self
+    }
+
     /// Puts where it happened into the message, so that what led there can stand in front of it.
     #[cold]
     #[cfg(feature = "spec")]

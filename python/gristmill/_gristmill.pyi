@@ -152,6 +152,7 @@ class MapDataset(Generic[_T_co]):
         columns: _Names | None = None,
         repeated_names: Literal["last", "error"] = "last",
         index_cache: _Path | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the records of JSON Lines files: dicts of arrays, numbers, text and lists.
 
@@ -163,6 +164,8 @@ class MapDataset(Generic[_T_co]):
                 read: the last value stands, and the report counts such records, or it is a bad record.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -177,6 +180,7 @@ class MapDataset(Generic[_T_co]):
         columns: _Names | None = None,
         cache_bytes: int | str | None = None,
         hive_partitioning: bool | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the rows of Arrow's files, or of a table in memory: dicts of arrays, numbers, text and lists.
 
@@ -195,6 +199,8 @@ class MapDataset(Generic[_T_co]):
             hive_partitioning: Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by
                 default the folders between a folder of `paths` and its files, if true all folders of a path, if false
                 none.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -205,7 +211,12 @@ class MapDataset(Generic[_T_co]):
 
     @staticmethod
     def lines(
-        paths: _Paths, *, column: str = "text", blank_lines: bool = False, index_cache: _Path | None = None
+        paths: _Paths,
+        *,
+        column: str = "text",
+        blank_lines: bool = False,
+        index_cache: _Path | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the lines of text files: dicts with one `column` of text, without line ends.
 
@@ -217,6 +228,8 @@ class MapDataset(Generic[_T_co]):
                 compressed.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -237,6 +250,7 @@ class MapDataset(Generic[_T_co]):
         nulls: _Names | None = None,
         infer_rows: int = 1000,
         index_cache: _Path | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the records of CSV files that are not compressed: dicts of numbers and text, a field for each column.
 
@@ -254,6 +268,8 @@ class MapDataset(Generic[_T_co]):
             infer_rows: Records by which the types of columns are inferred.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -269,6 +285,7 @@ class MapDataset(Generic[_T_co]):
         row_groups: Mapping[str, str | float] | None = None,
         cache_bytes: int | str | None = None,
         hive_partitioning: bool | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the rows of Parquet files: dicts of arrays, numbers, text, lists and dicts.
 
@@ -284,6 +301,8 @@ class MapDataset(Generic[_T_co]):
             hive_partitioning: Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by
                 default the folders between a folder of `paths` and its files, if true all folders of a path, if false
                 none.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -300,6 +319,7 @@ class MapDataset(Generic[_T_co]):
         sequence_examples: bool | _Sequences | None = None,
         cache_bytes: int | str | None = None,
         recover: bool = False,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[Any]:
         """Reads the records of ArrayRecord files.
 
@@ -316,6 +336,8 @@ class MapDataset(Generic[_T_co]):
             cache_bytes: Memory for decoded chunks that are kept, where chunks hold several records. In bytes, or as
                 text such as `"512MiB"`. `"256MiB"` by default.
             recover: Read files that were cut off as far as their chunks are whole; what was lost is logged.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -331,6 +353,7 @@ class MapDataset(Generic[_T_co]):
         examples: bool | _Features | None = None,
         sequence_examples: bool | _Sequences | None = None,
         index_cache: _Path | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[Any]:
         """Reads the records of TFRecord files that are not compressed.
 
@@ -346,6 +369,8 @@ class MapDataset(Generic[_T_co]):
                 `parse_sequence_example` declares them.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -362,6 +387,7 @@ class MapDataset(Generic[_T_co]):
         sequence_examples: bool | _Sequences | None = None,
         interleaved: bool = False,
         compressed: bool | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[Any]:
         """Reads the records of Bagz files.
 
@@ -378,6 +404,8 @@ class MapDataset(Generic[_T_co]):
                 `parse_sequence_example` declares them.
             interleaved: Whether the records were dealt out to the files in turn.
             compressed: Whether records are frames of zstd; by default the name of a file says it.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -386,7 +414,12 @@ class MapDataset(Generic[_T_co]):
         """
 
     @staticmethod
-    def megatron(paths: _Paths, *, by: Literal["sequence", "document"] = "sequence") -> MapDataset[dict[str, Any]]:
+    def megatron(
+        paths: _Paths,
+        *,
+        by: Literal["sequence", "document"] = "sequence",
+        on_bad_shard: Literal["error", "skip"] | None = None,
+    ) -> MapDataset[dict[str, Any]]:
         """Reads the token ids of Megatron's indexed datasets.
 
         Dicts of `tokens`, views of the file in the number type that it states, and of `mode` where there are modes.
@@ -394,6 +427,8 @@ class MapDataset(Generic[_T_co]):
         Args:
             paths: Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
             by: What a record is.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -409,6 +444,7 @@ class MapDataset(Generic[_T_co]):
         decode: bool = False,
         url: bool = False,
         index_cache: _Path | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the samples of WebDataset's tar shards that are not compressed: dicts of `__key__` and a field for each
         extension.
@@ -422,6 +458,8 @@ class MapDataset(Generic[_T_co]):
             url: Add the path of the shard as the column `__url__`.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -437,6 +475,7 @@ class MapDataset(Generic[_T_co]):
         images: bool = True,
         check_hashes: bool = False,
         cache_bytes: int | str | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the samples of MDS folders, as MosaicML's streaming has them: dicts of arrays, numbers, text and bytes.
 
@@ -447,6 +486,8 @@ class MapDataset(Generic[_T_co]):
             check_hashes: Hold each shard against the hash that its index has of it.
             cache_bytes: Memory for decompressed shards that are kept. In bytes, or as text such as `"512MiB"`.
                 `"512MiB"` by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -455,13 +496,20 @@ class MapDataset(Generic[_T_co]):
         """
 
     @staticmethod
-    def npy(paths: _Paths, *, field: str = "data") -> MapDataset[dict[str, Any]]:
+    def npy(
+        paths: _Paths,
+        *,
+        field: str = "data",
+        on_bad_shard: Literal["error", "skip"] | None = None,
+    ) -> MapDataset[dict[str, Any]]:
         """Reads the rows of `.npy` files along their first dimension: dicts of one array, a view of the file.
 
         Args:
             paths: Files, folders, globs, ranges of shards (`train-{000..127}.npy`) or URLs of any of these; one or a
                 list. All have one type and one shape of a row.
             field: The name of the column.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -471,7 +519,12 @@ class MapDataset(Generic[_T_co]):
 
     @staticmethod
     def npz(
-        paths: _Paths, *, rows: bool = False, cache_bytes: int | str | None = None, max_bytes: int | str | None = None
+        paths: _Paths,
+        *,
+        rows: bool = False,
+        cache_bytes: int | str | None = None,
+        max_bytes: int | str | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the arrays of `.npz` archives: dicts, one for each archive, or one for each row of its arrays.
 
@@ -483,6 +536,8 @@ class MapDataset(Generic[_T_co]):
                 such as `"512MiB"`. `"256MiB"` by default.
             max_bytes: Memory that the arrays of an archive may become when inflated; 64 times its file by default, and
                 256 MiB at least. In bytes, or as text such as `"512MiB"`.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -492,7 +547,12 @@ class MapDataset(Generic[_T_co]):
 
     @staticmethod
     def safetensors(
-        paths: _Paths, *, columns: _Names | None = None, rows: bool = False, float8_as_u8: bool = False
+        paths: _Paths,
+        *,
+        columns: _Names | None = None,
+        rows: bool = False,
+        float8_as_u8: bool = False,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads the tensors of safetensors files: dicts, one for each file, or one for each row of its tensors.
 
@@ -502,6 +562,8 @@ class MapDataset(Generic[_T_co]):
             columns: The tensors to read, all of them by default.
             rows: A record for each row, along the first dimension that all tensors of a file share.
             float8_as_u8: Read tensors of 8-bit floats as their bytes (`uint8`); else they are of `ml_dtypes`' types.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -511,7 +573,12 @@ class MapDataset(Generic[_T_co]):
 
     @staticmethod
     def crops(
-        paths: _Paths, *, seq_len: int, layout: _Layout = "detect", with_next: bool = False
+        paths: _Paths,
+        *,
+        seq_len: int,
+        layout: _Layout = "detect",
+        with_next: bool = False,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads files of token ids, one crop after the other: dicts of `tokens`.
 
@@ -522,6 +589,8 @@ class MapDataset(Generic[_T_co]):
             layout: How ids lie in the files: as llm.c writes them, or bare `"u16"` or `"u32"`, little-endian;
                 recognised by default.
             with_next: Add the token behind each crop: `seq_len + 1` ids, of which neighbours share one.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -538,6 +607,7 @@ class MapDataset(Generic[_T_co]):
         layout: _Layout = "detect",
         with_next: bool = False,
         epoch: int | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads files of token ids, crops that start anywhere: dicts of `tokens`.
 
@@ -550,6 +620,8 @@ class MapDataset(Generic[_T_co]):
                 recognised by default.
             with_next: Add the token behind each crop: `seq_len + 1` ids.
             epoch: How many crops an epoch has; without it there is no end.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1205,6 +1277,7 @@ class IterDataset(Generic[_T_co]):
         repeated_names: Literal["last", "error"] = "last",
         index_cache: _Path | None = None,
         lanes: int | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[dict[str, Any]]:
         """Reads the records of JSON Lines files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams:
         dicts of arrays, numbers, text and lists.
@@ -1219,6 +1292,8 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1234,6 +1309,7 @@ class IterDataset(Generic[_T_co]):
         blank_lines: bool = False,
         index_cache: _Path | None = None,
         lanes: int | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[dict[str, Any]]:
         """Reads the lines of text files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams: dicts
         with one `column` of text, without line ends.
@@ -1248,6 +1324,8 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1269,6 +1347,7 @@ class IterDataset(Generic[_T_co]):
         infer_rows: int = 1000,
         index_cache: _Path | None = None,
         lanes: int | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[dict[str, Any]]:
         """Reads the records of CSV files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams: dicts
         of numbers and text, a field for each column.
@@ -1289,6 +1368,8 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1305,6 +1386,7 @@ class IterDataset(Generic[_T_co]):
         sequence_examples: bool | _Sequences | None = None,
         index_cache: _Path | None = None,
         lanes: int | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[Any]:
         """Reads the records of TFRecord files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams.
 
@@ -1322,6 +1404,8 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1338,6 +1422,7 @@ class IterDataset(Generic[_T_co]):
         url: bool = False,
         index_cache: _Path | None = None,
         lanes: int | None = None,
+        on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[dict[str, Any]]:
         """Reads the samples of WebDataset's tar shards in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as
         streams: dicts of `__key__` and a field for each extension.
@@ -1353,6 +1438,8 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
+            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
+                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.

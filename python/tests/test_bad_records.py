@@ -1,9 +1,11 @@
 """Functions say that a record is bad: it is left out and counted where that is asked for, whoever calls them."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gristmill as gm
+import numpy as np
 import pytest
 
 WORKERS: dict[str, Any] = {"num_workers": 1, "ram_budget": "600MiB"}
@@ -74,3 +76,19 @@ def test_other_exceptions_are_no_bad_records() -> None:
     ds = gm.MapDataset.range(3).map(lambda x: 1 // x).to_iter(on_bad_record="skip")
     with pytest.raises(ZeroDivisionError):
         list(ds)
+
+
+def test_a_shard_that_cannot_be_opened_is_left_out_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name, rows in [("a", 2), ("b", 3)]:
+        with gm.sink(tmp_path / name, "safetensors") as sink:
+            for row in range(rows):
+                sink.write({"x": np.full(2, row, np.int64)})
+        (tmp_path / name / "shard-00000.safetensors").rename(tmp_path / f"{name}.safetensors")
+    (tmp_path / "a.safetensors").write_bytes((tmp_path / "a.safetensors").read_bytes()[:20])
+    files = str(tmp_path / "*.safetensors")
+    with pytest.raises(gm.DataError, match=r"a\.safetensors"):
+        gm.MapDataset.safetensors(files, rows=True)
+    assert len(gm.MapDataset.safetensors(files, rows=True, on_bad_shard="skip")) == 3
+    assert "shard skipped" in caplog.text and "a.safetensors" in caplog.text
+    with pytest.raises(gm.DataError, match="every shard is damaged"):
+        gm.MapDataset.safetensors(str(tmp_path / "a.safetensors"), rows=True, on_bad_shard="skip")

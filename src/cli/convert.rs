@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::dataset::iter::BadRecords;
 use crate::sink::SinkFormat;
-use crate::spec::{Data, Pipeline};
-use crate::{BoxIter, Element, Load, Result};
+use crate::spec::{Data, Opening, Pipeline};
+use crate::{Error, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use tracing::Level;
 
+use crate::cli::bad::OnBad;
 use crate::cli::layout::Layout;
 use crate::cli::write::Shards;
 use crate::cli::{Outcome, output};
@@ -38,6 +40,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     layout: Layout,
     #[command(flatten)]
+    on_bad: OnBad,
+    #[command(flatten)]
     shards: Shards,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -55,30 +59,39 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     if let Some(column) = &args.column {
         options = options.column(column);
     }
-    let written = args.shards.write(options, args.records()?.loader(), false)?;
+    let data = args.records()?;
+    for change in data.changed_types(&args.columns)? {
+        output::event(Level::INFO, &change);
+    }
+    let written = args.shards.write(options, data, &args.on_bad, false)?;
     Ok(args.shards.tell(&written, args.json))
 }
 
 impl Args {
-    fn records(&self) -> Result<BoxIter<Element>> {
+    fn records(&self) -> Result<Data> {
+        let bad = self.on_bad.policy()?;
         let data = match self.data.as_slice() {
+            [file] if is_pipeline(file) && bad != BadRecords::Error => {
+                return Err(Error::config("a pipeline file has a policy of its own")
+                    .path(file)
+                    .help("write `to_iter: {on_bad_record: skip}` into it"));
+            }
             [file] if is_pipeline(file) => Data::of_pipeline(&Pipeline::from_file(file)?)?,
-            files => self.files(files)?,
+            files => self.files(files, bad).map_err(|e| self.on_bad.told(e))?,
         };
-        for change in data.changed_types(&self.columns)? {
-            output::event(Level::INFO, &change);
-        }
         let columns = json!({"columns": self.columns});
-        Ok(if self.columns.is_empty() { data } else { data.then("select_columns", &columns)? }.stream())
+        let data = if self.columns.is_empty() { data } else { data.then("select_columns", &columns)? };
+        Ok(data.on_bad_record(bad))
     }
 }
 
 impl Args {
     /// Files, opened. Where they cannot be read whole, the columns that are written may be all that can be.
-    fn files(&self, files: &[PathBuf]) -> Result<Data> {
-        let layout = self.layout.of(files)?;
-        match Data::open_with(files, None, layout) {
-            Err(_) if !self.columns.is_empty() => Data::open_columns(files, &self.columns, layout),
+    fn files(&self, files: &[PathBuf], bad: BadRecords) -> Result<Data> {
+        let opening = Opening { layout: self.layout.of(files)?, bad, ..Opening::default() };
+        let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
+        match Data::open_as(files, &[], opening) {
+            Err(_) if !columns.is_empty() => Data::open_as(files, &columns, opening),
             opened => opened,
         }
     }

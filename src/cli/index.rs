@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::Result;
 use crate::place::{self, Location};
 use crate::source::{IndexCache, TokenLayout, detect, size};
 use crate::spec::Data;
+use crate::{Error, Result};
 use serde::Serialize;
 
+use crate::cli::bad::{OnBad, Skipped};
 use crate::cli::format::{bytes, grouped, plural};
 use crate::cli::layout::Layout;
 use crate::cli::{Outcome, output};
@@ -36,6 +37,8 @@ pub(crate) struct Args {
     cache: Option<PathBuf>,
     #[command(flatten)]
     layout: Layout,
+    #[command(flatten)]
+    on_bad: OnBad,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -60,19 +63,22 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
     let (mut files, layout) = (Vec::new(), args.layout.of(&args.data)?);
     let index = |files: &[PathBuf]| index(files, layout, args.cache.as_deref());
-    for part in parts(Data::find(&args.data)?)? {
-        match index(&part) {
+    let mut skipped = Skipped::default();
+    for part in parts(Data::find(&args.data)?, |error| skipped.shard(error, &args.on_bad))? {
+        let indexed = match index(&part) {
             // Such as tables of different columns: they are not one data set.
-            Err(_) if part.len() > 1 => {
-                for file in part {
-                    files.push(index(&[file])?);
-                }
+            Err(_) if part.len() > 1 => part.into_iter().map(|file| index(&[file])).collect(),
+            indexed => vec![indexed],
+        };
+        for indexed in indexed {
+            match indexed {
+                Ok(indexed) => files.push(indexed),
+                Err(error) => skipped.shard(error, &args.on_bad)?,
             }
-            indexed => files.push(indexed?),
         }
     }
     if args.json {
-        output::json(&serde_json::json!({"files": files}));
+        output::json(&serde_json::json!({"files": files, "skipped": skipped.shards}));
         return Ok(Outcome::Done);
     }
     let row = |file: &Indexed| {
@@ -89,14 +95,21 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     };
     let rows: Vec<_> = files.iter().map(row).collect();
     output::data(&output::table(&["file", "format", "records", "index", "time"], &rows, &[1]));
+    output::data(&skipped.text());
     Ok(Outcome::Done)
 }
 
 /// Groups what is opened together: each file alone, but for the small files of a folder that have one index.
-fn parts(files: Vec<PathBuf>) -> Result<Vec<Vec<PathBuf>>> {
+fn parts(files: Vec<PathBuf>, mut skip: impl FnMut(Error) -> Result<()>) -> Result<Vec<Vec<PathBuf>>> {
     let (mut parts, mut small) = (Vec::new(), BTreeMap::<_, (u64, Vec<PathBuf>)>::new());
     for file in files {
-        let format = detect(&file)?;
+        let format = match detect(&file) {
+            Ok(format) => format,
+            Err(error) => {
+                skip(error)?;
+                continue;
+            }
+        };
         let bytes = if format.is_indexed() { size(&file)? } else { IndexCache::MIN_BYTES };
         if bytes < IndexCache::MIN_BYTES {
             let (total, files) = small.entry((place::folder_of(&file), format.source())).or_default();

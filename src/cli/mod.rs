@@ -1,5 +1,6 @@
 //! The `gristmill` command: data on stdout, everything else on stderr. The binary and the Python package run the same.
 
+mod bad;
 mod bench;
 mod completions;
 mod consume;

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Result;
+use crate::dataset::iter::BadRecords;
 use crate::sink::SinkFormat;
 use crate::source::TokenType;
-use crate::spec::Data;
+use crate::spec::{Data, Opening};
 use crate::text::Tokenizer;
-use crate::{Load, Result};
 use serde_json::json;
 
+use crate::cli::bad::OnBad;
 use crate::cli::convert::format;
 use crate::cli::write::Shards;
 use crate::cli::{Outcome, output};
@@ -42,6 +44,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seq_len: Option<u32>,
     #[command(flatten)]
+    on_bad: OnBad,
+    #[command(flatten)]
     shards: Shards,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -50,7 +54,9 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     // A tokenizer is read for a second: what is wrong with the rest is told before.
-    let text = Data::open(&args.data, Some(&args.column))?;
+    let bad = args.on_bad.policy()?;
+    let opening = Opening { bad, ..Opening::default() };
+    let text = Data::open_as(&args.data, &[&args.column], opening).map_err(|e| args.on_bad.told(e))?;
     let text = text.then("select_columns", &json!({"columns": [args.column]}))?;
     // Formats that hold one column hold the ids.
     let mut options = args.shards.options(args.format).column("tokens");
@@ -59,7 +65,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     if !args.shards.chooses_ids() {
         options = options.token_type(if tokenizer.vocab_size() <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
     }
-    let written = args.shards.write(options, args.tokens(text)?.stream().loader(), true)?;
+    let written = args.shards.write(options, args.tokens(text, bad)?, &args.on_bad, true)?;
     Ok(args.shards.tell(&written, args.json))
 }
 
@@ -76,14 +82,14 @@ pub(super) fn load(path: &Path) -> Result<Tokenizer> {
 }
 
 impl Args {
-    fn tokens(&self, text: Data) -> Result<Data> {
+    fn tokens(&self, text: Data, bad: BadRecords) -> Result<Data> {
         let mut arguments = json!({"tokenizer": self.tokenizer, "column": self.column, "into": "tokens"});
         for (name, token) in [("append_eos", &self.append_eos), ("prepend_bos", &self.prepend_bos)] {
             if let Some(token) = token {
                 arguments[name] = json!(token);
             }
         }
-        let tokens = text.then("tokenise", &arguments)?;
+        let tokens = text.then("tokenise", &arguments)?.on_bad_record(bad);
         match self.seq_len {
             Some(length) => tokens.then("concat_then_split_pack", &json!({"length": {"tokens": length}})),
             None => Ok(tokens),

@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::Instant;
 
+use crate::dataset::run::skipping::SKIPPED;
 use crate::sink::{Compression, Schema, Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
-use crate::{BoxIter, Element, Error, Executor, LoaderBuilder, Result, place};
+use crate::spec::Data;
+use crate::{BoxIter, Element, Error, Executor, Load, Loader, Result, place};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
+use crate::cli::bad::{OnBad, Skipped};
 use crate::cli::format::{count, grouped};
 use crate::cli::how::{memory, threads};
 use crate::cli::progress::Written;
@@ -65,6 +68,7 @@ pub(crate) struct Ended {
     report: SinkReport,
     interrupted: bool,
     tokens: Option<Tokens>,
+    skipped: Skipped,
 }
 
 /// Token ids that this run wrote.
@@ -82,6 +86,12 @@ struct Summary<'a> {
     report: &'a SinkReport,
     #[serde(flatten)]
     tokens: Option<&'a Tokens>,
+    skipped: &'a Skipped,
+}
+
+/// The number of bad records that a pass has left out.
+fn bad_records(loader: &mut Loader<BoxIter<Element>>) -> u64 {
+    loader.report().notes.iter().filter(|(what, _)| what == SKIPPED).map(|(_, count)| count).sum()
 }
 
 /// Bytes of an amount of memory, at least one.
@@ -113,19 +123,15 @@ impl Shards {
         self.ids.is_some()
     }
 
-    /// Writes what a pipeline yields, to its end or until somebody interrupts; counts tokens where that `is_text`.
+    /// Writes what is read of `data`, to its end or until somebody interrupts; counts tokens where that `is_text`.
     ///
     /// # Errors
     /// Those of the pipeline and of the sink; what is published stands.
-    pub(crate) fn write(
-        &self,
-        options: SinkOptions,
-        pipeline: LoaderBuilder<BoxIter<Element>>,
-        is_text: bool,
-    ) -> Result<Ended> {
+    pub(crate) fn write(&self, options: SinkOptions, data: Data, on_bad: &OnBad, is_text: bool) -> Result<Ended> {
         let start = Instant::now();
         let mut tokens = TokenCount::default();
-        let pipeline = pipeline.executor(self.threads.unwrap_or_else(Executor::all_cores));
+        let mut skipped = Skipped { records: 0, shards: data.skipped() };
+        let pipeline = data.stream().loader().executor(self.threads.unwrap_or_else(Executor::all_cores));
         let (mut sink, mut loader) = Sink::of_pipeline(options, &self.out, pipeline)?;
         if self.resume && sink.records() > 0 {
             output::say(&format!(
@@ -140,14 +146,16 @@ impl Shards {
             let next = if sink.is_complete() { Poll::Ready(None) } else { interrupt::next(&mut loader) };
             let written = match next {
                 Poll::Pending => {
+                    skipped.records = bad_records(&mut loader);
                     // Its threads may wait for a store that does not answer; they end with the process.
                     std::mem::forget(loader);
                     break sink.stop().map(|report| (report, true));
                 }
                 Poll::Ready(None) => {
+                    skipped.records = bad_records(&mut loader);
                     break sink.finish_pipeline(&loader).map(|report| (report, false));
                 }
-                Poll::Ready(Some(element)) => element.and_then(|element| {
+                Poll::Ready(Some(element)) => element.map_err(|e| on_bad.told(e)).and_then(|element| {
                     if is_text {
                         tokens.add(&element);
                     }
@@ -163,7 +171,7 @@ impl Shards {
         let (report, interrupted) = written?;
         let tokens_per_s = tokens.real as f64 / start.elapsed().as_secs_f64().max(1e-9);
         let tokens = is_text.then_some(Tokens { tokens: tokens.real, tokens_per_s });
-        Ok(Ended { report, interrupted, tokens })
+        Ok(Ended { report, interrupted, tokens, skipped })
     }
 
     /// The options of a sink, as far as they are chosen here.
@@ -195,9 +203,11 @@ impl Shards {
         let stopped = if written.interrupted { "interrupted" } else { "end" };
         if json {
             let tokens = written.tokens.as_ref();
-            output::json(&Summary { stopped, folder: &place::shown(&self.out), report: &written.report, tokens });
+            let Ended { report, skipped, .. } = written;
+            output::json(&Summary { stopped, folder: &place::shown(&self.out), report, tokens, skipped });
         } else {
             output::data(&format!("{}\n", written.report));
+            output::data(&written.skipped.text());
             if let Some(Tokens { tokens, tokens_per_s }) = &written.tokens {
                 output::data(&format!("{} tokens · {}/s\n", grouped(*tokens), count(*tokens_per_s)));
             }

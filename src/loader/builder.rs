@@ -63,6 +63,9 @@ pub struct LoaderBuilder<D: IterDataset> {
     pub(super) viewers: Viewers,
     #[cfg(feature = "cli")]
     command: Option<Command>,
+    /// Counted remarks of the report from before the pass.
+    #[cfg(feature = "cli")]
+    notes: Vec<(&'static str, u64)>,
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
@@ -85,7 +88,21 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             viewers: Viewers::default(),
             #[cfg(feature = "cli")]
             command: None,
+            #[cfg(feature = "cli")]
+            notes: Vec::new(),
         }
+    }
+
+    /// The pipeline.
+    pub(crate) fn dataset(&self) -> &D {
+        &self.dataset
+    }
+
+    /// Counts shards in the report that the pipeline leaves out.
+    #[cfg(feature = "cli")]
+    pub(crate) fn skipped_shards(mut self, shards: usize) -> Self {
+        self.notes.extend((shards > 0).then_some(("bad shards skipped", shards as u64)));
+        self
     }
 
     /// Has those evaluate the elements that `backend` starts, in place of an [`executor`](Self::executor).
@@ -227,6 +244,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let recorder = if self.keeps_records { Recorder::new(stages) } else { Recorder::without_records(stages) };
         #[cfg(feature = "cli")]
         self.command.into_iter().for_each(|command| recorder.set_command(command));
+        #[cfg(feature = "cli")]
+        self.notes.iter().for_each(|(what, count)| recorder.note(what, *count));
         let (run, executor) = self.runtime(&recorder)?;
         let keys = self.keys.take();
         let key_recorder = keys.as_ref().and_then(|keys| keys.recorder());

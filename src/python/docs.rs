@@ -157,6 +157,9 @@ Args:
         such records, or it is a bad record.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -164,7 +167,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.jsonl) => {
-        concat!(r#"jsonl(paths, *, columns=None, repeated_names='last', index_cache=None)"#, "\n--\n\n", docs!(MapDataset.jsonl))
+        concat!(r#"jsonl(paths, *, columns=None, repeated_names='last', index_cache=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.jsonl))
     };
     (MapDataset.arrow) => {
         r#"Reads the rows of Arrow's files, or of a table in memory: dicts of arrays, numbers, text and lists.
@@ -186,6 +189,9 @@ Args:
     hive_partitioning (bool | None): Whether folders named `key=value` give columns, as Hive, Spark
         and DuckDB write them: by default the folders between a folder of `paths` and its files, if
         true all folders of a path, if false none.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -194,7 +200,7 @@ Raises:
     TypeError: It is neither paths nor a table; the message says how to make it one."#
     };
     (signature MapDataset.arrow) => {
-        concat!(r#"arrow(paths, *, columns=None, cache_bytes=None, hive_partitioning=None)"#, "\n--\n\n", docs!(MapDataset.arrow))
+        concat!(r#"arrow(paths, *, columns=None, cache_bytes=None, hive_partitioning=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.arrow))
     };
     (MapDataset.lines) => {
         r#"Reads the lines of text files: dicts with one `column` of text, without line ends.
@@ -207,6 +213,9 @@ Args:
         that are not compressed.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -214,7 +223,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.lines) => {
-        concat!(r#"lines(paths, *, column='text', blank_lines=False, index_cache=None)"#, "\n--\n\n", docs!(MapDataset.lines))
+        concat!(r#"lines(paths, *, column='text', blank_lines=False, index_cache=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.lines))
     };
     (MapDataset.csv) => {
         r#"Reads the records of CSV files that are not compressed: dicts of numbers and text, a field for each column.
@@ -235,6 +244,9 @@ Args:
     infer_rows (int): Records by which the types of columns are inferred.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -242,7 +254,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.csv) => {
-        concat!(r#"csv(paths, *, columns=None, delimiter=None, quote='"', header=None, names=None, types=None, nulls=None, infer_rows=1000, index_cache=None)"#, "\n--\n\n", docs!(MapDataset.csv))
+        concat!(r#"csv(paths, *, columns=None, delimiter=None, quote='"', header=None, names=None, types=None, nulls=None, infer_rows=1000, index_cache=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.csv))
     };
     (MapDataset.parquet) => {
         r#"Reads the rows of Parquet files: dicts of arrays, numbers, text, lists and dicts.
@@ -260,6 +272,9 @@ Args:
     hive_partitioning (bool | None): Whether folders named `key=value` give columns, as Hive, Spark
         and DuckDB write them: by default the folders between a folder of `paths` and its files, if
         true all folders of a path, if false none.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -267,7 +282,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.parquet) => {
-        concat!(r#"parquet(paths, *, columns=None, row_groups=None, cache_bytes=None, hive_partitioning=None)"#, "\n--\n\n", docs!(MapDataset.parquet))
+        concat!(r#"parquet(paths, *, columns=None, row_groups=None, cache_bytes=None, hive_partitioning=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.parquet))
     };
     (MapDataset.array_record) => {
         r#"Reads the records of ArrayRecord files.
@@ -288,6 +303,9 @@ Args:
         several records. In bytes, or as text such as `"512MiB"`. `"256MiB"` by default.
     recover (bool): Read files that were cut off as far as their chunks are whole; what was lost is
         logged.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -295,7 +313,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.array_record) => {
-        concat!(r#"array_record(paths, *, field=None, examples=None, sequence_examples=None, cache_bytes=None, recover=False)"#, "\n--\n\n", docs!(MapDataset.array_record))
+        concat!(r#"array_record(paths, *, field=None, examples=None, sequence_examples=None, cache_bytes=None, recover=False, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.array_record))
     };
     (MapDataset.tfrecord) => {
         r#"Reads the records of TFRecord files that are not compressed.
@@ -314,6 +332,9 @@ Args:
         `parse_sequence_example` declares them.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -321,7 +342,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.tfrecord) => {
-        concat!(r#"tfrecord(paths, *, field=None, examples=None, sequence_examples=None, index_cache=None)"#, "\n--\n\n", docs!(MapDataset.tfrecord))
+        concat!(r#"tfrecord(paths, *, field=None, examples=None, sequence_examples=None, index_cache=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.tfrecord))
     };
     (MapDataset.bagz) => {
         r#"Reads the records of Bagz files.
@@ -342,6 +363,9 @@ Args:
     interleaved (bool): Whether the records were dealt out to the files in turn.
     compressed (bool | None): Whether records are frames of zstd; by default the name of a file says
         it.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -349,7 +373,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.bagz) => {
-        concat!(r#"bagz(paths, *, field=None, examples=None, sequence_examples=None, interleaved=False, compressed=None)"#, "\n--\n\n", docs!(MapDataset.bagz))
+        concat!(r#"bagz(paths, *, field=None, examples=None, sequence_examples=None, interleaved=False, compressed=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.bagz))
     };
     (MapDataset.megatron) => {
         r#"Reads the token ids of Megatron's indexed datasets.
@@ -360,6 +384,9 @@ Args:
     paths (str | PathLike | Sequence[str | PathLike]): Datasets, each by its `.idx`, its `.bin` or
         what these names share; one or a list.
     by (Literal['sequence', 'document']): What a record is.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -367,7 +394,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.megatron) => {
-        concat!(r#"megatron(paths, *, by='sequence')"#, "\n--\n\n", docs!(MapDataset.megatron))
+        concat!(r#"megatron(paths, *, by='sequence', on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.megatron))
     };
     (MapDataset.webdataset) => {
         r#"Reads the samples of WebDataset's tar shards that are not compressed: dicts of `__key__` and a field for each
@@ -382,6 +409,9 @@ Args:
     url (bool): Add the path of the shard as the column `__url__`.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -389,7 +419,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.webdataset) => {
-        concat!(r#"webdataset(paths, *, columns=None, decode=False, url=False, index_cache=None)"#, "\n--\n\n", docs!(MapDataset.webdataset))
+        concat!(r#"webdataset(paths, *, columns=None, decode=False, url=False, index_cache=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.webdataset))
     };
     (MapDataset.mds) => {
         r#"Reads the samples of MDS folders, as MosaicML's streaming has them: dicts of arrays, numbers, text and bytes.
@@ -402,6 +432,9 @@ Args:
     check_hashes (bool): Hold each shard against the hash that its index has of it.
     cache_bytes (int | str | None): Memory for decompressed shards that are kept. In bytes, or as
         text such as `"512MiB"`. `"512MiB"` by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -409,7 +442,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.mds) => {
-        concat!(r#"mds(paths, *, columns=None, images=True, check_hashes=False, cache_bytes=None)"#, "\n--\n\n", docs!(MapDataset.mds))
+        concat!(r#"mds(paths, *, columns=None, images=True, check_hashes=False, cache_bytes=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.mds))
     };
     (MapDataset.npy) => {
         r#"Reads the rows of `.npy` files along their first dimension: dicts of one array, a view of the file.
@@ -419,6 +452,9 @@ Args:
         (`train-{000..127}.npy`) or URLs of any of these; one or a list. All have one type and one
         shape of a row.
     field (str): The name of the column.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -426,7 +462,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.npy) => {
-        concat!(r#"npy(paths, *, field='data')"#, "\n--\n\n", docs!(MapDataset.npy))
+        concat!(r#"npy(paths, *, field='data', on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.npy))
     };
     (MapDataset.npz) => {
         r#"Reads the arrays of `.npz` archives: dicts, one for each archive, or one for each row of its arrays.
@@ -440,6 +476,9 @@ Args:
         `rows=True`. In bytes, or as text such as `"512MiB"`. `"256MiB"` by default.
     max_bytes (int | str | None): Memory that the arrays of an archive may become when inflated; 64
         times its file by default, and 256 MiB at least. In bytes, or as text such as `"512MiB"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -447,7 +486,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.npz) => {
-        concat!(r#"npz(paths, *, rows=False, cache_bytes=None, max_bytes=None)"#, "\n--\n\n", docs!(MapDataset.npz))
+        concat!(r#"npz(paths, *, rows=False, cache_bytes=None, max_bytes=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.npz))
     };
     (MapDataset.safetensors) => {
         r#"Reads the tensors of safetensors files: dicts, one for each file, or one for each row of its tensors.
@@ -459,6 +498,9 @@ Args:
     rows (bool): A record for each row, along the first dimension that all tensors of a file share.
     float8_as_u8 (bool): Read tensors of 8-bit floats as their bytes (`uint8`); else they are of
         `ml_dtypes`' types.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -466,7 +508,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.safetensors) => {
-        concat!(r#"safetensors(paths, *, columns=None, rows=False, float8_as_u8=False)"#, "\n--\n\n", docs!(MapDataset.safetensors))
+        concat!(r#"safetensors(paths, *, columns=None, rows=False, float8_as_u8=False, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.safetensors))
     };
     (MapDataset.crops) => {
         r#"Reads files of token ids, one crop after the other: dicts of `tokens`.
@@ -479,6 +521,9 @@ Args:
         them, or bare `"u16"` or `"u32"`, little-endian; recognised by default.
     with_next (bool): Add the token behind each crop: `seq_len + 1` ids, of which neighbours share
         one.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -486,7 +531,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.crops) => {
-        concat!(r#"crops(paths, *, seq_len, layout='detect', with_next=False)"#, "\n--\n\n", docs!(MapDataset.crops))
+        concat!(r#"crops(paths, *, seq_len, layout='detect', with_next=False, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.crops))
     };
     (MapDataset.random_crops) => {
         r#"Reads files of token ids, crops that start anywhere: dicts of `tokens`.
@@ -500,6 +545,9 @@ Args:
         them, or bare `"u16"` or `"u32"`, little-endian; recognised by default.
     with_next (bool): Add the token behind each crop: `seq_len + 1` ids.
     epoch (int | None): How many crops an epoch has; without it there is no end.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -507,7 +555,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature MapDataset.random_crops) => {
-        concat!(r#"random_crops(paths, *, seq_len, seed, layout='detect', with_next=False, epoch=None)"#, "\n--\n\n", docs!(MapDataset.random_crops))
+        concat!(r#"random_crops(paths, *, seq_len, seed, layout='detect', with_next=False, epoch=None, on_bad_shard=None)"#, "\n--\n\n", docs!(MapDataset.random_crops))
     };
     (MapDataset.mix) => {
         r#"Takes elements of several datasets in proportion to the weights, in Grain's order.
@@ -1164,6 +1212,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1171,7 +1222,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature IterDataset.jsonl) => {
-        concat!(r#"jsonl(paths, *, columns=None, repeated_names='last', index_cache=None, lanes=None)"#, "\n--\n\n", docs!(IterDataset.jsonl))
+        concat!(r#"jsonl(paths, *, columns=None, repeated_names='last', index_cache=None, lanes=None, on_bad_shard=None)"#, "\n--\n\n", docs!(IterDataset.jsonl))
     };
     (IterDataset.lines) => {
         r#"Reads the lines of text files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams: dicts
@@ -1187,6 +1238,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1194,7 +1248,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature IterDataset.lines) => {
-        concat!(r#"lines(paths, *, column='text', blank_lines=False, index_cache=None, lanes=None)"#, "\n--\n\n", docs!(IterDataset.lines))
+        concat!(r#"lines(paths, *, column='text', blank_lines=False, index_cache=None, lanes=None, on_bad_shard=None)"#, "\n--\n\n", docs!(IterDataset.lines))
     };
     (IterDataset.csv) => {
         r#"Reads the records of CSV files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams: dicts
@@ -1218,6 +1272,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1225,7 +1282,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature IterDataset.csv) => {
-        concat!(r#"csv(paths, *, columns=None, delimiter=None, quote='"', header=None, names=None, types=None, nulls=None, infer_rows=1000, index_cache=None, lanes=None)"#, "\n--\n\n", docs!(IterDataset.csv))
+        concat!(r#"csv(paths, *, columns=None, delimiter=None, quote='"', header=None, names=None, types=None, nulls=None, infer_rows=1000, index_cache=None, lanes=None, on_bad_shard=None)"#, "\n--\n\n", docs!(IterDataset.csv))
     };
     (IterDataset.tfrecord) => {
         r#"Reads the records of TFRecord files in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as streams.
@@ -1246,6 +1303,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1253,7 +1313,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature IterDataset.tfrecord) => {
-        concat!(r#"tfrecord(paths, *, field=None, examples=None, sequence_examples=None, index_cache=None, lanes=None)"#, "\n--\n\n", docs!(IterDataset.tfrecord))
+        concat!(r#"tfrecord(paths, *, field=None, examples=None, sequence_examples=None, index_cache=None, lanes=None, on_bad_shard=None)"#, "\n--\n\n", docs!(IterDataset.tfrecord))
     };
     (IterDataset.webdataset) => {
         r#"Reads the samples of WebDataset's tar shards in order; compressed ones (`.gz`, `.zst`, `.lz4`) are read as
@@ -1270,6 +1330,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
+    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
+        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
+        file says of bad records, else `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1277,7 +1340,7 @@ Raises:
     DataError: A record is damaged; raised where the record is read."#
     };
     (signature IterDataset.webdataset) => {
-        concat!(r#"webdataset(paths, *, columns=None, decode=False, url=False, index_cache=None, lanes=None)"#, "\n--\n\n", docs!(IterDataset.webdataset))
+        concat!(r#"webdataset(paths, *, columns=None, decode=False, url=False, index_cache=None, lanes=None, on_bad_shard=None)"#, "\n--\n\n", docs!(IterDataset.webdataset))
     };
     (IterDataset.source) => {
         r#"Takes a stream written in Python: each `iter(source)` starts a pass.

@@ -8,6 +8,7 @@ use super::error::OrRaise;
 use super::interpreter::attached;
 use super::item::Item;
 use super::random::RandomFunction;
+use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxMap, MapDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -86,7 +87,7 @@ impl Maps {
 
     /// The native source of that name.
     pub(crate) fn source(name: &str, arguments: Tree) -> Result<Self> {
-        let (chain, context) = by_name::source(name, arguments)?;
+        let (chain, context) = by_name::source(name, arguments, BadRecords::Error)?;
         Self::from_chain(name, chain, context)
     }
 

@@ -122,7 +122,7 @@ impl Streams {
 
     /// The native source of that name, read in order.
     pub(crate) fn source(name: &str, arguments: Tree) -> Result<Self> {
-        let (chain, context) = by_name::source(name, arguments)?;
+        let (chain, context) = by_name::source(name, arguments, BadRecords::Error)?;
         Ok(Self::Elements(chain.into_stream(), context))
     }
 

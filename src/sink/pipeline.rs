@@ -8,8 +8,8 @@ use super::manifest::{Manifest, Origin};
 use super::options::SinkOptions;
 use super::push::Sink;
 use super::report::SinkReport;
-use crate::checkpoint::Checkpoint;
-use crate::dataset::IterDataset;
+use crate::checkpoint::{Checkpoint, fingerprint};
+use crate::dataset::{IterDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::exec::Executor;
@@ -37,7 +37,7 @@ impl Sink {
     ///
     /// # Errors
     /// As [`open`](SinkOptions::open) and [`build`](LoaderBuilder::build); [`ErrorKind::State`](crate::ErrorKind::State) where
-    /// the folder was begun with another pipeline.
+    /// the folder was begun with another pipeline. A pipeline that differs in nothing but its border's policy for bad records goes on.
     pub fn of_pipeline<D>(
         options: SinkOptions,
         folder: impl AsRef<Path>,
@@ -48,7 +48,10 @@ impl Sink {
     {
         let sink = options.open(folder)?;
         let builder = match sink.begun() {
-            (Some(checkpoint), _) => builder.resume(checkpoint.clone()),
+            (Some(checkpoint), _) => {
+                let checkpoint = under_another_policy(checkpoint.clone(), builder.dataset());
+                builder.resume(checkpoint)
+            }
             (None, 0) => builder,
             (None, _) => {
                 return Err(Error::state("the folder holds records that were not written by a pipeline")
@@ -101,6 +104,25 @@ impl Sink {
         let state = state_of(loader)?;
         self.finish_at(Some(state))
     }
+}
+
+/// The checkpoint as one of this pipeline, if the pipelines differ in nothing but the policy of `to_iter` for bad records: the records that were
+/// written are the same.
+fn under_another_policy(checkpoint: Checkpoint, pipeline: &dyn Stage) -> Checkpoint {
+    let lines = pipeline.lines();
+    let without = |lines: &[String]| lines.iter().map(|line| without_policy(line)).collect::<Vec<_>>();
+    if without(&lines) != without(&checkpoint.pipeline) {
+        return checkpoint;
+    }
+    Checkpoint { fingerprint: fingerprint(pipeline), pipeline: lines, ..checkpoint }
+}
+
+fn without_policy(line: &str) -> String {
+    let Some(params) = line.strip_prefix("to_iter(").and_then(|line| line.strip_suffix(')')) else {
+        return line.to_owned();
+    };
+    let rest: Vec<&str> = params.split(", ").filter(|param| !param.starts_with("bad_records=")).collect();
+    if rest.is_empty() { "to_iter".to_owned() } else { format!("to_iter({})", rest.join(", ")) }
 }
 
 fn state_of<D: IterDataset + 'static>(loader: &Loader<D>) -> Result<Json> {

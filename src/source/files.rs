@@ -17,6 +17,12 @@ use crate::store::listed;
 pub trait Patterns {
     /// The paths, globs and directories, in order.
     fn patterns(&self) -> Vec<PathBuf>;
+
+    /// Whether a file is left out, though a pattern names it: see [`skip_bad_shards`](super::skip_bad_shards).
+    fn leaves_out(&self, file: &Path) -> bool {
+        let _ = file;
+        false
+    }
 }
 
 macro_rules! one_pattern {
@@ -40,11 +46,19 @@ impl<P: Patterns> Patterns for [P] {
     fn patterns(&self) -> Vec<PathBuf> {
         self.iter().flat_map(Patterns::patterns).collect()
     }
+
+    fn leaves_out(&self, file: &Path) -> bool {
+        self.iter().any(|pattern| pattern.leaves_out(file))
+    }
 }
 
 impl<P: Patterns> Patterns for Vec<P> {
     fn patterns(&self) -> Vec<PathBuf> {
         self.as_slice().patterns()
+    }
+
+    fn leaves_out(&self, file: &Path) -> bool {
+        self.as_slice().leaves_out(file)
     }
 }
 
@@ -52,11 +66,35 @@ impl<P: Patterns, const N: usize> Patterns for [P; N] {
     fn patterns(&self) -> Vec<PathBuf> {
         self.as_slice().patterns()
     }
+
+    fn leaves_out(&self, file: &Path) -> bool {
+        self.as_slice().leaves_out(file)
+    }
 }
 
 impl<P: Patterns + ?Sized> Patterns for &P {
     fn patterns(&self) -> Vec<PathBuf> {
         (**self).patterns()
+    }
+
+    fn leaves_out(&self, file: &Path) -> bool {
+        (**self).leaves_out(file)
+    }
+}
+
+/// Names in place of those that were given, which leave out the same files.
+pub(crate) struct Renamed<P> {
+    pub(crate) names: Vec<PathBuf>,
+    pub(crate) given: P,
+}
+
+impl<P: Patterns> Patterns for Renamed<P> {
+    fn patterns(&self) -> Vec<PathBuf> {
+        self.names.clone()
+    }
+
+    fn leaves_out(&self, file: &Path) -> bool {
+        self.given.leaves_out(file)
     }
 }
 
@@ -83,17 +121,21 @@ pub(crate) fn locate(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec
 
 /// The same, each with the number of folders between it and the folder that was given.
 pub(crate) fn locate_below(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
-    let patterns = patterns.patterns();
-    if patterns.is_empty() {
+    let named = patterns.patterns();
+    if named.is_empty() {
         return Err(Error::config("no files: the list of paths is empty"));
     }
     let mut files = Vec::new();
     let mut seen = HashSet::new();
-    for pattern in &patterns {
+    for pattern in &named {
         for location in &expanded(pattern)? {
             let found = find_one(location, extensions)?;
             files.extend(found.into_iter().filter(|(file, _)| seen.insert(file.clone())));
         }
+    }
+    files.retain(|(file, _)| !patterns.leaves_out(file.as_ref()));
+    if files.is_empty() {
+        return Err(Error::data("no files: every shard is damaged"));
     }
     Ok(files)
 }

@@ -41,6 +41,7 @@ mod array_record;
 pub(crate) mod arrow;
 #[cfg(feature = "arrow")]
 pub(crate) mod arrow_ipc;
+mod bad_shards;
 #[cfg(feature = "bagz")]
 mod bagz;
 mod braces;
@@ -122,6 +123,7 @@ pub use self::safetensors::{Safetensors, SafetensorsOptions, SafetensorsWriter, 
 pub use array_record::{
     ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression, Recovery,
 };
+pub use bad_shards::{Shards, skip_bad_shards};
 #[cfg(all(feature = "spec", feature = "bagz"))]
 pub(crate) use bagz::expand as sharded_names;
 #[cfg(feature = "bagz")]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::abreast;
 use super::content::{self, Content};
-use super::files::{FileId, Patterns, identity};
+use super::files::{FileId, Patterns, Renamed, identity};
 use super::formats::Format;
 use super::megatron;
 use super::npy::{Header, MAGIC, aligned};
@@ -148,7 +148,8 @@ impl Tokens {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a header or a size cannot be right, [`ErrorKind::Config`](crate::ErrorKind::Config)
     /// if `layout` leaves open what the ids are.
     pub fn open(patterns: impl Patterns, layout: TokenLayout) -> Result<Self> {
-        let named: Vec<PathBuf> = patterns.patterns().iter().map(|path| megatron::ids_of(path)).collect();
+        let names = patterns.patterns().iter().map(|path| megatron::ids_of(path)).collect();
+        let named = Renamed { names, given: patterns };
         let contents =
             content::open_all(named, &[Format::Tokens.endings(), Format::Npy.endings()].concat(), Access::Normal)?;
         let open = |(file, content): (Location, _)| TokenFile::open(file.into_path(), content, layout);

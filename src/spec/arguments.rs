@@ -19,6 +19,8 @@ pub(crate) struct About {
     pub(crate) args: &'static [Arg],
     /// Arguments that it shares with others.
     pub(crate) shared: &'static [&'static Self],
+    /// Arguments that whoever names the source or the stage reads.
+    pub(crate) outer: Option<&'static Self>,
     /// The argument that a bare value stands for: `limit: 100`.
     pub(crate) main: Option<&'static str>,
     /// The kind of values whose keys are names that the user chooses, in place of arguments.
@@ -75,7 +77,7 @@ pub(crate) enum Kind {
 
 impl About {
     /// No arguments.
-    pub(crate) const NONE: Self = Self { args: &[], shared: &[], main: None, free: None };
+    pub(crate) const NONE: Self = Self { args: &[], shared: &[], outer: None, main: None, free: None };
 
     /// The argument that a bare value stands for.
     pub(crate) fn main_arg(&self) -> Option<&'static Arg> {
@@ -85,7 +87,8 @@ impl About {
     /// Every argument, those that must be there first.
     pub(crate) fn all(&self) -> Vec<&'static Arg> {
         let shared = self.shared.iter().flat_map(|about| about.args);
-        let mut all: Vec<_> = shared.chain(self.args).collect();
+        let outer = self.outer.iter().flat_map(|about| about.args);
+        let mut all: Vec<_> = shared.chain(self.args).chain(outer).collect();
         all.sort_by_key(|arg| !arg.is_required());
         all
     }
@@ -153,6 +156,7 @@ macro_rules! arguments {
                     concat!($($doc),+),
                 )),*],
                 shared: &[$($(&<$shared as $crate::spec::arguments::Arguments>::ABOUT),+)?],
+                outer: None,
                 main: $crate::spec::arguments::first!($(stringify!($main))?),
                 free: None,
             };

@@ -7,11 +7,13 @@ use super::chain::Border;
 use super::chain::{Chain, Context};
 use super::node::{Field, Node, Tree};
 use super::registry;
+use crate::dataset::iter::BadRecords;
 use crate::error::Result;
 
-/// The source `name`, and what is known of its elements.
-pub(crate) fn source(name: &str, arguments: Tree) -> Result<(Chain, Context)> {
+/// The source `name`, and what is known of its elements. Shards that cannot be opened are left out if `bad` says so.
+pub(crate) fn source(name: &str, arguments: Tree, bad: BadRecords) -> Result<(Chain, Context)> {
     let mut context = Context::new(PathBuf::new());
+    context.bad = bad;
     let chain = registry::source(&call(name, arguments), &mut context)?;
     Ok((chain, context))
 }

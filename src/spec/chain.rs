@@ -13,6 +13,7 @@ use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage, bring};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::place::Location;
+use crate::source::Shards;
 use crate::sync::Locked;
 
 /// The stages so far.
@@ -104,6 +105,8 @@ impl<T: Send + 'static> Chain<T> {
 
 /// Number of indices that are tried to learn what elements look like; a filter may have dropped the first.
 const PEEK: u64 = 64;
+/// Shards that are left out and logged one by one.
+const LOGGED: usize = 5;
 
 /// Surroundings that a stage needs to know besides its arguments.
 #[derive(Clone, Debug)]
@@ -118,6 +121,12 @@ pub(crate) struct Context {
     pub(crate) looks: bool,
     /// Whether the arguments are only checked: no file is opened, and what takes long to load is not loaded.
     pub(crate) is_draft: bool,
+    /// Policy for shards that cannot be opened.
+    pub(crate) bad: BadRecords,
+    /// Shards that sources leave out.
+    pub(crate) shards: Shards,
+    /// The errors of the shards that were left out so far.
+    skipped: Arc<Mutex<Vec<Error>>>,
     /// Places that were named so far, for whoever asks which.
     named: Arc<Mutex<Vec<Location>>>,
 }
@@ -125,7 +134,17 @@ pub(crate) struct Context {
 impl Context {
     /// Nothing is known of the elements yet.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, columns: None, indices: None, looks: true, is_draft: false, named: Arc::default() }
+        Self {
+            folder,
+            columns: None,
+            indices: None,
+            looks: true,
+            is_draft: false,
+            bad: BadRecords::Error,
+            shards: Shards::default(),
+            skipped: Arc::default(),
+            named: Arc::default(),
+        }
     }
 
     /// The same, to check a pipeline before anything in it is opened.
@@ -135,7 +154,32 @@ impl Context {
 
     /// Makes the context of a part of a pipeline, which has a source of its own.
     pub(crate) fn of_part(&self) -> Self {
-        Self { looks: self.looks, is_draft: self.is_draft, named: self.named.clone(), ..Self::new(self.folder.clone()) }
+        Self { columns: None, indices: None, ..self.clone() }
+    }
+
+    /// Makes the context of a source that leaves out these shards.
+    pub(crate) fn leaving_out(&self, shards: &Shards) -> Self {
+        Self { shards: shards.clone(), ..self.clone() }
+    }
+
+    /// Remembers shards that were left out, and warns of the first.
+    pub(crate) fn skip(&self, bad: Vec<Error>) {
+        bad.iter().take(LOGGED).for_each(|error| tracing::warn!("shard skipped: {error}"));
+        if let Some(more) = bad.len().checked_sub(LOGGED).filter(|&more| more > 0) {
+            tracing::warn!("{more} more shards skipped");
+        }
+        self.skipped.locked().extend(bad);
+    }
+
+    /// Whether a shard was left out.
+    #[cfg(all(feature = "cli", feature = "columns"))]
+    pub(crate) fn is_skipped(&self, file: &Path) -> bool {
+        self.skipped.locked().iter().any(|error| error.file() == Some(file))
+    }
+
+    /// The errors of the shards that were left out.
+    pub(crate) fn skipped(&self) -> Vec<String> {
+        self.skipped.locked().iter().map(ToString::to_string).collect()
     }
 
     /// Makes the context of something whose elements have these columns.

@@ -12,10 +12,22 @@ use super::by_name;
 use super::chain::{Chain, Context};
 use super::node::{Field, Node, Tree};
 use super::registry::columns_argument;
+use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxIter, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{Format, Patterns, TokenLayout, detect, detect_folder, find};
+
+/// A way to open files.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opening<'a> {
+    /// The layout of `.bin` files.
+    pub(crate) layout: TokenLayout,
+    /// The folder of indices, if it is not beside the files.
+    pub(crate) indices: Option<&'a Path>,
+    /// Policy for shards that cannot be opened.
+    pub(crate) bad: BadRecords,
+}
 
 /// Files of one format, opened.
 #[derive(Debug)]
@@ -43,7 +55,7 @@ impl Data {
     /// Errors of [`open`](Self::open).
     #[cfg(feature = "cli")]
     pub(crate) fn open_indexed(patterns: impl Patterns, layout: TokenLayout, folder: Option<&Path>) -> Result<Self> {
-        Self::open_as(patterns, &[], layout, folder)
+        Self::open_as(patterns, &[], Opening { layout, indices: folder, ..Opening::default() })
     }
 
     /// The same, where `.bin` files are laid out so. Each of them is one record, as an `.npz` file is.
@@ -51,25 +63,25 @@ impl Data {
     /// # Errors
     /// Errors of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
     pub fn open_with(patterns: impl Patterns, column: Option<&str>, layout: TokenLayout) -> Result<Self> {
-        Self::open_as(patterns, column.as_slice(), layout, None)
+        Self::open_as(patterns, column.as_slice(), Opening { layout, ..Opening::default() })
     }
 
-    /// The same, where several columns are read.
+    /// The same, where only `columns` are read, if there are some and the format can, and `opening` says how.
     ///
     /// # Errors
     /// Errors of [`open_with`](Self::open_with).
-    #[cfg(feature = "cli")]
-    pub(crate) fn open_columns(patterns: impl Patterns, columns: &[String], layout: TokenLayout) -> Result<Self> {
-        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-        Self::open_as(patterns, &names, layout, None)
-    }
-
-    fn open_as(patterns: impl Patterns, columns: &[&str], layout: TokenLayout, indices: Option<&Path>) -> Result<Self> {
+    pub(crate) fn open_as(patterns: impl Patterns, columns: &[&str], opening: Opening<'_>) -> Result<Self> {
+        let Opening { layout, indices, bad } = opening;
         let patterns = patterns.patterns();
         let files = Self::find(&patterns)?;
         folders::check_one_format(&patterns, &files)?;
         let Some(first) = files.first() else { return Err(Error::config("no files")) };
-        let format = match detect(first) {
+        let detected = match bad {
+            BadRecords::Error => detect(first),
+            // A damaged shard need not show what it is.
+            BadRecords::Skip { .. } => files.iter().map(detect).find(Result::is_ok).unwrap_or_else(|| detect(first)),
+        };
+        let format = match detected {
             // A layout that was given says what a file is that looks like nothing.
             Err(error) if layout != TokenLayout::Detect && error.kind() == ErrorKind::Unsupported => Format::Tokens,
             detected => detected?,
@@ -92,7 +104,7 @@ impl Data {
         if let Some(folder) = indices.filter(|_| format.is_indexed()) {
             arguments.push(field("index_cache", Tree::Str(folder.display().to_string())));
         }
-        let (chain, context) = by_name::source(source, Tree::Map(arguments))?;
+        let (chain, context) = by_name::source(source, Tree::Map(arguments), bad)?;
         Ok(Self { format: source, files, chain, context })
     }
 
@@ -130,6 +142,19 @@ impl Data {
         Ok(Self { chain, context, ..self })
     }
 
+    /// The same with this policy for bad records of the stages so far.
+    #[cfg(feature = "cli")]
+    pub(crate) fn on_bad_record(self, bad: BadRecords) -> Self {
+        let is_wanted = bad != BadRecords::Error;
+        Self { chain: if is_wanted { self.chain.on_bad_record(bad) } else { self.chain }, ..self }
+    }
+
+    /// The errors of the shards that were left out.
+    #[cfg(feature = "cli")]
+    pub(crate) fn skipped(&self) -> Vec<String> {
+        self.context.skipped()
+    }
+
     /// The name of the format; of the source in a pipeline file, where there is one.
     pub fn format(&self) -> &'static str {
         self.format
@@ -159,16 +184,23 @@ impl Data {
             "parquet" => {
                 let options = crate::source::Parquet::options();
                 let options = if columns.is_empty() { options } else { options.columns(columns) };
-                options.open(&self.files)?.changed_types()
+                options.open(self.good_files())?.changed_types()
             }
             #[cfg(feature = "arrow")]
             "arrow" => {
                 let options = crate::source::Arrow::options();
                 let options = if columns.is_empty() { options } else { options.columns(columns) };
-                options.open(&self.files)?.changed_types()
+                options.open(self.good_files())?.changed_types()
             }
             _ => Vec::new(),
         })
+    }
+
+    /// The files without the shards that were left out.
+    #[cfg(all(feature = "cli", feature = "columns"))]
+    fn good_files(&self) -> Vec<PathBuf> {
+        let is_good = |file: &&PathBuf| !self.context.is_skipped(file);
+        self.files.iter().filter(is_good).cloned().collect()
     }
 
     /// The records in order.

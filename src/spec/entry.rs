@@ -1,10 +1,10 @@
 //! Entries that names in a pipeline file stand for.
 
-use super::arguments::{About, Arguments};
+use super::arguments::{About, Arguments, arguments, words};
 use super::build::{Build, Builder, Takes};
 use super::chain::{Chain, Context};
 use super::decode::Fields;
-use crate::dataset::iter::Stream;
+use crate::dataset::iter::{BadRecords, Stream};
 use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::Result;
@@ -114,6 +114,24 @@ impl StageEntry {
     }
 }
 
+/// A policy for what is damaged.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum OnBad {
+    Error,
+    Skip,
+}
+
+words!(OnBad { "error" => OnBad::Error, "skip" => OnBad::Skip });
+
+arguments! {
+    /// Arguments of all sources of files.
+    struct ShardArgs {
+        /// Whether a shard that cannot be opened is an error, or is left out whole and named in a warning. By default as `to_iter` of a
+        /// pipeline file says of bad records, else `error`.
+        on_bad_shard: Option<OnBad>,
+    }
+}
+
 /// A source that a file can name.
 pub(crate) struct SourceEntry {
     pub(crate) name: &'static str,
@@ -141,6 +159,18 @@ impl SourceEntry {
         Self { name, doc, about: &B::Args::ABOUT, columns: None, origin: Origin::By(build) }
     }
 
+    /// A source of files, whose shards may be left out.
+    pub(crate) const fn of_files<B: Takes + Build<(), Chain>>(
+        name: &'static str,
+        doc: &'static str,
+        build: &'static B,
+    ) -> Self {
+        Self {
+            about: const { &About { outer: Some(&ShardArgs::ABOUT), ..B::Args::ABOUT } },
+            ..Self::of(name, doc, build)
+        }
+    }
+
     /// A source that this build lacks, and says so.
     #[allow(dead_code, reason = "not where every feature is on")]
     pub(crate) const fn lacking(name: &'static str, feature: &'static str) -> Self {
@@ -156,6 +186,16 @@ impl SourceEntry {
     /// Whether this build can read it.
     pub(crate) const fn is_there(&self) -> bool {
         !matches!(self.origin, Origin::Lacks(_))
+    }
+
+    /// The policy for shards that cannot be opened.
+    pub(crate) fn on_bad_shard(&self, fields: &Fields<'_>, context: &Context) -> Result<BadRecords> {
+        let given = self.about.outer.map(|_| ShardArgs::read(fields)).transpose()?.and_then(|args| args.on_bad_shard);
+        Ok(match (given, context.bad) {
+            (Some(OnBad::Error), _) => BadRecords::Error,
+            (Some(OnBad::Skip), BadRecords::Error) => BadRecords::skip(),
+            (_, bad) => bad,
+        })
     }
 
     /// Builds what the arguments describe.

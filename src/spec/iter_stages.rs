@@ -1,9 +1,11 @@
 //! Stages of streams: batches, limits, epochs of a stream.
 
-use super::arguments::{arguments, words};
+use super::arguments::{Arguments, arguments, words};
 use super::build::{Behind, Site};
 use super::chain::Chain;
+use super::decode::Fields;
 use super::entry::StageEntry;
+use super::node::Node;
 use super::values::Positive;
 use crate::dataset::iter::{BadRecords, ENUMERATE, IterTryMapWithIndex, Padding, Stream};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
@@ -145,6 +147,13 @@ arguments! {
         /// The most that are left out in a row; no limit by default.
         consecutive: Option<u64>,
     }
+}
+
+/// The policy of the stage `name` for bad records, if it has one.
+pub(super) fn bad_records(name: &str, args: &Node) -> Option<BadRecords> {
+    let args = (name == "skip_bad_records").then(|| Fields::of(args, &SkipBadRecordsArgs::ABOUT)).and_then(Result::ok);
+    let SkipBadRecordsArgs { limit, consecutive } = SkipBadRecordsArgs::read(&args?).ok()?;
+    Some(BadRecords::Skip { limit, consecutive })
 }
 
 fn skip_bad_records(chain: Chain, args: SkipBadRecordsArgs, _: &Site<'_>) -> Result<Chain> {

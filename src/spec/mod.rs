@@ -69,7 +69,7 @@ use self::chain::Context;
 use self::change::Change;
 pub use self::data::Data;
 #[cfg(feature = "cli")]
-pub(crate) use self::data::{Checked, Watch};
+pub(crate) use self::data::{Checked, Opening, Watch};
 #[cfg(feature = "cli")]
 pub(crate) use self::deal::parse_deal;
 #[cfg(feature = "python")]
@@ -222,17 +222,27 @@ impl Pipeline {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_counted(&self) -> Result<(BoxIter<Element>, Option<u64>)> {
+        self.opened().map(|(dataset, indices, _)| (dataset, indices))
+    }
+
+    /// The same, and the errors of the shards that were left out.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub(crate) fn opened(&self) -> Result<(BoxIter<Element>, Option<u64>, Vec<String>)> {
         self.chain().map_err(|e| in_file(e, &self.wire))
     }
 
     /// The whole file is checked before anything in it is opened or loaded: what is wrong with the last stage is not told after a
     /// tokenizer was read, or an index built.
-    fn chain(&self) -> Result<(BoxIter<Element>, Option<u64>)> {
+    fn chain(&self) -> Result<(BoxIter<Element>, Option<u64>, Vec<String>)> {
         drop(self.assemble(Context::draft(self.folder()))?);
         if let Some(options) = &self.settings.store {
             options.clone().below(&self.folder()).apply();
         }
-        self.assemble(Context::new(self.folder()))
+        let context = Context::new(self.folder());
+        let (dataset, indices) = self.assemble(context.clone())?;
+        Ok((dataset, indices, context.skipped()))
     }
 
     /// What it names and how it reads, of which nothing is opened.
@@ -250,7 +260,6 @@ impl Pipeline {
 
     fn assemble(&self, mut context: Context) -> Result<(BoxIter<Element>, Option<u64>)> {
         let FileArgs { source, stages, .. } = FileArgs::of(&self.root)?;
-        let source = registry::source(&source, &mut context)?;
         let stages = match &stages {
             None => &[][..],
             Some(given) => match &given.value {
@@ -258,6 +267,8 @@ impl Pipeline {
                 _ => return Err(given.error(format!("needs a list of stages, got {}", given.kind()))),
             },
         };
+        context.bad = registry::bad_records(stages).unwrap_or_default();
+        let source = registry::source(&source, &mut context)?;
         let chain = registry::stages_of(source, stages, &mut context)?;
         let indices = chain.indices().or(context.indices);
         Ok((chain.into_iter(), indices))

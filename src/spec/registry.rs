@@ -1,15 +1,16 @@
 //! Every source and stage that a pipeline file can name. Adding one is one entry and one small function.
 
-use super::arguments::{About, Arguments, Kind, arguments, words};
+use super::arguments::{About, Arguments, Kind, arguments};
 use super::chain::{Border, Chain, Context};
 use super::decode::{Fields, variant};
-use super::entry::{SourceEntry, StageEntry};
+use super::entry::{OnBad, SourceEntry, StageEntry};
 use super::node::{Node, at, on_line};
 use super::suggest::suggest;
 use super::values::Decode;
 use super::{column_stages, examples, files, iter_stages, order_stages, pack_stages, sources, text_stages};
 use crate::dataset::iter::{BadRecords, FilterThresholds};
 use crate::error::{Error, Result};
+use crate::source::skip_bad_shards;
 
 const STAGES: &[&[StageEntry]] = &[
     column_stages::STAGES,
@@ -87,9 +88,22 @@ pub(crate) fn source(node: &Node, context: &mut Context) -> Result<Chain> {
         let error = at(&node.path, line, format!("unknown source `{name}`"));
         return Err(suggest(error, &name, source_entries().map(|e| e.name)));
     };
-    let fields = Fields::of(&args, entry.about)?;
-    let chain = entry.build(&fields, context).map_err(|e| on_line(e, line))?;
-    fields.finish()?;
+    let build = |context: &Context| {
+        let fields = Fields::of(&args, entry.about)?;
+        let chain = entry.build(&fields, context)?;
+        entry.on_bad_shard(&fields, context)?;
+        fields.finish().map(|()| chain)
+    };
+    let bad = entry.on_bad_shard(&Fields::of(&args, entry.about)?, context)?;
+    let chain = match bad {
+        BadRecords::Skip { limit, .. } if !context.is_draft => {
+            let opened = skip_bad_shards(&context.shards, limit, |shards| build(&context.leaving_out(shards)));
+            let (chain, bad) = opened.map_err(|e| on_line(e, line))?;
+            context.skip(bad);
+            chain
+        }
+        _ => build(context).map_err(|e| on_line(e, line))?,
+    };
     chain.check().map_err(|e| on_line(e, line))?;
     if let Chain::Map(ds) = &chain {
         context.peek(ds);
@@ -165,19 +179,11 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
 const BORDER_DOC: &str = "Makes a stream of one epoch, and says what becomes of bad records and when filters drop too much. It may be \
                           left out: it then stands before the first stage that needs a stream.";
 
-#[derive(Clone, Copy, PartialEq)]
-enum OnBadRecord {
-    Error,
-    Skip,
-}
-
-words!(OnBadRecord { "error" => OnBadRecord::Error, "skip" => OnBadRecord::Skip });
-
 arguments! {
     struct BorderArgs {
         /// Whether a record that sources and native stages cannot use ends the run, or is skipped, and counted in the report and the
         /// state.
-        on_bad_record: OnBadRecord = "error",
+        on_bad_record: OnBad = "error",
         /// The most that are skipped in all; no limit by default.
         bad_record_limit: Option<u64>,
         /// The most that are skipped in a row; no limit by default.
@@ -189,15 +195,27 @@ arguments! {
     }
 }
 
+/// The policy for bad records that the first of these stages with such a policy has.
+pub(crate) fn bad_records(list: &[Node]) -> Option<BadRecords> {
+    list.iter().find_map(|node| {
+        let (name, _, args) = variant(node).ok()?;
+        // Errors in the arguments are those of the stage.
+        match name.as_str() {
+            BORDER => Some(border(&args).ok()?.bad).filter(|bad| *bad != BadRecords::Error),
+            _ => iter_stages::bad_records(&name, &args),
+        }
+    })
+}
+
 /// Reads the arguments of `to_iter`.
 pub(crate) fn border(args: &Node) -> Result<Border> {
     let fields = Fields::new(args)?;
     let args = BorderArgs::read(&fields)?;
     let (limit, consecutive) = (args.bad_record_limit, args.consecutive_bad_record_limit);
     let bad = match (args.on_bad_record, limit.or(consecutive)) {
-        (OnBadRecord::Skip, _) => BadRecords::Skip { limit, consecutive },
-        (OnBadRecord::Error, None) => BadRecords::Error,
-        (OnBadRecord::Error, Some(_)) => {
+        (OnBad::Skip, _) => BadRecords::Skip { limit, consecutive },
+        (OnBad::Error, None) => BadRecords::Error,
+        (OnBad::Error, Some(_)) => {
             let name = if limit.is_some() { "bad_record_limit" } else { "consecutive_bad_record_limit" };
             return Err(fields.error(format!("`{name}` belongs to `on_bad_record: skip`")));
         }

@@ -168,6 +168,7 @@ fn part(node: &Node, context: &Context) -> Result<Chain> {
     let fields = Fields::new(node)?;
     let PartArgs { source, stages } = PartArgs::read(&fields)?;
     let stages = stages.map(|given| Vec::<Node>::decode(&given)).transpose()?.unwrap_or_default();
+    context.bad = registry::bad_records(&stages).unwrap_or(context.bad);
     let chain = registry::source(&source, &mut context)?;
     fields.finish()?;
     registry::stages_of(chain, &stages, &mut context)

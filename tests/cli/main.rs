@@ -3,6 +3,7 @@
 #[path = "../support/browser.rs"]
 mod browser;
 
+mod bad;
 mod bench;
 #[cfg(feature = "compress")]
 mod convert;

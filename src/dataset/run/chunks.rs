@@ -16,6 +16,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, ManySlots, MapDataset};
 use crate::dataset::run::foresight::Foresight;
 use crate::dataset::run::pace::Pace;
+use crate::dataset::run::upcoming::place_of;
 use crate::dataset::stage::Stage;
 use crate::element::{Name, Part, Ragged, Slot};
 use crate::error::{Error, Result};
@@ -107,6 +108,12 @@ where
     /// Whether indices between rows may yield nothing.
     pub(in crate::dataset) fn is_planned(&self) -> bool {
         self.planned
+    }
+
+    /// The file and the record that an element is made of, where one is known.
+    #[cold]
+    pub(in crate::dataset) fn place_of(&self, index: u64) -> Option<String> {
+        place_of(&self.dataset, index)
     }
 
     /// The index whose slot comes next.

@@ -12,7 +12,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::plan::Noted;
 use crate::element::{Name, Ragged};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 
 /// Options of reading a prefix: part of what shapes the data.
@@ -138,7 +138,7 @@ where
                     self.bad.good();
                     slot
                 }
-                Err(error) => self.skip(error, cx)?,
+                Err(error) => self.skip(self.placed(error), cx)?,
             };
             self.watch.count(slot.as_ref().is_none_or(&empty), cx)?;
             if slot.is_some() {
@@ -232,6 +232,16 @@ where
     /// The index that is read next.
     pub(in crate::dataset) fn position(&self) -> u64 {
         self.roots.position()
+    }
+
+    /// Adds the file and the record to an error of a stage behind the source.
+    #[cold]
+    fn placed(&self, error: Error) -> Error {
+        let index = error.element_index().filter(|_| error.kind() == ErrorKind::Data && error.file().is_none());
+        match index.and_then(|index| self.roots.place_of(index)) {
+            Some(place) => error.of(&place),
+            None => error,
+        }
     }
 
     /// Passes over a bad record, if that is allowed.

@@ -36,6 +36,8 @@ impl BadRecords {
     }
 }
 
+/// The remark that counts bad records.
+pub(crate) const SKIPPED: &str = "bad records skipped";
 /// Bad records that are logged one by one.
 const LOGGED: u64 = 5;
 
@@ -79,7 +81,7 @@ impl Skipping {
         }
         self.skipped += 1;
         self.in_a_row += 1;
-        cx.note("bad records skipped", 1);
+        cx.note(SKIPPED, 1);
         if self.logged < LOGGED {
             self.logged += 1;
             tracing::warn!("bad record skipped: {error}");

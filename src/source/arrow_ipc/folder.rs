@@ -12,7 +12,7 @@ use crate::place::Location;
 use crate::source::arrow::kind::Kind;
 use crate::source::content::{self, Content};
 use crate::source::detect::detect_folder;
-use crate::source::files::Patterns;
+use crate::source::files::{Patterns, Renamed};
 use crate::source::formats::Format;
 
 /// Says which files there are, in which order.
@@ -68,7 +68,7 @@ struct Splits {
 }
 
 /// The same patterns, with the files of a data set in place of its folder.
-pub(super) fn expand(patterns: impl Patterns) -> Result<Vec<Location>> {
+pub(super) fn expand<P: Patterns>(patterns: P) -> Result<Renamed<P>> {
     let mut all = Vec::new();
     for location in patterns.patterns().into_iter().map(Location::from) {
         let files = match &location {
@@ -78,9 +78,9 @@ pub(super) fn expand(patterns: impl Patterns) -> Result<Vec<Location>> {
             Location::Local(_) => None,
             Location::Object(_) => far_files(&location)?,
         };
-        all.extend(files.unwrap_or_else(|| vec![location]));
+        all.extend(files.unwrap_or_else(|| vec![location]).into_iter().map(Location::into_path));
     }
-    Ok(all)
+    Ok(Renamed { names: all, given: patterns })
 }
 
 /// The same of a folder in a store, where it can be one: that it is one shows by what lies in it.

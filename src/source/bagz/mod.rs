@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use self::shard::Shard;
 pub(crate) use self::shards::expand;
 use super::content::{self, Contents};
-use super::files::{self, Patterns};
+use super::files::{self, Patterns, Renamed};
 use super::firsts::Firsts;
 use super::formats::Format;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
@@ -96,8 +96,8 @@ impl BagzOptions {
     /// As [`Bagz::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the files are to be interleaved and their lengths do not
     /// allow it.
     pub fn open(self, patterns: impl Patterns) -> Result<Bagz> {
-        let named: Vec<PathBuf> = patterns.patterns().iter().flat_map(|path| expand(path)).collect();
-        let found = files::find(named, Format::Bagz.endings())?;
+        let names = patterns.patterns().iter().flat_map(|path| expand(path)).collect();
+        let found = files::find(Renamed { names, given: patterns }, Format::Bagz.endings())?;
         let (limits, files): (Vec<_>, Vec<_>) = found.iter().cloned().partition(|path| holds_limits(path, &found));
         if let ([limits, ..], []) = (&*limits, &*files) {
             let error = Error::config("it holds where the records of the file beside it end").path(limits);

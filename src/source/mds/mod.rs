@@ -122,12 +122,12 @@ impl MdsOptions {
     pub fn open(self, patterns: impl Patterns) -> Result<Mds> {
         self.columns.as_deref().map_or(Ok(()), check_choice)?;
         // Of a folder, the file of that name in it.
-        let indices = content::open_all(patterns, &[INDEX], Access::Normal)?;
-        self.open_indices(indices)
+        let indices = content::open_all(&patterns, &[INDEX], Access::Normal)?;
+        self.open_indices(indices, &patterns)
     }
 
     /// The same, of each `index.json`.
-    fn open_indices(self, indices: Contents) -> Result<Mds> {
+    fn open_indices(self, indices: Contents, patterns: &impl Patterns) -> Result<Mds> {
         let ids = indices.iter().map(|(path, content)| content.id(path)).collect();
         let parsed = abreast::try_each(indices, |(path, content)| {
             let index = content.description().and_then(|text| Index::parse(text.as_bytes()));
@@ -135,7 +135,10 @@ impl MdsOptions {
         })?;
         let mut files = Vec::new();
         for (path, index) in &parsed {
-            files.extend(self.open_shards(path, index)?);
+            files.extend(self.open_shards(path, index, patterns)?);
+        }
+        if files.is_empty() && parsed.iter().any(|(_, index)| !index.shards.is_empty()) {
+            return Err(Error::data("no files: every shard is damaged"));
         }
         self.of(ids, files)
     }
@@ -158,7 +161,7 @@ impl MdsOptions {
         Ok(Mds(GroupedFiles::new(Files::of(self, files, &ids)?, cache_bytes)))
     }
 
-    fn open_shards(&self, path: &Location, index: &Index) -> Result<Vec<File<Shard>>> {
+    fn open_shards(&self, path: &Location, index: &Index, patterns: &impl Patterns) -> Result<Vec<File<Shard>>> {
         let mut columns: Vec<Arc<Columns>> = Vec::with_capacity(index.shards.len());
         for (at, info) in index.shards.iter().enumerate() {
             let own = Columns::of(info, self.columns.as_deref());
@@ -171,6 +174,7 @@ impl MdsOptions {
         let files: Vec<Location> = index.shards.iter().map(file).collect();
         let threads = abreast::ends(&files);
         let shards = index.shards.iter().zip(columns).zip(files);
+        let shards: Vec<_> = shards.filter(|(_, file)| !patterns.leaves_out(file.as_ref())).collect();
         cores::try_map_on(threads, shards, |((info, columns), path)| {
             let content = Content::open(&path, self.access)?;
             Shard::open(path, content, info, columns)

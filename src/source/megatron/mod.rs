@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use self::index::Index;
 pub use self::writer::{MegatronWriter, MegatronWriterOptions};
 use super::content::{self, Content};
-use super::files::{self, Patterns};
+use super::files::{self, Patterns, Renamed};
 use super::formats::Format;
 use super::npy::aligned;
 use super::numbered::{File, Files, Numbered, Opening, named_source, source_options};
@@ -85,8 +85,8 @@ impl MegatronOptions {
     /// # Errors
     /// As [`Megatron::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<Megatron> {
-        let named: Vec<PathBuf> = patterns.patterns().iter().map(|path| index_of(path)).collect();
-        let contents = content::open_all(named, Format::Megatron.endings(), self.access)?;
+        let names = patterns.patterns().iter().map(|path| index_of(path)).collect();
+        let contents = content::open_all(Renamed { names, given: patterns }, Format::Megatron.endings(), self.access)?;
         Files::open(self.unit, contents, |_, file| open(file, Content::open(&file.path.beside(data_of), self.access)?))
             .map(Megatron)
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{by_number, paths};
+use super::{Paths, by_number, paths};
 use crate::dataset::MapDataset;
 use crate::dataset::map::Source;
 use crate::error::Result;
@@ -26,7 +26,7 @@ arguments! {
 
 pub(super) fn npy(NpyArgs { path, paths: given, field }: NpyArgs, at: &Site<'_>) -> Result<Chain> {
     let paths = match (path, given) {
-        (Some(path), None) => vec![at.existing(&path)?],
+        (Some(path), None) => Paths { all: vec![at.existing(&path)?], shards: at.shards.clone() },
         (_, Some(given)) => paths(&given, at)?,
         (None, None) => return Err(at.missing("paths")),
     };

@@ -18,6 +18,8 @@ mod tokens;
 mod unopened;
 mod whole;
 
+use std::path::{Path, PathBuf};
+
 use self::unopened::{found, is_packed, unopened, unopened_map};
 use super::arguments::Kind;
 use super::build::{Of, Site};
@@ -29,14 +31,14 @@ use crate::dataset::{BoxIter, BoxMap};
 use crate::element::Element;
 use crate::error::Result;
 use crate::place::Location;
-use crate::source::{Contents, Format, IndexCache};
+use crate::source::{Contents, Format, IndexCache, Patterns, Shards};
 
 /// Makes an entry of each line, or one that says what this build lacks.
 macro_rules! sources {
     ($($doc:literal $name:literal $(if $feature:literal)? = $build:path $(, chooses $columns:literal)?;)*) => {
         pub(super) const SOURCES: &[SourceEntry] = &[$(
             $(#[cfg(feature = $feature)])?
-            SourceEntry::of($name, $doc, &Of($build))$(.chooses($columns))?,
+            SourceEntry::of_files($name, $doc, &Of($build))$(.chooses($columns))?,
             $(#[cfg(not(feature = $feature))] SourceEntry::lacking($name, $feature),)?
         )*];
     };
@@ -128,7 +130,7 @@ fn streams(
 }
 
 /// Paths, globs, folders and URLs, seen from here; a path that is no glob must exist.
-fn paths(node: &Node, context: &Context) -> Result<Vec<Location>> {
+fn paths(node: &Node, context: &Context) -> Result<Paths> {
     paths_by(node, context, |path| vec![path])
 }
 
@@ -138,7 +140,7 @@ fn files_of(source: &str, given: &Node, context: &Context) -> Result<Vec<Locatio
 }
 
 /// Paths as [`paths`] has them, where a name may stand for other files.
-fn paths_by(node: &Node, context: &Context, files: impl Fn(Location) -> Vec<Location>) -> Result<Vec<Location>> {
+fn paths_by(node: &Node, context: &Context, files: impl Fn(Location) -> Vec<Location>) -> Result<Paths> {
     let one = |node: &Node, file: Location| {
         let is_pattern = file.as_ref().to_string_lossy().contains(['*', '?', '[', '{']);
         if is_pattern || file.may_exist() { Ok(file) } else { Err(missing(node, file.as_ref())) }
@@ -149,7 +151,23 @@ fn paths_by(node: &Node, context: &Context, files: impl Fn(Location) -> Vec<Loca
             all.push(one(&node, file)?);
         }
     }
-    Ok(all)
+    Ok(Paths { all, shards: context.shards.clone() })
+}
+
+/// Paths, globs, folders and URLs of a source, and the shards that it leaves out.
+struct Paths {
+    all: Vec<Location>,
+    shards: Shards,
+}
+
+impl Patterns for Paths {
+    fn patterns(&self) -> Vec<PathBuf> {
+        self.all.patterns()
+    }
+
+    fn leaves_out(&self, file: &Path) -> bool {
+        self.shards.leaves_out(file)
+    }
 }
 
 /// Where the positions of records are kept: `beside` the file, `off`, or a folder.

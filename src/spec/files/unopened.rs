@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::Lanes;
+use super::{Lanes, Paths};
 use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{Blocks, BoxIter, BoxMap, MapDataset};
 use crate::element::Element;
@@ -75,6 +75,7 @@ fn has_magic(file: &Path) -> bool {
 }
 
 /// The files that paths stand for, as [`locate`] has them. While a file is only checked, stores are not asked.
-pub(super) fn found(files: Vec<Location>, endings: &[&str], context: &Context) -> Result<Vec<Location>> {
-    if context.is_draft && files.iter().any(Location::is_object) { Ok(files) } else { locate(files, endings) }
+pub(super) fn found(paths: Paths, endings: &[&str], context: &Context) -> Result<Vec<Location>> {
+    let is_unknown = context.is_draft && paths.all.iter().any(Location::is_object);
+    if is_unknown { Ok(paths.all) } else { locate(paths, endings) }
 }

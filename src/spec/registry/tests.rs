@@ -95,6 +95,7 @@ fn every_source_asks_for_what_is_described() {
         let node = least(entry.name, entry.about);
         let fields = Fields::of(&node, entry.about).unwrap();
         entry.build(&fields, &context).unwrap_or_else(|e| panic!("{}: {e}", entry.name));
+        entry.on_bad_shard(&fields, &context).unwrap();
         fields.finish().unwrap();
         assert_eq!(BTreeSet::from_iter(fields.asked()), names(entry.about), "{}", entry.name);
     }

@@ -43,7 +43,11 @@ pub(crate) const SILENT: &[(&str, &str)] = &[
 pub(crate) const UNSAID: &[&str] = &["csv.header", "csv.quote"];
 
 pub(crate) fn cases() -> Vec<Case> {
-    [sources(), tables(), records(), ids(), stages()].into_iter().flatten().collect()
+    let mut cases: Vec<Case> = [sources(), tables(), records(), ids(), stages()].into_iter().flatten().collect();
+    // All sources of files have it.
+    let files = cases.iter_mut().filter(|case| case.arguments.get("paths").or(case.arguments.get("path")).is_some());
+    files.for_each(|case| case.values.push(("on_bad_shard".to_owned(), vec![json!("error"), json!("skip")])));
+    cases
 }
 
 pub(crate) fn source(name: &'static str, arguments: Value, values: Value) -> Case {

@@ -1,0 +1,92 @@
+//! Shards that cannot be opened, and are left out.
+
+use std::path::{Path, PathBuf};
+
+use super::files::Patterns;
+use crate::error::{Error, ErrorKind, Result};
+use crate::place::shown;
+
+/// Names of files, some of which are left out.
+#[derive(Clone, Debug, Default)]
+pub struct Shards {
+    patterns: Vec<PathBuf>,
+    left_out: Vec<PathBuf>,
+    /// The only file that is not left out, if there is one.
+    only: Option<PathBuf>,
+}
+
+impl Patterns for Shards {
+    fn patterns(&self) -> Vec<PathBuf> {
+        self.patterns.clone()
+    }
+
+    fn leaves_out(&self, file: &Path) -> bool {
+        let file = shown(file);
+        // A file that describes the shards beside it is opened with each of them.
+        let describes = |shard: &Path| file.ends_with("index.json") && file.parent() == shard.parent();
+        let is_other = |shard: &PathBuf| *file != **shard && !describes(shard);
+        self.only.as_ref().is_some_and(is_other) || self.left_out.iter().any(|other| *other == *file)
+    }
+}
+
+/// Opens files by `open`, without the shards that are damaged: returns the source and the error of each shard that was left out.
+///
+/// A shard is left out whole if its opening fails with [`ErrorKind::Data`]: a cut footer, a damaged header, a file of 0
+/// bytes. It has no records then. At most `limit` shards are left out, any number with `None`. Files that cannot be reached, and
+/// files that are whole but have other columns than the first, are errors.
+///
+/// Which shards are left out follows from the bytes of the files alone, so all hosts and all resumes leave out the same. The
+/// fingerprint of the pipeline is that of the files that were opened: a state is refused if a shard has become readable since.
+///
+/// ```
+/// use gristmill::dataset::map::RandomAccess;
+/// use gristmill::source::{Npy, NpyWriter, NpyWriterOptions, skip_bad_shards};
+/// use gristmill::{Array, Element};
+/// # let dir = std::env::temp_dir().join(format!("gristmill-doc-shards-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// std::fs::write(dir.join("a.npy"), b"\x93NUMPY")?;
+/// let mut writer = NpyWriter::new(std::fs::File::create(dir.join("b.npy"))?, NpyWriterOptions::new())?;
+/// writer.write(&Element::new().with("data", Array::scalar(7i64)))?;
+/// writer.finish()?;
+/// let (source, bad) = skip_bad_shards(&dir, None, |shards| Npy::open(shards))?;
+/// assert_eq!((source.len(), bad.len()), (1, 1));
+/// assert!(bad[0].file().unwrap().ends_with("a.npy"));
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of `open`; the error of the first damaged shard beyond the limit; [`ErrorKind::Data`] if every shard is damaged.
+///
+/// # Cost
+/// `open` is called once if every shard is whole, and twice more for each shard that is left out, once of them with that shard alone.
+pub fn skip_bad_shards<S>(
+    patterns: impl Patterns,
+    limit: Option<u64>,
+    mut open: impl FnMut(&Shards) -> Result<S>,
+) -> Result<(S, Vec<Error>)> {
+    let mut shards = Shards { patterns: patterns.patterns(), ..Shards::default() };
+    let mut bad = Vec::new();
+    loop {
+        let error = match open(&shards) {
+            Ok(source) => return Ok((source, bad)),
+            Err(error) => error,
+        };
+        let Some(file) = damaged(&error).filter(|file| !shards.left_out.contains(file)) else { return Err(error) };
+        // A shard that is whole alone is unlike the others, and either may be wrong.
+        let alone = Shards { only: Some(file.clone()), ..shards.clone() };
+        if !open(&alone).is_err_and(|alone| damaged(&alone).is_some()) {
+            return Err(error);
+        }
+        if let Some(limit) = limit.filter(|&limit| bad.len() as u64 >= limit) {
+            return Err(error.and(&format!("; {limit} bad shards were skipped before it, which is the limit")));
+        }
+        shards.left_out.push(file);
+        bad.push(error);
+    }
+}
+
+/// The file that an error finds damaged.
+fn damaged(error: &Error) -> Option<PathBuf> {
+    error.file().filter(|_| error.kind() == ErrorKind::Data).map(Path::to_owned)
+}
