@@ -134,7 +134,7 @@ def test_batches_do_not_depend_on_the_record_that_comes_first(tmp_path: Path) ->
     assert plain(batch) == {"x": [1, 2], "y": ["a", "b"]}
 
 
-def test_convert_names_the_types_that_it_does_not_keep(tmp_path: Path) -> None:
+def test_convert_keeps_types_or_names_them(tmp_path: Path) -> None:
     decimal = pa.array(["1.5"]).cast(pa.decimal128(5, 2))
     vectors = pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))
     when = pa.array([1], pa.timestamp("us"))
@@ -142,6 +142,15 @@ def test_convert_names_the_types_that_it_does_not_keep(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", table)
     command = [Path(sysconfig.get_path("scripts")) / "gristmill", "convert", "a.parquet", "--to", "parquet", "--out"]
     done = subprocess.run([*command, "b"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    assert "Utf8) is written as Utf8" in done.stderr
+    assert done.stderr.count("column ") == 1
+    kept = pq.read_table(tmp_path / "b" / "shard-00000.parquet")
+    assert kept.column_names == table.column_names
+    assert [kept.schema.field(name).type for name in ("when", "price")] == [pa.timestamp("us"), pa.decimal128(5, 2)]
+    assert pa.types.is_fixed_size_list(kept.schema.field("v").type)
+    assert kept.to_pylist() == table.to_pylist()
+    command[4] = "jsonl"
+    done = subprocess.run([*command, "e"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
     for line in [
         "column when: Timestamp(µs) is written as int64, microseconds since 1970",
         "column price: Decimal128(5, 2) is written as text",
@@ -150,6 +159,7 @@ def test_convert_names_the_types_that_it_does_not_keep(tmp_path: Path) -> None:
     ]:
         assert line in done.stderr
     assert "column id" not in done.stderr
+    command[4] = "parquet"
     some = [*command, "c", "--columns", "id"]
     assert "column" not in subprocess.run(some, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True).stderr
     # A column that cannot be read may be left out.

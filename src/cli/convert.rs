@@ -60,10 +60,9 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         options = options.column(column);
     }
     let data = args.records()?;
-    for change in data.changed_types(&args.columns)? {
-        output::event(Level::INFO, &change);
-    }
-    let written = args.shards.write(options, data, &args.on_bad, false)?;
+    let (types, changes) = data.types(&args.columns, args.to)?;
+    changes.iter().for_each(|change| output::event(Level::INFO, change));
+    let written = args.shards.write(options.more_columns(&types), data, &args.on_bad, false)?;
     Ok(args.shards.tell(&written, args.json))
 }
 

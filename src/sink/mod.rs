@@ -96,3 +96,5 @@ pub use pipeline::WriteTo;
 pub use push::Sink;
 pub use report::SinkReport;
 pub use schema::Schema;
+#[cfg(all(feature = "cli", feature = "columns"))]
+pub(crate) use writers::kinds;

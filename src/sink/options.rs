@@ -124,6 +124,17 @@ impl SinkOptions {
         self
     }
 
+    /// Declares columns that are not declared yet.
+    #[cfg(feature = "cli")]
+    pub(crate) fn more_columns(mut self, columns: &Schema) -> Self {
+        for (name, holds) in columns.columns() {
+            if self.schema.get(name).is_none() {
+                self.schema = self.schema.with(name, holds.clone());
+            }
+        }
+        self
+    }
+
     /// Sets what names of shards begin with; `shard` at first.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();

@@ -16,6 +16,8 @@ use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxIter, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "cli")]
+use crate::sink::{Schema, SinkFormat};
 use crate::source::{Format, Patterns, TokenLayout, detect, detect_folder, find};
 
 /// A way to open files.
@@ -173,27 +175,32 @@ impl Data {
         }
     }
 
-    /// A line for each column whose type in the files is not that of its values, such as timestamps. Only `columns` count, if there are some.
+    /// The columns whose types elements do not have, where `format` has these types, and a line for each such type that is not
+    /// kept. Only `columns` count, if there are some.
     ///
     /// # Errors
     /// What opening reports.
     #[cfg(feature = "cli")]
-    pub(crate) fn changed_types(&self, columns: &[String]) -> Result<Vec<String>> {
-        Ok(match self.format {
+    #[cfg_attr(
+        not(feature = "columns"),
+        expect(unused_variables, clippy::unused_self, reason = "other formats have no types")
+    )]
+    pub(crate) fn types(&self, columns: &[String], format: SinkFormat) -> Result<(Schema, Vec<String>)> {
+        match self.format {
             #[cfg(feature = "parquet")]
             "parquet" => {
                 let options = crate::source::Parquet::options();
                 let options = if columns.is_empty() { options } else { options.columns(columns) };
-                options.open(self.good_files())?.changed_types()
+                Ok(typed(options.open(self.good_files())?.typed_columns(), format))
             }
             #[cfg(feature = "arrow")]
             "arrow" => {
                 let options = crate::source::Arrow::options();
                 let options = if columns.is_empty() { options } else { options.columns(columns) };
-                options.open(self.good_files())?.changed_types()
+                Ok(typed(options.open(self.good_files())?.typed_columns(), format))
             }
-            _ => Vec::new(),
-        })
+            _ => Ok((Schema::new(), Vec::new())),
+        }
     }
 
     /// The files without the shards that were left out.
@@ -215,6 +222,19 @@ impl Data {
             chain => chain.into_iter().try_map(f).boxed(),
         }
     }
+}
+
+/// The types of columns that a format keeps, and a line for each that it does not.
+#[cfg(all(feature = "cli", feature = "columns"))]
+fn typed(columns: &crate::source::arrow::columns::Columns, format: SinkFormat) -> (Schema, Vec<String>) {
+    use arrow_schema::DataType;
+    let (kept, lines) = columns.types(|data_type| match format {
+        SinkFormat::Parquet | SinkFormat::Arrow => true,
+        // `datasets` has no name for bytes of a fixed size.
+        SinkFormat::HuggingFace => !matches!(data_type, DataType::FixedSizeBinary(_)),
+        _ => false,
+    });
+    (crate::sink::kinds::schema(&kept), lines)
 }
 
 /// The files; folders that are a data set each as they are.

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 ///
 /// | formats | words |
 /// |---|---|
-/// | Parquet, Arrow, Hugging Face | `int64` and the other types of numbers; `float32[_]`, `float32[_, 3]`: arrays whose first dimension may differ from row to row; `text`, `bytes`, `null`; `{"list": …}`, `{"tree": {"name": …}}` |
+/// | Parquet, Arrow, Hugging Face | `int64` and the other types of numbers; `float32[_]`, `float32[_, 3]`: arrays whose first dimension may differ from row to row; `float32[3]`: of a fixed size; `timestamp[us]`, `timestamp[us, tz=UTC]`, `date32`, `date64`, `time32[ms]`, `time64[us]`, `duration[ns]` of whole numbers; `decimal128(10, 2)` of text; `fixed_size_binary[16]`; `text`, `bytes`, `null`; `{"list": …}`, `{"tree": {"name": …}}` |
 /// | MDS | its encodings: `int`, `float32`, `ndarray:uint16`, `str`, `bytes`, `json`, `jpeg`, … |
 /// | WebDataset | `plain`: text and bytes as they are; `npy`, `json`: files `NAME.npy` and `NAME.json` |
 /// | NumPy, safetensors | `float32`, `float32[2, 3]`: exact shapes |

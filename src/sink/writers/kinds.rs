@@ -6,6 +6,7 @@ use crate::element::{DType, Element, Name};
 use crate::error::Result;
 use crate::sink::schema::{ColumnRules, Infer, Schema, no_type};
 use crate::source::arrow::kind::Kind;
+use crate::source::arrow::logical;
 
 pub(super) static COLUMNS: ColumnRules = ColumnRules::of(|schema| of(schema).map(drop), |_| Box::<Kinds>::default());
 
@@ -27,16 +28,22 @@ impl Infer for Kinds {
 
     fn schema(&self) -> Schema {
         let Kind::Tree(fields) = &self.0 else { return Schema::new() };
-        fields.iter().fold(Schema::new(), |schema, (name, kind)| schema.with(name.as_str(), words(kind)))
+        schema(fields)
     }
 }
 
 /// The fields that a schema stands for.
 pub(super) fn of(schema: &Schema) -> Result<Vec<(Name, Kind)>> {
-    let known = "bool, uint8 … float64, text, bytes, null, float32[_, 3] and the like, {\"list\": …} and {\"tree\": …}";
+    let known = "bool, uint8 … float64, text, bytes, null, float32[_, 3] and the like, timestamp[us], date32, decimal128(10, 2) and the \
+                 like, {\"list\": …} and {\"tree\": …}";
     let field =
         |(name, holds): (&str, &Json)| Ok((Name::new(name), kind(holds).ok_or_else(|| no_type(name, holds, known))?));
     schema.columns().map(field).collect()
+}
+
+/// The schema of columns of these kinds.
+pub(crate) fn schema(columns: &[(Name, Kind)]) -> Schema {
+    columns.iter().fold(Schema::new(), |schema, (name, kind)| schema.with(name.as_str(), words(kind)))
 }
 
 fn words(kind: &Kind) -> Json {
@@ -56,6 +63,7 @@ fn words(kind: &Kind) -> Json {
                 fields.iter().map(|(name, kind)| json!({"name": name.as_str(), "type": words(kind)})).collect();
             json!({"tree": fields})
         }
+        Kind::Logical(data_type) => json!(logical::word(data_type)),
     }
 }
 
@@ -68,6 +76,9 @@ fn kind(words: &Json) -> Option<Kind> {
 }
 
 fn leaf(word: &str) -> Option<Kind> {
+    if let Some(data_type) = logical::of_word(word) {
+        return Some(Kind::Logical(data_type));
+    }
     let Some((dtype, dims)) = word.split_once('[') else {
         return match word {
             "null" => Some(Kind::Null),
@@ -86,6 +97,9 @@ fn nested(object: &Map<String, Json>) -> Option<Kind> {
     let (form, inner) = object.iter().next().filter(|_| object.len() == 1)?;
     match form.as_str() {
         "list" => Some(match kind(inner)? {
+            Kind::Logical(data_type) if let Some((dtype, sizes)) = logical::fixed(&data_type) => {
+                Kind::Array(dtype, sizes)
+            }
             // As lists of numbers are inferred.
             Kind::Number(dtype) => Kind::Array(dtype, Vec::new()),
             items => Kind::List(items.into()),
@@ -124,7 +138,7 @@ mod tests {
         let fields = of(&short).unwrap();
         assert_eq!(fields[0].1, Kind::Array(DType::I32, Vec::new()));
         assert_eq!(fields[1].1, Kind::Tree(vec![("a".into(), Kind::Text)]));
-        for wrong in ["int", "float32[3]", "float32[_", "float32[_,x]", "[_]"] {
+        for wrong in ["int", "float32[3, _]", "float32[_", "float32[_,x]", "[_]"] {
             assert!(of(&Schema::new().with("x", wrong)).is_err(), "{wrong}");
         }
         for wrong in

@@ -9,7 +9,7 @@ mod facts;
 mod hugging_face;
 mod jsonl;
 #[cfg(feature = "columns")]
-mod kinds;
+pub(crate) mod kinds;
 #[cfg(feature = "mds")]
 mod mds;
 mod megatron;

@@ -168,10 +168,10 @@ macro_rules! block_source {
                 self.0.columns.iter().map($crate::element::Name::as_str)
             }
 
-            /// A line for each column whose type elements do not have.
+            /// The columns of all files, with their types.
             #[cfg(feature = "cli")]
-            pub(crate) fn changed_types(&self) -> Vec<String> {
-                self.0.format.columns.changed_types()
+            pub(crate) fn typed_columns(&self) -> &$crate::source::arrow::columns::Columns {
+                &self.0.format.columns
             }
         }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, ListArray, NullArray, RecordBatch, RecordBatchOptions, StringArray,
     StructArray, make_array,
@@ -12,6 +13,7 @@ use arrow_schema::SchemaRef;
 
 use super::failed;
 use super::kind::{Kind, all, different, item, within};
+use super::logical::{base, retyped, word};
 use super::types::data_type;
 use crate::element::{DType, Element, Name, Value};
 use crate::error::{Error, Result};
@@ -97,6 +99,17 @@ fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
         }
         Kind::Array(dtype, inner) => arrays(kind, *dtype, inner, values)?,
         Kind::Empty(dtype) => arrays(kind, *dtype, &[], values)?,
+        Kind::Logical(data_type) => {
+            let base = base(data_type).ok_or_else(|| (0, Error::unsupported(word(data_type))))?;
+            retyped(column(&base, values)?, data_type)?
+        }
+        Kind::List(items) if let Some(dtype) = times(items) => {
+            let numbers = arrays(kind, dtype, &[], values)?;
+            let (_, offsets, numbers, nulls) = numbers.as_list::<i32>().clone().into_parts();
+            let item = items.field("item").map_err(|e| (0, e))?;
+            let array = ListArray::try_new(Arc::new(item.clone()), offsets, retyped(numbers, item.data_type())?, nulls);
+            Arc::new(array.map_err(|e| (0, failed(e)))?)
+        }
         Kind::List(items) => {
             let lists = each(kind, values, |value| match value {
                 Value::List(list) => Some(list.as_slice()),
@@ -120,6 +133,15 @@ fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
             Arc::new(array.map_err(|e| (0, failed(e)))?)
         }
     })
+}
+
+/// The numbers that elements have of items that are times: lists of them are arrays.
+fn times(items: &Kind) -> Option<DType> {
+    let Kind::Logical(data_type) = items else { return None };
+    match base(data_type) {
+        Some(Kind::Number(dtype)) => Some(dtype),
+        _ => None,
+    }
 }
 
 /// Every value as what `get` finds in it; nulls as none.

@@ -2,21 +2,25 @@
 
 use arrow_schema::{DataType, Field, TimeUnit};
 
-/// A line for each field whose type is not kept: its path, its type, and the type that is written.
-pub(super) fn changes(path: &str, field: &Field, lines: &mut Vec<String>) {
+use super::logical::base;
+
+/// A line for each field whose type is not kept: its path, its type, and the type that is written. Formats that `have_types` keep those
+/// of [`logical`](super::logical).
+pub(super) fn changes(path: &str, field: &Field, have_types: bool, lines: &mut Vec<String>) {
     let data_type = field.data_type();
-    if let Some(written) = written(data_type) {
+    let is_kept = have_types && base(data_type).is_some();
+    if let Some(written) = written(data_type).filter(|_| !is_kept) {
         lines.push(format!("column {path}: {data_type} is written as {written}"));
     }
     match data_type {
         DataType::List(item) | DataType::LargeList(item) => match item.data_type() {
             // Lists of fixed size in a list keep their size.
-            DataType::FixedSizeList(inner, _) => changes(path, inner, lines),
-            _ => changes(path, item, lines),
+            DataType::FixedSizeList(inner, _) => changes(path, inner, have_types, lines),
+            _ => changes(path, item, have_types, lines),
         },
-        DataType::FixedSizeList(item, _) => changes(path, item, lines),
+        DataType::FixedSizeList(item, _) => changes(path, item, have_types, lines),
         DataType::Struct(fields) => {
-            fields.iter().for_each(|field| changes(&format!("{path}.{}", field.name()), field, lines));
+            fields.iter().for_each(|field| changes(&format!("{path}.{}", field.name()), field, have_types, lines));
         }
         _ => {}
     }

@@ -9,6 +9,10 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 #[cfg(feature = "cli")]
 use super::changes::changes;
 use super::common::{Conflict, common, same_values};
+#[cfg(feature = "cli")]
+use super::kind::Kind;
+#[cfg(feature = "cli")]
+use super::logical::{kind, types_in};
 use super::partitions::Partitions;
 use super::value::is_supported;
 use super::widen::widened;
@@ -97,12 +101,17 @@ impl Columns {
         self.fields.iter().map(|field| Name::new(field.name())).collect()
     }
 
-    /// A line for each column whose type elements do not have.
+    /// The columns whose types elements do not have, where a format has these types, and a line for each such type that is not kept.
     #[cfg(feature = "cli")]
-    pub(crate) fn changed_types(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        self.fields.iter().for_each(|field| changes(field.name(), field, &mut lines));
-        lines
+    pub(crate) fn types(&self, has: impl Fn(&DataType) -> bool) -> (Vec<(Name, Kind)>, Vec<String>) {
+        let (mut kept, mut lines) = (Vec::new(), Vec::new());
+        let are_kept = |types: &[&DataType]| !types.is_empty() && types.iter().all(|data_type| has(data_type));
+        for field in &self.fields {
+            let kind = kind(field).filter(|kind| are_kept(&types_in(kind)));
+            changes(field.name(), field, kind.is_some(), &mut lines);
+            kept.extend(kind.map(|kind| (Name::new(field.name()), kind)));
+        }
+        (kept, lines)
     }
 
     /// Whether folders give the column of this name.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 
+use super::logical::word;
 use super::types::{BFLOAT16, EXTENSION, data_type};
 use crate::element::{DType, Element, Name, Value};
 use crate::error::{Error, Result};
@@ -26,6 +27,8 @@ pub(crate) enum Kind {
     /// Lists of anything but numbers.
     List(Box<Kind>),
     Tree(Vec<(Name, Kind)>),
+    /// A type that elements do not have, of declared columns: see [`logical`](super::logical).
+    Logical(DataType),
 }
 
 impl Kind {
@@ -92,6 +95,7 @@ impl Kind {
             Self::Empty(dtype) => Field::new(name, nested(item(*dtype, &[], true)?), true),
             Self::List(items) => Field::new(name, nested(items.field(ITEM)?), true),
             Self::Tree(fields) => Field::new(name, DataType::Struct(all(fields)?), true),
+            Self::Logical(data_type) => Field::new(name, data_type.clone(), true),
         })
     }
 }
@@ -176,6 +180,7 @@ impl fmt::Display for Kind {
             }
             Self::List(items) => write!(f, "a list of {items}"),
             Self::Tree(_) => f.write_str("a tree"),
+            Self::Logical(data_type) => f.write_str(&word(data_type)),
         }
     }
 }

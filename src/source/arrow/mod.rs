@@ -10,6 +10,7 @@ mod common;
 pub(crate) mod kind;
 #[cfg(all(test, feature = "arrow", feature = "parquet"))]
 mod lakes;
+pub(crate) mod logical;
 #[cfg(any(feature = "arrow", feature = "python"))]
 pub(crate) mod own;
 pub(crate) mod partitions;

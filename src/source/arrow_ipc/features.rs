@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::element::{DType, Name};
 use crate::source::arrow::kind::Kind;
+use crate::source::arrow::logical::{fixed, word};
 
 /// As `dataset_info.json` has them.
 pub(crate) fn features(columns: &[(Name, Kind)]) -> Json {
@@ -20,19 +21,23 @@ fn feature(kind: &Kind) -> Json {
         Kind::Number(dtype) => number(*dtype),
         Kind::Text => value("string"),
         Kind::Bytes => value("binary"),
-        Kind::Array(dtype, inner) => {
-            let fixed = inner
-                .iter()
-                .rev()
-                .fold(number(*dtype), |items, size| json!({"feature": items, "length": size, "_type": "Sequence"}));
-            sequence(fixed)
-        }
+        Kind::Array(dtype, inner) => sequence(of_sizes(number(*dtype), inner)),
         Kind::Empty(dtype) => sequence(number(*dtype)),
         // A `Sequence` of trees is a tree of lists.
         Kind::List(items) if matches!(**items, Kind::Tree(_)) => json!([feature(items)]),
         Kind::List(items) => sequence(feature(items)),
         Kind::Tree(fields) => features(fields),
+        Kind::Logical(data_type) => match fixed(data_type) {
+            Some((dtype, sizes)) => of_sizes(number(dtype), &sizes),
+            None => value(&word(data_type)),
+        },
     }
+}
+
+/// Lists of fixed sizes, the outermost first.
+fn of_sizes(items: Json, sizes: &[usize]) -> Json {
+    let list = |items, size: &usize| json!({"feature": items, "length": size, "_type": "Sequence"});
+    sizes.iter().rev().fold(items, list)
 }
 
 fn sequence(items: Json) -> Json {

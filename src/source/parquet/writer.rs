@@ -16,6 +16,7 @@ use super::row_groups::RowGroups;
 use crate::element::{DType, Element, Name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::arrow::kind::Kind;
+use crate::source::arrow::logical::fixed;
 use crate::source::arrow::rows::{Declared, Rows};
 
 /// Writes elements as the rows of a Parquet file; [`finish`](Self::finish) writes the footer, without which it is none.
@@ -213,6 +214,10 @@ impl ParquetWriterOptions {
         let (dtype, is_array) = match kind {
             Kind::Array(dtype, _) | Kind::Empty(dtype) => (*dtype, true),
             Kind::Number(dtype) => (*dtype, false),
+            Kind::Logical(data_type) => match fixed(data_type) {
+                Some((dtype, _)) => (dtype, true),
+                None => return builder,
+            },
             _ => return builder,
         };
         let is_float = matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64);

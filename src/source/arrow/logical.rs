@@ -1,0 +1,376 @@
+//! Columns of types that elements do not have: times, decimals, bytes and arrays of fixed size. An element holds a number, text, bytes
+//! or an array of each; a column that is declared of such a type is written as the type.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType,
+};
+use arrow_array::{Array as _, ArrayRef, FixedSizeBinaryArray, PrimitiveArray, make_array};
+use arrow_data::transform::MutableArrayData;
+#[cfg(feature = "cli")]
+use arrow_schema::Field;
+use arrow_schema::{DataType, TimeUnit};
+
+use super::build::Refused;
+use super::common::number;
+use super::failed;
+use super::kind::{Kind, item, number_field};
+#[cfg(feature = "cli")]
+use super::tensors;
+use crate::element::DType;
+#[cfg(feature = "cli")]
+use crate::element::Name;
+use crate::error::{Error, Result};
+
+/// The kind of the values that elements have of a type that they do not have; `None` for all other types.
+pub(crate) fn base(data_type: &DataType) -> Option<Kind> {
+    use DataType::*;
+    Some(match data_type {
+        Timestamp(..) | Date64 | Time64(_) | Duration(_) => Kind::Number(DType::I64),
+        Date32 | Time32(_) => Kind::Number(DType::I32),
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => Kind::Text,
+        FixedSizeBinary(_) => Kind::Bytes,
+        FixedSizeList(..) => {
+            let (dtype, sizes) = fixed(data_type)?;
+            Kind::Array(dtype, sizes[1..].to_vec())
+        }
+        _ => return None,
+    })
+}
+
+/// The numbers of a list of fixed size, and the sizes of it and of the lists in it; `None` if it holds anything else.
+pub(crate) fn fixed(data_type: &DataType) -> Option<(DType, Vec<usize>)> {
+    let DataType::FixedSizeList(item, size) = data_type else { return None };
+    let size = usize::try_from(*size).ok().filter(|&size| size > 0)?;
+    let (dtype, inner) = match number(item) {
+        Some(dtype) => (dtype, Vec::new()),
+        None => fixed(item.data_type())?,
+    };
+    Some((dtype, [vec![size], inner].concat()))
+}
+
+/// The list of these fixed sizes.
+fn fixed_type(dtype: DType, sizes: &[usize]) -> Option<DataType> {
+    let [size, inner @ ..] = sizes else { return None };
+    let size = i32::try_from(*size).ok().filter(|&size| size > 0)?;
+    let item = match inner {
+        [] => number_field("item", dtype, true),
+        _ => item(dtype, inner, false).ok()?,
+    };
+    Some(DataType::FixedSizeList(item.into(), size))
+}
+
+/// The kind of a column that is written as it is in the files it comes from; `None` if there is none.
+#[cfg(feature = "cli")]
+pub(crate) fn kind(field: &Field) -> Option<Kind> {
+    use DataType::*;
+    if tensors::shape(field).is_some() {
+        return None;
+    }
+    if let Some(dtype) = number(field) {
+        return Some(Kind::Number(dtype));
+    }
+    let data_type = field.data_type();
+    if base(data_type).is_some() {
+        // The names of inner fields are those of declared columns.
+        return match fixed(data_type) {
+            Some((dtype, sizes)) => fixed_type(dtype, &sizes).map(Kind::Logical),
+            None => Some(Kind::Logical(data_type.clone())),
+        };
+    }
+    Some(match data_type {
+        Null => Kind::Null,
+        Utf8 | LargeUtf8 | Utf8View => Kind::Text,
+        Binary | LargeBinary | BinaryView => Kind::Bytes,
+        Dictionary(_, values) => kind(&Field::new("", (**values).clone(), true))?,
+        List(item) | LargeList(item) | FixedSizeList(item, _) => match (number(item), fixed(item.data_type())) {
+            (Some(dtype), _) => Kind::Array(dtype, Vec::new()),
+            (None, Some((dtype, sizes))) => Kind::Array(dtype, sizes),
+            (None, None) => Kind::List(kind(item)?.into()),
+        },
+        Map(entries, _) => Kind::List(kind(entries)?.into()),
+        Struct(fields) => {
+            let field = |field: &Arc<Field>| Some((Name::new(field.name()), kind(field)?));
+            Kind::Tree(fields.iter().map(field).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+/// The types in a kind that elements do not have.
+#[cfg(feature = "cli")]
+pub(crate) fn types_in(kind: &Kind) -> Vec<&DataType> {
+    match kind {
+        Kind::Logical(data_type) => vec![data_type],
+        Kind::List(items) => types_in(items),
+        Kind::Tree(fields) => fields.iter().flat_map(|(_, kind)| types_in(kind)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The word for a type, as Hugging Face's features and Arrow's Python package have it.
+pub(crate) fn word(data_type: &DataType) -> String {
+    use DataType::*;
+    match data_type {
+        Timestamp(unit, None) => format!("timestamp[{}]", short(*unit)),
+        Timestamp(unit, Some(zone)) => format!("timestamp[{}, tz={zone}]", short(*unit)),
+        Date32 => "date32".to_owned(),
+        Date64 => "date64".to_owned(),
+        Time32(unit) => format!("time32[{}]", short(*unit)),
+        Time64(unit) => format!("time64[{}]", short(*unit)),
+        Duration(unit) => format!("duration[{}]", short(*unit)),
+        Decimal32(digits, scale) => format!("decimal32({digits}, {scale})"),
+        Decimal64(digits, scale) => format!("decimal64({digits}, {scale})"),
+        Decimal128(digits, scale) => format!("decimal128({digits}, {scale})"),
+        Decimal256(digits, scale) => format!("decimal256({digits}, {scale})"),
+        FixedSizeBinary(size) => format!("fixed_size_binary[{size}]"),
+        other => match fixed(other) {
+            Some((dtype, sizes)) => format!("{dtype}{sizes:?}"),
+            None => other.to_string(),
+        },
+    }
+}
+
+/// The type that a word stands for.
+pub(crate) fn of_word(word: &str) -> Option<DataType> {
+    use DataType::*;
+    match word {
+        "date32" => return Some(Date32),
+        "date64" => return Some(Date64),
+        _ => {}
+    }
+    if let Some((name, inner)) = word.strip_suffix(')').and_then(|word| word.split_once('(')) {
+        let (digits, scale) = inner.split_once(',')?;
+        let (digits, scale) = (digits.trim().parse().ok()?, scale.trim().parse().ok()?);
+        let (data_type, most) = match name {
+            "decimal32" => (Decimal32(digits, scale), 9),
+            "decimal64" => (Decimal64(digits, scale), 18),
+            "decimal128" => (Decimal128(digits, scale), 38),
+            "decimal256" => (Decimal256(digits, scale), 76),
+            _ => return None,
+        };
+        return Some(data_type).filter(|_| (1..=most).contains(&digits) && i64::from(scale) <= i64::from(digits));
+    }
+    let (name, inner) = word.strip_suffix(']')?.split_once('[')?;
+    let (first, zone) = inner.split_once(',').map_or((inner, None), |(first, zone)| (first, Some(zone.trim())));
+    match (name, zone) {
+        ("timestamp", zone) => {
+            let zone = match zone {
+                Some(zone) => Some(zone.strip_prefix("tz=")?.into()),
+                None => None,
+            };
+            Some(Timestamp(unit(first)?, zone))
+        }
+        ("time32", None) => unit(first).filter(|unit| *unit <= TimeUnit::Millisecond).map(Time32),
+        ("time64", None) => unit(first).filter(|unit| *unit > TimeUnit::Millisecond).map(Time64),
+        ("duration", None) => unit(first).map(Duration),
+        ("fixed_size_binary", None) => first.parse().ok().filter(|&size| size >= 0).map(FixedSizeBinary),
+        _ => {
+            let sizes = inner.split(',').map(|size| size.trim().parse().ok()).collect::<Option<Vec<_>>>()?;
+            fixed_type(DType::from_name(name)?, &sizes)
+        }
+    }
+}
+
+fn short(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
+    }
+}
+
+fn unit(word: &str) -> Option<TimeUnit> {
+    use TimeUnit::*;
+    [Second, Millisecond, Microsecond, Nanosecond].into_iter().find(|unit| short(*unit) == word)
+}
+
+/// A column of the values of [`base`] as a column of `to`.
+///
+/// # Errors
+/// The row, and [`ErrorKind::Data`](crate::ErrorKind::Data), for a value that `to` does not hold.
+pub(super) fn retyped(array: ArrayRef, to: &DataType) -> Result<ArrayRef, Refused> {
+    use DataType::*;
+    let whole = |error| (0, failed(error));
+    match to {
+        Decimal32(digits, scale) => decimals::<Decimal32Type>(&array, *digits, *scale),
+        Decimal64(digits, scale) => decimals::<Decimal64Type>(&array, *digits, *scale),
+        Decimal128(digits, scale) => decimals::<Decimal128Type>(&array, *digits, *scale),
+        Decimal256(digits, scale) => decimals::<Decimal256Type>(&array, *digits, *scale),
+        FixedSizeBinary(size) => {
+            let bytes = array.as_binary::<i32>();
+            let wanted = usize::try_from(*size).unwrap_or(0);
+            if let Some(row) = bytes.iter().position(|bytes| bytes.is_some_and(|bytes| bytes.len() != wanted)) {
+                return Err((row, unlike(&format!("{} bytes", bytes.value(row).len()), to)));
+            }
+            let fixed = FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes.iter(), *size);
+            Ok(Arc::new(fixed.map_err(whole)?))
+        }
+        FixedSizeList(_, size) => lists(&array, usize::try_from(*size).unwrap_or(0), to),
+        time => array.to_data().into_builder().data_type(time.clone()).build().map(make_array).map_err(whole),
+    }
+}
+
+#[cold]
+fn unlike(value: &str, to: &DataType) -> Error {
+    Error::data(format!("{value} where the column holds {}", word(to)))
+}
+
+/// Decimals of their text.
+fn decimals<T: DecimalType + ArrowPrimitiveType<Native: FromStr>>(
+    array: &ArrayRef,
+    digits: u8,
+    scale: i8,
+) -> Result<ArrayRef, Refused> {
+    let to = T::TYPE_CONSTRUCTOR(digits, scale);
+    let of = |(row, text): (usize, Option<&str>)| {
+        let Some(text) = text else { return Ok(None) };
+        let number = unscaled(text, scale).and_then(|digits| digits.parse::<T::Native>().ok());
+        let number = number.filter(|&number| T::is_valid_decimal_precision(number, digits));
+        number.map(Some).ok_or_else(|| (row, unlike(&format!("{text:?}"), &to)))
+    };
+    let numbers = array.as_string::<i32>().iter().enumerate().map(of).collect::<Result<PrimitiveArray<T>, _>>()?;
+    Ok(Arc::new(numbers.with_precision_and_scale(digits, scale).map_err(|e| (0, failed(e)))?))
+}
+
+/// The digits of a decimal without the point, `scale` of them behind it; `None` for a text with more.
+fn unscaled(text: &str, scale: i8) -> Option<String> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    if !part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    match usize::try_from(scale) {
+        Ok(scale) => Some(format!("{whole}{part}{}", "0".repeat(scale.checked_sub(part.len())?))),
+        Err(_) if whole == "0" && part.is_empty() => Some(whole.to_owned()),
+        Err(_) => {
+            let zeros = "0".repeat(usize::from(scale.unsigned_abs()));
+            whole.strip_suffix(&zeros).filter(|_| part.is_empty()).map(str::to_owned)
+        }
+    }
+}
+
+/// Lists of numbers as lists of `size` each.
+fn lists(array: &ArrayRef, size: usize, to: &DataType) -> Result<ArrayRef, Refused> {
+    let list = array.as_list::<i32>();
+    let values = list.values().to_data();
+    let mut fixed = MutableArrayData::new(vec![&values], true, list.len().saturating_mul(size));
+    for (row, ends) in list.value_offsets().windows(2).enumerate() {
+        let [begin, end] = [ends[0], ends[1]].map(|end| end as usize);
+        if list.is_null(row) {
+            fixed.try_extend_nulls(size).map_err(|e| (row, failed(e)))?;
+        } else if end - begin == size {
+            fixed.try_extend(0, begin, end).map_err(|e| (row, failed(e)))?;
+        } else {
+            return Err((row, unlike(&format!("{} items", end - begin), to)));
+        }
+    }
+    let data = arrow_data::ArrayData::builder(to.clone()).len(list.len()).nulls(list.nulls().cloned());
+    let data = data.add_child_data(fixed.freeze()).build();
+    data.map(make_array).map_err(|e| (0, failed(e)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(all(feature = "cli", feature = "parquet", feature = "arrow"))]
+    use crate::dataset::map::RandomAccess;
+    #[cfg(all(feature = "cli", feature = "parquet", feature = "arrow"))]
+    use crate::element::{Array, Buffer, Element, Value};
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        use DataType::*;
+        let types = [
+            Timestamp(TimeUnit::Microsecond, None),
+            Timestamp(TimeUnit::Nanosecond, Some("Europe/Berlin".into())),
+            Date32,
+            Date64,
+            Time32(TimeUnit::Millisecond),
+            Time64(TimeUnit::Nanosecond),
+            Duration(TimeUnit::Second),
+            Decimal128(10, -2),
+            Decimal256(76, 5),
+            FixedSizeBinary(16),
+            fixed_type(DType::F32, &[2, 3]).unwrap(),
+        ];
+        for data_type in types {
+            assert_eq!(of_word(&word(&data_type)), Some(data_type.clone()), "{}", word(&data_type));
+            assert!(base(&data_type).is_some());
+        }
+        let wrong =
+            ["time32[us]", "time64[s]", "decimal32(10, 2)", "decimal128(3, 4)", "timestamp[us, UTC]", "x[3]", "f"];
+        assert!(wrong.iter().all(|word| of_word(word).is_none()));
+    }
+
+    #[test]
+    fn decimals_are_read_of_their_text() {
+        let digits = |text, scale| unscaled(text, scale);
+        assert_eq!(digits("-12.50", 2).as_deref(), Some("-1250"));
+        assert_eq!(digits("7", 2).as_deref(), Some("700"));
+        assert_eq!(digits("1200", -2).as_deref(), Some("12"));
+        assert_eq!((digits("1.234", 2), digits("1.x", 2), digits("120", -2)), (None, None, None));
+    }
+
+    #[cfg(all(feature = "cli", feature = "parquet", feature = "arrow"))]
+    #[test]
+    fn types_that_elements_do_not_have_are_written_as_they_are_declared() {
+        use crate::source::{Arrow, ArrowWriter, ArrowWriterOptions, Parquet, ParquetWriter, ParquetWriterOptions};
+        let words = [
+            ("when", "timestamp[us, tz=UTC]"),
+            ("day", "date32"),
+            ("at", "time64[ns]"),
+            ("took", "duration[ms]"),
+            ("price", "decimal128(5, 2)"),
+            ("v", "float32[2]"),
+            ("m", "int16[2, 2]"),
+            ("id", "fixed_size_binary[2]"),
+        ];
+        let kinds: Vec<(Name, Kind)> = words
+            .into_iter()
+            .map(|(name, word)| (name.into(), Kind::Logical(of_word(word).unwrap())))
+            .chain([("times".into(), Kind::List(Kind::Logical(of_word("timestamp[s]").unwrap()).into()))])
+            .collect();
+        let long = |number: i64| Array::scalar(number);
+        let full = Element::new()
+            .with("when", long(1))
+            .with("day", Array::scalar(2i32))
+            .with("at", long(3))
+            .with("took", long(4))
+            .with("price", "-12.50")
+            .with("v", Array::from_vec(vec![1.0f32, 2.0]))
+            .with("m", Array::new(DType::I16, &[2, 2], Buffer::from_vec(vec![1i16, 2, 3, 4])).unwrap())
+            .with("id", Value::Bytes(Buffer::copy_from(b"ab")))
+            .with("times", Array::from_vec(vec![5i64, 6]));
+        let empty = kinds.iter().fold(Element::new(), |element, (name, _)| element.with(name, Value::Null));
+        let dir = tempfile::tempdir().unwrap();
+        let (parquet, arrow) = (dir.path().join("a.parquet"), dir.path().join("a.arrow"));
+        let mut writer = ParquetWriter::new(Vec::new(), ParquetWriterOptions::new().columns(kinds.clone())).unwrap();
+        [&full, &empty].into_iter().for_each(|row| writer.write(row).unwrap());
+        std::fs::write(&parquet, writer.finish().unwrap()).unwrap();
+        let mut writer = ArrowWriter::new(Vec::new(), ArrowWriterOptions::new().columns(kinds.clone())).unwrap();
+        [&full, &empty].into_iter().for_each(|row| writer.write(row).unwrap());
+        std::fs::write(&arrow, writer.finish().unwrap()).unwrap();
+        let (parquet, arrow) = (Parquet::open(&parquet).unwrap(), Arrow::open(&arrow).unwrap());
+        for (types, rows) in [
+            (parquet.typed_columns().types(|_| true), [parquet.read(0), parquet.read(1)]),
+            (arrow.typed_columns().types(|_| true), [arrow.read(0), arrow.read(1)]),
+        ] {
+            assert_eq!(types, (kinds.clone(), Vec::new()));
+            assert_eq!(rows.map(Result::unwrap), [full.clone(), empty.clone()]);
+        }
+        assert_eq!(parquet.typed_columns().types(|_| false).1.len(), 10, "one for each dimension");
+        for (name, value) in
+            [("price", Value::from("1.234")), ("v", Array::from_vec(vec![1.0f32]).into()), ("day", "x".into())]
+        {
+            let mut writer =
+                ParquetWriter::new(Vec::new(), ParquetWriterOptions::new().columns(kinds.clone())).unwrap();
+            writer.write(&empty.clone().with(name, value)).unwrap();
+            let error = writer.finish().unwrap_err();
+            assert!(error.message().contains(name) && error.record_number() == Some(0), "{error}");
+        }
+    }
+}
