@@ -60,23 +60,25 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         options = options.column(column);
     }
     let data = args.records()?;
+    // A pipeline file has a policy of its own.
+    let told = |error| if args.pipeline().is_some() { error } else { args.on_bad.told(error) };
     let (types, changes) = data.types(&args.columns, args.to)?;
     changes.iter().for_each(|change| output::event(Level::INFO, change));
-    let written = args.shards.write(options.more_columns(&types), data, &args.on_bad, false)?;
+    let written = args.shards.write(options.more_columns(&types), data, told, false)?;
     Ok(args.shards.tell(&written, args.json))
 }
 
 impl Args {
     fn records(&self) -> Result<Data> {
         let bad = self.on_bad.policy()?;
-        let data = match self.data.as_slice() {
-            [file] if is_pipeline(file) && bad != BadRecords::Error => {
+        let data = match self.pipeline() {
+            Some(file) if bad != BadRecords::Error => {
                 return Err(Error::config("a pipeline file has a policy of its own")
                     .path(file)
                     .help("write `to_iter: {on_bad_record: skip}` into it"));
             }
-            [file] if is_pipeline(file) => Data::of_pipeline(&Pipeline::from_file(file)?)?,
-            files => self.files(files, bad).map_err(|e| self.on_bad.told(e))?,
+            Some(file) => Data::of_pipeline(&Pipeline::from_file(file)?)?,
+            None => self.files(&self.data, bad).map_err(|e| self.on_bad.told(e))?,
         };
         let columns = json!({"columns": self.columns});
         let data = if self.columns.is_empty() { data } else { data.then("select_columns", &columns)? };
@@ -85,6 +87,14 @@ impl Args {
 }
 
 impl Args {
+    /// The pipeline file, if the data is one.
+    fn pipeline(&self) -> Option<&Path> {
+        match self.data.as_slice() {
+            [file] if is_pipeline(file) => Some(file),
+            _ => None,
+        }
+    }
+
     /// Files, opened. Where they cannot be read whole, the columns that are written may be all that can be.
     fn files(&self, files: &[PathBuf], bad: BadRecords) -> Result<Data> {
         let opening = Opening { layout: self.layout.of(files)?, bad, ..Opening::default() };

@@ -89,7 +89,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
     // It would be for nothing, too.
     args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
-    let (dataset, indices, skipped) = pipeline.opened()?;
+    let (dataset, indices, context) = pipeline.opened()?;
     let plan = Plan {
         indices,
         steps: args.steps,
@@ -100,7 +100,8 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: settings.checkpoint.as_ref().and_then(|c| c.every).filter(|_| saves),
         resume,
     };
-    let loader = args.how.loader(dataset, &pipeline)?.accept_changes(args.accept_changes).skipped_shards(skipped.len());
+    let loader = args.how.loader(dataset, &pipeline)?;
+    let loader = loader.accept_changes(args.accept_changes).skipped_shards(context.skipped().len());
     // One host that reads all has nobody to be compared with.
     let guard = args.guard.clone().or_else(|| settings.guard.as_ref().map(|folder| pipeline.folder().join(folder)));
     let loader = match guard.filter(|_| part.is_some()) {

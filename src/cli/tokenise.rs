@@ -65,7 +65,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     if !args.shards.chooses_ids() {
         options = options.token_type(if tokenizer.vocab_size() <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
     }
-    let written = args.shards.write(options, args.tokens(text, bad)?, &args.on_bad, true)?;
+    let written = args.shards.write(options, args.tokens(text, bad)?, |error| args.on_bad.told(error), true)?;
     Ok(args.shards.tell(&written, args.json))
 }
 

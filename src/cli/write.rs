@@ -12,7 +12,7 @@ use crate::{BoxIter, Element, Error, Executor, Load, Loader, Result, place};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
-use crate::cli::bad::{OnBad, Skipped};
+use crate::cli::bad::Skipped;
 use crate::cli::format::{count, grouped};
 use crate::cli::how::{memory, threads};
 use crate::cli::progress::Written;
@@ -123,11 +123,18 @@ impl Shards {
         self.ids.is_some()
     }
 
-    /// Writes what is read of `data`, to its end or until somebody interrupts; counts tokens where that `is_text`.
+    /// Writes what is read of `data`, to its end or until somebody interrupts; counts tokens where that `is_text`. Errors of the data
+    /// get their remedy by `told`.
     ///
     /// # Errors
     /// Those of the pipeline and of the sink; what is published stands.
-    pub(crate) fn write(&self, options: SinkOptions, data: Data, on_bad: &OnBad, is_text: bool) -> Result<Ended> {
+    pub(crate) fn write(
+        &self,
+        options: SinkOptions,
+        data: Data,
+        told: impl Fn(Error) -> Error + Copy,
+        is_text: bool,
+    ) -> Result<Ended> {
         let start = Instant::now();
         let mut tokens = TokenCount::default();
         let mut skipped = Skipped { records: 0, shards: data.skipped() };
@@ -155,7 +162,7 @@ impl Shards {
                     skipped.records = bad_records(&mut loader);
                     break sink.finish_pipeline(&loader).map(|report| (report, false));
                 }
-                Poll::Ready(Some(element)) => element.map_err(|e| on_bad.told(e)).and_then(|element| {
+                Poll::Ready(Some(element)) => element.map_err(told).and_then(|element| {
                     if is_text {
                         tokens.add(&element);
                     }

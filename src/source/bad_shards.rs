@@ -40,12 +40,12 @@ impl Patterns for Shards {
 ///
 /// ```
 /// use gristmill::dataset::map::RandomAccess;
-/// use gristmill::source::{Npy, NpyWriter, NpyWriterOptions, skip_bad_shards};
+/// use gristmill::source::{Npy, NpyWriter, skip_bad_shards};
 /// use gristmill::{Array, Element};
 /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-shards-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir).unwrap();
 /// std::fs::write(dir.join("a.npy"), b"\x93NUMPY")?;
-/// let mut writer = NpyWriter::new(std::fs::File::create(dir.join("b.npy"))?, NpyWriterOptions::new())?;
+/// let mut writer = NpyWriter::options().rows(1).write_to(std::fs::File::create(dir.join("b.npy"))?)?;
 /// writer.write(&Element::new().with("data", Array::scalar(7i64)))?;
 /// writer.finish()?;
 /// let (source, bad) = skip_bad_shards(&dir, None, |shards| Npy::open(shards))?;

@@ -178,6 +178,7 @@ impl Context {
     }
 
     /// The errors of the shards that were left out.
+    #[cfg(feature = "cli")]
     pub(crate) fn skipped(&self) -> Vec<String> {
         self.skipped.locked().iter().map(ToString::to_string).collect()
     }

@@ -129,8 +129,8 @@ impl Data {
     /// As [`build`](super::Pipeline::build).
     #[cfg(feature = "cli")]
     pub(crate) fn of_pipeline(pipeline: &super::Pipeline) -> Result<Self> {
-        let (chain, context) = (Chain::Iter(pipeline.build()?), Context::new(pipeline.folder()));
-        Ok(Self { format: "pipeline", files: Vec::new(), chain, context })
+        let (dataset, _, context) = pipeline.opened()?;
+        Ok(Self { format: "pipeline", files: Vec::new(), chain: Chain::Iter(dataset), context })
     }
 
     /// The records as the stage `name` of pipeline files makes them, with its arguments.

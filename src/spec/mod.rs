@@ -225,24 +225,24 @@ impl Pipeline {
         self.opened().map(|(dataset, indices, _)| (dataset, indices))
     }
 
-    /// The same, and the errors of the shards that were left out.
+    /// The same, and what is known of it, such as the shards that were left out.
     ///
     /// # Errors
     /// As [`build`](Self::build).
-    pub(crate) fn opened(&self) -> Result<(BoxIter<Element>, Option<u64>, Vec<String>)> {
+    pub(crate) fn opened(&self) -> Result<(BoxIter<Element>, Option<u64>, Context)> {
         self.chain().map_err(|e| in_file(e, &self.wire))
     }
 
     /// The whole file is checked before anything in it is opened or loaded: what is wrong with the last stage is not told after a
     /// tokenizer was read, or an index built.
-    fn chain(&self) -> Result<(BoxIter<Element>, Option<u64>, Vec<String>)> {
+    fn chain(&self) -> Result<(BoxIter<Element>, Option<u64>, Context)> {
         drop(self.assemble(Context::draft(self.folder()))?);
         if let Some(options) = &self.settings.store {
             options.clone().below(&self.folder()).apply();
         }
         let context = Context::new(self.folder());
         let (dataset, indices) = self.assemble(context.clone())?;
-        Ok((dataset, indices, context.skipped()))
+        Ok((dataset, indices, context))
     }
 
     /// What it names and how it reads, of which nothing is opened.
