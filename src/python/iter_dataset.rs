@@ -25,6 +25,7 @@ use super::missing::missing;
 use super::recipe::{self, Recipe};
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
+use super::warnings;
 use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from, mix};
 use crate::dataset::{BoxIter, IterDataset};
 use crate::spec::Pipeline;
@@ -78,7 +79,9 @@ impl PyIterDataset {
 
     fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || Streams::source(name, arguments)).or_raise(py).map(Self::of)
+        let streams = detached(py, || Streams::source(name, arguments)).or_raise(py);
+        warnings::log(py);
+        streams.map(Self::of)
     }
 
     fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {

@@ -20,6 +20,7 @@ use crate::python::item::Item;
 use crate::python::iter_dataset::PyIterDataset;
 use crate::python::maps::{Maps, Several, over};
 use crate::python::recipe::Recipe;
+use crate::python::warnings;
 
 impl PyMapDataset {
     pub(super) fn new(py: Python<'_>, maps: Maps) -> PyResult<Self> {
@@ -43,7 +44,10 @@ impl PyMapDataset {
 
     pub(super) fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || Maps::source(name, arguments)).or_raise(py).map(Self::of)
+        let maps = detached(py, || Maps::source(name, arguments)).or_raise(py);
+        // Shards that were left out are known before the first element is asked for.
+        warnings::log(py);
+        maps.map(Self::of)
     }
 
     /// Rows of Arrow's files, or of a table in memory.
