@@ -81,7 +81,7 @@ def test_help_is_as_full_as_the_stub(stub: ast.FunctionDef, member: Any) -> None
     expected = of_stub(stub)
     if any(isinstance(d, ast.Name) and d.id == "overload" for d in stub.decorator_list):
         # What one of the overloads can do without.
-        expected = [p._replace(default=None) if p.name == "column" else p for p in expected]
+        expected = [p._replace(default=None) if p.name in ("column", "take") else p for p in expected]
     expected = [parameter for parameter in expected if parameter.name != "self"]
     assert [parameter for parameter in at_run_time(member) if parameter.name != "self"] == expected
     for parameter in expected:
