@@ -5,6 +5,14 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+/// The path of standard input, also of systems that have no such file.
+pub(crate) const STDIN: &str = "/dev/stdin";
+
+/// The path that a name of a file of data stands for: that of standard input for `-`.
+pub(crate) fn named(name: &Path) -> &Path {
+    if name == Path::new("-") { Path::new(STDIN) } else { name }
+}
+
 /// Location of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Location {
@@ -63,7 +71,7 @@ impl Location {
     /// Whether it exists, as far as that is known unasked: stores are asked when an object is opened.
     #[cfg(feature = "spec")]
     pub(crate) fn may_exist(&self) -> bool {
-        self.is_object() || self.as_ref().exists()
+        self.is_object() || self.as_ref() == Path::new(STDIN) || self.as_ref().exists()
     }
 }
 

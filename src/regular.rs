@@ -5,6 +5,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
+const PIPED: &str =
+    "write it to a file; streams of text, such as JSON Lines, are read from standard input, too, which is `-`";
+
 /// Opens a regular file.
 ///
 /// # Errors
@@ -15,7 +18,8 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     let metadata = fs::metadata(path).map_err(|e| Error::io(e, path))?;
     if !metadata.is_file() {
         let what = if metadata.is_dir() { "a directory" } else { "a pipe or device" };
-        return Err(Error::unsupported(format!("is {what}, a regular file is needed")).path(path));
+        let error = Error::unsupported(format!("is {what}, a regular file is needed")).path(path);
+        return Err(if metadata.is_dir() { error } else { error.help(PIPED) });
     }
     File::open(path).map_err(|e| Error::io(e, path))
 }

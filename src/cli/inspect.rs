@@ -33,7 +33,8 @@ pub(crate) struct Args {
 struct Inspection {
     format: &'static str,
     files: Vec<PathBuf>,
-    bytes: u64,
+    /// `None`: standard input has no length.
+    bytes: Option<u64>,
     /// `None`: the format does not say without reading all of it.
     records: Option<u64>,
     /// Of files of token ids, each of which is one record.
@@ -67,16 +68,13 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let mut inspection = Inspection {
         format: data.format(),
         files: data.files().iter().map(|file| place::shown(file).into_owned()).collect(),
-        bytes: 0,
+        bytes: data.files().iter().map(|file| size(file)).sum::<Result<_>>()?,
         records: data.records(),
         tokens: None,
         repeated_names: None,
         columns: Vec::new(),
         first: Vec::new(),
     };
-    for file in data.files() {
-        inspection.bytes += size(file)?;
-    }
     if inspection.format == "tokens" && !data.files().iter().any(|file| Location::from(file).is_object()) {
         let each = Data::open_with(&args.data, None, args.layout.of(&args.data)?)?.stream().loader().build()?;
         inspection.tokens = Some(each.map(|file| file.map(|file| ids(&file))).sum::<Result<u64>>()?);
@@ -104,22 +102,25 @@ fn ids(file: &Element) -> u64 {
     arrays.map(|array| array.size() as u64).sum()
 }
 
-/// Bytes of a file, or of the files of a folder that is a data set.
-fn size(path: &Path) -> Result<u64> {
+/// Bytes of a file, or of the files of a folder that is a data set; `None` of standard input.
+fn size(path: &Path) -> Result<Option<u64>> {
+    if source::is_piped(path) {
+        return Ok(None);
+    }
     if Location::from(path).is_object() {
-        return source::size(path);
+        return source::size(path).map(Some);
     }
     let bytes = |path: &Path| std::fs::metadata(path).map(|found| (found.is_dir(), found.len()));
     let (is_dir, len) = bytes(path).map_err(|e| Error::io(e, path))?;
     if !is_dir {
-        return Ok(len);
+        return Ok(Some(len));
     }
     let entries = std::fs::read_dir(path).map_err(|e| Error::io(e, path))?;
     let file = |entry: std::io::Result<std::fs::DirEntry>| match bytes(&entry?.path())? {
         (false, len) => Ok(len),
         (true, _) => Ok(0),
     };
-    entries.map(file).sum::<std::io::Result<u64>>().map_err(|e| Error::io(e, path))
+    entries.map(file).sum::<std::io::Result<u64>>().map(Some).map_err(|e| Error::io(e, path))
 }
 
 impl Inspection {
@@ -134,9 +135,11 @@ impl Inspection {
             None => "unknown until read".to_owned(),
             Some(n) => plural(n, "record"),
         };
-        let mut text = format!("{files}\n{} · {} · {records}", self.format, bytes(self.bytes));
-        if let Some(n) = self.records.filter(|&n| n > 0 && self.tokens.is_none()) {
-            text += &format!(" · {} on average", bytes(self.bytes / n));
+        let size = self.bytes.map_or_else(String::new, |size| bytes(size) + " · ");
+        let mut text = format!("{files}\n{} · {size}{records}", self.format);
+        let count = self.records.filter(|&n| n > 0 && self.tokens.is_none());
+        if let (Some(n), Some(size)) = (count, self.bytes) {
+            text += &format!(" · {} on average", bytes(size / n));
         }
         if let Some(repeated) = self.repeated_names {
             let read = plural(self.first.len().max(1) as u64, "record");

@@ -29,7 +29,9 @@ pub(crate) fn measure(
     tokenizer: Option<Tokenizer>,
     docs: Option<u64>,
 ) -> Result<Lengths> {
-    let first = Data::open_with(data, column, layout)?.stream().loader().build()?.next().transpose()?;
+    let first = Data::open_with(data, column, layout)?.stream().loader();
+    // One thread reads no more than the beginning, so that standard input is read from its first record again.
+    let first = first.executor(Executor::Inline).build()?.next().transpose()?;
     let Some(first) = first else { return Err(Error::data("there are no documents to analyse")) };
     let column = match column {
         Some(name) => name.to_owned(),

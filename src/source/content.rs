@@ -11,12 +11,13 @@ use super::abreast;
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
 use super::signs::compression;
+use super::stdin;
 use crate::cores;
 use crate::dataset::Upcoming;
 use crate::element::{Buffer, Owner};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mmap::{Access, Mapping};
-use crate::place::Location;
+use crate::place::{self, Location};
 #[cfg(feature = "store")]
 use crate::store::{BLOCK, END, Object};
 
@@ -32,6 +33,8 @@ enum Kind {
     Mapped(Buffer, Arc<Mapping>, Option<u64>),
     #[cfg(feature = "store")]
     Far(Arc<Object>),
+    /// Standard input. It has no length, and is read front to back once.
+    Piped,
 }
 
 impl Owner for Mapping {
@@ -50,12 +53,28 @@ impl Content {
             #[cfg(not(feature = "store"))]
             Location::Object(url) => return Err(crate::store::lacking(url)),
         };
+        if stdin::is_piped(path) {
+            return Err(stdin::refused("has no random access, which is needed here"));
+        }
         let (mapping, file) = Mapping::open_file(path, access)?;
         check_begun(path, mapping.bytes().len() as u64)?;
         let hash = files::sample_file(&file, mapping.bytes().len());
         let mapping = Arc::new(mapping);
         let bytes = Buffer::from_owner(mapping.clone());
         Ok(Self(Kind::Mapped(bytes, mapping, hash)))
+    }
+
+    /// Opens a file that is read front to back, which may be standard input.
+    pub(crate) fn open_stream(location: &Location) -> Result<Self> {
+        match location {
+            Location::Local(path) if stdin::is_piped(path) => Ok(Self(Kind::Piped)),
+            _ => Self::open(location, Access::Sequential),
+        }
+    }
+
+    /// Whether it is standard input: no more of it than the first bytes is read twice.
+    pub(crate) fn is_piped(&self) -> bool {
+        matches!(self.0, Kind::Piped)
     }
 
     /// Opens a file whose end is read first: one request brings version and end of an object if a listing gave its size.
@@ -77,12 +96,21 @@ impl Content {
         Ok(Self(Kind::Far(object)))
     }
 
-    /// Bytes in it.
+    /// Bytes in it; more than there can be, of standard input.
     pub(crate) fn len(&self) -> u64 {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => bytes.len() as u64,
             #[cfg(feature = "store")]
             Kind::Far(object) => object.len(),
+            Kind::Piped => u64::MAX,
+        }
+    }
+
+    /// Its first bytes, up to `bytes` of them.
+    pub(crate) fn head(&self, bytes: u64) -> Result<Buffer> {
+        match &self.0 {
+            Kind::Piped => stdin::head(bytes as usize),
+            _ => self.read(0..self.len().min(bytes)),
         }
     }
 
@@ -96,6 +124,7 @@ impl Content {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Ok(bytes.slice(start..end).unwrap_or(Buffer::EMPTY)),
             #[cfg(feature = "store")]
             Kind::Far(object) => object.read(range),
+            Kind::Piped => Err(stdin::refused("has no random access, which is needed here")),
         }
     }
 
@@ -119,7 +148,6 @@ impl Content {
     ///
     /// # Errors
     /// As [`read`](Self::read), of what lies far away.
-    #[cfg_attr(not(feature = "store"), expect(unused_variables, reason = "what is here is here whole"))]
     pub(crate) fn pieces(&self, range: Range<u64>) -> Result<Pieces<'_>> {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Ok(Pieces::All(bytes.as_bytes())),
@@ -132,6 +160,7 @@ impl Content {
                     blocks: object.pieces(range).collect::<Result<_>>()?,
                 })
             }
+            Kind::Piped => self.read(range).map(|_| Pieces::All(&[])),
         }
     }
 
@@ -141,13 +170,14 @@ impl Content {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Some(bytes.as_bytes()),
             #[cfg(feature = "store")]
             Kind::Far(_) => None,
+            Kind::Piped => None,
         }
     }
 
     /// Says that these ranges will be read soon: what lies far away begins to come, all of it at once.
     pub(crate) fn fetch(&self, ranges: &[Range<u64>]) {
         match (&self.0, ranges) {
-            (Kind::Here(..) | Kind::Mapped(..), _) => {}
+            (Kind::Here(..) | Kind::Mapped(..) | Kind::Piped, _) => {}
             #[cfg(feature = "store")]
             (Kind::Far(object), ranges) => object.fetch(ranges),
         }
@@ -191,6 +221,8 @@ impl Content {
             }
             #[cfg(feature = "store")]
             Kind::Far(object) => (object.len(), object.hash()),
+            // Nothing is known of its content.
+            Kind::Piped => return FileId { name: place::STDIN.to_owned(), size: 0, hash: 0 },
         };
         FileId { name: files::file_name(path.as_ref()).into_owned(), size, hash }
     }
@@ -198,7 +230,7 @@ impl Content {
     /// The key of an object of a store: its URL and its version, where the server tells one. Files are known otherwise.
     pub(crate) fn known_as(&self) -> Option<u64> {
         match &self.0 {
-            Kind::Here(..) | Kind::Mapped(..) => None,
+            Kind::Here(..) | Kind::Mapped(..) | Kind::Piped => None,
             #[cfg(feature = "store")]
             Kind::Far(object) => object.known_as(),
         }
@@ -210,6 +242,7 @@ impl Content {
             Kind::Here(..) | Kind::Mapped(..) => self.read(at..self.len().min(at + PIECE)),
             #[cfg(feature = "store")]
             Kind::Far(object) => object.read_on(at),
+            Kind::Piped => stdin::piece(at),
         }
     }
 }
@@ -434,10 +467,19 @@ pub(crate) fn open_all(patterns: impl Patterns, extensions: &[&str], access: Acc
     open_each(files::locate(patterns, extensions)?, access)
 }
 
+/// The same of files that are read front to back, standard input among them.
+pub(crate) fn open_streams(patterns: impl Patterns, extensions: &[&str]) -> Result<Contents> {
+    open_each_by(files::locate(patterns, extensions)?, Content::open_stream)
+}
+
 /// Files, opened, many at a time.
 pub(crate) fn open_each(files: Vec<Location>, access: Access) -> Result<Contents> {
+    open_each_by(files, |file| Content::open(file, access))
+}
+
+fn open_each_by(files: Vec<Location>, open: impl Fn(&Location) -> Result<Content> + Sync) -> Result<Contents> {
     cores::try_map_on(abreast::ends(&files), files, |file| {
-        let content = Content::open(&file, access)?;
+        let content = open(&file)?;
         Ok((file, content))
     })
 }

@@ -10,6 +10,8 @@ use super::content::{Contents, open_each};
 use super::formats::{Format, Probe};
 #[cfg(feature = "spec")]
 use super::signs::compression;
+#[cfg(feature = "spec")]
+use super::stdin::is_piped;
 use crate::error::{Error, Result};
 use crate::mmap::Access;
 use crate::place::Location;
@@ -29,7 +31,7 @@ pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
     if path.is_dir() {
         return detect_folder(path).ok_or_else(|| Error::unsupported("this folder is no data set").path(path));
     }
-    let content = Content::open(&file, Access::Normal)?;
+    let content = Content::open_stream(&file)?;
     let probe = Probe::new(&content, path).map_err(|e| e.path(path))?;
     recognise(&probe).map_err(|e| e.path(path))
 }
@@ -39,7 +41,7 @@ pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
     Format::by_folder(path)
 }
 
-/// The files, opened; `None` if one of them is compressed, which its name need not say: those are streams.
+/// The files, opened; `None` if one of them is compressed, which its name need not say, or standard input: those are streams.
 #[cfg(feature = "spec")]
 pub(crate) fn open_plain(files: &[Location]) -> Result<Option<Contents>> {
     open_plain_by(files, 4, |head| compression(head).is_some())
@@ -52,6 +54,9 @@ pub(crate) fn open_plain_by(
     bytes: u64,
     is_compressed: impl Fn(&[u8]) -> bool + Sync,
 ) -> Result<Option<Contents>> {
+    if files.iter().any(|file| is_piped(file.as_ref())) {
+        return Ok(None);
+    }
     let head = |content: &Content| 0..content.len().min(bytes);
     let contents = open_each(files.to_vec(), Access::Normal)?;
     let is_plain = |(path, content): (Location, Content)| {

@@ -185,6 +185,9 @@ impl<F: Forward> FilePass<F> {
         self.at = at.ok_or_else(|| Error::state(format!("file {} of {}", place.file, files.len())))?;
         self.reader = match files.get(self.at) {
             _ if place.byte == 0 => None,
+            Some((_, file)) if file.is_piped() => {
+                return Err(super::stdin::refused("is read once, so that no state of it can be restored"));
+            }
             Some((path, file)) => {
                 let opened = format.open(path.as_ref(), file, place.byte, place.record);
                 Some(opened.map_err(|e| e.path(path))?)

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::braces;
 use super::globs;
+use super::stdin::is_piped;
 use crate::error::{Error, Result};
 pub(crate) use crate::place::file_name;
 use crate::place::{self, Location, is_skipped, none_in, of_endings};
@@ -104,7 +105,7 @@ impl<P: Patterns> Patterns for Renamed<P> {
 /// it that end with one of `extensions`; if a [`sink`](crate::sink) wrote it, for those that its manifest lists; if it has neither,
 /// for the files in the directories below it, except names that begin with `_` or `.`. Hidden files
 /// (`.name`) must be named in full. Ranges and lists in braces stand for all their names: `train-{00000..00127}.tar`,
-/// `{a,b}.jsonl`. A file named twice is kept once, at its first place.
+/// `{a,b}.jsonl`. A file named twice is kept once, at its first place. `-` is standard input, which streams of text read.
 ///
 /// URLs of [stores](crate::store) are taken like paths; whether a single object is there shows when it is opened.
 ///
@@ -128,7 +129,7 @@ pub(crate) fn locate_below(patterns: impl Patterns, extensions: &[&str]) -> Resu
     let mut files = Vec::new();
     let mut seen = HashSet::new();
     for pattern in &named {
-        for location in &expanded(pattern)? {
+        for location in &expanded(place::named(pattern))? {
             let found = find_one(location, extensions)?;
             files.extend(found.into_iter().filter(|(file, _)| seen.insert(file.clone())));
         }
@@ -161,6 +162,7 @@ fn find_one(location: &Location, extensions: &[&str]) -> Result<Vec<(Location, u
         return in_directory(pattern, extensions);
     }
     match pattern.metadata() {
+        _ if is_piped(pattern) => Ok(given(vec![location.clone()])),
         Ok(_) => Ok(given(vec![location.clone()])),
         Err(error) if !globs::is_glob(pattern) => Err(Error::io(error, pattern)),
         Err(_) => match globs::matching(pattern)? {

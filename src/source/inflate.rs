@@ -1,13 +1,17 @@
 //! Text out of a `.gz`, `.zst`, `.lz4` or plain file, line by line, with bounded memory.
 
-use std::io::{self, BufRead, Read};
+#[cfg(feature = "compress")]
+use std::io::BufRead;
+use std::io::{self, Read};
 use std::path::Path;
 
+#[cfg(feature = "compress")]
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 use memchr::memchr;
 
 use super::content::{Content, Stream};
 use super::file_stream::shorter;
+#[cfg(feature = "compress")]
 use super::lz4_frame::Lz4Decoder;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
@@ -15,19 +19,44 @@ use crate::units::Bytes;
 /// A file, decompressed by its magic number.
 pub(super) enum Decoder {
     Plain(Stream),
-    Gzip(Box<Members>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, Stream>>),
-    Lz4(Box<Lz4Decoder<Stream>>),
-    #[cfg_attr(not(feature = "tf_record"), expect(dead_code, reason = "one format has it"))]
-    Zlib(Box<ZlibDecoder<Stream>>),
+    #[cfg_attr(not(feature = "compress"), expect(dead_code, reason = "this build has no codec"))]
+    Packed(&'static str, Box<dyn Codec>),
 }
 
-/// The members of a gzip file. Zeros behind a member are padding, as GNU gzip and Python have it.
-pub(super) struct Members {
+/// A decoder of a compressed file.
+pub(super) trait Codec: Read + Send {
+    /// The file that it reads.
+    fn file(&self) -> &Stream;
+}
+
+#[cfg(feature = "compress")]
+macro_rules! codecs {
+    ($($decoder:ty),*) => {
+        $(impl Codec for $decoder {
+            fn file(&self) -> &Stream {
+                self.get_ref()
+            }
+        })*
+    };
+}
+#[cfg(feature = "compress")]
+codecs!(zstd::stream::read::Decoder<'static, Stream>, Lz4Decoder<Stream>, ZlibDecoder<Stream>);
+
+#[cfg(feature = "compress")]
+impl Codec for Members {
+    fn file(&self) -> &Stream {
+        self.member.get_ref()
+    }
+}
+
+/// The members of a gzip file. Zeros after a member are padding, as in GNU gzip and Python.
+#[cfg(feature = "compress")]
+struct Members {
     member: GzDecoder<Stream>,
 }
 
-impl Members {
+#[cfg(feature = "compress")]
+impl Read for Members {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             let read = self.member.read(out)?;
@@ -36,7 +65,10 @@ impl Members {
             }
         }
     }
+}
 
+#[cfg(feature = "compress")]
+impl Members {
     /// Goes to the next member, if there is one.
     fn next_member(&mut self) -> io::Result<bool> {
         let stream = self.member.get_mut();
@@ -58,63 +90,67 @@ impl Members {
 
 impl Decoder {
     pub(super) fn new(file: &Content, window_log: Option<u32>) -> Result<Self> {
-        let head = file.read(0..file.len().min(4))?;
+        match super::signs::compression(file.head(4)?.as_bytes()) {
+            Some(codec) => Self::packed(codec, file, window_log),
+            None => Ok(Self::Plain(file.stream())),
+        }
+    }
+
+    #[cfg(feature = "compress")]
+    fn packed(codec: &'static str, file: &Content, window_log: Option<u32>) -> Result<Self> {
         let stream = file.stream();
-        Ok(match super::signs::compression(head.as_bytes()) {
-            Some("gzip") => Self::Gzip(Box::new(Members { member: GzDecoder::new(stream) })),
-            Some("lz4") => Self::Lz4(Box::new(Lz4Decoder::new(stream))),
-            Some(_) => {
-                let log = window_log.unwrap_or_else(|| default_window_log(file.len()));
-                let decoder = zstd::stream::read::Decoder::with_buffer(stream).and_then(|mut decoder| {
-                    decoder.window_log_max(log)?;
-                    Ok(decoder)
-                });
-                Self::Zstd(Box::new(decoder.map_err(|e| Error::data(e.to_string()).offset(0))?))
-            }
-            None => Self::Plain(stream),
-        })
+        Ok(Self::Packed(
+            codec,
+            match codec {
+                "gzip" => Box::new(Members { member: GzDecoder::new(stream) }),
+                "lz4" => Box::new(Lz4Decoder::new(stream)),
+                _ => {
+                    let log = window_log.unwrap_or_else(|| default_window_log(file.len()));
+                    let decoder = zstd::stream::read::Decoder::with_buffer(stream).and_then(|mut decoder| {
+                        decoder.window_log_max(log)?;
+                        Ok(decoder)
+                    });
+                    Box::new(decoder.map_err(|e| Error::data(e.to_string()).offset(0))?)
+                }
+            },
+        ))
+    }
+
+    #[cfg(not(feature = "compress"))]
+    fn packed(_: &'static str, _: &Content, _: Option<u32>) -> Result<Self> {
+        Err(super::formats::Format::LineStream.lacking())
     }
 
     /// A file of zlib. Its two bytes of magic are no rarity, so that only a format can tell it from others.
-    #[cfg(feature = "tf_record")]
+    #[cfg(all(feature = "compress", feature = "tf_record"))]
     pub(super) fn zlib(file: &Content) -> Self {
-        Self::Zlib(Box::new(ZlibDecoder::new(file.stream())))
+        Self::Packed("zlib", Box::new(ZlibDecoder::new(file.stream())))
     }
 
     pub(super) fn codec(&self) -> Option<&'static str> {
         match self {
             Self::Plain(_) => None,
-            Self::Gzip(_) => Some("gzip"),
-            Self::Zstd(_) => Some("zstd"),
-            Self::Lz4(_) => Some("lz4"),
-            Self::Zlib(_) => Some("zlib"),
+            Self::Packed(codec, _) => Some(codec),
         }
     }
 
     /// Bytes of the file that were taken in.
     fn consumed(&self) -> u64 {
-        let stream = match self {
-            Self::Plain(stream) => stream,
-            Self::Gzip(decoder) => decoder.member.get_ref(),
-            Self::Zstd(decoder) => decoder.get_ref(),
-            Self::Lz4(decoder) => decoder.get_ref(),
-            Self::Zlib(decoder) => decoder.get_ref(),
-        };
-        stream.position()
+        match self {
+            Self::Plain(stream) => stream.position(),
+            Self::Packed(_, decoder) => decoder.file().position(),
+        }
     }
 
     pub(super) fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.read(out),
-            Self::Gzip(decoder) => decoder.read(out),
-            Self::Zstd(decoder) => decoder.read(out),
-            Self::Lz4(decoder) => decoder.read(out),
-            Self::Zlib(decoder) => decoder.read(out),
+            Self::Packed(_, decoder) => decoder.read(out),
         }
     }
 
     /// As much of `out` as there is.
-    #[cfg(any(feature = "tf_record", feature = "webdataset"))]
+    #[cfg(all(feature = "compress", any(feature = "tf_record", feature = "webdataset")))]
     pub(super) fn fill(&mut self, out: &mut [u8]) -> Result<usize> {
         let mut got = 0;
         while got < out.len() {
@@ -153,7 +189,7 @@ pub(super) fn beginning(head: &[u8], most: usize) -> Vec<u8> {
 }
 
 /// The same of zlib.
-#[cfg(feature = "tf_record")]
+#[cfg(all(feature = "compress", feature = "tf_record"))]
 pub(super) fn beginning_of_zlib(head: &[u8], most: usize) -> Vec<u8> {
     first(Decoder::zlib(&Content::from(crate::element::Buffer::copy_from(head))), most)
 }
@@ -170,6 +206,7 @@ fn first(mut decoder: Decoder, most: usize) -> Vec<u8> {
 
 /// The largest window that a file of this size may ask for: 32 MiB, more for a larger file, 128 MiB (what `zstd --long`
 /// writes) at most. So a small damaged file cannot take much memory, and every file that `zstd` writes by default is read.
+#[cfg(feature = "compress")]
 fn default_window_log(size: u64) -> u32 {
     size.saturating_add(32 << 20).ilog2().clamp(25, 27)
 }

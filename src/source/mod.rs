@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | text, a record a line | [`Lines`] | by number | |
 //! | JSON Lines | [`Jsonl`] | by number | |
-//! | `.gz`, `.zst` and `.lz4` of those | [`TextStream`] | in order | `compress` |
+//! | those from standard input; `.gz`, `.zst` and `.lz4` of those | [`TextStream`] | in order | compressed ones `compress` |
 //! | CSV, TSV and the like | [`Csv`] | by number | `csv` |
 //! | `.gz`, `.zst` and `.lz4` of those | [`CsvStream`] | in order | `csv`, `compress` |
 //! | token ids: `.bin`, `.npy` | [`Tokens`] | crops by number, consecutive or random | |
@@ -67,7 +67,6 @@ mod detect;
 #[cfg(any(feature = "mds", feature = "webdataset"))]
 mod encode;
 mod example;
-#[cfg(feature = "compress")]
 mod file_stream;
 mod files;
 pub(crate) mod firsts;
@@ -78,7 +77,6 @@ mod globs;
 mod index;
 mod index_cache;
 mod index_stream;
-#[cfg(feature = "compress")]
 mod inflate;
 mod json;
 mod jsonl;
@@ -99,7 +97,7 @@ mod parquet;
 mod safetensors;
 mod signs;
 mod starts;
-#[cfg(feature = "compress")]
+mod stdin;
 mod text_stream;
 #[cfg(feature = "tf_record")]
 mod tf_record;
@@ -146,7 +144,6 @@ pub use example::ExamplesIter;
 pub use example::{
     ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example, encode_sequence_example,
 };
-#[cfg(feature = "compress")]
 pub use file_stream::FileState;
 #[cfg(feature = "spec")]
 pub(crate) use files::locate;
@@ -170,7 +167,10 @@ pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, Mega
 pub use npy::{Npy, NpyWriter, NpyWriterOptions};
 #[cfg(feature = "compress")]
 pub use npz::{Npz, NpzRows};
-#[cfg(feature = "compress")]
+#[cfg(feature = "spec")]
+pub(crate) use stdin::is_piped;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use stdin::refuse as refuse_stdin;
 pub use text_stream::{
     JsonLines, JsonlStream, LineParser, LineStream, PlainLines, StreamOptions, TextStream, TextStreamIter,
     TextStreamState,

@@ -16,7 +16,6 @@ use super::numbered::Numbered;
 use super::utf8;
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
-use crate::mmap::Access;
 
 /// A way to make something of a line of text.
 pub trait LineParser: Send + Sync + 'static {
@@ -169,7 +168,8 @@ file_stream! {
     /// Records of text files, read front to back: see [`LineStream`] and [`JsonlStream`].
     ///
     /// Compression is known by its magic number: gzip of one or many members, zstd and LZ4 of one or many frames, or none. Files
-    /// follow each other in the order of [`find`](super::find). Blank lines are left out.
+    /// follow each other in the order of [`find`](super::find). Blank lines are left out. `-` is standard input, which is read once: a
+    /// second pass and a restored state are errors.
     ///
     /// ```
     /// use gristmill::IterDataset;
@@ -205,7 +205,7 @@ struct TextLines<P> {
 
 impl<P: LineParser> TextStream<P> {
     fn open(patterns: impl Patterns, extensions: &[&str], bounds: Bounds, parser: P) -> Result<Self> {
-        let files = content::open_all(patterns, extensions, Access::Sequential)?;
+        let files = content::open_streams(patterns, extensions)?;
         Ok(Self(FileStream::of(files, TextLines { bounds, parser })))
     }
 

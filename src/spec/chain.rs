@@ -246,7 +246,7 @@ impl Context {
 
     /// A path of the pipeline file, seen from here; a URL as it is.
     pub(crate) fn resolve(&self, path: &str) -> Location {
-        let place = match Location::from(path) {
+        let place = match Location::from(crate::place::named(Path::new(path))) {
             // `join` takes an absolute path as it is.
             Location::Local(path) => Location::Local(self.folder.join(path)),
             object => object,

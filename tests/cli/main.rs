@@ -12,6 +12,7 @@ mod hosts;
 mod pictures;
 mod snapshots;
 mod states;
+mod stdin;
 #[cfg(target_os = "linux")]
 mod top;
 #[cfg(all(feature = "workers", target_os = "linux"))]

@@ -276,14 +276,15 @@ fn to_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Vec<Name> {
 
 /// The delimiter of a file.
 fn guess(path: &Path, content: &Content) -> Result<u8> {
-    let head = content.read(0..content.len().min(HEAD))?;
+    let head = content.head(HEAD)?;
+    let is_cut = head.len() as u64 == HEAD && content.len() > HEAD;
     #[cfg(feature = "compress")]
     let guessed = match super::signs::compression(head.as_bytes()) {
         Some(_) => Dialect::guess(&super::inflate::beginning(head.as_bytes(), HEAD as usize), true, 1),
-        None => Dialect::guess(head.as_bytes(), content.len() > HEAD, 1),
+        None => Dialect::guess(head.as_bytes(), is_cut, 1),
     };
     #[cfg(not(feature = "compress"))]
-    let guessed = Dialect::guess(head.as_bytes(), content.len() > HEAD, 1);
+    let guessed = Dialect::guess(head.as_bytes(), is_cut, 1);
     let by_name = if files::file_name(path).to_lowercase().contains(".tsv") { b'\t' } else { b',' };
     Ok(guessed.unwrap_or(by_name))
 }

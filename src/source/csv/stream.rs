@@ -11,7 +11,7 @@ use super::super::inflate::{Bounds, LineReader};
 use super::super::text_stream::TextStreamState;
 use super::CsvOptions;
 use super::table::{Fault, Places, Table, names};
-use crate::element::Element;
+use crate::element::{Buffer, Element};
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 
@@ -55,7 +55,7 @@ impl CsvOptions {
     /// # Errors
     /// As [`Csv::open`](super::Csv::open).
     pub fn stream(self, patterns: impl Patterns) -> Result<CsvStream> {
-        self.stream_of(content::open_all(patterns, &Format::endings_of("csv"), self.access)?)
+        self.stream_of(content::open_streams(patterns, &Format::endings_of("csv"))?)
     }
 
     pub(in super::super) fn stream_of(&self, files: Contents) -> Result<CsvStream> {
@@ -80,7 +80,11 @@ impl Text {
         let mut beginning = Beginning { most, ..Beginning::default() };
         let mut damage = None;
         for (path, file) in files {
-            if let Err(error) = beginning.read(self, path.as_ref(), file) {
+            let read = match file.is_piped() {
+                true => file.head(LOOK).and_then(|head| beginning.read_head(self, path.as_ref(), head)),
+                false => beginning.read(self, path.as_ref(), file),
+            };
+            if let Err(error) = read {
                 damage.get_or_insert(error.path(path));
             }
             if beginning.is_enough(self) {
@@ -95,6 +99,9 @@ impl Text {
     }
 }
 
+/// Bytes of standard input in which records for the guess are looked for.
+const LOOK: u64 = 1 << 20;
+
 /// Records from which types are guessed.
 #[derive(Default)]
 struct Beginning {
@@ -108,6 +115,16 @@ impl Beginning {
     /// More are not held for a guess.
     fn is_enough(&self, text: &Text) -> bool {
         self.rows.len() >= self.most || self.bytes >= text.bounds.line_bytes
+    }
+
+    /// Reads the first bytes of standard input. The last record may be cut.
+    fn read_head(&mut self, text: &Text, path: &Path, head: Buffer) -> Result<()> {
+        let is_cut = head.len() as u64 == LOOK;
+        let read = self.read(text, path, &Content::from(head));
+        if is_cut && !self.is_enough(text) {
+            self.rows.pop();
+        }
+        read
     }
 
     fn read(&mut self, text: &Text, path: &Path, file: &Content) -> Result<()> {

@@ -27,8 +27,12 @@ pub(crate) struct Probe {
 
 impl Probe {
     pub(in crate::source) fn new(content: &Content, path: &Path) -> Result<Self> {
-        let (size, path, name) = (content.len(), path.to_owned(), file_name(path).to_lowercase());
-        let (head, tail) = (content.read(0..size.min(HEAD))?, content.read(size.saturating_sub(TAIL)..size)?);
+        let (path, name, head) = (path.to_owned(), file_name(path).to_lowercase(), content.head(HEAD)?);
+        let size = if (head.len() as u64) < HEAD { head.len() as u64 } else { content.len() };
+        let tail = match content.is_piped() {
+            true => Buffer::EMPTY,
+            false => content.read(size.saturating_sub(TAIL)..size)?,
+        };
         Ok(Self { size, head, tail, path, name })
     }
 
@@ -54,10 +58,7 @@ impl Probe {
 
     /// The first bytes of what is compressed.
     pub(super) fn inflated(&self) -> Vec<u8> {
-        #[cfg(feature = "compress")]
-        return crate::source::inflate::beginning(self.head(), 4 << 10);
-        #[cfg(not(feature = "compress"))]
-        return Vec::new();
+        crate::source::inflate::beginning(self.head(), 4 << 10)
     }
 
     /// Whether it is compressed, and what is in it begins so.

@@ -3,15 +3,12 @@
 use std::path::PathBuf;
 
 use super::{CacheArg, Lanes, by_number_or_streams, files_of};
-#[cfg(feature = "compress")]
 use crate::dataset::IterDataset;
 use crate::dataset::map::{RandomAccess, Source};
 use crate::dataset::{BoxIter, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
 use crate::place::Location;
-#[cfg(not(feature = "compress"))]
-use crate::source::Format;
 use crate::source::{Contents, Jsonl, JsonlOptions, Lines, RepeatedNames, open_plain};
 use crate::spec::arguments::{arguments, words};
 use crate::spec::build::Site;
@@ -56,7 +53,6 @@ pub(super) fn jsonl(args: JsonlArgs, at: &Site<'_>) -> Result<Chain> {
     })
 }
 
-#[cfg(feature = "compress")]
 fn jsonl_stream(files: &[Location], columns: Option<&[String]>, names: RepeatedNames) -> Result<BoxIter<Element>> {
     let mut options = crate::source::StreamOptions::new().repeated_names(names);
     if let Some(columns) = columns {
@@ -65,19 +61,8 @@ fn jsonl_stream(files: &[Location], columns: Option<&[String]>, names: RepeatedN
     Ok(options.jsonl(files)?.boxed())
 }
 
-#[cfg(feature = "compress")]
 fn line_stream(files: &[Location], column: &str) -> Result<BoxIter<Element>> {
     Ok(to_element(column).in_order(crate::source::StreamOptions::new().lines(files)?).boxed())
-}
-
-#[cfg(not(feature = "compress"))]
-fn jsonl_stream(_: &[Location], _: Option<&[String]>, _: RepeatedNames) -> Result<BoxIter<Element>> {
-    Err(Format::JsonlStream.lacking())
-}
-
-#[cfg(not(feature = "compress"))]
-fn line_stream(_: &[Location], _: &str) -> Result<BoxIter<Element>> {
-    Err(Format::LineStream.lacking())
 }
 
 /// Opens files to read only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.

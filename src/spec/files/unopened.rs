@@ -10,7 +10,7 @@ use crate::dataset::{Blocks, BoxIter, BoxMap, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::place::Location;
-use crate::source::locate;
+use crate::source::{is_piped, locate};
 use crate::spec::chain::{Chain, Context};
 use crate::spec::values::{AtLeast, Given};
 
@@ -56,13 +56,15 @@ pub(super) fn unopened(lanes: &Lanes, packed: bool) -> Result<Chain> {
     })
 }
 
-/// Whether a file is surely compressed: its name says so, and its first bytes do. Of files far away nothing is read.
+/// Whether a file is surely a stream: standard input is, and a file whose name and first bytes are those of a codec. Of files far away nothing is
+/// read.
 pub(super) fn is_packed(files: &[Location]) -> bool {
     let is_named = |file: &&Location| {
         let ending = file.as_ref().extension().and_then(|ending| ending.to_str());
         ending.is_some_and(|ending| ["gz", "zst", "lz4", "zlib"].contains(&ending)) && !file.is_object()
     };
-    files.iter().find(is_named).is_some_and(|file| has_magic(file.as_ref()))
+    files.iter().any(|file| is_piped(file.as_ref()))
+        || files.iter().find(is_named).is_some_and(|file| has_magic(file.as_ref()))
 }
 
 /// Whether a file begins as gzip, zlib, zstd or LZ4 do.

@@ -89,6 +89,7 @@ fn connect() -> Result<(Start, Channel)> {
     let module =
         hook::module().ok_or_else(|| Error::new(ErrorKind::Worker, "gristmill's own module is not to be found"))?;
     let socket = limits::take_stdin().map_err(|e| Error::io(e, "/dev/null"))?;
+    crate::source::refuse_stdin();
     let channel = Channel::over(socket);
     let greeted = channel.send(&Hello::of(Identity::of(&module)));
     if greeted.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
