@@ -19,7 +19,16 @@ struct PyExchange(Py<PyAny>);
 
 impl PyExchange {
     fn call<T>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
-        Python::attach(|py| call(self.0.bind(py))).map_err(error::caught)
+        Python::attach(|py| {
+            // An iterator that is dropped while an exception is raised posts its last words.
+            let raised = PyErr::take(py);
+            let called = call(self.0.bind(py));
+            if let Some(raised) = raised {
+                raised.restore(py);
+            }
+            called
+        })
+        .map_err(error::caught)
     }
 }
 
