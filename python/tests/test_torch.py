@@ -59,6 +59,13 @@ def test_a_batch_whose_conversion_is_interrupted_is_the_next_one_again(npy: Path
     assert shown([*seen, *batches]) == shown(rows(npy).loader())
 
 
+def test_a_stream_in_a_data_loader_points_to_the_class_for_it() -> None:
+    ds = gm.MapDataset.range(4).to_iter_dataset()
+    with pytest.raises(TypeError, match=r"no len\(\).*gristmill\.torch\.IterableDataset\(ds\)"):
+        list(torch.utils.data.DataLoader(ds, batch_size=None))
+    assert ds and list(ds) == [0, 1, 2, 3] and tuple(ds) == (0, 1, 2, 3)
+
+
 def test_packed_rows_are_sequences_of_flash_attention() -> None:
     batch = {
         "tokens": np.array([[5, 6, 7, 8, 0, 0], [9, 1, 2, 3, 4, 4]], np.uint32),

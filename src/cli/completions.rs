@@ -4,13 +4,17 @@ use clap::Command;
 use clap_complete::Shell;
 
 use crate::Result;
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 
-/// Prints the completions for a shell.
+/// Prints the completion script of a shell
 ///
-/// Bash: `eval "$(gristmill completions bash)"` in ~/.bashrc; fish: `gristmill completions fish | source`; zsh: into a file `_gristmill`
-/// in a folder of $fpath.
+/// The lines of bash and fish belong in ~/.bashrc and ~/.config/fish/config.fish; the file of zsh in a folder of $fpath.
 #[derive(clap::Args)]
+#[command(after_long_help = examples!(
+    "eval \"$(gristmill completions bash)\""
+    "gristmill completions fish | source"
+    "gristmill completions zsh > ~/.zfunc/_gristmill"
+))]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,

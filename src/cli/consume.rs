@@ -245,7 +245,7 @@ impl Summary {
 
     /// The report for people, on stdout.
     pub(crate) fn print(&self) {
-        let mut text = format!("{}\n", self.report);
+        let mut text = format!("{:1$}\n", self.report, output::width().max(60));
         if let Some(share) = self.real_token_share {
             text += &format!(
                 "tokens      {} · {}/s · {} of all cells are real\n",

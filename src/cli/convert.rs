@@ -13,16 +13,20 @@ use tracing::Level;
 use crate::cli::bad::OnBad;
 use crate::cli::layout::Layout;
 use crate::cli::write::Shards;
-use crate::cli::{Outcome, output};
+use crate::cli::{OUTPUT, Outcome, examples, output};
 
-/// Writes files of data, or what a pipeline file makes, as shards of another format.
+/// Writes data in another format, in shards
 ///
-/// Shards appear whole, one after the other, and manifest.json says what is in them. Where they end follows from the data alone:
+/// Reads files of data, or what a pipeline file makes. Shards appear whole, one after the other, and manifest.json says what is in them. Where they end follows from the data alone:
 /// a run that was interrupted and resumed leaves the same bytes as one that was not.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill convert data/*.jsonl --to parquet --out shards"
+    "gristmill convert pipeline.yaml --to tokens --out tokens --resume"
+    "zcat corpus.jsonl.gz | gristmill convert - --to arrow --out shards"
+))]
 pub(crate) struct Args {
-    /// Files, globs or folders; or a pipeline file (.yaml, .yml or .toml)
+    /// Files, globs or folders; a pipeline file (.yaml, .yml or .toml); `-` is standard input
     #[arg(required = true)]
     data: Vec<PathBuf>,
     /// The format to write
@@ -31,10 +35,12 @@ pub(crate) struct Args {
     /// Only these columns, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
-    /// The column that is written, in formats that hold one [default: `tokens` in those of token ids]
+    /// The column to write, in formats of one column [default: `tokens` in formats of token ids]
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
-    /// Columns that are sequences, separated by commas: records of tfrecord and array_record are SequenceExamples then
+    /// Columns that are sequences, separated by commas
+    ///
+    /// Records of tfrecord and array_record become SequenceExamples.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     sequences: Vec<String>,
     #[command(flatten)]
@@ -44,7 +50,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     shards: Shards,
     /// Print one JSON object instead of text
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 

@@ -15,18 +15,22 @@ use crate::cli::how::How;
 use crate::cli::saved::States;
 use crate::cli::step_time::StepTime;
 use crate::cli::views::RunViews;
-use crate::cli::{Outcome, output};
+use crate::cli::{OUTPUT, Outcome, examples, output};
 
-/// Generates text, tokenises, shuffles, packs and batches it, as fast as it goes or as a training step wants it.
+/// Generates text, packs it into batches and reports; needs nothing else
 ///
 /// Writes its corpus, its tokenizer and its pipeline file into one folder, from which everything can be run again.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill demo"
+    "gristmill demo --mb 16 --threads 2 --step-time 6ms --html"
+    "gristmill demo --print-pipeline > pipeline.yaml"
+))]
 pub(crate) struct Args {
     /// Megabytes of text
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     mb: u64,
-    /// Where to write
+    /// Folder to write
     #[arg(long, value_name = "DIR", default_value = "gristmill-demo")]
     folder: PathBuf,
     #[command(flatten)]
@@ -38,11 +42,13 @@ pub(crate) struct Args {
     how: How,
     #[command(flatten)]
     views: RunViews,
-    /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone [default: report.html in --folder]
-    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    /// Write a page that shows what happened when [default: report.html in --folder]
+    ///
+    /// The page is HTML in one file, with the reasons why the consumer waited. FILE.svg is its ribbon alone.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, help_heading = OUTPUT)]
     html: Option<Option<PathBuf>>,
     /// Print one JSON object instead of text
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 

@@ -12,14 +12,16 @@ use crate::{Deal, Element, ElementSpec, Executor, IterDataset, Load, Part, Resul
 use serde::Serialize;
 
 use crate::cli::format::{bytes, cut, grouped};
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 
-/// Shows the stages of a pipeline file: which run in parallel, what they hold in memory, what comes out.
+/// Shows the stages of a pipeline file, their memory and the elements they make
 ///
 /// Reads as many records as the first batch needs, and for the memory of stages that hold elements a few more: sizes are
 /// those of the first 64 elements in front of each.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill explain pipeline.yaml"
+))]
 pub(crate) struct Args {
     /// The pipeline file
     pipeline: PathBuf,

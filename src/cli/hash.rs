@@ -6,22 +6,25 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::format::grouped;
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 use crate::element::Digest;
 use crate::part::{RowDigest, RowNumbers};
 use crate::{Element, Error, Part, Result};
 
-/// Adds up the digests of rows that `run --json` printed for each part, each host or each run after a resume.
+/// Adds up row digests of several hosts or runs
 ///
-/// The sum is that of one run that delivered all of these rows, whoever did. With --same-as it is held against another result.
+/// Reads what `run --json` printed for each part, each host or each run after a resume. The sum is that of one run that delivered all of these
+/// rows. With --same-as it is compared with another result.
 /// Results of `bench` count as one run each: where it has swept `part`, as one run of every part.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill hash host-0.json host-1.json --same-as whole.json"
+))]
 pub(crate) struct Args {
     /// Files with what `gristmill run --json` or `gristmill bench --json` printed
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Such a file of the run that delivered the same rows; exit code 1 if it did not
+    /// Such a file of a run to compare with; exit code 1 if its rows differ
     #[arg(long, value_name = "FILE")]
     same_as: Option<PathBuf>,
     /// Print one JSON object instead of text

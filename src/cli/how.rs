@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::cli::HOSTS;
 use crate::cli::elsewhere::Cluster;
 use crate::keys::KeyFolder;
 use crate::spec::{Pipeline, parse_bytes, parse_deal};
@@ -10,58 +11,72 @@ use crate::{BoxIter, Deal, Element, Error, Executor, FailedElements, Load, Loade
 
 /// Who evaluates the pipeline. The choice never changes what is delivered.
 #[derive(Clone, Default, clap::Args)]
+#[command(next_help_heading = "Threads and processes")]
 pub(crate) struct How {
-    /// Worker processes [default: what the pipeline file says, or one with a thread for every core]
+    /// Worker processes [default: as in the pipeline file, or 1]
+    ///
+    /// Without any choice there is one worker with a thread for every core.
     #[arg(long, value_name = "N", conflicts_with_all = ["threads", "inline"])]
     workers: Option<usize>,
-    /// Worker processes at most, where their number is tuned [default: 1]
+    /// Maximum number of worker processes if it is tuned [default: 1]
     #[arg(long, value_name = "N", conflicts_with_all = ["workers", "threads", "inline"])]
     max_workers: Option<usize>,
     /// Threads of each worker process
     #[arg(long, value_name = "N", conflicts_with_all = ["threads", "inline"])]
     threads_per_worker: Option<usize>,
-    /// Memory for worker processes and what they share with this one, such as 2GiB [default: a quarter of what is available].
-    /// What this process holds itself is not in it: the elements of a batch, a window or rows that it puts together
+    /// Memory of worker processes, such as 2GiB [default: a quarter of what is available]
+    ///
+    /// It includes the memory that they share with this process. It does not include what this process holds: the elements of a batch, a
+    /// window or rows that are being packed.
     #[arg(long, value_name = "BYTES", value_parser = budget, conflicts_with_all = ["threads", "inline"])]
     ram: Option<u64>,
-    /// Actors of a Ray cluster in place of worker processes: `auto` for the one that runs here, `local` for one that is started for
-    /// this run, or HOST:PORT of its head; this machine must be one of its nodes. --workers, --max-workers, --threads-per-worker and --ram are
-    /// those of the actors [default: 1 to 8 of one thread, 1GiB]
+    /// Actors of a Ray cluster instead of worker processes
+    ///
+    /// `auto` is the cluster that runs here, `local` a cluster that is started for this run, HOST:PORT the head of another cluster. This
+    /// machine must be a node of it. --workers, --max-workers, --threads-per-worker and --ram apply to the actors [default: 1 to 8 of one
+    /// thread, 1GiB].
     #[arg(long, value_name = "ray://CLUSTER", value_parser = Cluster::parse, conflicts_with_all = ["threads", "inline"])]
     on: Option<Cluster>,
-    /// Threads of this process, and no workers; `auto` for as many as pay
+    /// Threads of this process instead of workers
+    ///
+    /// `auto` tunes their number.
     #[arg(long, value_name = "N|auto", value_parser = threads, conflicts_with = "inline")]
     threads: Option<Executor>,
-    /// Everything on one thread, nothing ahead of the consumer
+    /// One thread, which reads nothing ahead
     #[arg(long)]
     inline: bool,
-    /// Deliver only these rows of every batch: INDEX/COUNT, such as 3/64 for the fourth of 64 hosts [default: what the pipeline file says, or
-    /// all]
-    #[arg(long, value_name = "I/N", value_parser = part)]
-    part: Option<Part>,
-    /// Plan the rows of other hosts by the key files in this folder, which `gristmill index --keys` writes [default: what the pipeline file says,
-    /// or NAME.keys beside it]
-    #[arg(long, value_name = "DIR")]
-    keys: Option<PathBuf>,
-    /// Write the key files that are not there yet while everything is evaluated, without --part or on the host of the first part: the next
-    /// start plans by them
-    #[arg(long)]
-    record_keys: bool,
-    /// Which rows the parts have: `even`, rows that follow one another; `balanced: {d_model: 4096}`, rows that take all ranks equally long
-    /// in a transformer of that width; `shadow: {…}`, even rows and a report of what balance would save. It is what stands
-    /// behind `deal` in a pipeline file [default: what the pipeline file says, or even]
-    #[arg(long, value_name = "DEAL", value_parser = deal)]
-    deal: Option<Deal>,
-    /// Policy for an element that fails after rows were planned of it: `error`, the end of the run, or `pad`, padding that is counted in
-    /// the report [default: what the pipeline file says, or error]
-    #[arg(long, value_name = "POLICY", value_parser = ["error", "pad"])]
-    on_failed_element: Option<String>,
-    /// The most elements that become padding [default: what the pipeline file says, or no limit]
-    #[arg(long, value_name = "N")]
-    failed_element_limit: Option<u64>,
-    /// Batches kept ready for the consumer [default: what the pipeline file says, or 2]
+    /// Batches kept ready for the consumer [default: as in the pipeline file, or 2]
     #[arg(long, value_name = "N")]
     buffer: Option<usize>,
+    /// Deliver only part I of N of the rows of each batch [default: as in the pipeline file, or all]
+    ///
+    /// 3/64 is the fourth of 64 hosts.
+    #[arg(long, value_name = "I/N", value_parser = part, help_heading = HOSTS)]
+    part: Option<Part>,
+    /// Folder of key files, by which rows of other hosts are planned [default: as in the pipeline file]
+    ///
+    /// `gristmill index --keys` writes them. The folder NAME.keys beside the pipeline file is used if it is there.
+    #[arg(long, value_name = "DIR", help_heading = HOSTS)]
+    keys: Option<PathBuf>,
+    /// Write missing key files during the run, for the next start
+    ///
+    /// It applies without --part, or on the host of the first part.
+    #[arg(long, help_heading = HOSTS)]
+    record_keys: bool,
+    /// How rows are dealt among parts [default: as in the pipeline file, or even]
+    ///
+    /// `even`: consecutive rows. `balanced: {d_model: 4096}`: rows that take all ranks equally long in a transformer of that width.
+    /// `shadow: {…}`: even rows, and a report of what `balanced` would save.
+    #[arg(long, value_name = "DEAL", value_parser = deal, help_heading = HOSTS)]
+    deal: Option<Deal>,
+    /// What to do if an element fails after its row was planned [default: as in the pipeline file, or error]
+    ///
+    /// `error` ends the run. `pad` puts padding in its place, which the report counts.
+    #[arg(long, value_name = "POLICY", value_parser = ["error", "pad"], hide_possible_values = true, help_heading = HOSTS)]
+    on_failed_element: Option<String>,
+    /// Maximum number of elements that become padding [default: as in the pipeline file, or no limit]
+    #[arg(long, value_name = "N", help_heading = HOSTS)]
+    failed_element_limit: Option<u64>,
 }
 
 /// Bytes of an amount of memory.
@@ -73,7 +88,10 @@ pub(crate) fn memory(text: &str) -> std::result::Result<u64, String> {
 pub(crate) fn threads(text: &str) -> std::result::Result<Executor, String> {
     match text {
         "auto" => Ok(Executor::Auto),
-        _ => text.parse().map(Executor::Threads).map_err(|_| "a number of threads is needed, or `auto`".to_owned()),
+        _ => match text.parse() {
+            Ok(threads @ 1..) => Ok(Executor::Threads(threads)),
+            _ => Err("a number of threads from 1 on is needed, or `auto`".to_owned()),
+        },
     }
 }
 
@@ -98,10 +116,13 @@ fn budget(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl How {
+    /// Names of the choices that are made here.
+    pub(crate) const NAMES: [&str; 9] =
+        ["workers", "max_workers", "threads_per_worker", "ram", "threads", "inline", "buffer", "part", "deal"];
+
     /// Whether `key` names a choice that is made here: one that never changes the data.
     pub(crate) fn has(key: &str) -> bool {
-        matches!(key, "workers" | "max_workers" | "threads_per_worker" | "ram" | "threads" | "inline" | "buffer")
-            || Self::picks_rows(key)
+        Self::NAMES.contains(&key)
     }
 
     /// Whether `key` names a choice of the rows that are delivered.

@@ -13,26 +13,32 @@ use serde::Serialize;
 use crate::cli::bad::{OnBad, Skipped};
 use crate::cli::format::{bytes, grouped, plural};
 use crate::cli::layout::Layout;
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 
-/// Builds the indices by which records are found, and keeps them beside the files as .NAME.gmi, or in a folder.
+/// Builds indices of text, TFRecord and tar files ahead of a run
 ///
-/// Files of text, TFRecord and tar have no index of their own: whoever opens one for the first time reads all of it. Files under
-/// 8 MiB have one index together, .gmi in their folder, where there are 8 MiB of them; fewer are read faster than an index is looked
-/// up, and formats with an index need none.
+/// These files have no index of their own: the first run that opens one reads all of it. An index is kept beside its file as .NAME.gmi, or in
+/// a folder. Files under 8 MiB share one index, .gmi in their folder, if they have 8 MiB together. Fewer bytes are read faster than an
+/// index, and formats with an index need none.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill index data/*.jsonl"
+    "gristmill index data/ --cache /fast/indices"
+    "gristmill index --keys pipeline.yaml"
+))]
 pub(crate) struct Args {
     /// Files, globs or folders
     #[arg(required_unless_present = "keys")]
     data: Vec<PathBuf>,
-    /// Make the keys of a pipeline instead: what its filters keep and how long its elements are, by which hosts plan the rows of others
+    /// Make the key files of this pipeline instead
+    ///
+    /// They hold what its filters keep and the lengths of its elements. Hosts plan the rows of other hosts by them.
     #[arg(long, value_name = "PIPELINE", conflicts_with_all = ["data", "cache", "layout"])]
     keys: Option<PathBuf>,
-    /// The folder for those [default: what the pipeline file says, or NAME.keys beside it]
+    /// Folder of key files [default: as in the pipeline file, or NAME.keys beside it]
     #[arg(long, value_name = "DIR", requires = "keys")]
     keys_dir: Option<PathBuf>,
-    /// Keep them in this folder, which pipeline files name by `index_cache`
+    /// Folder of the indices, which pipeline files name by `index_cache`
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     #[command(flatten)]

@@ -10,13 +10,17 @@ use serde::Serialize;
 
 use crate::cli::format::{bytes, cut, grouped, plural};
 use crate::cli::layout::Layout;
-use crate::cli::{Outcome, output, shown};
+use crate::cli::{Outcome, examples, output, shown};
 
-/// Shows format, size, columns and the first records of files.
+/// Shows the format, the columns and the first records of files
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill inspect data/train-00000.parquet"
+    "gristmill inspect data/ -n 10"
+    "zcat corpus.jsonl.gz | gristmill inspect -"
+))]
 pub(crate) struct Args {
-    /// Files, globs or folders
+    /// Files, globs or folders; `-` is standard input
     #[arg(required = true)]
     data: Vec<PathBuf>,
     /// Records to show

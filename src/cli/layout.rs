@@ -10,8 +10,11 @@ use crate::{Result, place};
 
 /// What `.bin` files are.
 #[derive(clap::Args)]
+#[cfg_attr(test, derive(Default))]
 pub(crate) struct Layout {
-    /// What `.bin` files of token ids are: llm.c's header is found by itself, and so is what manifest.json says
+    /// Layout of `.bin` files of token ids
+    ///
+    /// `detect` finds llm.c's header, and the layout in manifest.json.
     #[arg(long, value_parser = layout(), default_value = "detect")]
     layout: TokenLayout,
 }

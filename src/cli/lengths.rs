@@ -17,6 +17,10 @@ const BYTES_PER_TOKEN: usize = 4;
 pub(crate) struct Lengths {
     pub(crate) column: String,
     pub(crate) unit: &'static str,
+    /// The column of ids in a pipeline: this one, or the one that `tokenise` makes.
+    pub(crate) ids: String,
+    /// Whether each document is a whole file of token ids, which holds no ends of documents.
+    pub(crate) are_files: bool,
     /// In the order of the documents.
     pub(crate) lengths: Vec<u32>,
 }
@@ -29,7 +33,9 @@ pub(crate) fn measure(
     tokenizer: Option<Tokenizer>,
     docs: Option<u64>,
 ) -> Result<Lengths> {
-    let first = Data::open_with(data, column, layout)?.stream().loader();
+    let opened = Data::open_with(data, column, layout)?;
+    let are_files = opened.format() == "tokens";
+    let first = opened.stream().loader();
     // One thread reads no more than the beginning, so that standard input is read from its first record again.
     let first = first.executor(Executor::Inline).build()?.next().transpose()?;
     let Some(first) = first else { return Err(Error::data("there are no documents to analyse")) };
@@ -37,15 +43,16 @@ pub(crate) fn measure(
         Some(name) => name.to_owned(),
         None => measurable(&first)?,
     };
-    let unit = match (first.field(&column)?, &tokenizer) {
-        (Value::Str(_), None) => "tokens (estimated at 4 bytes each)",
-        _ => "tokens",
+    let (unit, ids) = match (first.field(&column)?, &tokenizer) {
+        (Value::Str(_), None) => ("tokens (estimated at 4 bytes each)", "tokens".to_owned()),
+        (Value::Str(_), Some(_)) => ("tokens", "tokens".to_owned()),
+        _ => ("tokens", column.clone()),
     };
     let name = column.clone();
     // Only this column is read.
     let lengths = Data::open_with(data, Some(&column), layout)?
         .try_map(move |element| length(&element, &name, tokenizer.as_ref()));
-    Ok(Lengths { column, unit, lengths: collect(lengths, docs)? })
+    Ok(Lengths { column, unit, ids, are_files, lengths: collect(lengths, docs)? })
 }
 
 /// The first column that has a length in tokens.

@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use clap::Command;
 use clap_mangen::Man;
 
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 use crate::{Error, Result};
 
-/// Writes the manual's pages: one of the command, and one of each of its commands.
+/// Writes manual pages
 ///
-/// `gristmill man ~/.local/share/man/man1` writes them where `man gristmill` and `man gristmill-run` find them; `gristmill man | man -l -` shows
-/// the first.
+/// There is a page of the command, and a page of each of its commands.
 #[derive(clap::Args)]
+#[command(after_long_help = examples!(
+    "gristmill man ~/.local/share/man/man1     where `man gristmill-run` finds them"
+    "gristmill man | man -l -"
+))]
 pub(crate) struct Args {
     /// The folder for the pages; without it, the page of the whole command is printed
     #[arg(value_name = "DIR")]

@@ -47,6 +47,8 @@ mod write;
 use std::ffi::OsString;
 
 use crate::ErrorKind;
+use crate::spec::nearest;
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing::Level;
 
@@ -56,73 +58,91 @@ use tracing::Level;
     version,
     long_version = version::long(),
     max_term_width = 100,
-    after_help = EXIT_CODES,
+    after_help = FIRST_STEPS,
+    after_long_help = EXIT_CODES,
     arg_required_else_help = true
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Say what the library notes while it runs; twice: all of it
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    /// Print notes of the library, too; -vv prints all of them
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     verbose: u8,
-    /// Say nothing but results and errors
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    /// Print results and errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     quiet: bool,
 }
 
-const EXIT_CODES: &str = "\
+/// Headings of options that several commands have.
+const GLOBAL: &str = "Global options";
+const HOSTS: &str = "Several hosts";
+const OUTPUT: &str = "Output";
+
+/// The text after the long help of a command: its examples.
+macro_rules! examples {
+    ($($line:literal)*) => {
+        concat!(
+            "Examples:\n",
+            $("  ", $line, "\n",)*
+            "\nExit codes: 0 done, 1 data or a state is wrong, 2 could not run, 130 interrupted. See `gristmill --help`."
+        )
+    };
+}
+use examples;
+
+macro_rules! first_steps {
+    () => {
+        "\
+Examples:
+  gristmill demo                      generated text becomes packed batches
+  gristmill inspect data/*.parquet    format, columns and records of files
+  gristmill run pipeline.yaml         a run of a pipeline file, and its report
+
+`gristmill COMMAND -h` lists options, `gristmill COMMAND --help` explains them."
+    };
+}
+
+const FIRST_STEPS: &str = first_steps!();
+
+const EXIT_CODES: &str = concat!(
+    first_steps!(),
+    "
+
 Exit codes:
-  0    done (also when the reader of stdout has gone away)
+  0    done (also if the reader of stdout has gone away)
   1    something is wrong with the data or with a saved state
   2    could not run: arguments, pipeline file, missing files
   130  interrupted; what had to be saved is saved
   131  stopped at once by a second Ctrl-C, before it was saved
 
 Results go to stdout, everything else to stderr. --json turns results into JSON.
-NO_COLOR is respected.";
+NO_COLOR is respected."
+);
 
+// The first paragraph of each one's arguments is the line that it has in the list of commands.
 #[derive(Subcommand)]
 enum Command {
-    /// Runs a pipeline file and reports where the time went
     Run(run::Args),
-    /// Measures how fast a pipeline delivers, over settings and runs
     Bench(bench::Args),
-    /// Generates text, packs it into batches and reports: nothing else is needed
     Demo(demo::Args),
-    /// Shows what a recorded run waited for, also one that was killed
     Report(report::Args),
-    /// Shows what a run of this machine waits for, while it runs
     #[cfg(all(feature = "top", target_os = "linux"))]
     Top(top::Args),
-    /// Shows what is in files of data
     Inspect(inspect::Args),
-    /// Shows what padding would cost on your documents, and what removes it
     #[command(alias = "analyse-padding")]
     AnalyzePadding(padding::Args),
-    /// Shows the stages of a pipeline file, what they hold in memory and what comes out
     Explain(explain::Args),
-    /// Writes data in another format, in shards
     Convert(convert::Args),
-    /// Writes text as token ids, in shards
     #[command(alias = "tokenize")]
     Tokenise(tokenise::Args),
-    /// Builds the indices by which records of text, TFRecord and tar files are found
     Index(index::Args),
-    /// Adds up digests of rows that several hosts or runs delivered
     Hash(hash::Args),
-    /// Reads everything, and lists what is damaged
     Verify(verify::Args),
-    /// Finds out with how many threads and how much memory a pipeline should run
     Tune(tune::Args),
-    /// Says what will hurt on this machine, and the command that mends it
     Doctor(doctor::Args),
-    /// Lists the sources and stages that a pipeline file can name
     Stages(stages::Args),
-    /// Prints the JSON Schema of pipeline files, for editors
     Schema(schema::Args),
-    /// Prints what a shell completes
     Completions(completions::Args),
-    /// Writes the manual's pages, for `man`
     Man(man::Args),
 }
 
@@ -196,19 +216,37 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let is_option = |argument: &clap::Arg| !argument.is_positional() && argument.get_action().takes_values();
-    let command = Cli::command().mut_subcommands(|command| {
+    let mut command = Cli::command().mut_subcommands(|command| {
         // What is below zero is a wrong value, and no option that is not known.
         command.mut_args(|argument| {
             let may_be_negative = is_option(&argument);
             argument.allow_negative_numbers(may_be_negative)
         })
     });
-    let matches = command.try_get_matches_from(arguments).map_err(|mut told| {
+    let matches = command.try_get_matches_from_mut(arguments);
+    let matches = matches.map_err(|mut told| {
         // `-5ms` is a wrong value: nobody who is told to write `-- -5ms` would be helped.
-        told.remove(clap::error::ContextKind::Suggested);
+        told.remove(ContextKind::Suggested);
+        suggest_command(&mut told, &command);
         told
     })?;
     Cli::from_arg_matches(&matches)
+}
+
+/// Names the command that was probably meant, by the rule of all names.
+fn suggest_command(told: &mut clap::Error, command: &clap::Command) {
+    let Some(ContextValue::String(got)) = told.get(ContextKind::InvalidSubcommand) else { return };
+    let names =
+        command.get_subcommands().flat_map(|each| std::iter::once(each.get_name()).chain(each.get_all_aliases()));
+    let meant = nearest(got, names).map(str::to_owned);
+    let is_left_out = got == "top";
+    told.remove(ContextKind::SuggestedSubcommand);
+    if is_left_out {
+        let tip = "`top` needs Linux and a build with `--features top`";
+        told.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    } else if let Some(name) = meant {
+        told.insert(ContextKind::SuggestedSubcommand, ContextValue::String(name));
+    }
 }
 
 /// Makes an object like that of other errors of what the parser of arguments says: its first line is what is wrong.

@@ -2,19 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 use crate::{Error, Report, Result};
 
-/// Shows what a run waited for that was recorded by `--record`, or by `record=` in Python.
+/// Shows what a recorded run waited for, also if it was killed
 ///
-/// The run may have been killed, or may still go on: it is shown as it was when it was last written, which is once a second at first and
-/// every ten seconds later.
+/// `--record`, or `record=` in Python, records a run. A run that goes on, or was killed, is shown as of its last write: once a second at first,
+/// and every ten seconds later.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill report run.gmr --html report.html"
+))]
 pub(crate) struct Args {
     /// The recording
     file: PathBuf,
-    /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone
+    /// Write a page that shows what happened when, and why the consumer waited
+    ///
+    /// The page is HTML in one file. FILE.svg is its ribbon alone.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print one JSON object instead of text
@@ -28,7 +32,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     if args.json {
         output::json(&report);
     } else {
-        output::data(&report.to_string());
+        output::data(&format!("{report:0$}", output::width().max(60)));
     }
     args.html.iter().try_for_each(|file| write_html(&report, &[], file))?;
     Ok(Outcome::Done)

@@ -11,53 +11,70 @@ use crate::cli::how::How;
 use crate::cli::saved::States;
 use crate::cli::step_time::StepTime;
 use crate::cli::views::RunViews;
-use crate::cli::{Outcome, output};
+use crate::cli::{HOSTS, OUTPUT, Outcome, examples, output};
 
-/// Runs a pipeline file (YAML, TOML or JSON) and reports where the time went.
+/// Runs a pipeline file and reports where the time went
 ///
-/// Prints the report, the share of real tokens and the order hash: a digest of every delivered byte in order, the same
-/// for any number of threads and after any interruption. Ctrl-C saves the state and says how to resume.
+/// Pipeline files are YAML, TOML or JSON. Prints the report, the share of real tokens and the order hash: a digest of every delivered byte in
+/// order, which is the same for any number of threads and after any interruption. Ctrl-C saves the state and prints the command that resumes.
 ///
-/// Several hosts read one pipeline with --part 0/4 to 3/4: each delivers its rows of every batch, the state that the first saves is that of all,
-/// and any number of hosts goes on from it. With --guard they are compared: one that reads something else stops all of them. The row digests of all add up to that of one: see `gristmill hash`.
+/// Several hosts read one pipeline with --part 0/4 to 3/4. Each delivers its rows of every batch. The state that the first host saves is
+/// that of all, and any number of hosts resumes from it. With --guard, a host that reads something else stops all hosts. The row
+/// digests of all hosts add up to that of one: see `gristmill hash`.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill run pipeline.yaml"
+    "gristmill run pipeline.yaml --steps 100 --html report.html"
+    "gristmill run pipeline.yaml --resume --checkpoint /data/state"
+    "gristmill run pipeline.yaml --part 0/4 --guard /shared/guard"
+))]
 pub(crate) struct Args {
     /// The pipeline file
     pipeline: PathBuf,
-    /// Continue from the saved state, and save it at the end; where there is none, begin at the beginning
+    /// Continue from the saved state, and save it at the end
+    ///
+    /// If there is no state, the run begins at the beginning.
     #[arg(long)]
     resume: bool,
-    /// Begin anew where a run has saved its state. The last three states are kept, as run-state.1.json and so on: renamed to
-    /// run-state.json, one of them is resumed
+    /// Begin anew although a state is saved
+    ///
+    /// The last three states are kept as run-state.1.json and so on. If one of them is renamed to run-state.json, it is resumed.
     #[arg(long, conflicts_with = "resume")]
     restart: bool,
-    /// Resume although the pipeline file or its data has changed: positions are taken as they are, and the state records the change
+    /// Resume although the pipeline file or its data has changed
+    ///
+    /// Positions are taken as they are, and the state records the change.
     #[arg(long, requires = "resume")]
     accept_changes: bool,
-    /// Stop after N batches (saving the state, if a checkpoint folder is given)
+    /// Folder of the saved state [default: that of the pipeline file]
+    #[arg(long, value_name = "DIR")]
+    checkpoint: Option<PathBuf>,
+    /// Stop after N batches
+    ///
+    /// The state is saved if there is a checkpoint folder.
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     #[command(flatten)]
     step: StepTime,
     #[command(flatten)]
     how: How,
+    /// Folder in which hosts compare what they read [default: that of the pipeline file, or none]
+    ///
+    /// All hosts must see it. A host that reads other data, or another pipeline, stops all of them.
+    #[arg(long, value_name = "DIR", help_heading = HOSTS)]
+    guard: Option<PathBuf>,
     #[command(flatten)]
     views: RunViews,
-    /// Folder that all hosts see, in which each says what it reads [default: what the pipeline file says, or none]
-    #[arg(long, value_name = "DIR")]
-    guard: Option<PathBuf>,
-    /// Folder of the saved state, instead of the one in the pipeline file
-    #[arg(long, value_name = "DIR")]
-    checkpoint: Option<PathBuf>,
-    /// Write a page of HTML that shows what happened when, and why the consumer waited; FILE.svg is the ribbon of it alone
-    #[arg(long, value_name = "FILE")]
+    /// Write a page that shows what happened when, and why the consumer waited
+    ///
+    /// The page is HTML in one file. FILE.svg is its ribbon alone.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     html: Option<PathBuf>,
     /// Print one JSON object instead of text
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
     /// Print only the order hash
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", help_heading = OUTPUT)]
     order_hash: bool,
 }
 

@@ -1,13 +1,14 @@
 //! `gristmill schema`: the JSON Schema of pipeline files.
 
 use crate::Result;
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 
-/// Prints the JSON Schema of pipeline files, by which editors complete names and underline what is wrong.
+/// Prints the JSON Schema of pipeline files, for editors
 ///
-/// Write it into a file, `gristmill schema > pipeline.schema.json`, and point to that in the first line of a pipeline file:
+/// Editors complete names and underline mistakes by it, if the first line of a pipeline file is
 /// `# yaml-language-server: $schema=pipeline.schema.json`.
 #[derive(clap::Args)]
+#[command(after_long_help = examples!("gristmill schema > pipeline.schema.json"))]
 pub(crate) struct Args {}
 
 pub(crate) fn main(_: &Args) -> Result<Outcome> {

@@ -1,20 +1,54 @@
 //! `gristmill stages`: what a pipeline file can name.
 
+use std::ffi::OsStr;
+
+use clap::Command;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use serde::Serialize;
 
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 use crate::spec::arguments::About;
+use crate::spec::nearest;
 use crate::spec::reference::{Described, entries, line, nature};
 use crate::{Error, Result};
 
-/// Lists the sources and stages that a pipeline file can name, with their arguments; `?` stands behind those that may be left out.
+/// Lists the sources and stages that a pipeline file can name
+///
+/// Arguments with `?` may be left out.
 #[derive(clap::Args)]
+#[command(after_long_help = examples!(
+    "gristmill stages"
+    "gristmill stages shuffle"
+    "gristmill stages pack"
+))]
 pub(crate) struct Args {
-    /// The source or stage to show with its arguments; or a part of names, to list
+    /// The source or stage to explain, or a part of names to list
+    #[arg(value_parser = Names, hide_possible_values = true)]
     name: Option<String>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Any text; shells complete the names of sources and stages.
+#[derive(Clone)]
+struct Names;
+
+impl TypedValueParser for Names {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> std::result::Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+        Some(Box::new(entries().into_iter().map(|(_, entry)| PossibleValue::new(entry.name).help(entry.doc))))
+    }
 }
 
 /// A source or a stage in JSON.
@@ -24,6 +58,9 @@ struct Row {
     kind: &'static str,
     names: [&'static str; 1],
     doc: &'static str,
+    /// The feature that this build lacks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lacks: Option<&'static str>,
     /// All of them in a line.
     arguments: String,
     options: Vec<Argument>,
@@ -52,8 +89,12 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let text: String = match found.as_slice() {
         [] => {
             let wanted = args.name.as_deref().unwrap_or_default();
-            return Err(Error::config(format!("no source or stage has a name with `{wanted}` in it"))
-                .help("`gristmill stages` lists them all"));
+            let error = Error::config(format!("no source or stage has a name with `{wanted}` in it"));
+            let meant = nearest(wanted, entries().into_iter().map(|(_, entry)| entry.name));
+            return Err(match meant {
+                Some(name) => error.help(format!("did you mean `{name}`?")),
+                None => error.help("`gristmill stages` lists them all"),
+            });
         }
         [one] => shown(one),
         many => many.iter().map(listed).collect(),
@@ -70,16 +111,21 @@ fn found(wanted: &str) -> Vec<(&'static str, Described)> {
     found
 }
 
-fn listed((kind, entry): &(&str, Described)) -> String {
-    let line = line(entry.about);
+fn listed(described: &(&str, Described)) -> String {
+    let line = line(described.1.about);
     let arguments = if line.is_empty() { line } else { output::wrapped(&format!("    {line}"), 4) };
-    format!("{kind} {}\n{arguments}", entry.name)
+    head(described) + &arguments
+}
+
+/// Its name, the feature that this build lacks for it, and a sentence on what it does.
+fn head((kind, entry): &(&str, Described)) -> String {
+    let lacks = entry.lacks.map_or_else(String::new, |feature| format!(" (needs a build with `--features {feature}`)"));
+    format!("{kind} {}{lacks}\n{}", entry.name, output::wrapped(&format!("    {}", entry.doc), 4))
 }
 
 /// All that there is to say of it.
-fn shown((kind, entry): &(&str, Described)) -> String {
-    let head = output::wrapped(&format!("    {}", entry.doc), 4);
-    format!("{kind} {}\n{head}{}", entry.name, arguments(entry.about, 4))
+fn shown(described: &(&str, Described)) -> String {
+    head(described) + &arguments(described.1.about, 4)
 }
 
 fn arguments(about: &About, indent: usize) -> String {
@@ -97,7 +143,7 @@ fn arguments(about: &About, indent: usize) -> String {
 
 fn row((kind, entry): &(&'static str, Described)) -> Row {
     let options = options(entry.about);
-    Row { kind, names: [entry.name], doc: entry.doc, arguments: line(entry.about), options }
+    Row { kind, names: [entry.name], doc: entry.doc, lacks: entry.lacks, arguments: line(entry.about), options }
 }
 
 fn options(about: &About) -> Vec<Argument> {
@@ -131,8 +177,14 @@ mod tests {
             text.contains("\n        per_bucket: whole number, or a list of these\n            A number"),
             "{text}"
         );
-        assert_eq!(listed(&found("limit")[0]), "stage limit\n    count\n");
-        assert!(listed(&found("jsonl")[0]).starts_with("source jsonl\n    paths, repeated_names?: last or error, "));
+        let text = listed(&found("limit")[0]);
+        assert!(text.starts_with("stage limit\n    ") && text.ends_with(".\n    count\n"), "{text}");
+        let text = listed(&found("jsonl")[0]);
+        assert!(text.starts_with("source jsonl\n    Reads the records of JSON Lines files."), "{text}");
+        assert!(text.contains("\n    paths, repeated_names?: last or error, "), "{text}");
+        let (kind, entry) = found("parquet").remove(0);
+        let text = listed(&(kind, Described { lacks: Some("parquet"), ..entry }));
+        assert!(text.starts_with("source parquet (needs a build with `--features parquet`)\n    Reads"), "{text}");
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::time::Duration;
 /// What a consumer takes for a batch.
 #[derive(clap::Args)]
 pub(crate) struct StepTime {
-    /// What the consumer takes for a batch: 5ms, 0.3s, 800us [default: no time]. `bench` emulates it; on a device behind the transfer,
-    /// which is real, and without it the transfer is the step
+    /// Time of a training step, such as 5ms, 0.3s or 800us [default: none]
+    ///
+    /// The consumer sleeps for this time after each batch. On a device of `bench --consumer pjrt:PATH` it begins after the transfer of the batch;
+    /// without it, the transfer is the step.
     #[arg(long, value_name = "TIME", value_parser = step_time)]
     step_time: Option<Duration>,
-    /// The same in milliseconds
+    /// Time of a training step in milliseconds
     #[arg(long, value_name = "MS", hide = true, conflicts_with = "step_time", value_parser = milliseconds)]
     step_ms: Option<Duration>,
 }

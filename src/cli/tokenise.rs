@@ -13,16 +13,22 @@ use serde_json::json;
 use crate::cli::bad::OnBad;
 use crate::cli::convert::format;
 use crate::cli::write::Shards;
-use crate::cli::{Outcome, output};
+use crate::cli::{OUTPUT, Outcome, examples, output};
 
-/// Tokenises text once, and writes the ids as shards: token files of llm.c and nanoGPT, or any format with columns.
+/// Writes text as token ids, in shards
 ///
-/// Without --seq-len an element is a document. With it, documents are put one behind the other and cut into rows of as many tokens,
-/// which also have the columns tokens_segment_ids and tokens_positions; no token is lost, and the last row is padded with 0.
+/// Shards are token files, as llm.c and nanoGPT read them, or of any format with columns.
+///
+/// Without --seq-len an element is a document. With it, documents are joined and cut into rows of as many tokens, which also have the columns
+/// tokens_segment_ids and tokens_positions. No token is lost, and the last row is padded with 0.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill tokenise corpus.jsonl --tokenizer tokenizer.json --append-eos '<|endoftext|>' --out tokens"
+    "gristmill tokenise data/*.parquet --tokenizer tokenizer.json --format parquet --seq-len 1024 --out rows"
+    "zcat corpus.jsonl.gz | gristmill tokenise - --tokenizer tokenizer.json --out tokens"
+))]
 pub(crate) struct Args {
-    /// Files, globs or folders of documents
+    /// Files, globs or folders of documents; `-` is standard input
     #[arg(required = true)]
     data: Vec<PathBuf>,
     /// A tokenizer.json
@@ -34,10 +40,10 @@ pub(crate) struct Args {
     /// The format to write
     #[arg(long, value_name = "FORMAT", default_value = "tokens", value_parser = format())]
     format: SinkFormat,
-    /// Put this token behind every document
+    /// Put this token after every document
     #[arg(long, value_name = "TOKEN")]
     append_eos: Option<String>,
-    /// Put this token in front of every document
+    /// Put this token before every document
     #[arg(long, value_name = "TOKEN")]
     prepend_bos: Option<String>,
     /// Pack documents into rows of N tokens
@@ -48,7 +54,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     shards: Shards,
     /// Print one JSON object instead of text
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 

@@ -15,21 +15,24 @@ use serde::Serialize;
 use crate::cli::format::{bytes, grouped, plural};
 use crate::cli::layout::Layout;
 use crate::cli::progress::Written;
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 
-/// Reads every record of files of data, and lists what is damaged.
+/// Reads everything and lists what is damaged
 ///
 /// All checksums of the formats are compared; of a folder that a sink wrote, also sizes, hashes and counts with those in
 /// manifest.json. The order hash is that of `run` over the same records in this order.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill verify shards/"
+    "gristmill verify data/*.tfrecord --json"
+))]
 pub(crate) struct Args {
-    /// Files, globs or folders
+    /// Files, globs or folders; `-` is standard input
     #[arg(required = true)]
     data: Vec<PathBuf>,
     #[command(flatten)]
     layout: Layout,
-    /// Problems to list; all are counted
+    /// Problems to list; the count includes all
     #[arg(long, value_name = "N", default_value_t = 100)]
     most: usize,
     /// Print one JSON object instead of text

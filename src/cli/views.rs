@@ -7,26 +7,35 @@ use crate::{BoxIter, Element, Loader, LoaderBuilder};
 
 /// Views of a run while it runs. None of them changes what is delivered.
 #[derive(Clone, Default, clap::Args)]
+#[command(next_help_heading = "Views of the run")]
 pub(crate) struct Views {
-    /// Answer GET /metrics at this address with the figures of the run, for Prometheus: HOST:PORT, or a port alone, which nobody but
-    /// this machine reaches; 0 takes a free one. Other users of this machine are refused: everybody@PORT answers them, too
-    #[arg(long, value_name = "[everybody@][HOST:]PORT")]
+    /// Serve the figures of the run to Prometheus at this address
+    ///
+    /// ADDRESS is [everybody@][HOST:]PORT. GET /metrics answers. A port alone is reached from this machine only; 0 takes a free port. Other users of this machine are refused,
+    /// unless the address is everybody@PORT.
+    #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
-    /// Let people of this user look at the run with `gristmill top`; GRISTMILL_TOP=1 in the environment does the same
+    /// Offer the run to `gristmill top`
+    ///
+    /// GRISTMILL_TOP=1 in the environment does the same.
     #[arg(long)]
     top: bool,
 }
 
 /// The same, and files that are written meanwhile: of one run alone.
 #[derive(Clone, Default, clap::Args)]
+#[command(next_help_heading = "Views of the run")]
 pub(crate) struct RunViews {
     #[command(flatten)]
     views: Views,
-    /// Record the run in a file, which `gristmill report FILE` reads back, also where the run was killed. A recording that is there is kept
-    /// as NAME.1.ENDING
+    /// Record the run in a file for `gristmill report`
+    ///
+    /// A recording of a run that was killed is read as well. An earlier recording is kept as NAME.1.ENDING.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write the run as a trace, which ui.perfetto.dev and chrome://tracing show; compressed if FILE ends in .gz
+    /// Write the run as a trace for ui.perfetto.dev and chrome://tracing
+    ///
+    /// It is compressed if FILE ends in .gz.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }

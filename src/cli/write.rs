@@ -8,7 +8,7 @@ use crate::dataset::run::skipping::SKIPPED;
 use crate::sink::{Compression, Schema, Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
 use crate::spec::Data;
-use crate::{BoxIter, Element, Error, Executor, Load, Loader, Result, place};
+use crate::{BoxIter, Element, Error, Executor, Load, Loader, Report, Result, place};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
@@ -21,44 +21,53 @@ use crate::report::TokenCount;
 
 /// Where shards go, and how they are written.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Shards")]
 pub(crate) struct Shards {
-    /// Folder of the shards, which is made if it is not there
+    /// Folder of the shards, which is made if it is missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// A shard ends behind the record with which its values have so many bytes, before they are encoded
+    /// Bytes of values in a shard, before they are encoded
+    ///
+    /// A shard ends after the record that reaches the size.
     #[arg(long, value_name = "BYTES", value_parser = some_memory, default_value = "256MiB")]
     shard_size: u64,
-    /// Records in a shard at most
+    /// Maximum number of records in a shard
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     shard_records: Option<u64>,
-    /// none, zstd:LEVEL, gzip:LEVEL, brotli:QUALITY, lz4 or snappy, as far as the format has it [default: the format's]
-    #[arg(long, value_name = "CODEC")]
-    compression: Option<Compression>,
-    /// Records encoded together, in formats that have such a thing
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    group: Option<u64>,
-    /// The type of token ids in files of those [default: uint16, or uint32 where a tokenizer has more]
-    #[arg(long, value_name = "TYPE", value_parser = token_type())]
-    ids: Option<TokenType>,
-    /// Token files without a header, as nanoGPT reads them
-    #[arg(long)]
-    bare: bool,
-    /// Parquet: floating-point numbers byte by byte, which compresses activations and features
-    #[arg(long)]
-    byte_stream_split: bool,
-    /// What columns hold, of formats with columns, as JSON or a file of it: {"score": "float64"}; others hold what the first records do
-    #[arg(long, value_name = "JSON", value_parser = schema)]
-    schema: Option<Schema>,
     /// What names of shards begin with
     #[arg(long, value_name = "NAME", default_value = "shard")]
     prefix: String,
-    /// Threads that read, and as many that encode [default: all cores]; `auto` for as many that read as pay
+    /// none, zstd:LEVEL, gzip:LEVEL, brotli:QUALITY, lz4 or snappy [default: that of the format]
+    #[arg(long, value_name = "CODEC")]
+    compression: Option<Compression>,
+    /// Records encoded together, in formats that have groups
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    group: Option<u64>,
+    /// Type of token ids [default: uint16, or uint32 if a tokenizer has more ids]
+    #[arg(long, value_name = "TYPE", value_parser = token_type())]
+    ids: Option<TokenType>,
+    /// Write token files without a header, as nanoGPT reads them
+    #[arg(long)]
+    bare: bool,
+    /// Parquet: encode floating-point numbers byte by byte
+    ///
+    /// It compresses activations and features.
+    #[arg(long)]
+    byte_stream_split: bool,
+    /// Types of columns, as JSON or a file of it: {"score": "float64"}
+    ///
+    /// It applies to formats with columns. The other columns have the types of the first records.
+    #[arg(long, value_name = "JSON", value_parser = schema)]
+    schema: Option<Schema>,
+    /// Threads that read, and as many that encode [default: all cores]
+    ///
+    /// `auto` tunes the number of those that read.
     #[arg(long, value_name = "N|auto", value_parser = threads)]
     threads: Option<Executor>,
-    /// Memory of what waits to be encoded
+    /// Memory of records that wait to be encoded
     #[arg(long, value_name = "BYTES", value_parser = memory, default_value = "1GiB")]
     ram: u64,
-    /// Continue behind the last shard in the folder
+    /// Continue after the last shard in the folder
     #[arg(long)]
     resume: bool,
 }
@@ -92,6 +101,18 @@ struct Summary<'a> {
 /// The number of bad records that a pass has left out.
 fn bad_records(loader: &mut Loader<BoxIter<Element>>) -> u64 {
     loader.report().notes.iter().filter(|(what, _)| what == SKIPPED).map(|(_, count)| count).sum()
+}
+
+/// The report with the stage that limits the run if the sink does not, or without a verdict if the run is too short for it.
+fn judged(mut report: SinkReport, of_pipeline: &Report) -> SinkReport {
+    if report.bottleneck == "producer" {
+        report.verdict = match &*of_pipeline.verdict.bottleneck {
+            "none" => String::new(),
+            "consumer" => "handing records to the sink limits the run: one thread does it".to_owned(),
+            _ => of_pipeline.verdict.text.clone(),
+        };
+    }
+    report
 }
 
 /// Bytes of an amount of memory, at least one.
@@ -138,7 +159,7 @@ impl Shards {
         let start = Instant::now();
         let mut tokens = TokenCount::default();
         let mut skipped = Skipped { records: 0, shards: data.skipped() };
-        let pipeline = data.stream().loader().executor(self.threads.unwrap_or_else(Executor::all_cores));
+        let pipeline = data.stream().loader().executor(self.threads.unwrap_or_else(Executor::all_cores)).command(true);
         let (mut sink, mut loader) = Sink::of_pipeline(options, &self.out, pipeline)?;
         if self.resume && sink.records() > 0 {
             output::say(&format!(
@@ -160,7 +181,7 @@ impl Shards {
                 }
                 Poll::Ready(None) => {
                     skipped.records = bad_records(&mut loader);
-                    break sink.finish_pipeline(&loader).map(|report| (report, false));
+                    break sink.finish_pipeline(&loader).map(|report| (judged(report, &loader.report()), false));
                 }
                 Poll::Ready(Some(element)) => element.map_err(told).and_then(|element| {
                     if is_text {
@@ -213,7 +234,7 @@ impl Shards {
             let Ended { report, skipped, .. } = written;
             output::json(&Summary { stopped, folder: &place::shown(&self.out), report, tokens, skipped });
         } else {
-            output::data(&format!("{}\n", written.report));
+            output::data(&output::wrapped(&written.report.to_string(), 9));
             output::data(&written.skipped.text());
             if let Some(Tokens { tokens, tokens_per_s }) = &written.tokens {
                 output::data(&format!("{} tokens · {}/s\n", grouped(*tokens), count(*tokens_per_s)));

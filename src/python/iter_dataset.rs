@@ -393,6 +393,18 @@ impl PyIterDataset {
         LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &slf.get().0)
     }
 
+    /// Calls of `len`, such as torch's `DataLoader` makes, end in an error with a remedy. The stub has no `__len__`.
+    fn __len__(&self) -> PyResult<usize> {
+        let text = "object of type 'gristmill.IterDataset' has no len(): a stream is counted by reading it. \
+                    For torch's DataLoader, wrap it: DataLoader(gristmill.torch.IterableDataset(ds), batch_size=None)";
+        Err(PyTypeError::new_err(text))
+    }
+
+    /// True, without a length.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
         PyDatasetIterator::start(slf.as_any(), &slf.get().0, Setup::default())
     }

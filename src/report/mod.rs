@@ -63,7 +63,7 @@ use crate::tune::Decision;
 use crate::units::Bytes;
 pub use hosts::HostReport;
 
-/// Account of where the time of a run went. `Display` is the text for people, at most 100 columns wide; `Serialize` is for programs.
+/// Account of where the time of a run went. `Display` is the text for people, at most 100 columns wide, or 80 by `{report:80}`, 60 at least; `Serialize` is for programs.
 ///
 /// Shares are of the consumer's wall time, from 0 to 1, from its first call of `next` to the end of its last. The parts of
 /// [`why`](Self::why) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1: a pipeline that keeps up says so. Every
@@ -112,7 +112,7 @@ pub struct Report {
     pub why: Vec<Why>,
     /// The longest waits behind the first, of a millisecond and more; the longest first, 16 at most.
     pub longest_waits: Vec<LongWait>,
-    /// Median time of a call of `next`, in microseconds.
+    /// Median time of a call of `next`, in microseconds; 0 if it is less than 1.
     pub next_p50_us: f64,
     /// 99th percentile of the same.
     pub next_p99_us: f64,
@@ -275,7 +275,11 @@ impl Report {
         let why = why::parts(&account, beside(meter, around), why::Locks::of(workers.as_ref()), &stages, wall);
         let rest = waited::share_out(&why, &mut stages);
         let notes = recorder.notes();
-        let us = |q: f64| whole.latency.value_at_quantile(q) as f64 / 1e3;
+        // The clock and the call itself take longer than less than a microsecond.
+        let us = |q: f64| match whole.latency.value_at_quantile(q) as f64 / 1e3 {
+            us if us < text::LEAST_US => 0.0,
+            us => us,
+        };
         let mut longest_waits = recorder.longest_waits(why::LONGEST);
         if depth != Depth::Figures {
             why::name_records(&mut longest_waits, pipeline);

@@ -1,4 +1,4 @@
-//! The report for people: at most 100 columns.
+//! The report for people: at most 100 columns, or as many as the width of the format, `{report:80}`.
 
 use std::fmt;
 
@@ -7,10 +7,24 @@ use super::model::MOST_GAIN;
 use super::{Report, StageReport};
 
 const BAR: usize = 6;
+/// Width of the whole table, and of the table without bars, bytes and lock.
+const WHOLE: usize = 98;
+const LESS: usize = 76;
+/// Columns of the table: name, width, and the width of the report from which on they are shown.
+const COLUMNS: [(&str, usize, usize); 8] = [
+    ("wait %", 6, 0),
+    ("self/elem", 9, 0),
+    ("cpu", 4, LESS),
+    ("waits", 5, LESS),
+    ("lock", 4, WHOLE),
+    ("elements", 8, 0),
+    ("elem/s", 8, 0),
+    ("bytes/s", 9, WHOLE),
+];
 /// Other programs that used less of all cores change nothing.
 const WORTH_A_WORD: f64 = 0.1;
 /// Shorter waits cannot be told from none: a call takes longer.
-const LEAST_US: f64 = 1.0;
+pub(super) const LEAST_US: f64 = 1.0;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,11 +67,7 @@ impl fmt::Display for Report {
         }
         let decisions = self.decisions.iter().rev().take(5).rev();
         decisions.into_iter().try_for_each(|decision| wrapped(f, "  ", &format!("tuned at {decision}")))?;
-        writeln!(
-            f,
-            "  {:<22} {:BAR$}  {:>6}  {:>9}  {:>4}  {:>5}  {:>4}  {:>8}  {:>8}  {:>9}",
-            "stage", "", "wait %", "self/elem", "cpu", "waits", "lock", "elements", "elem/s", "bytes/s"
-        )?;
+        row(f, "stage", 0, COLUMNS.map(|(name, ..)| name.to_owned()))?;
         for stage in self.stages.iter().rev() {
             stage_line(f, stage)?;
         }
@@ -117,10 +127,7 @@ fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
     let dash = |text: String| if worked { text } else { "–".into() };
     let known = stage.cpu_s + stage.blocked_s + stage.lock_s > 0.0;
     let part = |seconds: f64| if known { format!("{:.0}%", 100.0 * seconds / stage.self_s) } else { "–".into() };
-    writeln!(
-        f,
-        "  {name:<22.22} {:<BAR$}  {:>6}  {:>9}  {:>4}  {:>5}  {:>4}  {:>8}  {:>8}  {:>9}",
-        "█".repeat(filled),
+    let cells = [
         dash(format!("{:.1}%", stage.wait_share * 100.0)),
         dash(time(stage.self_us_per_element)),
         part(stage.cpu_s),
@@ -128,8 +135,30 @@ fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
         if stage.interpreted { part(stage.lock_s) } else { "–".into() },
         if stage.elements > 0 { count(stage.elements as f64) } else { "–".into() },
         if stage.elements > 0 { count(stage.elements_per_s) } else { "–".into() },
-        if stage.bytes_per_s > 0.0 { bytes(stage.bytes_per_s) } else { "–".into() }
-    )
+        if stage.bytes_per_s > 0.0 { bytes(stage.bytes_per_s) } else { "–".into() },
+    ];
+    row(f, &name, filled, cells)
+}
+
+/// A row of the table, with the columns for which there is room.
+fn row(f: &mut fmt::Formatter<'_>, name: &str, filled: usize, cells: [String; COLUMNS.len()]) -> fmt::Result {
+    let width = columns(f);
+    let wide = if width >= LESS { 22 } else { 19 };
+    write!(f, "  {name:<wide$.wide$}")?;
+    if width >= WHOLE {
+        write!(f, " {:<BAR$}", "█".repeat(filled))?;
+    }
+    for (cell, (_, wide, least)) in cells.iter().zip(COLUMNS) {
+        if width >= least {
+            write!(f, "  {cell:>wide$}")?;
+        }
+    }
+    writeln!(f)
+}
+
+/// Columns of a line at most.
+fn columns(f: &fmt::Formatter<'_>) -> usize {
+    f.width().unwrap_or(100)
 }
 
 /// What running so many times as fast is called.
@@ -152,12 +181,12 @@ fn unbroken(number: &str) -> String {
     number.replace(' ', &NO_BREAK.to_string())
 }
 
-/// `text` after `head`, broken at spaces so that no line is longer than 100 columns.
+/// `text` after `head`, broken at spaces so that no line is longer than the width.
 fn wrapped(f: &mut fmt::Formatter<'_>, head: &str, text: &str) -> fmt::Result {
-    let indent = head.chars().count();
+    let (indent, width) = (head.chars().count(), columns(f));
     let mut line = head.to_owned();
     for word in text.split(' ') {
-        if line.chars().count() + word.chars().count() >= 100 && line.trim_end().chars().count() > indent {
+        if line.chars().count() + word.chars().count() >= width && line.trim_end().chars().count() > indent {
             writeln!(f, "{}", line.trim_end().replace(NO_BREAK, " "))?;
             line = " ".repeat(indent);
         }
@@ -181,5 +210,24 @@ mod tests {
         }
         assert_eq!(Line(87).to_string(), format!("head {} 1.5 ms\n", "x".repeat(87)));
         assert_eq!(Line(90).to_string(), format!("head {}\n     1.5 ms\n", "x".repeat(90)));
+        assert_eq!(format!("{:60}", Line(50)), format!("head {}\n     1.5 ms\n", "x".repeat(50)));
+    }
+
+    #[test]
+    fn a_row_has_the_columns_for_which_there_is_room() {
+        struct Row;
+        impl fmt::Display for Row {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                row(f, "stage", 3, COLUMNS.map(|(name, ..)| name.to_owned()))
+            }
+        }
+        let names = |width: usize| {
+            let text = format!("{Row:width$}");
+            assert!(text.trim_end().chars().count() <= width, "{text}");
+            text.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(100), "███ wait % self/elem cpu waits lock elements elem/s bytes/s");
+        assert_eq!(names(80), "wait % self/elem cpu waits elements elem/s");
+        assert_eq!(names(60), "wait % self/elem elements elem/s");
     }
 }

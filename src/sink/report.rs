@@ -115,7 +115,10 @@ impl SinkReport {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let waited = percent(self.wait_share);
         (self.bottleneck, self.verdict) = if self.wait_share < KEEPS_UP {
-            ("producer", format!("not the sink: whoever writes waited {waited} of the time"))
+            (
+                "producer",
+                format!("the producer of the records limits the run: it waited for the sink {waited} of the time"),
+            )
         } else if encoding >= BUSY {
             let more = if self.threads < cores {
                 format!("threads {} → {cores}", self.threads)
@@ -160,7 +163,7 @@ impl fmt::Display for SinkReport {
         }
         writeln!(
             f,
-            "{} in · {} out · ratio {:.2} · {}/s · {threads} · {} of {} waited at most",
+            "{} of values in memory · {} written · ratio {:.2} · {}/s · {threads} · {} of {} waited at most",
             Bytes(self.bytes_in),
             Bytes(self.bytes_out),
             self.ratio,
@@ -168,6 +171,6 @@ impl fmt::Display for SinkReport {
             Bytes(self.peak_bytes),
             Bytes(self.budget_bytes)
         )?;
-        write!(f, "VERDICT  {}", self.verdict)
+        if self.verdict.is_empty() { Ok(()) } else { write!(f, "VERDICT  {}", self.verdict) }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::abreast;
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
+use super::pieces::Pieces;
 use super::signs::compression;
 use super::stdin;
 use crate::cores;
@@ -19,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mmap::{Access, Mapping};
 use crate::place::{self, Location};
 #[cfg(feature = "store")]
-use crate::store::{BLOCK, END, Object};
+use crate::store::{END, Object};
 
 /// The bytes of a file. Formats read the ranges they need and no others, so that what lies far away need not come whole.
 #[derive(Clone, Debug)]
@@ -244,40 +245,6 @@ impl Content {
             Kind::Far(object) => object.read_on(at),
             Kind::Piped => stdin::piece(at),
         }
-    }
-}
-
-/// A part of a file as it lies in memory.
-pub(crate) enum Pieces<'a> {
-    /// All of it, in one piece.
-    All(&'a [u8]),
-    /// Blocks of an object, the first and the last cut.
-    #[cfg(feature = "store")]
-    Far { at: u64, end: u64, blocks: Vec<Buffer> },
-}
-
-impl<'a> Pieces<'a> {
-    /// Returns the range of the file's bytes that they are.
-    pub(crate) fn range(&self) -> Range<u64> {
-        match self {
-            Self::All(bytes) => 0..bytes.len() as u64,
-            #[cfg(feature = "store")]
-            Self::Far { at, end, .. } => *at..*end,
-        }
-    }
-
-    /// Bytes of the file, where they lie in one piece: pieces meet only at multiples of a [`BLOCK`].
-    pub(crate) fn get(&self, range: Range<u64>) -> Option<&[u8]> {
-        let (piece, at) = match self {
-            Self::All(bytes) => (*bytes, 0),
-            #[cfg(feature = "store")]
-            Self::Far { at, blocks, .. } => {
-                let number = range.start / BLOCK;
-                let piece = blocks.get(number.checked_sub(at / BLOCK)? as usize)?;
-                (piece.as_bytes(), (number * BLOCK).max(*at))
-            }
-        };
-        piece.get(range.start.checked_sub(at)? as usize..range.end.checked_sub(at)? as usize)
     }
 }
 

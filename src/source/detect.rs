@@ -10,6 +10,7 @@ use super::content::{Contents, open_each};
 use super::formats::{Format, Probe};
 #[cfg(feature = "spec")]
 use super::signs::compression;
+use super::signs::no_text;
 #[cfg(feature = "spec")]
 use super::stdin::is_piped;
 use crate::error::{Error, Result};
@@ -78,7 +79,10 @@ fn recognise(probe: &Probe) -> Result<Format> {
             Err(Error::data(format!("the name promises {format}, the content does not begin as such a file does"))
                 .offset(0))
         }
-        None => Format::by_guess(probe, probe.is_compressed()).ok_or_else(unknown),
+        None => match no_text(probe.head()) {
+            Some((what, help)) => Err(Error::unsupported(format!("is {what}")).help(help)),
+            None => Format::by_guess(probe, probe.is_compressed()).ok_or_else(unknown),
+        },
     }
 }
 
@@ -141,6 +145,19 @@ mod tests {
         assert_eq!(is(b"\x03\0\0\0\0\0\0\0{}", "a"), None);
         let index = br#"{"shards": [{"format": "mds"}], "version": 2}"#;
         assert_eq!((is(index, "index.json"), is(index, "other.json")), (Some(Format::Mds), Some(Format::Jsonl)));
+    }
+
+    #[test]
+    fn content_that_is_no_text_is_named() {
+        for (head, name, what) in [
+            (&b"\xfd7zXZ\0rest"[..], "a.jsonl.xz", "is compressed with xz"),
+            (b"BZh91AY&SYrest", "a.jsonl.bz2", "is compressed with bzip2"),
+            (b"\xff\xfea\0", "a", "is text in UTF-16"),
+        ] {
+            let probe = Probe::new(&Content::from(Buffer::copy_from(head)), Path::new(name)).unwrap();
+            let error = recognise(&probe).unwrap_err();
+            assert!(error.message() == what && error.help_text().is_some(), "{error}");
+        }
     }
 
     #[test]

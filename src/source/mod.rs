@@ -93,6 +93,7 @@ mod npz;
 mod numbered;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod pieces;
 #[cfg(feature = "safetensors")]
 mod safetensors;
 mod signs;

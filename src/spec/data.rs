@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 #[cfg(feature = "cli")]
 pub(crate) use self::check::{Checked, Watch};
 use super::by_name;
-use super::chain::{Chain, Context};
+use super::chain::{Chain, Context, similar_file};
 use super::node::{Field, Node, Tree};
 use super::registry::columns_argument;
 use crate::dataset::iter::BadRecords;
 use crate::dataset::{BoxIter, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
+use crate::place::file_name;
 #[cfg(feature = "cli")]
 use crate::sink::{Schema, SinkFormat};
 use crate::source::{Format, Patterns, TokenLayout, detect, detect_folder, find};
@@ -241,7 +242,24 @@ fn typed(columns: &crate::source::arrow::columns::Columns, format: SinkFormat) -
 fn list(patterns: &impl Patterns, endings: &[&str]) -> Result<Vec<PathBuf>> {
     let given = patterns.patterns();
     let is_set = |path: &PathBuf| path.is_dir() && detect_folder(path).is_some();
-    if !given.is_empty() && given.iter().all(is_set) { Ok(given) } else { find(given, endings) }
+    if !given.is_empty() && given.iter().all(is_set) {
+        return Ok(given);
+    }
+    let files = find(&given, endings).map_err(|error| match error.file().and_then(similar_file) {
+        Some(name) => error.help(format!("did you mean `{name}`?")),
+        None => error,
+    })?;
+    let is_data = |file: &PathBuf| given.contains(file) || !is_description(file);
+    let data: Vec<PathBuf> = files.iter().filter(|file| is_data(file)).cloned().collect();
+    Ok(if data.is_empty() { files } else { data })
+}
+
+/// Whether a file in a folder of data describes the data, going by its name.
+fn is_description(file: &Path) -> bool {
+    const NAMES: [&str; 5] =
+        ["dataset_info.json", "dataset_infos.json", "dataset_dict.json", "features.json", "state.json"];
+    let name = file_name(file).to_lowercase();
+    NAMES.contains(&&*name) || ["readme", "license"].contains(&name.split('.').next().unwrap_or_default())
 }
 
 fn field(name: &str, value: Tree) -> Field {

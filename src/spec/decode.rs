@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(error("batchsize: 3"), "line 1: unknown key `batchsize` | did you mean `batch_size`?");
         assert_eq!(error("batch_size: 1\nzzz: 3"), "line 2: unknown key `zzz` | valid here: batch_size, keep");
         assert_eq!(error("{}"), "line 1: needs `batch_size` | -");
-        assert_eq!(error("batch_size: -1"), "line 1: batch_size: -1 is outside 0 to 18446744073709551615 | -");
+        assert_eq!(error("batch_size: -1"), "line 1: batch_size: -1 is less than 0 | -");
         assert_eq!(
             error("batch_size: '8'"),
             "line 1: batch_size: needs a whole number, got the text \"8\" | remove the quotes"

@@ -171,10 +171,9 @@ impl SourceEntry {
         }
     }
 
-    /// A source that this build lacks, and says so.
+    /// A source that this build lacks.
     #[allow(dead_code, reason = "not where every feature is on")]
-    pub(crate) const fn lacking(name: &'static str, feature: &'static str) -> Self {
-        let doc = "Not in this build, which lacks the feature for it.";
+    pub(crate) const fn lacking(name: &'static str, doc: &'static str, feature: &'static str) -> Self {
         Self { name, doc, about: &About::NONE, columns: None, origin: Origin::Lacks(feature) }
     }
 
@@ -183,9 +182,12 @@ impl SourceEntry {
         Self { columns: Some(columns), ..self }
     }
 
-    /// Whether this build can read it.
-    pub(crate) const fn is_there(&self) -> bool {
-        !matches!(self.origin, Origin::Lacks(_))
+    /// The feature that this build lacks for it.
+    pub(crate) const fn lacks(&self) -> Option<&'static str> {
+        match self.origin {
+            Origin::By(_) => None,
+            Origin::Lacks(feature) => Some(feature),
+        }
     }
 
     /// The policy for shards that cannot be opened.

@@ -78,6 +78,8 @@ use self::node::{MAX_BYTES, Node, Tree};
 pub use self::schema::schema;
 use self::settings::FileArgs;
 pub use self::settings::{CheckpointSettings, Settings, parse_bytes};
+#[cfg(feature = "cli")]
+pub(crate) use self::suggest::nearest;
 use crate::dataset::BoxIter;
 use crate::element::Element;
 use crate::error::{Error, Result};

@@ -30,18 +30,18 @@ pub(crate) struct Described {
     /// Says in a sentence what it does.
     pub(crate) doc: &'static str,
     pub(crate) about: &'static About,
-    /// Whether this build has what it needs.
-    pub(crate) is_there: bool,
+    /// The feature that this build lacks for it.
+    pub(crate) lacks: Option<&'static str>,
 }
 
 /// Every source.
 pub(crate) fn described_sources() -> impl Iterator<Item = Described> {
-    source_entries().map(|e| Described { name: e.name, doc: e.doc, about: e.about, is_there: e.is_there() })
+    source_entries().map(|e| Described { name: e.name, doc: e.doc, about: e.about, lacks: e.lacks() })
 }
 
 /// Every stage.
 pub(crate) fn described_stages() -> impl Iterator<Item = Described> {
-    let of = |name, doc, about| Described { name, doc, about, is_there: true };
+    let of = |name, doc, about| Described { name, doc, about, lacks: None };
     stages().map(move |e| of(e.name, e.doc, e.about)).chain([of(BORDER, BORDER_DOC, &BorderArgs::ABOUT)])
 }
 

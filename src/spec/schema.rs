@@ -39,7 +39,7 @@ pub(super) fn tree() -> Value {
 
 /// A mapping of one of these names, and its arguments.
 fn named(entries: impl Iterator<Item = Described>) -> Value {
-    let there = entries.filter(|entry| entry.is_there);
+    let there = entries.filter(|entry| entry.lacks.is_none());
     let properties: Map<_, _> = there.map(|entry| (entry.name.to_owned(), entry_schema(&entry))).collect();
     json!({
         "type": "object",

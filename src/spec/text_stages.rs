@@ -13,7 +13,7 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::text::{
     EngineChoice, Overflow, TextEncoder, TokenName, Tokenise, TokeniseIter, TokeniseMap, TokeniseOptions, Tokenizer,
-    TokenizerOptions,
+    TokenizerOptions, where_to_get,
 };
 
 pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain(
@@ -104,7 +104,11 @@ fn operation(args: TokeniseArgs, at: &Site<'_>) -> Result<Option<Tokenise>> {
     if into.len() > columns.len() {
         return Err(at.error(format!("`into` names {} columns of ids for {} of text", into.len(), columns.len())));
     }
-    let path = at.existing(&args.tokenizer)?;
+    let name = args.tokenizer.get()?;
+    let path = at.existing(&args.tokenizer).map_err(|error| match where_to_get(&name) {
+        Some(help) => args.tokenizer.error(format!("no file {}", name.display())).help(help),
+        None => error,
+    })?;
     if at.is_draft {
         return Ok(None);
     }

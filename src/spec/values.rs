@@ -92,8 +92,10 @@ macro_rules! decode_integer {
 
             fn decode(node: &Node) -> Result<Self> {
                 let Tree::Int(number) = node.value else { return Err(wrong(node, "a whole number")) };
-                Self::try_from(number)
-                    .map_err(|_| node.error(format!("{number} is outside {} to {}", <$type>::MIN, <$type>::MAX)))
+                Self::try_from(number).map_err(|_| match number < 0 {
+                    true => node.error(format!("{number} is less than {}", <$type>::MIN)),
+                    false => node.error(format!("{number} is more than {}", <$type>::MAX)),
+                })
             }
         })*
     };

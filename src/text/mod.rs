@@ -51,3 +51,5 @@ pub use options::{EngineChoice, TokenizerOptions};
 pub use stage::{Chunks, Mode, TokeniseIter, TokeniseMap, Tokenised, TokenisedIter, Whole};
 pub use tokenise::Tokenise;
 pub use tokenizer::Tokenizer;
+#[cfg(feature = "spec")]
+pub(crate) use tokenizer::where_to_get;

@@ -51,7 +51,10 @@ impl Tokenizer {
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for BPE dropout, which is random. All name the file.
     pub fn from_file_with(path: impl AsRef<Path>, options: TokenizerOptions) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|e| Error::io(e, path))?;
+        let bytes = std::fs::read(path).map_err(|e| match where_to_get(path) {
+            Some(help) => Error::io(e, path).help(help),
+            None => Error::io(e, path),
+        })?;
         Self::from_bytes_with(&path.to_string_lossy(), &bytes, options)
     }
 
@@ -168,6 +171,14 @@ impl Tokenizer {
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.loaded.engine
     }
+}
+
+/// Help for a path that is no file and does not end with `.json`, such as the name of a model.
+pub(crate) fn where_to_get(path: &Path) -> Option<&'static str> {
+    let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    (!is_json).then_some(
+        "the path of a tokenizer.json is needed: models on Hugging Face have one, such as https://huggingface.co/openai-community/gpt2/resolve/main/tokenizer.json",
+    )
 }
 
 impl fmt::Debug for Tokenizer {

@@ -180,6 +180,8 @@ fn what_padding_costs() {
      concat then split        0.0 %      37.2 %               –            –      117       0.44×
 
     ▶ window_pack: padding 62.7 % → 0.1 %, 2.3× fewer batches; splits only what is longer than a row
+      - window_pack: {length: {tokens: 512}, over_long: split}
+      - batch: {batch_size: 8}
     ");
 }
 
@@ -263,7 +265,8 @@ fn what_is_in_arrays_and_ids() {
 #[test]
 fn what_the_commands_are() {
     let folder = tempfile::tempdir().unwrap();
-    insta::assert_snapshot!(ok(folder.path(), &["--help"]), @r"
+    let help = ok(folder.path(), &["-h"]);
+    insta::assert_snapshot!(help, @r"
     Feeds training jobs: runs data pipelines and says where their time goes
 
     Usage: gristmill [OPTIONS] <COMMAND>
@@ -271,33 +274,44 @@ fn what_the_commands_are() {
     Commands:
       run              Runs a pipeline file and reports where the time went
       bench            Measures how fast a pipeline delivers, over settings and runs
-      demo             Generates text, packs it into batches and reports: nothing else is needed
-      report           Shows what a recorded run waited for, also one that was killed
-      top              Shows what a run of this machine waits for, while it runs
-      inspect          Shows what is in files of data
-      analyze-padding  Shows what padding would cost on your documents, and what removes it
-      explain          Shows the stages of a pipeline file, what they hold in memory and what comes out
+      demo             Generates text, packs it into batches and reports; needs nothing else
+      report           Shows what a recorded run waited for, also if it was killed
+      top              Shows what a run on this machine waits for, while it runs
+      inspect          Shows the format, the columns and the first records of files
+      analyze-padding  Shows what padding costs on your documents, and what removes it
+      explain          Shows the stages of a pipeline file, their memory and the elements they make
       convert          Writes data in another format, in shards
       tokenise         Writes text as token ids, in shards
-      index            Builds the indices by which records of text, TFRecord and tar files are found
-      hash             Adds up digests of rows that several hosts or runs delivered
-      verify           Reads everything, and lists what is damaged
-      tune             Finds out with how many threads and how much memory a pipeline should run
-      doctor           Says what will hurt on this machine, and the command that mends it
+      index            Builds indices of text, TFRecord and tar files ahead of a run
+      hash             Adds up row digests of several hosts or runs
+      verify           Reads everything and lists what is damaged
+      tune             Finds the number of threads and the memory that a pipeline needs
+      doctor           Checks this machine, and prints the command that fixes each problem
       stages           Lists the sources and stages that a pipeline file can name
       schema           Prints the JSON Schema of pipeline files, for editors
-      completions      Prints what a shell completes
-      man              Writes the manual's pages, for `man`
+      completions      Prints the completion script of a shell
+      man              Writes manual pages
       help             Print this message or the help of the given subcommand(s)
 
     Options:
-      -v, --verbose...  Say what the library notes while it runs; twice: all of it
-      -q, --quiet       Say nothing but results and errors
-      -h, --help        Print help
-      -V, --version     Print version
+      -h, --help     Print help (see more with '--help')
+      -V, --version  Print version
 
+    Global options:
+      -v, --verbose...  Print notes of the library, too; -vv prints all of them
+      -q, --quiet       Print results and errors only
+
+    Examples:
+      gristmill demo                      generated text becomes packed batches
+      gristmill inspect data/*.parquet    format, columns and records of files
+      gristmill run pipeline.yaml         a run of a pipeline file, and its report
+
+    `gristmill COMMAND -h` lists options, `gristmill COMMAND --help` explains them.
+    ");
+    let long = ok(folder.path(), &["--help"]);
+    insta::assert_snapshot!(long.split_once("explains them.\n\n").unwrap().1, @r"
     Exit codes:
-      0    done (also when the reader of stdout has gone away)
+      0    done (also if the reader of stdout has gone away)
       1    something is wrong with the data or with a saved state
       2    could not run: arguments, pipeline file, missing files
       130  interrupted; what had to be saved is saved
@@ -305,6 +319,70 @@ fn what_the_commands_are() {
 
     Results go to stdout, everything else to stderr. --json turns results into JSON.
     NO_COLOR is respected.
+    ");
+}
+
+#[test]
+fn what_run_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(ok(folder.path(), &["run", "-h"]), @r"
+    Runs a pipeline file and reports where the time went
+
+    Usage: gristmill run [OPTIONS] <PIPELINE>
+
+    Arguments:
+      <PIPELINE>  The pipeline file
+
+    Options:
+          --resume            Continue from the saved state, and save it at the end
+          --restart           Begin anew although a state is saved
+          --accept-changes    Resume although the pipeline file or its data has changed
+          --checkpoint <DIR>  Folder of the saved state [default: that of the pipeline file]
+          --steps <N>         Stop after N batches
+          --step-time <TIME>  Time of a training step, such as 5ms, 0.3s or 800us [default: none]
+      -h, --help              Print help (see more with '--help')
+
+    Threads and processes:
+          --workers <N>             Worker processes [default: as in the pipeline file, or 1]
+          --max-workers <N>         Maximum number of worker processes if it is tuned [default: 1]
+          --threads-per-worker <N>  Threads of each worker process
+          --ram <BYTES>             Memory of worker processes, such as 2GiB [default: a quarter of what
+                                    is available]
+          --on <ray://CLUSTER>      Actors of a Ray cluster instead of worker processes
+          --threads <N|auto>        Threads of this process instead of workers
+          --inline                  One thread, which reads nothing ahead
+          --buffer <N>              Batches kept ready for the consumer [default: as in the pipeline
+                                    file, or 2]
+
+    Several hosts:
+          --part <I/N>                  Deliver only part I of N of the rows of each batch [default: as
+                                        in the pipeline file, or all]
+          --keys <DIR>                  Folder of key files, by which rows of other hosts are planned
+                                        [default: as in the pipeline file]
+          --record-keys                 Write missing key files during the run, for the next start
+          --deal <DEAL>                 How rows are dealt among parts [default: as in the pipeline
+                                        file, or even]
+          --on-failed-element <POLICY>  What to do if an element fails after its row was planned
+                                        [default: as in the pipeline file, or error]
+          --failed-element-limit <N>    Maximum number of elements that become padding [default: as in
+                                        the pipeline file, or no limit]
+          --guard <DIR>                 Folder in which hosts compare what they read [default: that of
+                                        the pipeline file, or none]
+
+    Views of the run:
+          --metrics <ADDRESS>  Serve the figures of the run to Prometheus at this address
+          --top                Offer the run to `gristmill top`
+          --record <FILE>      Record the run in a file for `gristmill report`
+          --trace <FILE>       Write the run as a trace for ui.perfetto.dev and chrome://tracing
+
+    Output:
+          --html <FILE>  Write a page that shows what happened when, and why the consumer waited
+          --json         Print one JSON object instead of text
+          --order-hash   Print only the order hash
+
+    Global options:
+      -v, --verbose...  Print notes of the library, too; -vv prints all of them
+      -q, --quiet       Print results and errors only
     ");
 }
 

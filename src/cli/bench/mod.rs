@@ -29,59 +29,73 @@ use self::table::Bench;
 use crate::cli::how::How;
 use crate::cli::step_time::StepTime;
 use crate::cli::views::Views;
-use crate::cli::{Outcome, interrupt, output};
+use crate::cli::{OUTPUT, Outcome, examples, interrupt, output};
 
-/// Measures how fast a pipeline delivers, and checks that every setting delivers the same.
+/// Measures how fast a pipeline delivers, over settings and runs
 ///
 /// Each run starts anew, takes the batches of the warm-up, then those that are measured, and reads every byte of them for
 /// the order hash. Rows that differ only in who evaluates the pipeline must have the same hash: if not, the exit code is 1.
 /// The row digest, which adds up over parts (`gristmill hash`), is made in one more pass, which is not measured.
-/// Every point of a sweep has a process of its own: one that cannot run, or dies of memory, is a row that says why.
+/// Every point of a sweep has a process of its own: a point that cannot run, or dies of memory, is a row with the reason.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill bench pipeline.yaml"
+    "gristmill bench pipeline.yaml --sweep threads=1,2,4 --sweep batch_size=8,32"
+    "gristmill bench pipeline.yaml --step-time 5ms --output now.json --baseline before.json"
+))]
 pub(crate) struct Args {
     /// The pipeline file
     pipeline: PathBuf,
-    /// Batches of each run that are not measured; also --exclude-first, as MLPerf Storage calls it
+    /// Batches of each run that are not measured
+    ///
+    /// MLPerf Storage calls it --exclude-first, which is accepted, too.
     #[arg(long, alias = "exclude-first", value_name = "N", default_value_t = 20)]
     warmup: u64,
-    /// Minimum number of measured batches per run. A run continues until it has lasted as long as its first batch, and covers whole periods
-    /// if batches arrive in bursts
+    /// Minimum number of measured batches per run
+    ///
+    /// A run continues until it has lasted as long as its first batch, and covers whole periods if batches arrive in bursts.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     steps: u64,
     /// Runs of each row
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
-    /// Try every value: of workers, threads_per_worker, ram, threads, inline, buffer, part, deal, or of a parameter in the file
-    /// (batch_size, tokenise.max_len, stages[1].tokenise.max_len). Several sweeps give all combinations
+    /// Measure each value of a setting
+    ///
+    /// KEY is workers, threads_per_worker, ram, threads, inline, buffer, part, deal, or a parameter of the pipeline file: batch_size,
+    /// tokenise.max_len, stages[1].tokenise.max_len. Several sweeps give all combinations.
     #[arg(long = "sweep", value_name = "KEY=A,B,C", value_parser = Sweep::parse)]
     sweeps: Vec<Sweep>,
-    /// What takes the batches, and whether it waits: `emulated`, an accelerator that sleeps for --step-time, as that of MLPerf
-    /// Storage does; `pjrt:PATH`, the first device of the PJRT plugin in that file, to which they are sent [default: emulated
-    /// if there is a --step-time]
+    /// What takes the batches: `emulated` or `pjrt:PATH` [default: emulated if there is a --step-time]
+    ///
+    /// `emulated` is an accelerator that sleeps for --step-time, as that of MLPerf Storage. `pjrt:PATH` is the first device of the PJRT plugin
+    /// in that file, to which batches are sent.
     #[arg(long, value_name = "WHAT", value_parser = Kind::parse)]
     consumer: Option<Kind>,
     #[command(flatten)]
     step: StepTime,
-    /// Also run the same loop over batches in memory: the most that a perfect pipeline could gain
+    /// Also measure the same loop over batches in memory
+    ///
+    /// It is the most that a perfect pipeline could gain.
     #[arg(long)]
     headspace: bool,
-    /// Compare with an earlier measurement, which `--output FILE.json` wrote: per row the change of batches/s, with an arrow where
-    /// it is more than the standard deviations of both. Of several the last is compared with, and --html draws all
+    /// Compare with rows that --output wrote earlier, as JSON
+    ///
+    /// Each row has the change of batches/s, with an arrow if it exceeds both standard deviations. The last of several files is compared
+    /// with, and --html draws all.
     #[arg(long, value_name = "FILE")]
     baseline: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
     views: Views,
-    /// Write the rows to a file as well; its ending says how: .csv, .json or .md
-    #[arg(long, short, value_name = "FILE", value_parser = export::file)]
+    /// Write the rows to a file as well: .csv, .json or .md
+    #[arg(long, short, value_name = "FILE", value_parser = export::file, help_heading = OUTPUT)]
     output: Vec<PathBuf>,
-    /// Write a page of HTML with charts of the rows as well, beside those of --baseline
-    #[arg(long, value_name = "FILE")]
+    /// Write a page with charts of the rows, beside those of --baseline
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     html: Option<PathBuf>,
     /// Print one JSON object, with the time of every step, instead of text
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
@@ -89,6 +103,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Device::check(args.consumer.as_ref(), args.step.time())?;
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let points = Point::all(&args.sweeps)?;
+    point::check_some(&args.how, &pipeline, &points)?;
     if let Some(asked) = point::of_this_process() {
         point::answer(args, &pipeline, &points, asked);
         return Ok(Outcome::Done);

@@ -18,7 +18,7 @@ use crate::cli::progress::Steps;
 use crate::cli::views::Views;
 use crate::cli::{interrupt, output, own};
 use crate::cpu::Cpu;
-use crate::spec::Pipeline;
+use crate::spec::{Pipeline, nearest};
 use crate::{Error, ErrorKind, Result};
 
 /// Outcome of the runs of a point.
@@ -145,6 +145,27 @@ pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
 /// The file's pipeline with the parameters of a point.
 fn changed(pipeline: &Pipeline, data: &[(String, String)]) -> Result<Pipeline> {
     data.iter().try_fold(pipeline.clone(), |pipeline, (key, value)| pipeline.with(key, value))
+}
+
+/// Checks that a point of the sweep has settings that exist. A wrong value is a row of its own; a wrong name is that of all points.
+///
+/// # Errors
+/// The error of the first point if no point has valid settings.
+pub(super) fn check_some(how: &How, pipeline: &Pipeline, points: &[Point]) -> Result<()> {
+    let check = |point: &Point| changed(pipeline, &point.parameters()).and_then(|_| how.with(&point.0)).map(drop);
+    let mut errors = Vec::new();
+    for point in points {
+        match check(point) {
+            Ok(()) => return Ok(()),
+            Err(error) => errors.push(error),
+        }
+    }
+    let slip = |(key, _): (String, String)| nearest(&key, How::NAMES).map(|name| (key, name));
+    match points.iter().flat_map(Point::parameters).find_map(slip) {
+        Some((key, name)) => Err(Error::config(format!("`{key}` is no setting, and no parameter of the pipeline"))
+            .help(format!("did you mean `{name}`?"))),
+        None => errors.into_iter().next().map_or(Ok(()), Err),
+    }
 }
 
 /// All runs of one point, in this process.

@@ -22,20 +22,23 @@ use self::places::Places;
 pub(crate) use self::python::{Packages, set_packages};
 use crate::Result;
 use crate::cli::format::plural;
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 
-/// Looks at this machine and this build: what will hurt a pipeline, and the command that mends it.
+/// Checks this machine, and prints the command that fixes each problem
 ///
-/// Looks at cores, memory, control groups, limits, shared memory, versions and plugins, and runs a small pipeline on threads and in a
-/// worker process. With a pipeline file also at the file systems that it reads from and writes to; of its files none is opened.
+/// Checks cores, memory, control groups, limits, shared memory, versions and plugins, and runs a small pipeline on threads and in a
+/// worker process. With a pipeline file, it checks the file systems that the file names, and opens no file of data.
 ///
 /// Exits with 1 if something does not work.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill doctor"
+    "gristmill doctor pipeline.yaml --folder /data/checkpoints"
+))]
 pub(crate) struct Args {
-    /// A pipeline file, whose files and folders are looked at
+    /// A pipeline file, whose files and folders are checked
     pipeline: Option<PathBuf>,
-    /// A folder that is to be written to, such as that of checkpoints
+    /// A folder that will be written to, such as that of checkpoints
     #[arg(long, value_name = "DIR")]
     folder: Vec<PathBuf>,
     /// Print one JSON object instead of text

@@ -8,19 +8,24 @@ use crate::pack::{Outcome as Padding, Strategy, compare};
 use crate::{Error, Result};
 use serde::Serialize;
 
-use crate::cli::format::{count, grouped, percent};
+use crate::cli::format::{count, grouped, percent, plural};
 use crate::cli::layout::Layout;
 use crate::cli::lengths::{self, Lengths};
-use crate::cli::{Outcome, output, tokenise};
+use crate::cli::{OUTPUT, Outcome, examples, output, tokenise};
 
-/// Shows how long the documents are, and what each way of making batches would waste on them.
+/// Shows what padding costs on your documents, and what removes it
 ///
-/// Text is measured in tokens of --tokenizer; without one, a token is taken to be 4 bytes.
-/// Columns of ids are measured as they are.
+/// Text is measured in tokens of --tokenizer; without one, a token is taken to be 4 bytes. Columns of ids are measured as they are.
+///
+/// The column "attn FLOPs" is the attention over whole rows, without a mask for segments, relative to padding to the maximum.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[cfg_attr(test, derive(Default))]
+#[command(after_long_help = examples!(
+    "gristmill analyze-padding corpus.jsonl --tokenizer tokenizer.json --seq-len 2048"
+    "gristmill analyze-padding data/*.parquet --column input_ids --html padding.html"
+))]
 pub(crate) struct Args {
-    /// Files, globs or folders of documents
+    /// Files, globs or folders of documents; `-` is standard input
     #[arg(required = true)]
     data: Vec<PathBuf>,
     /// Tokens in a row
@@ -35,16 +40,16 @@ pub(crate) struct Args {
     /// Column of text or ids [default: the first that holds either]
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
-    /// Look only at the first N documents
+    /// Read only the first N documents
     #[arg(long, value_name = "N")]
     docs: Option<u64>,
     #[command(flatten)]
     layout: Layout,
-    /// Write a page of HTML with its charts as well
-    #[arg(long, value_name = "FILE")]
+    /// Write a page with charts
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     html: Option<PathBuf>,
     /// Print one JSON object instead of text
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
@@ -64,6 +69,10 @@ struct Analysis {
     histogram: Vec<Bar>,
     strategies: Vec<Padding>,
     recommendation: String,
+    #[serde(skip)]
+    are_files: bool,
+    /// Lines of a pipeline file that do what is recommended.
+    yaml: String,
 }
 
 /// Documents of `from` to `to` tokens.
@@ -90,7 +99,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let tokenizer = args.tokenizer.as_deref().map(tokenise::load).transpose()?;
     let measured =
         lengths::measure(&args.data, args.layout.of(&args.data)?, args.column.as_deref(), tokenizer, args.docs)?;
-    let analysis = Analysis::new(measured, args.seq_len, args.batch)?;
+    let analysis = Analysis::new(measured, args)?;
     if args.json {
         output::json(&analysis);
     } else {
@@ -106,12 +115,17 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
 const HEAD: [&str; 7] = ["strategy", "padding", "docs split", "docs truncated", "tokens lost", "batches", "attn FLOPs"];
 
 impl Analysis {
-    fn new(measured: Lengths, seq_len: u32, batch: u32) -> Result<Self> {
-        let Lengths { column, unit, lengths } = measured;
+    fn new(measured: Lengths, args: &Args) -> Result<Self> {
+        let (seq_len, batch) = (args.seq_len, args.batch);
+        let Lengths { column, unit, ids, are_files, lengths } = measured;
         if lengths.is_empty() {
             return Err(Error::data("there are no documents to analyse"));
         }
         let strategies = compare(&lengths, seq_len as usize, batch as usize)?;
+        let (recommendation, yaml) = match are_files {
+            true => (WHOLE_FILES.to_owned(), crops(args)),
+            false => recommendation(&strategies, &ids, args),
+        };
         let mut sorted = lengths;
         sorted.sort_unstable();
         let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
@@ -128,15 +142,17 @@ impl Analysis {
             max: at(1.0),
             longer_than_seq_len: (sorted.len() - sorted.partition_point(|&l| l <= seq_len)) as u64,
             histogram: histogram(&sorted, seq_len),
-            recommendation: recommendation(&strategies),
+            recommendation,
+            yaml,
+            are_files,
             strategies,
         })
     }
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} documents · {} {} in column `{}`\nmedian {} · p90 {} · p99 {} · max {} · {} are longer than {}\n\n",
-            grouped(self.documents),
+            "{} · {} {} in column `{}`\nmedian {} · p90 {} · p99 {} · max {} · {} are longer than {}\n\n",
+            plural(self.documents, "document"),
             count(self.tokens as f64),
             self.unit,
             self.column,
@@ -154,9 +170,13 @@ impl Analysis {
             let share = percent(bar.documents as f64 / self.documents as f64);
             text += &format!("{range:>15}  {} {share}\n", "▇".repeat(width));
         }
-        text.push('\n');
-        text += &output::table(&HEAD, &self.rows(), &[]);
-        text += &format!("\n▶ {}\n", self.recommendation);
+        // Of documents that are whole files it would say nothing.
+        if !self.are_files {
+            text.push('\n');
+            text += &output::table(&HEAD, &self.rows(), &[]);
+        }
+        text += &output::wrapped(&format!("\n▶ {}", self.recommendation), 2);
+        text += &self.yaml;
         text
     }
 
@@ -196,25 +216,46 @@ fn histogram(sorted: &[u32], seq_len: u32) -> Vec<Bar> {
     bars
 }
 
-/// The strategy that wastes least without cutting documents that would fit, in words.
-fn recommendation(outcomes: &[Padding]) -> String {
+const WHOLE_FILES: &str = "each file counts as one document, as token files hold no ends of documents: `crops` cuts rows out of them without padding";
+
+/// The source that cuts rows out of token files, as a pipeline file has it.
+fn crops(args: &Args) -> String {
+    let paths: Vec<_> = args.data.iter().map(|path| path.display().to_string()).collect();
+    let (paths, seq_len, batch) = (serde_json::json!(paths), args.seq_len, args.batch);
+    format!("source: {{crops: {{paths: {paths}, seq_len: {seq_len}}}}}\nstages:\n  - batch: {{batch_size: {batch}}}\n")
+}
+
+/// The strategy that wastes least without cutting documents that would fit, in words and as the stages of a pipeline file.
+fn recommendation(outcomes: &[Padding], ids: &str, args: &Args) -> (String, String) {
     let by = |strategy| outcomes.iter().find(|o: &&Padding| o.strategy == strategy);
     let (Some(padded), Some(window), Some(best)) =
         (by(Strategy::PadToMax), by(Strategy::WindowBestFit), by(Strategy::BestFit))
     else {
-        return String::new();
+        return <(String, String)>::default();
     };
     if padded.padding_share < 0.02 {
-        return format!("padding is only {}: nothing to gain by packing", percent(padded.padding_share));
+        let text = format!("padding is only {}: nothing to gain by packing", percent(padded.padding_share));
+        return (text, String::new());
     }
     let chosen = if window.padding_share <= best.padding_share { window } else { best };
-    let name = if chosen.strategy == Strategy::WindowBestFit { "window_pack" } else { "best_fit_pack" };
-    format!(
+    let (name, bins) = match chosen.strategy {
+        Strategy::WindowBestFit => ("window_pack", ""),
+        _ => ("best_fit_pack", ", num_packing_bins: 64"),
+    };
+    let is_plain = ids.starts_with(|c: char| c.is_ascii_alphabetic())
+        && ids.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let ids = if is_plain { ids.to_owned() } else { serde_json::json!(ids).to_string() };
+    let (seq_len, batch) = (args.seq_len, args.batch);
+    let yaml = format!(
+        "  - {name}: {{length: {{{ids}: {seq_len}}}{bins}, over_long: split}}\n  - batch: {{batch_size: {batch}}}\n"
+    );
+    let text = format!(
         "{name}: padding {} → {}, {:.1}× fewer batches; splits only what is longer than a row",
         percent(padded.padding_share),
         percent(chosen.padding_share),
         padded.batches as f64 / chosen.batches.max(1) as f64
-    )
+    );
+    (text, yaml)
 }
 
 #[cfg(test)]

@@ -91,16 +91,42 @@ impl Analysis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Lengths;
+    use super::super::{Args, Lengths};
     use super::*;
+
+    fn args(len: u32) -> Args {
+        let folder = vec!["tokens".into()];
+        Args { data: folder, seq_len: len, batch: 4, ..Args::default() }
+    }
+
+    fn measured(column: &str, are_files: bool, lengths: Vec<u32>) -> Lengths {
+        Lengths { column: column.to_owned(), unit: "tokens", ids: column.to_owned(), are_files, lengths }
+    }
+
+    #[test]
+    fn what_is_recommended_can_be_pasted() {
+        let lengths = || (1..200).map(|n| n % 97 + 1).collect();
+        let of = |column, are_files| Analysis::new(measured(column, are_files, lengths()), &args(64)).unwrap();
+        let stages = |ids| {
+            format!("  - window_pack: {{length: {{{ids}: 64}}, over_long: split}}\n  - batch: {{batch_size: 4}}\n")
+        };
+        assert_eq!(of("input_ids", false).yaml, stages("input_ids"));
+        assert_eq!(of("a b", false).yaml, stages("\"a b\""));
+        let whole = of("tokens", true);
+        let crops = "source: {crops: {paths: [\"tokens\"], seq_len: 64}}\nstages:\n  - batch: {batch_size: 4}\n";
+        assert_eq!(whole.yaml, crops);
+        assert!(whole.text().contains("token files hold no ends of documents") && !whole.text().contains("attn FLOPs"));
+        let pipeline =
+            format!("source: {{memory: {{records: [{{input_ids: [1, 2]}}]}}}}\nstages:\n{}", stages("input_ids"));
+        crate::spec::Pipeline::from_text(pipeline, crate::spec::Format::Yaml, ".").unwrap();
+    }
 
     fn analysis(lengths: Vec<u32>) -> Analysis {
         of_rows(lengths, 64)
     }
 
     fn of_rows(lengths: Vec<u32>, len: u32) -> Analysis {
-        let measured = Lengths { column: "<text>".to_owned(), unit: "tokens", lengths };
-        Analysis::new(measured, len, 4).unwrap()
+        Analysis::new(measured("<text>", false, lengths), &args(len)).unwrap()
     }
 
     #[test]

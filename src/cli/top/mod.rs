@@ -13,18 +13,21 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use self::screen::draw;
 use self::seen::{Seen, Tab};
 use crate::cli::format::count;
-use crate::cli::{Outcome, output};
+use crate::cli::{Outcome, examples, output};
 use crate::live::top::{Frame, Place, connect, places};
 use crate::{Error, ErrorKind, Result};
 
-/// Shows what a run waits for, once a second, while it runs: of a Rust or a Python program of the same user on this machine.
+/// Shows what a run on this machine waits for, while it runs
 ///
-/// A run offers its view if it is started with --top, top=True, or GRISTMILL_TOP=1 in its environment. Keys: s stages, w workers, e worst elements,
-/// q the end. Where stdout is no terminal, the report as of now is printed.
+/// The run is a Rust or Python program of the same user. It offers its view if it is started with --top, top=True, or GRISTMILL_TOP=1 in its
+/// environment. Keys: s stages, w workers, e worst elements, q the end. The report as of now is printed if stdout is no terminal.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill top"
+    "gristmill top 4711"
+))]
 pub(crate) struct Args {
-    /// The process, or PID.NUMBER where it has several passes [default: the only one that there is; where there are more, they are listed]
+    /// The process, or PID.NUMBER of one of its passes [default: the only one; several are listed]
     #[arg(value_name = "PID")]
     pid: Option<String>,
 }

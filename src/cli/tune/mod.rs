@@ -18,22 +18,25 @@ use self::write::{Change, Setting};
 use crate::cli::bench::usage::busy;
 use crate::cli::how::memory;
 use crate::cli::step_time::StepTime;
-use crate::cli::{Outcome, output};
+use crate::cli::{OUTPUT, Outcome, examples, output};
 use crate::cpu::Cpu;
 
-/// Runs a pipeline for a moment, and says how many threads and how much memory it should get.
+/// Finds the number of threads and the memory that a pipeline needs
 ///
-/// A quarter of the time goes to one thread, half to tuning, the last quarter to what was chosen. Nothing that is tuned
+/// Runs it for a moment. A quarter of the time goes to one thread, half to tuning, the last quarter to the choice. Nothing that is tuned
 /// changes a batch.
 #[derive(clap::Args)]
-#[command(after_help = crate::cli::EXIT_CODES)]
+#[command(after_long_help = examples!(
+    "gristmill tune pipeline.yaml --step-time 50ms"
+    "gristmill tune pipeline.yaml --ram 4GiB --write"
+))]
 pub(crate) struct Args {
     /// The pipeline file
     pipeline: PathBuf,
-    /// Memory for worker processes and batches that lie ready, such as 4GiB [default: a quarter of what is available]
+    /// Memory of worker processes and of batches kept ready, such as 4GiB [default: a quarter of what is available]
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     ram: Option<u64>,
-    /// How long to run
+    /// Seconds to run
     #[arg(long, value_name = "S", default_value_t = 20.0, value_parser = seconds)]
     seconds: f64,
     #[command(flatten)]
@@ -41,17 +44,17 @@ pub(crate) struct Args {
     /// Maximum number of threads [default: one per core, up to 256 if elements mostly wait]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     max_threads: Option<u16>,
-    /// Batches that may lie ready
+    /// Maximum number of batches kept ready
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     max_buffer: u16,
-    /// Put what was chosen into the pipeline file, as its `executor`
-    #[arg(long)]
+    /// Put the choice into the pipeline file, as its `executor`
+    #[arg(long, help_heading = OUTPUT)]
     write: bool,
-    /// Write a page of HTML with charts of the choice as well
-    #[arg(long, value_name = "FILE")]
+    /// Write a page with charts of the choice
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     html: Option<PathBuf>,
     /// Print one JSON object instead of text
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use highway::{HighwayHash, HighwayHasher, Key};
 
-use super::super::content::Pieces;
+use super::super::pieces::Pieces;
 use super::layout::Span;
 use crate::error::{Error, Result};
 use crate::source::checksums;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::super::content::Pieces;
+use super::super::pieces::Pieces;
 
 /// Bytes from one block header to the next.
 pub(super) const BLOCK: u64 = 1 << 16;

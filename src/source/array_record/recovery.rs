@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::super::content::{Content, Pieces};
+use super::super::content::Content;
+use super::super::pieces::Pieces;
 use super::blocks::end_of_chunk;
 use super::chunk::{Chunk, Head, METADATA, PADDING, SIGNATURE, hash};
 use super::index::{Entry, FIRST_CHUNK, Index};

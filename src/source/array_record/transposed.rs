@@ -55,7 +55,7 @@ fn check_codec(chunk: &Chunk<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::source::content::Pieces;
+    use crate::source::pieces::Pieces;
 
     #[test]
     fn a_codec_that_is_not_read_is_no_damage() {

@@ -36,7 +36,7 @@ impl Probe {
         Ok(Self { size, head, tail, path, name })
     }
 
-    pub(super) fn head(&self) -> &[u8] {
+    pub(in crate::source) fn head(&self) -> &[u8] {
         self.head.as_bytes()
     }
 

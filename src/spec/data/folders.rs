@@ -115,5 +115,30 @@ mod tests {
         let foreign = [("manifest.json", json), ("train.bin", "\0\0")];
         assert_eq!(refused(&foreign).unwrap(), "the folder holds jsonl (1) and tokens (1) | name one: *.bin");
         assert_eq!(refused(&[("a.jsonl", json), ("b.json", json), ("c.ndjson", json)]), None);
+        assert_eq!(refused(&[("a.jsonl", json), ("README.txt", "hello\n")]), None);
+    }
+
+    #[test]
+    fn files_that_describe_the_data_are_no_data() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["dataset_info.json", "Readme.txt", "LICENSE.txt", "a.jsonl"] {
+            std::fs::write(dir.path().join(name), "{\"a\": 1}\n").unwrap();
+        }
+        let names = |patterns: &[std::path::PathBuf]| {
+            let files = Data::find(patterns).unwrap();
+            files.iter().map(|file| crate::place::file_name(file).into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[dir.path().to_owned()]), ["a.jsonl"]);
+        assert_eq!(names(&[dir.path().join("dataset_info.json")]), ["dataset_info.json"]);
+        std::fs::remove_file(dir.path().join("a.jsonl")).unwrap();
+        assert_eq!(names(&[dir.path().to_owned()]).len(), 3, "they are all that there is");
+    }
+
+    #[test]
+    fn a_file_that_is_missing_has_a_similar_name() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("corpus.jsonl"), "{\"a\": 1}\n").unwrap();
+        let error = Data::open(dir.path().join("corpus.json"), None).unwrap_err();
+        assert_eq!(error.help_text(), Some("did you mean `corpus.jsonl`?"));
     }
 }

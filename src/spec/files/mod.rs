@@ -39,7 +39,7 @@ macro_rules! sources {
         pub(super) const SOURCES: &[SourceEntry] = &[$(
             $(#[cfg(feature = $feature)])?
             SourceEntry::of_files($name, $doc, &Of($build))$(.chooses($columns))?,
-            $(#[cfg(not(feature = $feature))] SourceEntry::lacking($name, $feature),)?
+            $(#[cfg(not(feature = $feature))] SourceEntry::lacking($name, $doc, $feature),)?
         )*];
     };
 }
