@@ -9,16 +9,18 @@ use crate::dataset::iter::BadRecords;
 use crate::{Error, ErrorKind, Result};
 
 /// The remedy that errors name.
-const REMEDY: &str = "or leave out what is damaged by `--on-bad-record skip`";
+const REMEDY: &str = "or skip damaged records by `--on-bad-record skip`";
 
-/// What becomes of them.
+/// Options of the policy.
 #[derive(clap::Args)]
 pub(crate) struct OnBad {
-    /// What a row, record, sample or shard does that cannot be read or used: `error` ends the run; `skip` leaves it out, counts it and
-    /// names the first. A shard that cannot be opened is left out whole
+    /// Policy for a row, record, sample or shard that cannot be read or used
+    ///
+    /// `error` ends the run. `skip` leaves the record out, counts it and names the first few. A shard that cannot be opened is left out
+    /// as a whole.
     #[arg(long, value_name = "POLICY", value_parser = policy(), default_value = "error")]
     on_bad_record: BadRecords,
-    /// Skip at most N records, and at most N shards [default: no limit]
+    /// Skip at most N records and at most N shards [default: no limit]
     #[arg(long, value_name = "N")]
     bad_record_limit: Option<u64>,
 }
@@ -42,7 +44,7 @@ impl OnBad {
         }
     }
 
-    /// An error in the data with the remedy, unless that is in use.
+    /// Adds the remedy to an error in the data, unless the policy is in use.
     #[cold]
     pub(crate) fn told(&self, error: Error) -> Error {
         let is_mended = error.kind() == ErrorKind::Data && self.on_bad_record == BadRecords::Error;
@@ -50,7 +52,7 @@ impl OnBad {
     }
 }
 
-/// Records and shards that a command has left out.
+/// Records and shards that a command has skipped.
 #[derive(Default, Serialize)]
 pub(crate) struct Skipped {
     /// Bad records, in this run.

@@ -117,7 +117,7 @@ fn listed(described: &(&str, Described)) -> String {
     head(described) + &arguments
 }
 
-/// Its name, the feature that this build lacks for it, and a sentence on what it does.
+/// Its name, the feature that this build lacks for it, and a sentence that describes it.
 fn head((kind, entry): &(&str, Described)) -> String {
     let lacks = entry.lacks.map_or_else(String::new, |feature| format!(" (needs a build with `--features {feature}`)"));
     format!("{kind} {}{lacks}\n{}", entry.name, output::wrapped(&format!("    {}", entry.doc), 4))

@@ -61,7 +61,7 @@ pub(crate) struct Shards {
     schema: Option<Schema>,
     /// Threads that read, and as many that encode [default: all cores]
     ///
-    /// `auto` tunes the number of those that read.
+    /// `auto` tunes their number.
     #[arg(long, value_name = "N|auto", value_parser = threads)]
     threads: Option<Executor>,
     /// Memory of records that wait to be encoded

@@ -42,7 +42,7 @@ pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
     Format::by_folder(path)
 }
 
-/// The files, opened; `None` if one of them is compressed, which its name need not say, or standard input: those are streams.
+/// Opens the files; `None` if a file is compressed or is standard input, because such files are streams. The name of a compressed file may lack the ending.
 #[cfg(feature = "spec")]
 pub(crate) fn open_plain(files: &[Location]) -> Result<Option<Contents>> {
     open_plain_by(files, 4, |head| compression(head).is_some())

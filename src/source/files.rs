@@ -83,7 +83,7 @@ impl<P: Patterns + ?Sized> Patterns for &P {
     }
 }
 
-/// Names in place of those that were given, which leave out the same files.
+/// Other names, which leave out the files that the given names leave out.
 pub(crate) struct Renamed<P> {
     pub(crate) names: Vec<PathBuf>,
     pub(crate) given: P,

@@ -26,7 +26,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Bytes of the file, where they lie in one piece: pieces meet only at multiples of a [`BLOCK`].
+    /// Bytes of the file, if they lie in one piece: pieces meet only at multiples of a [`BLOCK`].
     pub(crate) fn get(&self, range: Range<u64>) -> Option<&[u8]> {
         let (piece, at) = match self {
             Self::All(bytes) => (*bytes, 0),

@@ -29,7 +29,7 @@ struct Piped {
 enum Turn {
     /// Any of the first bytes, and bytes after them.
     Head,
-    /// Bytes after those that were read.
+    /// Unread bytes.
     Rest,
     /// Nothing: this process is a worker of another one.
     Nothing,

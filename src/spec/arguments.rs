@@ -19,7 +19,7 @@ pub(crate) struct About {
     pub(crate) args: &'static [Arg],
     /// Arguments that it shares with others.
     pub(crate) shared: &'static [&'static Self],
-    /// Arguments that whoever names the source or the stage reads.
+    /// Arguments that the entry of the source or stage reads.
     pub(crate) outer: Option<&'static Self>,
     /// The argument that a bare value stands for: `limit: 100`.
     pub(crate) main: Option<&'static str>,

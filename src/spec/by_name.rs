@@ -10,7 +10,7 @@ use super::registry;
 use crate::dataset::iter::BadRecords;
 use crate::error::Result;
 
-/// The source `name`, and what is known of its elements. Shards that cannot be opened are left out if `bad` says so.
+/// The source `name` with its context. Shards that cannot be opened are left out if `bad` is to skip.
 pub(crate) fn source(name: &str, arguments: Tree, bad: BadRecords) -> Result<(Chain, Context)> {
     let mut context = Context::new(PathBuf::new());
     context.bad = bad;

@@ -81,7 +81,7 @@ impl Data {
         let Some(first) = files.first() else { return Err(Error::config("no files")) };
         let detected = match bad {
             BadRecords::Error => detect(first),
-            // A damaged shard need not show what it is.
+            // A damaged shard may not show its format.
             BadRecords::Skip { .. } => files.iter().map(detect).find(Result::is_ok).unwrap_or_else(|| detect(first)),
         };
         let format = match detected {
@@ -176,7 +176,7 @@ impl Data {
         }
     }
 
-    /// The columns whose types elements do not have, where `format` has these types, and a line for each such type that is not
+    /// Columns of types that elements lack and `format` has, and a line for each such type that is not
     /// kept. Only `columns` count, if there are some.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ impl StageEntry {
     }
 }
 
-/// A policy for what is damaged.
+/// A policy for damaged shards.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum OnBad {
     Error,

@@ -227,7 +227,7 @@ impl Pipeline {
         self.opened().map(|(dataset, indices, _)| (dataset, indices))
     }
 
-    /// The same, and what is known of it, such as the shards that were left out.
+    /// As [`build`](Self::build), with the context, which lists the shards that were left out.
     ///
     /// # Errors
     /// As [`build`](Self::build).

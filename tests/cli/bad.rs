@@ -32,7 +32,7 @@ fn rows_that_cannot_be_read_are_left_out_of_what_convert_writes() {
     let (code, text) = fails(folder, &[&convert[..], &["a"]].concat());
     let text = on_one_line(&text);
     assert!(code == 1 && text.contains("in/b.jsonl: line 3: "), "{text}");
-    assert!(text.contains("help: leave out what is damaged by `--on-bad-record skip`"), "{text}");
+    assert!(text.contains("help: skip damaged records by `--on-bad-record skip`"), "{text}");
     let skip = [&convert[..], &["b", "--on-bad-record", "skip", "--json"]].concat();
     let output = gristmill(folder, &skip);
     assert!(output.status.success());

@@ -71,7 +71,7 @@ struct Analysis {
     recommendation: String,
     #[serde(skip)]
     are_files: bool,
-    /// Lines of a pipeline file that do what is recommended.
+    /// Lines of a pipeline file with the recommended packing.
     yaml: String,
 }
 
@@ -170,7 +170,7 @@ impl Analysis {
             let share = percent(bar.documents as f64 / self.documents as f64);
             text += &format!("{range:>15}  {} {share}\n", "▇".repeat(width));
         }
-        // Of documents that are whole files it would say nothing.
+        // Documents that are whole files give no advice.
         if !self.are_files {
             text.push('\n');
             text += &output::table(&HEAD, &self.rows(), &[]);

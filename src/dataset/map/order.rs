@@ -114,7 +114,7 @@ pub trait Order: Send + Sync {
         None
     }
 
-    /// A remark for the user, behind `parent`: see [`Stage::remark`].
+    /// A remark for the user about this stage after `parent`: see [`Stage::remark`].
     fn remark(&self, parent: &dyn Stage) -> Option<String> {
         let _ = parent;
         None

@@ -110,7 +110,7 @@ where
         self.planned
     }
 
-    /// The file and the record that an element is made of, where one is known.
+    /// The file and the record of an element, if they are known.
     #[cold]
     pub(in crate::dataset) fn place_of(&self, index: u64) -> Option<String> {
         place_of(&self.dataset, index)

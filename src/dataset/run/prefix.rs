@@ -234,7 +234,7 @@ where
         self.roots.position()
     }
 
-    /// Adds the file and the record to an error of a stage behind the source.
+    /// Adds the file and the record to an error of a stage after the source.
     #[cold]
     fn placed(&self, error: Error) -> Error {
         let index = error.element_index().filter(|_| error.kind() == ErrorKind::Data && error.file().is_none());

@@ -70,7 +70,7 @@ pub(super) fn sides(groups: &[(String, Vec<usize>)]) -> String {
     list(&texts)
 }
 
-/// The error where hosts have said nothing for too long. `closed` names those that have closed their loaders.
+/// The error of hosts that are silent for too long. `closed` names hosts that have closed their loaders.
 #[cold]
 pub(crate) fn silent(hosts: &[usize], of: usize, batch: u64, waited: Duration, closed: &str) -> Error {
     let have = if hosts.len() == 1 { "has" } else { "have" };

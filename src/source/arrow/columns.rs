@@ -101,7 +101,7 @@ impl Columns {
         self.fields.iter().map(|field| Name::new(field.name())).collect()
     }
 
-    /// The columns whose types elements do not have, where a format has these types, and a line for each such type that is not kept.
+    /// Columns of types that elements lack and the format has, and a line for each such type that is not kept.
     #[cfg(feature = "cli")]
     pub(crate) fn types(&self, has: impl Fn(&DataType) -> bool) -> (Vec<(Name, Kind)>, Vec<String>) {
         let (mut kept, mut lines) = (Vec::new(), Vec::new());

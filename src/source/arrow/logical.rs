@@ -237,7 +237,7 @@ fn decimals<T: DecimalType + ArrowPrimitiveType<Native: FromStr>>(
     Ok(Arc::new(numbers.with_precision_and_scale(digits, scale).map_err(|e| (0, failed(e)))?))
 }
 
-/// The digits of a decimal without the point, `scale` of them behind it; `None` for a text with more.
+/// The digits of a decimal without the point, `scale` of them after it; `None` for a text with more.
 fn unscaled(text: &str, scale: i8) -> Option<String> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     if !part.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -59,7 +59,8 @@ fn check(file: &Content) -> Result<()> {
     let ends = file.here().is_none() && tail.as_bytes().get(4..).is_some_and(is_magic);
     let begins = ends || is_magic(file.read(0..size.min(4))?.as_bytes());
     let Some(body) = size.checked_sub(12).filter(|_| begins) else {
-        return Err(Error::data(format!("not a parquet file: {size} bytes that do not begin with PAR1")).offset(0));
+        let why = if begins { ", and the smallest has 12" } else { " that do not begin with PAR1" };
+        return Err(Error::data(format!("not a parquet file: {size} bytes{why}")).offset(0));
     };
     let (length, magic) = tail.as_bytes().split_at(4);
     if magic == b"PARE" {

@@ -155,6 +155,18 @@ fn the_crate_believes_lists_that_it_skips() {
     assert_eq!(read.unwrap().file_metadata().num_rows(), 1);
 }
 
+#[test]
+fn a_file_of_something_else_is_told_by_its_size_or_its_beginning() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    for (bytes, told) in
+        [("PAR1xxxx", "8 bytes, and the smallest has 12"), ("0123456789abcdef", "16 bytes that do not begin with PAR1")]
+    {
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(Parquet::open(&path).unwrap_err().message(), format!("not a parquet file: {told}"));
+    }
+}
+
 /// The version of the format is read as a number, whatever it is said to be: such a list in a text there is not skipped with the text.
 #[test]
 fn fields_of_footers_are_what_they_are_read_as() {

@@ -41,7 +41,7 @@ const AT_ONCE: u64 = 64 << 20;
 const TOGETHER: u64 = 256;
 
 impl Data {
-    /// Reads every record, whatever is damaged among them. A stream that does not go on behind damage ends there.
+    /// Reads every record that can be read. A stream that does not go on after damage ends there.
     ///
     /// # Errors
     /// If it cannot be begun. What is damaged is told to `watch`, and counted.
