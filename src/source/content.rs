@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::abreast;
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
+#[cfg(feature = "array_record")]
 use super::pieces::Pieces;
 use super::signs::compression;
 use super::stdin;
@@ -149,6 +150,7 @@ impl Content {
     ///
     /// # Errors
     /// As [`read`](Self::read), of what lies far away.
+    #[cfg(feature = "array_record")]
     pub(crate) fn pieces(&self, range: Range<u64>) -> Result<Pieces<'_>> {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Ok(Pieces::All(bytes.as_bytes())),

@@ -14,6 +14,7 @@ use super::signs::no_text;
 #[cfg(feature = "spec")]
 use super::stdin::is_piped;
 use crate::error::{Error, Result};
+#[cfg(feature = "spec")]
 use crate::mmap::Access;
 use crate::place::Location;
 

@@ -93,6 +93,7 @@ mod npz;
 mod numbered;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "array_record")]
 mod pieces;
 #[cfg(feature = "safetensors")]
 mod safetensors;

@@ -32,6 +32,7 @@ enum Turn {
     /// Unread bytes.
     Rest,
     /// Nothing: this process is a worker of another one.
+    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     Nothing,
 }
 
@@ -91,6 +92,7 @@ impl Piped {
 
     fn check(&self, turn: Turn) -> Result<()> {
         match self.turn {
+            #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
             Turn::Nothing => Err(refused("is read by the process that started this worker")),
             present if present == turn => Ok(()),
             _ => Err(refused("is read once, and was read already")),

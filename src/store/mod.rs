@@ -132,7 +132,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 
-#[cfg(feature = "store")]
+#[cfg(all(feature = "store", feature = "array_record"))]
 pub(crate) use self::blocks::BLOCK;
 #[cfg(feature = "parquet")]
 pub(crate) use self::bounded::Bounded;

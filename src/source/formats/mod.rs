@@ -117,7 +117,6 @@ impl Format {
     }
 
     /// Endings of all the files that `source` of pipeline files reads: of compressed ones first.
-    #[cfg(any(feature = "spec", feature = "compress"))]
     pub(crate) fn endings_of(source: &str) -> Vec<&'static str> {
         let (packed, plain): (Vec<_>, Vec<_>) = Self::ALL
             .iter()
