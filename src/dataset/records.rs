@@ -64,6 +64,24 @@ pub(crate) fn suspect_in(stream: &dyn Stage, stage: StageId, indices: &[u64]) ->
     })
 }
 
+/// The source of a dataset at this [place in memory](Stage::address).
+pub(super) fn source_at(dataset: &dyn Stage, address: usize) -> Option<&dyn Stage> {
+    let mut source = None;
+    dataset.walk(&mut |_, node| {
+        if node.records().is_some() && node.address() == address {
+            source = Some(node);
+        }
+    });
+    source
+}
+
+/// The file and the record of the element at `index`, if it is made of one record and its source knows the file. Nothing is read for it.
+pub(super) fn place_of(dataset: &dyn Stage, index: u64) -> Option<String> {
+    let found = Upcoming::follow(&[index], |next| dataset.will_read(next));
+    let [one] = found.as_slice() else { return None };
+    source_at(dataset, one.source)?.record_in_words(one.record)
+}
+
 /// The dataset that a stream reads and that stage number `stage` is part of.
 fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
     let (stage, mut read) = (stage.0 as usize, None);

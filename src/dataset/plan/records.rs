@@ -8,8 +8,8 @@ use super::visit::{Visit, bad, texts};
 use crate::cx::Cx;
 use crate::dataset::bring;
 use crate::dataset::map::MapDataset;
+use crate::dataset::records::source_at;
 use crate::dataset::run::evaluate::caught;
-use crate::dataset::stage::Stage;
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 use crate::keys::{Key, Keyed};
@@ -95,11 +95,9 @@ impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
     }
 
     fn bring(&self, records: &[u64]) {
-        (&*self.prefix as &dyn Stage).walk(&mut |_, stage| {
-            if stage.address() == self.source.address {
-                bring(stage, records);
-            }
-        });
+        if let Some(source) = source_at(&*self.prefix, self.source.address) {
+            bring(source, records);
+        }
     }
 
     fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {

@@ -180,16 +180,3 @@ impl<'a> Upcoming<'a> {
         self.wanted
     }
 }
-
-/// The place for people of the one record that element `index` is made of, if its source knows the file. Nothing is read for it.
-pub(in crate::dataset) fn place_of(dataset: &dyn Stage, index: u64) -> Option<String> {
-    let found = Upcoming::follow(&[index], |next| dataset.will_read(next));
-    let [one] = found.as_slice() else { return None };
-    let mut place = None;
-    dataset.walk(&mut |_, node| {
-        if node.records().is_some() && node.address() == one.source {
-            place = node.record_in_words(one.record);
-        }
-    });
-    place
-}
