@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::checkpoint::fingerprint;
 use crate::dataset::iter::plan_in_words;
 use crate::dataset::{Role, Sample, StageMemory, estimate};
-use crate::report::REMEDY;
+use crate::report::{REMEDY, remark};
 use crate::spec::Pipeline;
 use crate::{Deal, Element, ElementSpec, Executor, IterDataset, Load, Part, Result, Runtime, Stage};
 use serde::Serialize;
@@ -186,9 +186,7 @@ fn orders(pipeline: &dyn Stage) -> Vec<String> {
         if let Some(mixing) = stage.mixing() {
             notes.push(format!("{} (stage {id}): {mixing}", stage.name()));
         }
-        if let Some(remark) = stage.remark() {
-            notes.push(format!("{} (stage {id}): {remark}", stage.name()));
-        }
+        notes.extend(remark(id, stage));
         if stage.name() == "shuffle" {
             let within = id + 1 - stage.count();
             for (id, name, cost) in shuffled.extract_if(.., |(source, ..)| *source >= within) {

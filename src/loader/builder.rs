@@ -24,7 +24,7 @@ use crate::exec::{Engine, Executor, Failed, FailedElements, Runtime};
 use crate::fork::Ours;
 use crate::keys::KeySource;
 use crate::part::{Deal, Part, RowBatch};
-use crate::report::{ConsumerMeter, First};
+use crate::report::{ConsumerMeter, First, remark};
 
 /// Batches that may be kept ready: each has its place from the start.
 const MOST_BUFFER: usize = 1 << 20;
@@ -325,8 +325,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
 /// Warns of orders that are seldom meant.
 fn warn_of_orders(pipeline: &dyn Stage) {
     pipeline.walk(&mut |id, stage| {
-        if let Some(remark) = stage.remark().filter(|_| stage.role() == Role::Order) {
-            tracing::warn!("{} (stage {id}): {remark}", stage.name());
+        if stage.role() == Role::Order
+            && let Some(text) = remark(id, stage)
+        {
+            tracing::warn!("{text}");
         }
     });
 }

@@ -357,9 +357,14 @@ fn blocks(notes: &[(String, u64)]) -> Option<String> {
 fn remarks(pipeline: &dyn Stage) -> Vec<String> {
     let mut remarks = Vec::new();
     pipeline.walk(&mut |id, stage| {
-        remarks.extend(stage.remark().map(|remark| format!("{} (stage {id}): {remark}", stage.name())));
+        remarks.extend(remark(id, stage));
     });
     remarks
+}
+
+/// The [remark](Stage::remark) of stage number `id`, with its name.
+pub(crate) fn remark(id: usize, stage: &dyn Stage) -> Option<String> {
+    Some(format!("{} (stage {id}): {}", stage.name(), stage.remark()?))
 }
 
 /// Finds where a stage ran. One behind the border may have run in front of it nevertheless, mostly: a batch of what drops nothing.
