@@ -8,7 +8,7 @@ use crate::dataset::run::skipping::SKIPPED;
 use crate::sink::{Compression, Schema, Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
 use crate::spec::Data;
-use crate::{BoxIter, Element, Error, Executor, Load, Loader, Report, Result, place};
+use crate::{Error, Executor, Load, Report, Result, place};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
@@ -98,9 +98,9 @@ struct Summary<'a> {
     skipped: &'a Skipped,
 }
 
-/// The number of bad records that a pass has left out.
-fn bad_records(loader: &mut Loader<BoxIter<Element>>) -> u64 {
-    loader.report().notes.iter().filter(|(what, _)| what == SKIPPED).map(|(_, count)| count).sum()
+/// The number of bad records that a pass has skipped.
+fn bad_records(of_pipeline: &Report) -> u64 {
+    of_pipeline.notes.iter().filter(|(what, _)| what == SKIPPED).map(|(_, count)| count).sum()
 }
 
 /// The report with the stage that limits the run if the sink does not, or without a verdict if the run is too short for it.
@@ -144,8 +144,7 @@ impl Shards {
         self.ids.is_some()
     }
 
-    /// Writes what is read of `data`, to its end or until somebody interrupts; counts tokens where that `is_text`. Errors of the data
-    /// get their remedy by `told`.
+    /// Writes `data` to its end, or until an interrupt; counts tokens if `is_text` is set. `told` adds the remedy to errors of the data.
     ///
     /// # Errors
     /// Those of the pipeline and of the sink; what is published stands.
@@ -174,14 +173,16 @@ impl Shards {
             let next = if sink.is_complete() { Poll::Ready(None) } else { interrupt::next(&mut loader) };
             let written = match next {
                 Poll::Pending => {
-                    skipped.records = bad_records(&mut loader);
+                    skipped.records = bad_records(&loader.report());
                     // Its threads may wait for a store that does not answer; they end with the process.
                     std::mem::forget(loader);
                     break sink.stop().map(|report| (report, true));
                 }
                 Poll::Ready(None) => {
-                    skipped.records = bad_records(&mut loader);
-                    break sink.finish_pipeline(&loader).map(|report| (judged(report, &loader.report()), false));
+                    let finished = sink.finish_pipeline(&loader);
+                    let of_pipeline = loader.report();
+                    skipped.records = bad_records(&of_pipeline);
+                    break finished.map(|report| (judged(report, &of_pipeline), false));
                 }
                 Poll::Ready(Some(element)) => element.map_err(told).and_then(|element| {
                     if is_text {
