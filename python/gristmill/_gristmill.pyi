@@ -164,8 +164,9 @@ class MapDataset(Generic[_T_co]):
                 read: the last value stands, and the report counts such records, or it is a bad record.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -199,8 +200,9 @@ class MapDataset(Generic[_T_co]):
             hive_partitioning: Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by
                 default the folders between a folder of `paths` and its files, if true all folders of a path, if false
                 none.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -228,8 +230,9 @@ class MapDataset(Generic[_T_co]):
                 compressed.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -268,8 +271,9 @@ class MapDataset(Generic[_T_co]):
             infer_rows: Records by which the types of columns are inferred.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -301,8 +305,9 @@ class MapDataset(Generic[_T_co]):
             hive_partitioning: Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by
                 default the folders between a folder of `paths` and its files, if true all folders of a path, if false
                 none.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -336,8 +341,9 @@ class MapDataset(Generic[_T_co]):
             cache_bytes: Memory for decoded chunks that are kept, where chunks hold several records. In bytes, or as
                 text such as `"512MiB"`. `"256MiB"` by default.
             recover: Read files that were cut off as far as their chunks are whole; what was lost is logged.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -369,8 +375,9 @@ class MapDataset(Generic[_T_co]):
                 `parse_sequence_example` declares them.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -404,8 +411,9 @@ class MapDataset(Generic[_T_co]):
                 `parse_sequence_example` declares them.
             interleaved: Whether the records were dealt out to the files in turn.
             compressed: Whether records are frames of zstd; by default the name of a file says it.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -427,8 +435,9 @@ class MapDataset(Generic[_T_co]):
         Args:
             paths: Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
             by: What a record is.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -458,8 +467,9 @@ class MapDataset(Generic[_T_co]):
             url: Add the path of the shard as the column `__url__`.
             index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
                 `"beside"` by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -486,8 +496,9 @@ class MapDataset(Generic[_T_co]):
             check_hashes: Hold each shard against the hash that its index has of it.
             cache_bytes: Memory for decompressed shards that are kept. In bytes, or as text such as `"512MiB"`.
                 `"512MiB"` by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -508,8 +519,9 @@ class MapDataset(Generic[_T_co]):
             paths: Files, folders, globs, ranges of shards (`train-{000..127}.npy`) or URLs of any of these; one or a
                 list. All have one type and one shape of a row.
             field: The name of the column.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -536,8 +548,9 @@ class MapDataset(Generic[_T_co]):
                 such as `"512MiB"`. `"256MiB"` by default.
             max_bytes: Memory that the arrays of an archive may become when inflated; 64 times its file by default, and
                 256 MiB at least. In bytes, or as text such as `"512MiB"`.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -562,8 +575,9 @@ class MapDataset(Generic[_T_co]):
             columns: The tensors to read, all of them by default.
             rows: A record for each row, along the first dimension that all tensors of a file share.
             float8_as_u8: Read tensors of 8-bit floats as their bytes (`uint8`); else they are of `ml_dtypes`' types.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -589,8 +603,9 @@ class MapDataset(Generic[_T_co]):
             layout: How ids lie in the files: as llm.c writes them, or bare `"u16"` or `"u32"`, little-endian;
                 recognised by default.
             with_next: Add the token behind each crop: `seq_len + 1` ids, of which neighbours share one.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -620,8 +635,9 @@ class MapDataset(Generic[_T_co]):
                 recognised by default.
             with_next: Add the token behind each crop: `seq_len + 1` ids.
             epoch: How many crops an epoch has; without it there is no end.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -755,7 +771,7 @@ class MapDataset(Generic[_T_co]):
 
         Args:
             sizes: The sizes of all parts: fractions, which are below 1, or counts of elements.
-            take: The number of the part to return, from 0 on; a list of all parts by default.
+            take: The index of the part to return; by default, a list of all parts is returned.
             seed: The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of the pipeline does
                 not change it.
             shuffle: Whether elements are drawn at random; else the first part is the first elements, and so on.
@@ -1020,22 +1036,22 @@ class MapDataset(Generic[_T_co]):
     ) -> MapDataset[dict[str, Any]]:
         """Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.
 
-        It stands before `batch` or after it. Before it, `cu_seqlens` needs `max_segments` and counts in each row, which `batch`
-        stacks to [B, max_segments + 1]. After it, `cu_seqlens` counts over the B·T cells of the batch, as
-        `flash_attn_varlen_func` takes it. With a `part`, it stands before `batch`.
+        Use it before or after `batch`. Before `batch`, `cu_seqlens` needs `max_segments` and counts within each row; `batch` stacks
+        it to [B, max_segments + 1]. After `batch`, `cu_seqlens` counts over the B·T cells of the batch, which
+        `flash_attn_varlen_func` expects. With a `part`, use it before `batch`.
 
         Args:
-            feature: The packed column, beside which are its segment ids and positions.
+            feature: The packed column. Its segment ids and positions are columns, too.
             padding_positions: The positions of padding: `"zero"`, as packing writes them; `"restart"`, from 0 in each
                 run of padding, like a segment; or `"continue"`, after the segment before it.
             labels: Adds `labels`, int64 and of the shape of the tokens. `"unshifted"`: the label of a token is the
                 token itself, for models that shift, such as Hugging Face's. `"shifted"`: it is the next token. Padding
                 has -100, and so has the first token of a segment if unshifted, the last if shifted.
             cu_seqlens: Adds `cu_seqlens`, int32: the place in the flattened rows at which each segment begins, and the
-                number of cells; and `max_seqlen`, int32: the length of the longest. Padding is a segment; with
-                `padding_positions="continue"` it belongs to the segment before it.
-            max_segments: Fills `cu_seqlens` up to so many segments, with segments of length 0. By default its length is
-                the number of segments, which is for batches: rows that differ in it cannot be stacked.
+                number of cells. Adds `max_seqlen`, int32: the length of the longest segment. A run of padding is a
+                segment; with `padding_positions="continue"`, padding belongs to the segment before it.
+            max_segments: The fixed number of segments of `cu_seqlens`, some of length 0. By default there are no
+                segments of length 0, and rows with different numbers of segments cannot be stacked.
 
         Raises:
             ConfigError: An argument is impossible, or none is given.
@@ -1292,8 +1308,9 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1324,8 +1341,9 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1368,8 +1386,9 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1404,8 +1423,9 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1438,8 +1458,9 @@ class IterDataset(Generic[_T_co]):
                 `"beside"` by default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Whether a shard that cannot be opened is an error, or is left out whole and named in a
-                warning. By default as `to_iter` of a pipeline file says of bad records, else `"error"`.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1844,22 +1865,22 @@ class IterDataset(Generic[_T_co]):
     ) -> IterDataset[dict[str, Any]]:
         """Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.
 
-        It stands before `batch` or after it. Before it, `cu_seqlens` needs `max_segments` and counts in each row, which `batch`
-        stacks to [B, max_segments + 1]. After it, `cu_seqlens` counts over the B·T cells of the batch, as
-        `flash_attn_varlen_func` takes it. With a `part`, it stands before `batch`.
+        Use it before or after `batch`. Before `batch`, `cu_seqlens` needs `max_segments` and counts within each row; `batch` stacks
+        it to [B, max_segments + 1]. After `batch`, `cu_seqlens` counts over the B·T cells of the batch, which
+        `flash_attn_varlen_func` expects. With a `part`, use it before `batch`.
 
         Args:
-            feature: The packed column, beside which are its segment ids and positions.
+            feature: The packed column. Its segment ids and positions are columns, too.
             padding_positions: The positions of padding: `"zero"`, as packing writes them; `"restart"`, from 0 in each
                 run of padding, like a segment; or `"continue"`, after the segment before it.
             labels: Adds `labels`, int64 and of the shape of the tokens. `"unshifted"`: the label of a token is the
                 token itself, for models that shift, such as Hugging Face's. `"shifted"`: it is the next token. Padding
                 has -100, and so has the first token of a segment if unshifted, the last if shifted.
             cu_seqlens: Adds `cu_seqlens`, int32: the place in the flattened rows at which each segment begins, and the
-                number of cells; and `max_seqlen`, int32: the length of the longest. Padding is a segment; with
-                `padding_positions="continue"` it belongs to the segment before it.
-            max_segments: Fills `cu_seqlens` up to so many segments, with segments of length 0. By default its length is
-                the number of segments, which is for batches: rows that differ in it cannot be stacked.
+                number of cells. Adds `max_seqlen`, int32: the length of the longest segment. A run of padding is a
+                segment; with `padding_positions="continue"`, padding belongs to the segment before it.
+            max_segments: The fixed number of segments of `cu_seqlens`, some of length 0. By default there are no
+                segments of length 0, and rows with different numbers of segments cannot be stacked.
 
         Raises:
             ConfigError: An argument is impossible, or none is given.

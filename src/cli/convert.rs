@@ -17,7 +17,7 @@ use crate::cli::{OUTPUT, Outcome, examples, output};
 
 /// Writes data in another format, in shards
 ///
-/// Reads files of data, or what a pipeline file makes. Shards appear whole, one after the other, and manifest.json says what is in them. Where they end follows from the data alone:
+/// Reads files of data, or the elements of a pipeline file. Shards appear whole, in order, and manifest.json lists them. The end of each shard follows from the data alone:
 /// a run that was interrupted and resumed leaves the same bytes as one that was not.
 #[derive(clap::Args)]
 #[command(after_long_help = examples!(

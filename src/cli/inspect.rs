@@ -37,7 +37,7 @@ pub(crate) struct Args {
 struct Inspection {
     format: &'static str,
     files: Vec<PathBuf>,
-    /// `None`: standard input has no length.
+    /// `None` for standard input, which has no length.
     bytes: Option<u64>,
     /// `None`: the format does not say without reading all of it.
     records: Option<u64>,
@@ -106,7 +106,7 @@ fn ids(file: &Element) -> u64 {
     arrays.map(|array| array.size() as u64).sum()
 }
 
-/// Bytes of a file, or of the files of a folder that is a data set; `None` of standard input.
+/// Size in bytes of a file, or of all files of a data set's folder; `None` for standard input.
 fn size(path: &Path) -> Result<Option<u64>> {
     if source::is_piped(path) {
         return Ok(None);

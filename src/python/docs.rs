@@ -157,9 +157,9 @@ Args:
         such records, or it is a bad record.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -189,9 +189,9 @@ Args:
     hive_partitioning (bool | None): Whether folders named `key=value` give columns, as Hive, Spark
         and DuckDB write them: by default the folders between a folder of `paths` and its files, if
         true all folders of a path, if false none.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -213,9 +213,9 @@ Args:
         that are not compressed.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -244,9 +244,9 @@ Args:
     infer_rows (int): Records by which the types of columns are inferred.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -272,9 +272,9 @@ Args:
     hive_partitioning (bool | None): Whether folders named `key=value` give columns, as Hive, Spark
         and DuckDB write them: by default the folders between a folder of `paths` and its files, if
         true all folders of a path, if false none.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -303,9 +303,9 @@ Args:
         several records. In bytes, or as text such as `"512MiB"`. `"256MiB"` by default.
     recover (bool): Read files that were cut off as far as their chunks are whole; what was lost is
         logged.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -332,9 +332,9 @@ Args:
         `parse_sequence_example` declares them.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -363,9 +363,9 @@ Args:
     interleaved (bool): Whether the records were dealt out to the files in turn.
     compressed (bool | None): Whether records are frames of zstd; by default the name of a file says
         it.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -384,9 +384,9 @@ Args:
     paths (str | PathLike | Sequence[str | PathLike]): Datasets, each by its `.idx`, its `.bin` or
         what these names share; one or a list.
     by (Literal['sequence', 'document']): What a record is.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -409,9 +409,9 @@ Args:
     url (bool): Add the path of the shard as the column `__url__`.
     index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
         file, `"off"`, or a folder. `"beside"` by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -432,9 +432,9 @@ Args:
     check_hashes (bool): Hold each shard against the hash that its index has of it.
     cache_bytes (int | str | None): Memory for decompressed shards that are kept. In bytes, or as
         text such as `"512MiB"`. `"512MiB"` by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -452,9 +452,9 @@ Args:
         (`train-{000..127}.npy`) or URLs of any of these; one or a list. All have one type and one
         shape of a row.
     field (str): The name of the column.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -476,9 +476,9 @@ Args:
         `rows=True`. In bytes, or as text such as `"512MiB"`. `"256MiB"` by default.
     max_bytes (int | str | None): Memory that the arrays of an archive may become when inflated; 64
         times its file by default, and 256 MiB at least. In bytes, or as text such as `"512MiB"`.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -498,9 +498,9 @@ Args:
     rows (bool): A record for each row, along the first dimension that all tensors of a file share.
     float8_as_u8 (bool): Read tensors of 8-bit floats as their bytes (`uint8`); else they are of
         `ml_dtypes`' types.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -521,9 +521,9 @@ Args:
         them, or bare `"u16"` or `"u32"`, little-endian; recognised by default.
     with_next (bool): Add the token behind each crop: `seq_len + 1` ids, of which neighbours share
         one.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -545,9 +545,9 @@ Args:
         them, or bare `"u16"` or `"u32"`, little-endian; recognised by default.
     with_next (bool): Add the token behind each crop: `seq_len + 1` ids.
     epoch (int | None): How many crops an epoch has; without it there is no end.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -695,7 +695,7 @@ part reads the first epoch of the stages before it: put `random_map` after it.
 Args:
     sizes (Sequence[float]): The sizes of all parts: fractions, which are below 1, or counts of
         elements.
-    take (int): The number of the part to return, from 0 on; a list of all parts by default.
+    take (int): The index of the part to return; by default, a list of all parts is returned.
     seed (int): The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of
         the pipeline does not change it.
     shuffle (bool): Whether elements are drawn at random; else the first part is the first elements,
@@ -970,12 +970,12 @@ Raises:
     (MapDataset.packed_columns) => {
         r#"Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.
 
-It stands before `batch` or after it. Before it, `cu_seqlens` needs `max_segments` and counts in each row, which `batch`
-stacks to [B, max_segments + 1]. After it, `cu_seqlens` counts over the B·T cells of the batch, as
-`flash_attn_varlen_func` takes it. With a `part`, it stands before `batch`.
+Use it before or after `batch`. Before `batch`, `cu_seqlens` needs `max_segments` and counts within each row; `batch` stacks
+it to [B, max_segments + 1]. After `batch`, `cu_seqlens` counts over the B·T cells of the batch, which
+`flash_attn_varlen_func` expects. With a `part`, use it before `batch`.
 
 Args:
-    feature (str): The packed column, beside which are its segment ids and positions.
+    feature (str): The packed column. Its segment ids and positions are columns, too.
     padding_positions (Literal['zero', 'restart', 'continue']): The positions of padding: `"zero"`,
         as packing writes them; `"restart"`, from 0 in each run of padding, like a segment; or
         `"continue"`, after the segment before it.
@@ -984,12 +984,12 @@ Args:
         as Hugging Face's. `"shifted"`: it is the next token. Padding has -100, and so has the first
         token of a segment if unshifted, the last if shifted.
     cu_seqlens (bool): Adds `cu_seqlens`, int32: the place in the flattened rows at which each
-        segment begins, and the number of cells; and `max_seqlen`, int32: the length of the longest.
-        Padding is a segment; with `padding_positions="continue"` it belongs to the segment before
-        it.
-    max_segments (int | None): Fills `cu_seqlens` up to so many segments, with segments of length 0.
-        By default its length is the number of segments, which is for batches: rows that differ in
-        it cannot be stacked.
+        segment begins, and the number of cells. Adds `max_seqlen`, int32: the length of the longest
+        segment. A run of padding is a segment; with `padding_positions="continue"`, padding belongs
+        to the segment before it.
+    max_segments (int | None): The fixed number of segments of `cu_seqlens`, some of length 0. By
+        default there are no segments of length 0, and rows with different numbers of segments
+        cannot be stacked.
 
 Raises:
     ConfigError: An argument is impossible, or none is given.
@@ -1212,9 +1212,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1238,9 +1238,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1272,9 +1272,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1303,9 +1303,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1330,9 +1330,9 @@ Args:
         file, `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
-    on_bad_shard (Literal['error', 'skip'] | None): Whether a shard that cannot be opened is an
-        error, or is left out whole and named in a warning. By default as `to_iter` of a pipeline
-        file says of bad records, else `"error"`.
+    on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
+        `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
+        policy for bad records of `to_iter` in a pipeline file, or `"error"`.
 
 Raises:
     ConfigError: An argument is impossible, or a column is not there.
@@ -1754,12 +1754,12 @@ Raises:
     (IterDataset.packed_columns) => {
         r#"Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.
 
-It stands before `batch` or after it. Before it, `cu_seqlens` needs `max_segments` and counts in each row, which `batch`
-stacks to [B, max_segments + 1]. After it, `cu_seqlens` counts over the B·T cells of the batch, as
-`flash_attn_varlen_func` takes it. With a `part`, it stands before `batch`.
+Use it before or after `batch`. Before `batch`, `cu_seqlens` needs `max_segments` and counts within each row; `batch` stacks
+it to [B, max_segments + 1]. After `batch`, `cu_seqlens` counts over the B·T cells of the batch, which
+`flash_attn_varlen_func` expects. With a `part`, use it before `batch`.
 
 Args:
-    feature (str): The packed column, beside which are its segment ids and positions.
+    feature (str): The packed column. Its segment ids and positions are columns, too.
     padding_positions (Literal['zero', 'restart', 'continue']): The positions of padding: `"zero"`,
         as packing writes them; `"restart"`, from 0 in each run of padding, like a segment; or
         `"continue"`, after the segment before it.
@@ -1768,12 +1768,12 @@ Args:
         as Hugging Face's. `"shifted"`: it is the next token. Padding has -100, and so has the first
         token of a segment if unshifted, the last if shifted.
     cu_seqlens (bool): Adds `cu_seqlens`, int32: the place in the flattened rows at which each
-        segment begins, and the number of cells; and `max_seqlen`, int32: the length of the longest.
-        Padding is a segment; with `padding_positions="continue"` it belongs to the segment before
-        it.
-    max_segments (int | None): Fills `cu_seqlens` up to so many segments, with segments of length 0.
-        By default its length is the number of segments, which is for batches: rows that differ in
-        it cannot be stacked.
+        segment begins, and the number of cells. Adds `max_seqlen`, int32: the length of the longest
+        segment. A run of padding is a segment; with `padding_positions="continue"`, padding belongs
+        to the segment before it.
+    max_segments (int | None): The fixed number of segments of `cu_seqlens`, some of length 0. By
+        default there are no segments of length 0, and rows with different numbers of segments
+        cannot be stacked.
 
 Raises:
     ConfigError: An argument is impossible, or none is given.

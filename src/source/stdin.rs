@@ -9,22 +9,22 @@ use crate::error::{Error, Result};
 use crate::place::STDIN;
 use crate::sync::Locked;
 
-/// Bytes that are read at a time at most.
+/// Maximum number of bytes per read.
 const PIECE: usize = 1 << 20;
 
 static READ: Mutex<Piped> = Mutex::new(Piped { head: Vec::new(), read: 0, ended: false, turn: Turn::Head });
 
 /// The state of an input that cannot be read again.
 struct Piped {
-    /// The first bytes, until bytes after them are read.
+    /// The first bytes, which can be read again before later bytes are read.
     head: Vec<u8>,
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     read: u64,
     ended: bool,
     turn: Turn,
 }
 
-/// What may be read next.
+/// The bytes that may be read next.
 #[derive(Clone, Copy, PartialEq)]
 enum Turn {
     /// Any of the first bytes, and bytes after them.
@@ -83,7 +83,7 @@ impl Piped {
         let is_next = at == self.read;
         self.check(if is_next && self.turn == Turn::Rest { Turn::Rest } else { Turn::Head })?;
         if is_next {
-            // Nobody returns to the first bytes.
+            // The first bytes are not read again.
             (self.turn, self.head) = (Turn::Rest, Vec::new());
             return self.more(input, PIECE).map(Buffer::from_vec);
         }

@@ -126,8 +126,8 @@ words!(OnBad { "error" => OnBad::Error, "skip" => OnBad::Skip });
 arguments! {
     /// Arguments of all sources of files.
     struct ShardArgs {
-        /// Whether a shard that cannot be opened is an error, or is left out whole and named in a warning. By default as `to_iter` of a
-        /// pipeline file says of bad records, else `error`.
+        /// Policy for a shard that cannot be opened: `error` ends the run, `skip` leaves the shard out and logs a warning. By default,
+        /// the policy for bad records of `to_iter` in a pipeline file, or `error`.
         on_bad_shard: Option<OnBad>,
     }
 }

@@ -218,7 +218,7 @@ fn length_buckets(ds: BoxIter<Element>, args: BucketArgs, at: &Site<'_>) -> Resu
 
 arguments! {
     struct PackedColumnsArgs(feature) {
-        /// The packed column, beside which are its segment ids and positions.
+        /// The packed column. Its segment ids and positions are columns, too.
         feature: String = "tokens",
         /// The positions of padding: `zero`, as packing writes them; `restart`, from 0 in each run of padding, like a segment; or
         /// `continue`, after the segment before it.
@@ -227,12 +227,12 @@ arguments! {
         /// shift, such as Hugging Face's. `shifted`: it is the next token. Padding has -100, and so has the first token of a segment
         /// if unshifted, the last if shifted.
         labels: Option<Labels>,
-        /// Adds `cu_seqlens`, int32: the place in the flattened rows at which each segment begins, and the number of cells; and
-        /// `max_seqlen`, int32: the length of the longest. Padding is a segment; with
-        /// `padding_positions: continue` it belongs to the segment before it.
+        /// Adds `cu_seqlens`, int32: the place in the flattened rows at which each segment begins, and the number of cells. Adds
+        /// `max_seqlen`, int32: the length of the longest segment. A run of padding is a segment; with
+        /// `padding_positions: continue`, padding belongs to the segment before it.
         cu_seqlens: bool = false,
-        /// Fills `cu_seqlens` up to so many segments, with segments of length 0. By default its length is the number of segments,
-        /// which is for batches: rows that differ in it cannot be stacked.
+        /// The fixed number of segments of `cu_seqlens`, some of length 0. By default there are no segments of length 0, and rows with
+        /// different numbers of segments cannot be stacked.
         max_segments: Option<Positive<usize>>,
     }
 }

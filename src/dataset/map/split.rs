@@ -13,7 +13,7 @@ use crate::rng::IndexShuffle;
 /// See [`MapDataset::split`](super::MapDataset::split).
 pub type Split<D> = Ordered<D, SplitOrder>;
 
-/// Sizes of the parts of a [`split`](super::MapDataset::split), and which elements go into which.
+/// Sizes of the parts of a [`split`](super::MapDataset::split), and the assignment of elements to parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitSizes {
     sizes: Vec<f64>,
@@ -36,7 +36,7 @@ impl SplitSizes {
         Self { seed, ..self }
     }
 
-    /// Sets whether elements are drawn at random; else each part is a range of the dataset, and the first part comes first.
+    /// Sets whether elements are drawn at random. Otherwise parts are ranges of the dataset, in order.
     #[must_use]
     pub fn shuffle(self, shuffle: bool) -> Self {
         Self { shuffle, ..self }

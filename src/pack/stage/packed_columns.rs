@@ -119,7 +119,7 @@ impl PackedColumns {
         Self { max_segments: Some(most), ..self }
     }
 
-    /// Positions with those of padding changed.
+    /// Positions, with other positions for padding.
     fn positions(&self, rows: &Rows<'_>, name: &str, positions: &Array) -> Result<Array> {
         let given = rows.numbers(DType::I32, name, positions)?;
         let mut out = Array::builder(DType::I32, positions.shape())?;
@@ -254,7 +254,7 @@ impl Rows<'_> {
         })
     }
 
-    /// The numbers of a column that has one for each segment id.
+    /// The numbers of a column with a number for each segment id.
     fn numbers(&self, dtype: DType, name: &str, array: &Array) -> Result<Array> {
         if array.shape() != self.shape {
             let shape = self.shape;
