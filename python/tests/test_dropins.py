@@ -1,4 +1,7 @@
-"""The files for trainers of others: each is run by its trainer, stopped, and goes on with the same batches."""
+"""The files for trainers of others: each is run by its trainer, stopped, and goes on with the same batches.
+
+Trainers that take seconds to be imported are run weekly; torchtitan and plain loops stand for them in between.
+"""
 
 import importlib.util
 import json
@@ -55,6 +58,7 @@ def test_it_is_short_and_shown(file: Path) -> None:
 
 # Ten batches are an epoch: in the middle of the first, at its end, in the middle of the second.
 @pytest.mark.parametrize("stop", [7, 10, 13])
+@pytest.mark.weekly
 def test_lightning(tmp_path: Path, steps: Callable[..., list[str]], stop: int) -> None:
     needed("lightning", "lightning")
     main = loaded("lightning_fit").main
@@ -63,6 +67,7 @@ def test_lightning(tmp_path: Path, steps: Callable[..., list[str]], stop: int) -
     assert len(whole) == 24 and parts == whole
 
 
+@pytest.mark.weekly
 def test_lightning_behind_an_epoch_that_is_over(tmp_path: Path, steps: Callable[..., list[str]]) -> None:
     needed("lightning", "lightning")
     dropin = loaded("lightning_fit")
@@ -80,6 +85,7 @@ def test_lightning_behind_an_epoch_that_is_over(tmp_path: Path, steps: Callable[
 
 # Five steps of two batches each are an epoch.
 @pytest.mark.parametrize("stop", [3, 5])
+@pytest.mark.weekly
 def test_the_trainer_of_hugging_face(tmp_path: Path, steps: Callable[..., list[str]], stop: int) -> None:
     needed("transformers", "transformers")
     needed("accelerate", "accelerate")
@@ -104,6 +110,7 @@ def by_two(name: str, *arguments: Any) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.weekly
 def test_accelerate(tmp_path: Path, steps: Callable[..., list[str]]) -> None:
     needed("accelerate", "accelerate")
     main = loaded("accelerate_loop").main
@@ -174,6 +181,7 @@ def test_the_loop_of_torchtitan(corpus: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
+@pytest.mark.weekly
 def test_keras(tmp_path: Path, backend: str) -> None:
     if importlib.util.find_spec("keras") is None:
         pytest.skip("keras is not installed: pip install keras")

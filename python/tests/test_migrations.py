@@ -19,6 +19,8 @@ RECORDS = 100
 # What each first half needs, and what it is called by pip.
 PIP = {"torch": "torch", "streaming": "mosaicml-streaming", "litdata": "litdata", "tfdata": "tensorflow-cpu", "grain": "grain==0.2.18"}
 PEERS = list(PIP)
+# Packages that take seconds to be imported, and change with their version alone.
+SLOW = ("streaming", "litdata", "tfdata")
 MODULES = {"tfdata": "tensorflow"}
 
 
@@ -92,7 +94,7 @@ def test_the_second_half_reads_every_record_once(peer: str, data: Path) -> None:
     assert Counter(shuffled) == Counter(elements(lines, "in order ")) and shuffled != elements(lines, "in order ")
 
 
-@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.parametrize("peer", [pytest.param(peer, marks=pytest.mark.weekly if peer in SLOW else ()) for peer in PEERS])
 def test_both_halves_have_the_same_elements(peer: str, data: Path) -> None:
     before, after = with_peer(f"{peer}_before", peer, data), run(f"{peer}_after", data)
     in_order = [line for line in before if line.startswith("in order ")]
@@ -101,6 +103,7 @@ def test_both_halves_have_the_same_elements(peer: str, data: Path) -> None:
     assert Counter(elements(before, "shuffled ")) == Counter(elements(after, "shuffled "))
 
 
+@pytest.mark.weekly
 def test_chunks_become_shards(data: Path) -> None:
     before = [line for line in with_peer("litdata_before", "litdata", data) if line.startswith("in order ")]
     after = with_peer("litdata_chunks", "litdata", data)

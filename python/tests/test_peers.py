@@ -1,10 +1,14 @@
-"""What `docs/compare.md` says of other libraries, where they are installed. Each is asked in a process of its own."""
+"""What `docs/compare.md` says of other libraries, where they are installed. Each is asked in a process of its own.
+
+Only another version of a library changes an answer, so they are asked weekly.
+"""
 
 import json
 import textwrap
 from pathlib import Path
 from typing import Any
 
+import pytest
 from test_migrations import interpreter
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -17,6 +21,7 @@ def ask(peer: str, program: str, folder: Path) -> Any:
     return json.loads(interpreter(peer)(path, folder).splitlines()[-1])
 
 
+@pytest.mark.weekly
 def test_a_state_of_torchdata_is_for_one_number_of_workers(tmp_path: Path) -> None:
     program = """
         import json
@@ -41,6 +46,7 @@ def test_a_state_of_torchdata_is_for_one_number_of_workers(tmp_path: Path) -> No
     assert ask("torchdata", program, tmp_path) == [[0, 1, 2, 3], [4, 5, 6, 7], "AssertionError"]
 
 
+@pytest.mark.weekly
 def test_a_state_of_grain_goes_on_elsewhere_with_other_workers(tmp_path: Path) -> None:
     program = """
         import json
@@ -72,6 +78,7 @@ def test_a_state_of_grain_goes_on_elsewhere_with_other_workers(tmp_path: Path) -
     assert ask("grain", program, tmp_path) == [True, False]
 
 
+@pytest.mark.weekly
 def test_batches_of_grain_follow_the_workers(tmp_path: Path) -> None:
     program = """
         import json
@@ -89,6 +96,7 @@ def test_batches_of_grain_follow_the_workers(tmp_path: Path) -> None:
     assert ask("grain", program, tmp_path) == [[0, 1, 2, 3], [0, 2, 4, 6]]
 
 
+@pytest.mark.weekly
 def test_workers_of_torch_each_read_an_iterable_dataset(tmp_path: Path) -> None:
     program = """
         import json
@@ -104,6 +112,7 @@ def test_workers_of_torch_each_read_an_iterable_dataset(tmp_path: Path) -> None:
     assert ask("torch", program, tmp_path) == [[0, 1, 2, 3], [0, 0, 1, 1, 2, 2, 3, 3]]
 
 
+@pytest.mark.weekly
 def test_the_order_of_litdata_follows_the_workers(tmp_path: Path) -> None:
     program = """
         import json, sys
@@ -125,6 +134,7 @@ def test_the_order_of_litdata_follows_the_workers(tmp_path: Path) -> None:
     assert ask("litdata", program, tmp_path) == [True, False, True]
 
 
+@pytest.mark.weekly
 def test_the_order_of_streaming_does_not_follow_the_workers(tmp_path: Path) -> None:
     program = """
         import json
@@ -145,6 +155,7 @@ def test_the_order_of_streaming_does_not_follow_the_workers(tmp_path: Path) -> N
     assert ask("streaming", program, tmp_path) == [True]
 
 
+@pytest.mark.weekly
 def test_a_checkpoint_of_tf_data_holds_the_elements_of_its_shuffle(tmp_path: Path) -> None:
     program = """
         import glob, json, os

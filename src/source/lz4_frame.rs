@@ -137,7 +137,8 @@ impl<R: Read> Lz4Decoder<R> {
         if is_plain {
             self.out.extend_from_slice(&self.packed);
         } else {
-            self.out.resize(keep + frame.most, 0);
+            // A byte of a block stands for 255 bytes at most.
+            self.out.resize(keep + frame.most.min(self.packed.len().saturating_mul(255)), 0);
             let (window, block) = self.out.split_at_mut(keep);
             let length = decompress_into_with_dict(&self.packed, block, window).map_err(|e| damaged(&e.to_string()))?;
             self.out.truncate(keep + length);

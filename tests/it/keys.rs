@@ -214,7 +214,7 @@ impl Host {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     /// Chains of resumes, each by another number of hosts, with keys or without, have one digest and the states of one host inline.
     #[test]

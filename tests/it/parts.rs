@@ -25,7 +25,7 @@ use hosts::{Host, alone, come_and_go, together};
 use pipelines::{BATCH, Change, Dealing, Pipeline, Rows, dealing, documents, first, pipeline};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     /// Chains of resumes, each by another number of hosts with another deal, with one digest.
     #[test]

@@ -167,7 +167,7 @@ fn rows_are_dealt_by_the_plan_as_by_what_they_hold() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 5, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     /// Hosts that come and go, with elements that fail, and a last batch that is padded, with padding that costs something or not.
     #[test]

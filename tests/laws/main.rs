@@ -248,7 +248,7 @@ fn loaded(ds: &BoxIter<i64>, executor: Executor) -> (Vec<i64>, Option<String>, S
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 2000, ..ProptestConfig::default() })]
     #[test]
     fn every_pipeline_yields_what_its_twin_does_and_keeps_the_laws(pipe in pipe()) {
         let (ds, twin) = pipe.build();

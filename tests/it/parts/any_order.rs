@@ -100,7 +100,7 @@ fn stages_that_decide_are_planned_in_any_order() {
     let mut orders: Vec<Vec<Behind>> = BEHIND[..3].iter().map(|behind| vec![*behind]).collect();
     orders.extend(ORDERS.map(Vec::from));
     for (number, order) in orders.iter().enumerate() {
-        for (at, rows) in ROWS.into_iter().enumerate().filter(|(at, _)| number < 3 || (number + at).is_multiple_of(2)) {
+        for (at, rows) in ROWS.into_iter().enumerate().filter(|(at, _)| number < 3 || (number + at).is_multiple_of(5)) {
             let first = FIRST[(number + at) % FIRST.len()];
             let what = format!("{first:?} {order:?} {rows:?}");
             let ds = build(first, order, rows, 35);
@@ -123,7 +123,7 @@ fn stages_that_decide_are_planned_in_any_order() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     /// Any stages in any order, among any number of hosts that come and go between two batches, and give some back.
     #[test]

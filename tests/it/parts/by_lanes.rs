@@ -87,7 +87,7 @@ fn state(ds: &BoxIter<Element>, batches: u64) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 10, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     /// Chains of resumes, each by another number of hosts, then hosts that come and go.
     #[test]

@@ -164,7 +164,7 @@ fn hosts_that_plan_are_one_host_inline() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 5, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     /// Hosts that plan come and go between two batches; some steps are given back.
     #[test]
