@@ -12,7 +12,7 @@ COUNT = 60
 WORKERS: dict[str, Any] = {"num_workers": 1, "ram_budget": "276MiB", "worker_heap": "192MiB", "max_element": "1MiB"}
 
 
-TOLD = "views hold all of 10 MiB of shared memory, so elements are copied: keep fewer, or raise ram_budget"
+TOLD = "views hold all of 10 MiB of shared memory, so elements are copied: keep fewer, or raise `ram_budget`"
 
 
 def numbers() -> gm.IterDataset:

@@ -14,7 +14,6 @@ use crate::cli::format::bytes;
 use crate::cli::how::How;
 use crate::cli::saved::States;
 use crate::cli::step_time::StepTime;
-use crate::cli::views::RunViews;
 use crate::cli::{OUTPUT, Outcome, examples, output};
 
 /// Generates text, packs it into batches and reports; needs nothing else
@@ -39,9 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     print_pipeline: bool,
     #[command(flatten)]
-    how: How,
-    #[command(flatten)]
-    views: RunViews,
+    how: How<true>,
     /// Write a page that shows what happened when [default: report.html in --folder]
     ///
     /// The page is HTML in one file, with the reasons why the consumer waited. FILE.svg is its ribbon alone.
@@ -110,7 +107,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         every: None,
         resume: None,
     };
-    let summary = consume(args.views.put_on(args.how.loader(dataset, &pipeline)?), plan)?;
+    let summary = consume(args.how.loader(dataset, &pipeline)?, plan)?;
     if args.json {
         let (documents, corpus_bytes) = (written.documents, written.bytes);
         output::json(&DemoSummary {

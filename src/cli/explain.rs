@@ -97,7 +97,7 @@ pub(super) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let dataset = pipeline.build()?;
     let settings = pipeline.settings();
-    let threads = match settings.executor.unwrap_or_else(Executor::all_cores) {
+    let threads = match settings.run.executor().unwrap_or_else(Executor::all_cores) {
         Executor::Threads(threads) => threads,
         Executor::Auto => std::thread::available_parallelism().map_or(1, usize::from),
         Executor::Inline => 1,
@@ -105,8 +105,8 @@ pub(super) fn main(args: &Args) -> Result<Outcome> {
     let first = dataset.clone().loader().build()?.next().transpose()?;
     let explanation = Explanation {
         name: settings.name.clone(),
-        executor: settings.executor.map(|e| e.to_string()),
-        ..Explanation::new(&dataset, first.as_ref().map(First::of), threads, settings.buffer.unwrap_or(BUFFER))?
+        executor: settings.run.executor().map(|e| e.to_string()),
+        ..Explanation::new(&dataset, first.as_ref().map(First::of), threads, settings.run.buffer().unwrap_or(BUFFER))?
     };
     if args.json {
         output::json(&explanation);

@@ -75,7 +75,6 @@ struct Cli {
 
 /// Headings of options that several commands have.
 const GLOBAL: &str = "Global options";
-const HOSTS: &str = "Several hosts";
 const OUTPUT: &str = "Output";
 
 /// The text after the long help of a command: its examples.

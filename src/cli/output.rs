@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::cli::how::spelled;
 use crate::{Error, Result};
 use serde::Serialize;
 use tracing::Level;
@@ -115,13 +116,16 @@ pub(crate) fn warn(text: &str) {
 
 /// An error and what to do about it; with `as_json` also as an object on stdout.
 pub(crate) fn error(error: &Error, as_json: bool) {
-    always(&labelled("error:", RED, &error.to_string()));
-    if let Some(help) = error.help_text() {
+    // An error in a pipeline file is about its keys.
+    let is_in_file = error.kind() == crate::ErrorKind::Config && error.file().is_some();
+    let spell = |text: &str| if is_in_file { text.to_owned() } else { spelled(text) };
+    let (message, help) = (spell(&error.to_string()), error.help_text().map(spell));
+    always(&labelled("error:", RED, &message));
+    if let Some(help) = &help {
         always(&labelled(" help:", CYAN, help));
     }
     if as_json {
-        let kind = error.kind().as_str();
-        json(&serde_json::json!({"error": {"kind": kind, "message": error.to_string(), "help": error.help_text()}}));
+        json(&serde_json::json!({"error": {"kind": error.kind().as_str(), "message": message, "help": help}}));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::part::SharedFolder;
 use crate::spec::Pipeline;
 use crate::{Part, Result};
 
@@ -10,13 +9,13 @@ use crate::cli::consume::{Plan, Stopped, Summary, consume};
 use crate::cli::how::How;
 use crate::cli::saved::States;
 use crate::cli::step_time::StepTime;
-use crate::cli::views::RunViews;
-use crate::cli::{HOSTS, OUTPUT, Outcome, examples, output};
+use crate::cli::{OUTPUT, Outcome, examples, output};
 
 /// Runs a pipeline file and reports where the time went
 ///
 /// Pipeline files are YAML, TOML or JSON. Prints the report, the share of real tokens and the order hash: a digest of every delivered byte in
 /// order, which is the same for any number of threads and after any interruption. Ctrl-C saves the state and prints the command that resumes.
+/// Options that are not given are those of the pipeline file, under `executor`.
 ///
 /// Several hosts read one pipeline with --part 0/4 to 3/4. Each delivers its rows of every batch. The state that the first host saves is
 /// that of all, and any number of hosts resumes from it. With --guard, a host that reads something else stops all hosts. The row
@@ -57,14 +56,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     step: StepTime,
     #[command(flatten)]
-    how: How,
-    /// Folder in which hosts compare what they read [default: that of the pipeline file, or none]
-    ///
-    /// All hosts must see it. A host that reads other data, or another pipeline, stops all of them.
-    #[arg(long, value_name = "DIR", help_heading = HOSTS)]
-    guard: Option<PathBuf>,
-    #[command(flatten)]
-    views: RunViews,
+    how: How<true>,
     /// Write a page that shows what happened when, and why the consumer waited
     ///
     /// The page is HTML in one file. FILE.svg is its ribbon alone.
@@ -82,9 +74,10 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     let settings = pipeline.settings();
     let declared = settings.checkpoint.as_ref().map(|c| pipeline.folder().join(&c.folder));
-    let part = args.how.part(&pipeline);
+    let options = args.how.options(&pipeline);
+    let part = options.part();
     // One state is that of all hosts: the first of them saves it.
-    let saves = args.checkpoint.is_some() || part.as_ref().is_none_or(Part::is_first);
+    let saves = args.checkpoint.is_some() || part.is_none_or(Part::is_first);
     let save_at_end = saves && (args.resume || args.checkpoint.is_some() || declared.is_some());
     let folder = args.checkpoint.clone().or(declared).unwrap_or_else(|| default_folder(&args.pipeline));
     let mut states = States::new(folder);
@@ -119,13 +112,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     };
     let loader = args.how.loader(dataset, &pipeline)?;
     let loader = loader.accept_changes(args.accept_changes).skipped_shards(context.skipped().len());
-    // One host that reads all has nobody to be compared with.
-    let guard = args.guard.clone().or_else(|| settings.guard.as_ref().map(|folder| pipeline.folder().join(folder)));
-    let loader = match guard.filter(|_| part.is_some()) {
-        Some(folder) => loader.guard(SharedFolder::new(folder)),
-        None => loader,
-    };
-    let mut summary = consume(args.views.put_on(loader), plan)?;
+    let mut summary = consume(loader, plan)?;
     let unsaved = summary.unsaved.take();
     print(args, &summary);
     args.html.iter().try_for_each(|file| summary.write_html(file, &args.pipeline))?;

@@ -74,7 +74,7 @@ struct Argument {
     /// As a file would have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<&'static str>,
-    doc: &'static str,
+    doc: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     options: Vec<Argument>,
 }

@@ -60,6 +60,8 @@ pub(crate) enum Kind {
     Words(&'static [&'static str]),
     /// An amount of memory: a number of bytes, or text such as `512MiB`.
     Memory,
+    /// A part of rows: `3/64`.
+    Share,
     /// A file, folder, glob or URL.
     Path,
     /// A list, or one item that is no mapping.
@@ -116,10 +118,21 @@ impl Arg {
         !self.is_optional && self.default.is_none()
     }
 
-    /// Returns what it is, in a sentence or two.
-    pub(crate) fn doc(&self) -> &'static str {
-        self.doc.trim()
+    /// Returns its description: a sentence or more.
+    pub(crate) fn doc(&self) -> String {
+        line(self.doc)
     }
+
+    /// Returns the paragraphs of its description, the first of which stands alone in a list of options.
+    #[cfg(feature = "cli")]
+    pub(crate) fn paragraphs(&self) -> impl Iterator<Item = String> {
+        self.doc.split("\n\n").map(line)
+    }
+}
+
+/// The words of a text in one line.
+fn line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(any(feature = "cli", test))]
@@ -153,7 +166,7 @@ macro_rules! arguments {
                 args: &[$($crate::spec::arguments::Arg::new::<$type>(
                     stringify!($arg),
                     $crate::spec::arguments::first!($(stringify!($default))?),
-                    concat!($($doc),+),
+                    concat!($($doc, "\n"),+),
                 )),*],
                 shared: &[$($(&<$shared as $crate::spec::arguments::Arguments>::ABOUT),+)?],
                 outer: None,

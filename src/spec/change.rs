@@ -200,7 +200,7 @@ mod tests {
     fn executors_are_changed_too() {
         let pipeline = Pipeline::from_text(TEXT, Format::Yaml, ".").unwrap();
         let changed = pipeline.with("executor.buffer", "7").unwrap().with("executor.threads", "3").unwrap();
-        assert_eq!(changed.settings().buffer, Some(7));
+        assert_eq!(changed.run_options().buffer(), Some(7));
         assert_eq!(changed.text(), pipeline.text());
     }
 

@@ -4,8 +4,6 @@ use super::arguments::{Arguments, Kind, arguments};
 use super::decode::Fields;
 use super::node::{Node, Tree};
 use super::values::{AtLeast, Decode};
-#[cfg(feature = "cli")]
-use super::yaml;
 use crate::error::{Error, Result};
 use crate::part::{Balance, Cost, Deal};
 
@@ -42,18 +40,8 @@ arguments! {
     }
 }
 
-/// Reads what stands behind `deal` in a pipeline file: `even`, `lanes`, or `balanced: {d_model: 4096}`.
-///
-/// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) for anything else.
-#[cfg(feature = "cli")]
-pub(crate) fn parse_deal(text: &str) -> Result<Deal> {
-    let mut node = yaml::parse(text)?;
-    node.set_paths("deal".to_owned());
-    Dealt::decode(&node).map(|dealt| dealt.0)
-}
-
 /// A deal in a pipeline file.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Dealt(pub(super) Deal);
 
 impl Decode for Dealt {
@@ -148,9 +136,16 @@ fn number(given: AtLeast<1>) -> usize {
     usize::try_from(given.0).unwrap_or(usize::MAX)
 }
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::yaml;
+
+    fn parse_deal(text: &str) -> Result<Deal> {
+        let mut node = yaml::parse(text)?;
+        node.set_paths("deal".to_owned());
+        Dealt::decode(&node).map(|dealt| dealt.0)
+    }
 
     fn balanced(text: &str) -> Balance {
         match parse_deal(&format!("balanced: {text}")) {

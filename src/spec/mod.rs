@@ -51,6 +51,7 @@ mod pack_stages;
 #[cfg(any(feature = "cli", all(test, feature = "formats")))]
 pub(crate) mod reference;
 mod registry;
+mod run;
 mod schema;
 mod settings;
 mod sources;
@@ -70,11 +71,12 @@ use self::change::Change;
 pub use self::data::Data;
 #[cfg(feature = "cli")]
 pub(crate) use self::data::{Checked, Opening, Watch};
-#[cfg(feature = "cli")]
-pub(crate) use self::deal::parse_deal;
 #[cfg(feature = "python")]
 pub(crate) use self::examples::RECORD;
 use self::node::{MAX_BYTES, Node, Tree};
+#[cfg(feature = "cli")]
+pub(crate) use self::run::Group;
+pub use self::run::RunOptions;
 pub use self::schema::schema;
 use self::settings::FileArgs;
 pub use self::settings::{CheckpointSettings, Settings, parse_bytes};
@@ -281,11 +283,16 @@ impl Pipeline {
         &self.settings
     }
 
+    /// Options of a run that the file gives, with folders and files below the folder of the file.
+    pub fn run_options(&self) -> RunOptions {
+        self.settings.run.clone().below(&self.folder())
+    }
+
     /// The folder of its key files, and whether the file names it: else it is `NAME.keys` beside the pipeline file. `None` if it is not of a
     /// file and names none.
     pub fn keys(&self) -> Option<(PathBuf, bool)> {
-        match (&self.settings.keys, &self.wire.file) {
-            (Some(folder), _) => Some((self.folder().join(folder), true)),
+        match (self.run_options().keys(), &self.wire.file) {
+            (Some(folder), _) => Some((folder.to_owned(), true)),
             (None, Some(file)) => Some((file.with_extension("keys"), false)),
             (None, None) => None,
         }

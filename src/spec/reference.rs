@@ -48,6 +48,7 @@ impl fmt::Display for Kind {
             Self::Text => f.write_str("text"),
             Self::Byte => f.write_str("one character"),
             Self::Words(words) => write_choice(f, words),
+            Self::Share => f.write_str("INDEX/COUNT"),
             Self::Memory => f.write_str("bytes, or text such as 512MiB"),
             Self::Path => f.write_str("path"),
             Self::List(item) if matches!(item, Self::Map(_) | Self::Part) => write!(f, "list; each item a {item}"),

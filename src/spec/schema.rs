@@ -7,6 +7,8 @@ use super::registry::{Described, described_sources, described_stages};
 use super::settings::FileArgs;
 use super::sources::PartArgs;
 
+/// Text of a part of rows.
+pub(super) const SHARE: &str = "^[0-9]+/[0-9]+$";
 /// Text of an amount of memory.
 pub(super) const MEMORY: &str = "^\\s*[0-9.]+\\s*([kKmMgGtTpP]([iI]?[bB])?|[bB])?\\s*$";
 
@@ -64,7 +66,7 @@ fn needs_nothing(about: &About) -> bool {
 /// Arguments in a mapping, or the one that a bare value stands for.
 fn section(about: &About) -> Value {
     let mapping = Value::Object(mapping(about));
-    match about.main_arg().and_then(|arg| bare(&arg.kind).map(|bare| described(bare, arg.doc()))) {
+    match about.main_arg().and_then(|arg| bare(&arg.kind).map(|bare| described(bare, &arg.doc()))) {
         Some(bare) => either(vec![bare, mapping]),
         None => mapping,
     }
@@ -91,7 +93,7 @@ fn mapping(about: &About) -> Map<String, Value> {
 
 pub(super) fn argument(arg: &Arg) -> Value {
     let kind = value(&arg.kind);
-    let mut schema = described(if arg.is_required() { kind } else { or_null(kind) }, arg.doc());
+    let mut schema = described(if arg.is_required() { kind } else { or_null(kind) }, &arg.doc());
     if let Some(default) = arg.default.and_then(|text| serde_json::from_str(text).ok()) {
         set(&mut schema, "default", default);
     }
@@ -108,6 +110,7 @@ fn value(kind: &Kind) -> Value {
         Kind::Text | Kind::Path => json!({"type": "string"}),
         Kind::Byte => json!({"type": "string", "maxLength": 1}),
         Kind::Words(words) => json!({"enum": words}),
+        Kind::Share => json!({"type": "string", "pattern": SHARE}),
         Kind::Memory => either(vec![json!({"type": "string", "pattern": MEMORY}), integer(0, u64::MAX)]),
         Kind::List(item) => {
             let list = json!({"type": "array", "items": value(item)});

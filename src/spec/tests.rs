@@ -1,8 +1,8 @@
 use super::*;
 use crate::dataset::{IterDataset, Role, Stage, estimate};
-use crate::exec::{Executor, FailedElements};
+use crate::exec::Executor;
 use crate::loader::Load;
-use crate::part::{Balance, Cost, Deal, Part};
+use crate::part::Part;
 
 /// Builds a pipeline, which the schema then accepts, too.
 fn build(text: &str) -> Result<Vec<Element>> {
@@ -97,24 +97,26 @@ fn settings_are_read_and_checked() {
     let parse = |s: &str| Pipeline::from_text(format!("{RANGE}{s}"), Format::Yaml, ".");
     let settings = parse("name: n\nexecutor: {threads: 3, buffer: 4}\ncheckpoint: {folder: c, every: 5}").unwrap();
     let settings = settings.settings().clone();
-    assert_eq!((settings.executor, settings.buffer), (Some(Executor::Threads(3)), Some(4)));
+    assert_eq!((settings.run.executor(), settings.run.buffer()), (Some(Executor::Threads(3)), Some(4)));
     assert_eq!(settings.checkpoint.unwrap().every, Some(5));
-    assert_eq!(parse("executor: inline").unwrap().settings().executor, Some(Executor::Inline));
+    assert_eq!(parse("executor: inline").unwrap().run_options().executor(), Some(Executor::Inline));
     let error = |s: &str| parse(s).unwrap_err().to_string();
     assert_eq!(error("executor: {threads: 0}"), "line 2: executor.threads: is 0, and must be at least 1");
     assert!(error("executor: {threads: 1, inline: true}").contains("exclude each other"));
     let hosts = parse("executor: {part: {index: 1, count: 4}, deal: {shadow: {d_model: 8, micro_steps: 2}}}").unwrap();
-    let balance = Balance::new(Cost::attention(8, None, true)).micro(2);
-    assert_eq!(hosts.settings().part, Some(Part::of(1, 4)));
-    assert_eq!(hosts.settings().deal, Some(Deal::Shadow(balance)));
+    assert_eq!(hosts.run_options().part(), Some(&Part::of(1, 4)));
+    let written = [("part", "1/4"), ("deal", "{shadow: {d_model: 8, micro_steps: 2}}")];
+    assert_eq!(hosts.run_options(), RunOptions::from_texts(written).unwrap());
+    assert_eq!(parse("executor: {part: 1/4}").unwrap().run_options().part(), Some(&Part::of(1, 4)));
     assert!(error("executor: {deal: {shadow: {d_modl: 8}}}").starts_with("line 2: executor.deal.shadow: unknown key"));
-    let padded = parse("executor: {on_failed_element: pad, failed_element_limit: 9}").unwrap();
-    assert_eq!(padded.settings().failed_elements, Some(FailedElements::Pad { limit: Some(9) }));
-    assert_eq!(hosts.settings().failed_elements, None);
-    assert!(error("executor: {failed_element_limit: 9}").contains("belongs to `on_failed_element: pad`"));
-    assert_eq!(parse("executor: {max_workers: 3}").unwrap().settings().max_workers, Some(3));
+    assert!(parse("executor: {on_failed_element: pad, failed_element_limit: 9}").is_ok());
+    assert!(error("executor: {failed_element_limit: 9}").contains("needs `on_failed_element: pad`"));
+    assert!(parse("executor: {max_workers: 3, worker_heap: 64MiB, deadline: none, on_poison: skip}").is_ok());
     assert!(error("executor: {threads: 1, max_workers: 3}").contains("exclude each other"));
-    assert!(error("executor: {workers: 1, max_workers: 3}").contains("`workers` and `max_workers` exclude"));
+    assert!(
+        error("executor: {workers: 1, max_workers: 3}")
+            .contains("`executor.workers` and `executor.max_workers` exclude")
+    );
 }
 
 #[test]

@@ -103,7 +103,7 @@ macro_rules! decode_integer {
 decode_integer!(u32, u64, usize, i64);
 
 /// A whole number that is `LEAST` or more.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtLeast<const LEAST: u32>(pub(crate) u64);
 
 impl<const LEAST: u32> Decode for AtLeast<LEAST> {

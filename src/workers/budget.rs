@@ -166,7 +166,7 @@ impl Plan {
         ))
         .help(format!(
             "open large data inside the function, once in each worker, by its path (or in worker_init_fn); or raise \
-             ram_budget from {} to {} or more, or set worker_heap, or use fewer workers",
+             ram_budget from {} to {} or more, or set `worker_heap`, or use fewer workers",
             Bytes(self.budget_bytes),
             Bytes::at_least(budget)
         )))
@@ -277,14 +277,14 @@ fn max_element(options: &MpOptions, slab_bytes: u64) -> Result<u64> {
         Bytes(slab_bytes),
         Bytes(slab_bytes / 2)
     ))
-    .help("raise ram_budget, or lower worker_heap"))
+    .help("raise `ram_budget`, or lower `worker_heap`"))
 }
 
 /// Tells that the budget does not hold workers with such heaps, with the arithmetic and the ways out that lead somewhere.
 #[cold]
 fn too_small(budget_bytes: u64, workers: usize, heap_bytes: u64, needs: Needs) -> Error {
     let needed_bytes = needs.of_workers(workers, heap_bytes).saturating_add(needs.beside_workers());
-    let mut ways = vec![format!("raise ram_budget (`--ram`) to {} or more", Bytes::at_least(needed_bytes))];
+    let mut ways = vec![format!("raise `ram_budget` to {} or more", Bytes::at_least(needed_bytes))];
     if workers > 1 {
         ways.push("use fewer workers".to_owned());
     }
@@ -292,7 +292,7 @@ fn too_small(budget_bytes: u64, workers: usize, heap_bytes: u64, needs: Needs) -
     let smaller_heap_bytes = left_bytes / workers.max(1) as u64;
     // With less than half of what workers have at least, none would come far.
     if smaller_heap_bytes >= needs.least_heap_bytes / 2 {
-        ways.push(format!("set worker_heap to {} or less", Bytes::at_most(smaller_heap_bytes)));
+        ways.push(format!("set `worker_heap` to {} or less", Bytes::at_most(smaller_heap_bytes)));
     }
     let help = match ways.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{}, or {last}", rest.join(", ")),
@@ -453,19 +453,17 @@ mod tests {
         );
         assert_eq!(
             error.help_text(),
-            Some(
-                "raise ram_budget (`--ram`) to 133 MiB or more, use fewer workers, or set worker_heap to 47.5 MiB or less"
-            )
+            Some("raise `ram_budget` to 133 MiB or more, use fewer workers, or set `worker_heap` to 47.5 MiB or less")
         );
         let help = |workers, mib, python| {
             let options = MpOptions { interpreted: python, ..MpOptions::auto().workers(workers).ram_budget(mib * MIB) };
             let error = Plan::new(&options, 2, 0).unwrap_err();
             error.help_text().unwrap().to_owned()
         };
-        assert_eq!(help(1, 1, false), "raise ram_budget (`--ram`) to 67 MiB or more");
-        let one = "raise ram_budget (`--ram`) to 267 MiB or more, or set worker_heap to 181 MiB or less";
+        assert_eq!(help(1, 1, false), "raise `ram_budget` to 67 MiB or more");
+        let one = "raise `ram_budget` to 267 MiB or more, or set `worker_heap` to 181 MiB or less";
         assert_eq!(help(1, 256, true), one);
-        assert_eq!(help(4, 300, true), "raise ram_budget (`--ram`) to 873 MiB or more, or use fewer workers");
+        assert_eq!(help(4, 300, true), "raise `ram_budget` to 873 MiB or more, or use fewer workers");
         let options = MpOptions::auto().ram_budget(200 * MIB).max_element(150 * MIB);
         assert!(Plan::new(&options, 2, 0).unwrap_err().message().starts_with("max_element is 150 MiB, and half"));
     }

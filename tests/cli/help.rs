@@ -35,11 +35,11 @@ fn slips_are_named() {
     }
     assert!(fails(folder, &["stages", "tokenize"]).1.contains("did you mean `tokenise`?"));
     assert!(fails(folder, &["inspect", "c.json"]).1.contains("did you mean `c.jsonl`?"));
-    assert!(fails(folder, &["run", "p.yaml", "--threads", "0"]).1.contains("a number of threads from 1 on is needed"));
+    assert!(fails(folder, &["run", "p.yaml", "--threads", "0"]).1.contains("is 0, and must be at least 1"));
     // The name is wrong in all rows, a value in one.
     let (_, text) = fails(folder, &["bench", "p.yaml", "--sweep", "threds=1,2"]);
     assert_eq!(text.matches("`threds`").count(), 1, "{text}");
-    assert!(text.contains("did you mean `threads`?"), "{text}");
+    assert!(text.contains("did you mean --sweep threads=…?"), "{text}");
     let rows = ok(
         folder,
         &["bench", "p.yaml", "--runs", "1", "--warmup", "1", "--steps", "5", "--inline", "--sweep", "batch_size=two,1"],

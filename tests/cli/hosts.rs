@@ -127,7 +127,7 @@ fn an_element_that_fails_becomes_padding_where_it_is_asked_for() {
             1,
             "0 failed elements became padding before it, which is the limit",
         ),
-        (&["a.yaml", "--failed-element-limit", "3"], 2, "belongs to `on_failed_element: pad`"),
+        (&["a.yaml", "--failed-element-limit", "3"], 2, "`--failed-element-limit` needs `--on-failed-element pad`"),
         (&["b.yaml", "--on-failed-element", "error"], 1, damaged),
     ] {
         let (code, text) = fails(folder, &[&["run", "--restart"], args].concat());
@@ -141,7 +141,7 @@ fn an_element_that_fails_becomes_padding_where_it_is_asked_for() {
     write(folder, "d.yaml", &file("{failed_element_limit: 3}", masked));
     let (code, text) = fails(folder, &["run", "d.yaml"]);
     let text = on_one_line(&text);
-    assert!(code == 2 && text.contains("line 1: executor: `failed_element_limit` belongs to"), "{text}");
+    assert!(code == 2 && text.contains("line 1: executor: `failed_element_limit` needs"), "{text}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_deal_of_the_file_is_for_hosts_and_one_of_the_shell_needs_a_part() {
     let run = |args: &[&str]| json(folder, &[&["run", file, "--json", "--part", "1/2"], args].concat());
     assert_ne!(run(&even)["rows"]["digest"], run(&dealt)["rows"]["digest"]);
     let (code, told) = fails(folder, &["run", PIPELINE, "--deal", "shadow: {column: tokens_positions}"]);
-    assert!(code == 2 && told.contains("add --part, such as --part 0/64"), "{told}");
+    assert!(code == 2 && told.contains("add `--part 0/64`"), "{told}");
     let (code, told) = fails(folder, &["run", PIPELINE, "--part", "0/2", "--deal", "balanced: {d_modl: 64}"]);
     assert!(code == 2 && told.contains("deal.balanced: unknown key `d_modl`; did you mean `d_model`?"), "{told}");
 }

@@ -343,37 +343,41 @@ fn what_run_takes() {
       -h, --help              Print help (see more with '--help')
 
     Threads and processes:
-          --workers <N>             Worker processes [default: as in the pipeline file, or 1]
+          --threads <N|auto>        Threads of this process instead of worker processes, or `auto`,
+                                    which tunes their number
+          --inline[=<true|false>]   One thread, which reads nothing ahead
+          --buffer <N>              Batches kept ready for the consumer [default: 2]
+          --workers <N>             Worker processes; 0 starts none [default: 1, with a thread for every
+                                    core]
           --max-workers <N>         Maximum number of worker processes if it is tuned [default: 1]
           --threads-per-worker <N>  Threads of each worker process
           --ram <BYTES>             Memory of worker processes, such as 2GiB [default: a quarter of what
                                     is available]
           --on <ray://CLUSTER>      Actors of a Ray cluster instead of worker processes
-          --threads <N|auto>        Threads of this process instead of workers
-          --inline                  One thread, which reads nothing ahead
-          --buffer <N>              Batches kept ready for the consumer [default: as in the pipeline
-                                    file, or 2]
 
     Several hosts:
-          --part <I/N>                  Deliver only part I of N of the rows of each batch [default: as
-                                        in the pipeline file, or all]
-          --keys <DIR>                  Folder of key files, by which rows of other hosts are planned
-                                        [default: as in the pipeline file]
-          --record-keys                 Write missing key files during the run, for the next start
-          --deal <DEAL>                 How rows are dealt among parts [default: as in the pipeline
-                                        file, or even]
-          --on-failed-element <POLICY>  What to do if an element fails after its row was planned
-                                        [default: as in the pipeline file, or error]
-          --failed-element-limit <N>    Maximum number of elements that become padding [default: as in
-                                        the pipeline file, or no limit]
-          --guard <DIR>                 Folder in which hosts compare what they read [default: that of
-                                        the pipeline file, or none]
+          --part <INDEX/COUNT>             Part of the rows of each batch to deliver, such as 3/64 for
+                                           the fourth of 64 hosts [default: all rows]
+          --keys <PATH>                    Folder of key files, by which rows of other hosts are planned
+                                           [default: NAME.keys beside the pipeline file, if it exists]
+          --record-keys[=<true|false>]     Whether missing key files are written during the run, for the
+                                           next start
+          --deal <DEAL>                    How rows are dealt among parts [default: even]
+          --guard <PATH>                   Folder in which hosts compare what they read
+          --guard-timeout <SECONDS>        Seconds after which a silent host is an error [default: 600]
+          --on-failed-element <error|pad>  What to do if an element fails after its row was planned:
+                                           `error` ends the run, `pad` delivers padding and counts it
+                                           [default: error]
+          --failed-element-limit <N>       Maximum number of elements that become padding [default: no
+                                           limit]
 
     Views of the run:
-          --metrics <ADDRESS>  Serve the figures of the run to Prometheus at this address
-          --top                Offer the run to `gristmill top`
-          --record <FILE>      Record the run in a file for `gristmill report`
-          --trace <FILE>       Write the run as a trace for ui.perfetto.dev and chrome://tracing
+          --metrics <METRICS>   Address at which the figures of the run are served to Prometheus
+          --top[=<true|false>]  Whether `gristmill top` may look at the run
+
+    Files of the run:
+          --record <PATH>  Recording of the run, a file for `gristmill report`
+          --trace <PATH>   Trace of the run, a file for ui.perfetto.dev and chrome://tracing
 
     Output:
           --html <FILE>  Write a page that shows what happened when, and why the consumer waited

@@ -28,7 +28,6 @@ use self::sweep::{Point, Sweep};
 use self::table::Bench;
 use crate::cli::how::How;
 use crate::cli::step_time::StepTime;
-use crate::cli::views::Views;
 use crate::cli::{OUTPUT, Outcome, examples, interrupt, output};
 
 /// Measures how fast a pipeline delivers, over settings and runs
@@ -61,8 +60,8 @@ pub(crate) struct Args {
     runs: u64,
     /// Measure each value of a setting
     ///
-    /// KEY is workers, threads_per_worker, ram, threads, inline, buffer, part, deal, or a parameter of the pipeline file: batch_size,
-    /// tokenise.max_len, stages[1].tokenise.max_len. Several sweeps give all combinations.
+    /// KEY is an option of a run, such as threads, workers or ram, or a parameter of the pipeline file: batch_size, tokenise.max_len,
+    /// stages[1].tokenise.max_len. Several sweeps give all combinations.
     #[arg(long = "sweep", value_name = "KEY=A,B,C", value_parser = Sweep::parse)]
     sweeps: Vec<Sweep>,
     /// What takes the batches: `emulated` or `pjrt:PATH` [default: emulated if there is a --step-time]
@@ -85,9 +84,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     baseline: Vec<PathBuf>,
     #[command(flatten)]
-    how: How,
-    #[command(flatten)]
-    views: Views,
+    how: How<false>,
     /// Write the rows to a file as well: .csv, .json or .md
     #[arg(long, short, value_name = "FILE", value_parser = export::file, help_heading = OUTPUT)]
     output: Vec<PathBuf>,
@@ -115,7 +112,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         // Rows that are there are told. Of one point alone there are none, and it ends at once.
         interrupt::listen();
     }
-    let mut bench = Bench::new(args, args.how.part(&pipeline).as_ref());
+    let mut bench = Bench::new(args, args.how.options(&pipeline).part());
     let mut errors = Vec::new();
     let mut interrupted = false;
     for (number, point) in points.iter().enumerate() {

@@ -13,9 +13,8 @@ use super::headspace;
 use super::measure::{self, Feed, Run, Shape};
 use super::sweep::{Point, label};
 use super::usage::{Memory, Watch};
-use crate::cli::how::How;
+use crate::cli::how::{How, options};
 use crate::cli::progress::Steps;
-use crate::cli::views::Views;
 use crate::cli::{interrupt, output, own};
 use crate::cpu::Cpu;
 use crate::spec::{Pipeline, nearest};
@@ -151,7 +150,7 @@ fn changed(pipeline: &Pipeline, data: &[(String, String)]) -> Result<Pipeline> {
 ///
 /// # Errors
 /// The error of the first point if no point has valid settings.
-pub(super) fn check_some(how: &How, pipeline: &Pipeline, points: &[Point]) -> Result<()> {
+pub(super) fn check_some(how: &How<false>, pipeline: &Pipeline, points: &[Point]) -> Result<()> {
     let check = |point: &Point| changed(pipeline, &point.parameters()).and_then(|_| how.with(&point.0)).map(drop);
     let mut errors = Vec::new();
     for point in points {
@@ -160,10 +159,10 @@ pub(super) fn check_some(how: &How, pipeline: &Pipeline, points: &[Point]) -> Re
             Err(error) => errors.push(error),
         }
     }
-    let slip = |(key, _): (String, String)| nearest(&key, How::NAMES).map(|name| (key, name));
+    let slip = |(key, _): (String, String)| nearest(&key, options()).map(|name| (key, name));
     match points.iter().flat_map(Point::parameters).find_map(slip) {
         Some((key, name)) => Err(Error::config(format!("`{key}` is no setting, and no parameter of the pipeline"))
-            .help(format!("did you mean `{name}`?"))),
+            .help(format!("did you mean --sweep {name}=…?"))),
         None => errors.into_iter().next().map_or(Ok(()), Err),
     }
 }
@@ -181,7 +180,7 @@ pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, be
         let settings = if point.0.is_empty() { String::new() } else { format!(" · {}", label(&point.0)) };
         let what = format!("{of}{settings} · run {number} of {}", args.runs);
         let steps = Steps::new(&what, shape.all());
-        let run = measure_run(shape, &pipeline, (&how, &args.views), &steps, &mut executor);
+        let run = measure_run(shape, &pipeline, &how, &steps, &mut executor);
         steps.finish();
         runs.push(run?);
     }
@@ -196,13 +195,13 @@ pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, be
 fn measure_run(
     shape: Shape<'_>,
     pipeline: &Pipeline,
-    (how, views): (&How, &Views),
+    how: &How<false>,
     steps: &Steps,
     executor: &mut String,
 ) -> Result<Run> {
     let dataset = pipeline.build()?;
     let started = Instant::now();
-    let mut loader = views.put_on(how.loader(dataset, pipeline)?).build()?;
+    let mut loader = how.loader(dataset, pipeline)?.build()?;
     let run = measure::run(started, &mut Feed::of(&mut loader), shape, |batches| steps.show(batches))?;
     *executor = loader.report().executor;
     Ok(run)

@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-use crate::cli::how::How;
+use crate::cli::how::{option, picks_rows};
 
 /// A setting and the values to try.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,12 +65,12 @@ impl Point {
 
     /// Lists the settings that change what is delivered: parameters, and which rows. Points that agree in it must deliver the same batches.
     pub(crate) fn data(&self) -> Vec<(String, String)> {
-        self.0.iter().filter(|(key, _)| !How::has(key) || How::picks_rows(key)).cloned().collect()
+        self.0.iter().filter(|(key, _)| option(key).is_none() || picks_rows(key)).cloned().collect()
     }
 
     /// Lists the parameters of the pipeline.
     pub(crate) fn parameters(&self) -> Vec<(String, String)> {
-        self.0.iter().filter(|(key, _)| !How::has(key)).cloned().collect()
+        self.0.iter().filter(|(key, _)| option(key).is_none()).cloned().collect()
     }
 }
 

@@ -17,8 +17,7 @@ fn evaluates(what: &str, executor: &str) -> Check {
     let text = format!("source: {{range: 64}}\nstages: [to_iter, batch: 8]\nexecutor: {executor}\n");
     let run = || -> Result<u64> {
         let pipeline = Pipeline::from_text(text, Format::Yaml, ".")?;
-        let how = crate::cli::how::How::default();
-        let batches = how.loader(pipeline.build()?, &pipeline)?.build()?;
+        let batches = pipeline.run_options().loader(pipeline.build()?, &pipeline)?.build()?;
         batches.map(|batch| batch.map(|_| 1)).sum()
     };
     let all = |n| if n == 8 { Ok(()) } else { Err(crate::Error::data(format!("{n} of 8 batches came"))) };

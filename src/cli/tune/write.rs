@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::fingerprint;
-use crate::spec::{Format, Pipeline};
+use crate::spec::{Format, Pipeline, RunOptions};
 use crate::{Error, Result, Stage};
 
 /// A name and its value, a number or an amount of memory.
@@ -113,16 +113,11 @@ fn entry(format: Format, settings: &[Setting]) -> String {
 fn says_the_same(old: &Pipeline, new: &str, format: Format, settings: &[Setting]) -> bool {
     let same = || -> Result<bool> {
         let new = Pipeline::from_text(new, format, old.folder())?;
-        let number = |key: &str| settings.iter().find(|s| s.0 == key).and_then(|s| s.1.parse::<usize>().ok());
         let (a, b) = (old.settings(), new.settings());
-        let executor = b.executor.is_none()
-            && b.workers == number("workers")
-            && b.threads_per_worker == number("threads_per_worker")
-            && b.buffer == number("buffer")
-            && b.ram_budget.is_some();
+        let run = RunOptions::from_texts(settings.iter().map(|Setting(name, value)| (&**name, &**value)))?;
         let (a_stages, b_stages) = (old.build()?, new.build()?);
         let stages = fingerprint(&a_stages as &dyn Stage) == fingerprint(&b_stages as &dyn Stage);
-        Ok(executor && stages && a.name == b.name && a.checkpoint == b.checkpoint)
+        Ok(b.run == run && stages && a.name == b.name && a.checkpoint == b.checkpoint)
     };
     same().unwrap_or(false)
 }

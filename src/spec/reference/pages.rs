@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::spec::RunOptions;
 use crate::spec::arguments::Arguments;
 use crate::spec::schema;
-use crate::spec::settings::{CheckpointArgs, ExecutorArgs, FileArgs, StoreArgs};
+use crate::spec::settings::{CheckpointArgs, FileArgs, StoreArgs};
 
 const WIDTH: usize = 120;
 
@@ -83,8 +84,8 @@ fn overview(kind: &str) -> String {
 }
 
 fn keys(about: &About) -> String {
-    let rows: String =
-        about.args.iter().map(|arg| format!("| `{}` | {} | {} |\n", arg.name, arg.doc(), nature(arg))).collect();
+    let args = about.shared.iter().flat_map(|shared| shared.args).chain(about.args);
+    let rows: String = args.map(|arg| format!("| `{}` | {} | {} |\n", arg.name, arg.doc(), nature(arg))).collect();
     format!("| key | what it says | |\n|---|---|---|\n{rows}")
 }
 
@@ -106,7 +107,7 @@ fn the_reference_is_up_to_date() {
 fn the_page_of_pipelines_is_up_to_date() {
     let texts = [
         ("file", keys(&FileArgs::ABOUT)),
-        ("executor", keys(&ExecutorArgs::ABOUT)),
+        ("executor", keys(&RunOptions::ABOUT)),
         ("checkpoint", keys(&CheckpointArgs::ABOUT)),
         ("store", keys(&StoreArgs::ABOUT)),
         ("sources", overview("source")),

@@ -19,6 +19,9 @@ fn accepts(schema: &Value, value: &Value, root: &Value) -> bool {
         ("pattern", Value::String(pattern)) if pattern == MEMORY => {
             value.as_str().is_none_or(|text| parse_bytes(text).is_some())
         }
+        ("pattern", Value::String(pattern)) if pattern == SHARE => {
+            value.as_str().is_none_or(|text| text.parse::<crate::part::Part>().is_ok())
+        }
         ("items", items) => value.as_array().is_none_or(|list| list.iter().all(|item| accepts(items, item, root))),
         ("minProperties", least) => value.as_object().is_none_or(|map| map.len() as u64 >= least.as_u64().unwrap()),
         ("maxProperties", most) => value.as_object().is_none_or(|map| map.len() as u64 <= most.as_u64().unwrap()),

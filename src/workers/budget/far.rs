@@ -23,7 +23,7 @@ impl Plan {
         if budget_bytes < least {
             let (budget, block, least) = (Bytes(budget_bytes), Bytes(block_bytes), Bytes(least));
             return Err(Error::config(format!("ram_budget is {budget}, and blocks of {block} need {least}"))
-                .help("raise ram_budget, or make blocks smaller"));
+                .help("raise `ram_budget`, or make blocks smaller"));
         }
         let slab_bytes = budget_bytes / PAGE as u64 * PAGE as u64;
         // A cap of 1 byte each, which nobody enforces, and room for as many workers as there may be.

@@ -91,7 +91,7 @@ where
         let Some(ram_budget) = self.budget.checked_sub(ready) else {
             let (budget, batch) = (Bytes(self.budget), Bytes(batch_bytes));
             return Err(Error::config(format!("ram_budget is {budget}, and three batches of {batch} are more"))
-                .help("raise ram_budget, or make batches smaller"));
+                .help("raise `ram_budget`, or make batches smaller"));
         };
         let config = PerformanceConfig {
             workers: 1,

@@ -84,7 +84,7 @@ impl Slab {
         let bytes = bytes / PAGE * PAGE;
         if pages(bytes) <= pages(reserve) {
             let message = format!("a slab of {bytes} bytes with a reserve of {reserve} has no page of {PAGE} to grant");
-            return Err(Error::config(message).help("raise ram_budget"));
+            return Err(Error::config(message).help("raise `ram_budget`"));
         }
         if pages(bytes) == u32::MAX {
             let limit = (u32::MAX as usize - 1).saturating_mul(PAGE);
@@ -93,7 +93,7 @@ impl Slab {
                 Bytes(bytes as u64),
                 Bytes(limit as u64)
             ))
-            .help("lower ram_budget"));
+            .help("lower `ram_budget`"));
         }
         Ok(Self::over(Areas::create(bytes, places)?, reserve, wake))
     }

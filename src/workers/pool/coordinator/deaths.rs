@@ -30,7 +30,7 @@ impl<C: Carrier> Coordinator<C> {
         let what = format!("{who} wrote to memory of elements that it had handed over: {extent}");
         let error = Error::new(ErrorKind::Worker, what);
         self.give_up(Told::in_words(&error.help(
-            "native code in the pipeline writes through a wild pointer: evaluate it without workers, under a debugger",
+            "native code in the pipeline writes through a wild pointer: evaluate it with `workers: 0` under a debugger",
         )));
     }
 
@@ -90,16 +90,17 @@ impl<C: Carrier> Coordinator<C> {
             (Some(Segment { lane, .. }), _) => {
                 let what = format!("{retries} workers died over this element of lane {lane}; the last: {cause}");
                 let error = Error::new(ErrorKind::Worker, what).index(at);
-                job.deliver.fail(
-                    error.help(
-                        "evaluate it without workers, under a debugger; an element inside a lane cannot be skipped",
-                    ),
-                );
+                job.deliver.fail(error.help(
+                    "evaluate it with `workers: 0` under a debugger; an element inside a lane cannot be skipped",
+                ));
             }
             (None, Poison::Error) => {
                 let what = format!("{retries} workers died over this element; the last: {cause}");
                 let error = Error::new(ErrorKind::Worker, what).index(at);
-                job.deliver.fail(error.help("evaluate it without workers, under a debugger; or skip such elements"));
+                job.deliver.fail(error.help(
+                    "raise `ram_budget` if the element needs more memory; evaluate it with `workers: 0` under a debugger; or leave such elements out \
+                     with `on_poison: skip`",
+                ));
             }
             (None, Poison::Skip) => {
                 tracing::warn!(element = at, "left out, because every worker died over it: {cause}");

@@ -86,7 +86,8 @@ impl<C: Carrier> Coordinator<C> {
                 Bytes(self.plan.slab_bytes)
             ),
         );
-        job.deliver.fail(error.index(job.left.start).help("raise max_element or ram_budget, or make elements smaller"));
+        job.deliver
+            .fail(error.index(job.left.start).help("raise `max_element` or `ram_budget`, or make elements smaller"));
     }
 
     /// Memory for the next task of the head of the line, of `least` to `len` indices, for a worker. Others wait behind it, so it is
@@ -113,7 +114,7 @@ impl<C: Carrier> Coordinator<C> {
         if !mem::replace(&mut self.told_of_copies, true) {
             let slab = Bytes(self.plan.slab_bytes);
             tracing::warn!(
-                "views hold all of {slab} of shared memory, so elements are copied: keep fewer, or raise ram_budget"
+                "views hold all of {slab} of shared memory, so elements are copied: keep fewer, or raise `ram_budget`"
             );
         }
         self.carrier.last_room(self.plan.max_element_bytes as usize, place)

@@ -1,0 +1,422 @@
+//! Options of a run, described once: `executor` of pipeline files, flags of the command and its help are read from these descriptions.
+
+mod start;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+pub(super) use self::values::Seconds;
+use self::values::{Address, Budget, Deadline, OnFailed, OnPoison, Share, Threads};
+use super::arguments::{About, Arg, Arguments, Kind, arguments};
+use super::deal::Dealt;
+use super::decode::Fields;
+use super::node::{Field, Node, Tree};
+use super::values::{Amount, AtLeast, Decode};
+use super::yaml;
+use crate::error::{Error, Result};
+use crate::exec::{Executor, FailedElements};
+use crate::part::Part;
+
+/// A struct of options, each of which may be left open.
+macro_rules! options {
+    ($(#[doc = $about:literal])+ $name:ident { $($(#[doc = $doc:literal])+ $option:ident: $type:ty),* $(,)? }) => {
+        arguments! {
+            $(#[doc = $about])+
+            #[derive(Clone, Debug, Default, PartialEq)]
+            pub(crate) struct $name {
+                $($(#[doc = $doc])+ $option: Option<$type>),*
+            }
+        }
+
+        impl $name {
+            /// Takes the options of `base` that are open here.
+            fn or(self, base: Self) -> Self {
+                Self { $($option: self.$option.or(base.$option)),* }
+            }
+        }
+    };
+}
+
+options! {
+    /// Threads and processes that evaluate a pipeline.
+    Evaluators {
+        /// Threads of this process instead of worker processes, or `auto`, which tunes their number.
+        threads: Threads,
+        /// One thread, which reads nothing ahead.
+        inline: bool,
+        /// Batches kept ready for the consumer [default: 2].
+        buffer: AtLeast<1>,
+        /// Worker processes; 0 starts none [default: 1, with a thread for every core].
+        workers: AtLeast<0>,
+        /// Maximum number of worker processes if it is tuned [default: 1].
+        max_workers: AtLeast<1>,
+        /// Threads of each worker process.
+        threads_per_worker: AtLeast<1>,
+        /// Memory of worker processes, such as 2GiB [default: a quarter of what is available].
+        ///
+        /// It includes the memory that they share with this process. It does not include what this process holds: the elements of a batch, a
+        /// window or rows that are being packed.
+        ram_budget: Budget,
+    }
+}
+
+options! {
+    /// Limits of worker processes, which seldom need to be set.
+    Limits {
+        /// Private memory of each worker process [default: half of the budget, divided by the workers].
+        worker_heap: Amount,
+        /// Maximum size of an element or batch in shared memory [default: a quarter of the shared memory].
+        max_element: Amount,
+        /// Seconds after which a worker process counts as hanging, or `none` [default: 300].
+        deadline: Deadline,
+        /// Worker processes that a range of elements may kill before the element that does so is searched [default: 3].
+        retries: AtLeast<1>,
+        /// What to do with an element that kills every worker process: `error` ends the run, `skip` leaves it out and counts it [default: error].
+        on_poison: OnPoison,
+        /// Whether the number of active threads follows the needs of the consumer [default: true].
+        tune: bool,
+    }
+}
+
+options! {
+    /// Rows that a host delivers, and what several hosts share.
+    Hosts {
+        /// Part of the rows of each batch to deliver, such as 3/64 for the fourth of 64 hosts [default: all rows].
+        part: Share,
+        /// Folder of key files, by which rows of other hosts are planned [default: NAME.keys beside the pipeline file, if it exists].
+        ///
+        /// `gristmill index --keys` writes them.
+        keys: PathBuf,
+        /// Whether missing key files are written during the run, for the next start.
+        ///
+        /// It applies without a part, or on the host of the first part.
+        record_keys: bool,
+        /// How rows are dealt among parts [default: even].
+        ///
+        /// `even`: consecutive rows. `lanes`: rows by the index of their lane. `balanced: {d_model: 4096}`: rows that take all ranks equally long in a
+        /// transformer of that width. `shadow: {…}`: even rows, and a report of what `balanced` would save.
+        deal: Dealt,
+        /// Folder in which hosts compare what they read.
+        ///
+        /// All hosts must see it. A host that reads other data, or another pipeline, stops all of them.
+        guard: PathBuf,
+        /// Seconds after which a silent host is an error [default: 600].
+        guard_timeout: Seconds,
+        /// What to do if an element fails after its row was planned: `error` ends the run, `pad` delivers padding and counts it [default: error].
+        on_failed_element: OnFailed,
+        /// Maximum number of elements that become padding [default: no limit].
+        failed_element_limit: u64,
+    }
+}
+
+options! {
+    /// Views of a run while it runs.
+    Views {
+        /// Address at which the figures of the run are served to Prometheus.
+        ///
+        /// The address is [everybody@][HOST:]PORT. GET /metrics answers. A port alone is reached from this machine only; 0 takes a free port. Other
+        /// users of this machine are refused, unless the address is everybody@PORT.
+        metrics: Address,
+        /// Whether `gristmill top` may look at the run.
+        ///
+        /// GRISTMILL_TOP=1 in the environment does the same.
+        top: bool,
+    }
+}
+
+options! {
+    /// Files that are written during a run.
+    Files {
+        /// Recording of the run, a file for `gristmill report`.
+        ///
+        /// A recording of a run that was killed is read as well. An earlier recording is kept as NAME.1.ENDING.
+        record: PathBuf,
+        /// Trace of the run, a file for ui.perfetto.dev and chrome://tracing.
+        ///
+        /// It is compressed if its name ends in .gz.
+        trace: PathBuf,
+    }
+}
+
+arguments! {
+    /// Options of a run: who evaluates a pipeline, which rows are delivered, who may look. None of them changes an element. Each may be left open.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct RunOptions with Evaluators as evaluators, Limits as limits, Hosts as hosts, Views as views, Files as files {}
+}
+
+/// Options under a heading of the help.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the help of the command reads them"))]
+pub(crate) struct Group {
+    pub(crate) heading: &'static str,
+    pub(crate) about: &'static About,
+    /// Whether the short help leaves them out.
+    pub(crate) is_rare: bool,
+    /// Whether they cannot be shared by several runs.
+    pub(crate) is_of_one_run: bool,
+}
+
+/// Kinds of evaluators, which exclude each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Evaluator {
+    Threads,
+    Inline,
+    Workers,
+}
+
+impl RunOptions {
+    /// Groups of options.
+    pub(crate) const GROUPS: [Group; 5] = [
+        Group { heading: "Threads and processes", about: &Evaluators::ABOUT, is_rare: false, is_of_one_run: false },
+        Group { heading: "Limits of worker processes", about: &Limits::ABOUT, is_rare: true, is_of_one_run: false },
+        Group { heading: "Several hosts", about: &Hosts::ABOUT, is_rare: false, is_of_one_run: false },
+        Group { heading: "Views of the run", about: &Views::ABOUT, is_rare: false, is_of_one_run: false },
+        Group { heading: "Files of the run", about: &Files::ABOUT, is_rare: false, is_of_one_run: true },
+    ];
+
+    /// Takes the options of `base` that are open here. If these options choose other evaluators, such as threads instead of worker processes,
+    /// all options of `base` about evaluators but `buffer` are dropped.
+    #[must_use]
+    pub fn over(self, mut base: Self) -> Self {
+        let chosen = |options: &Self| options.evaluators().first().map(|first| first.0);
+        if let (Some(ours), Some(theirs)) = (chosen(&self), chosen(&base))
+            && ours != theirs
+        {
+            base.evaluators = Evaluators { buffer: base.evaluators.buffer, ..Evaluators::default() };
+            base.limits = Limits::default();
+        }
+        if self.evaluators.max_workers.is_some() {
+            base.evaluators.workers = None;
+        }
+        if self.evaluators.workers.is_some() {
+            base.evaluators.max_workers = None;
+        }
+        if self.hosts.on_failed_element == Some(OnFailed(false)) {
+            base.hosts.failed_element_limit = None;
+        }
+        Self {
+            evaluators: self.evaluators.or(base.evaluators),
+            limits: self.limits.or(base.limits),
+            hosts: self.hosts.or(base.hosts),
+            views: self.views.or(base.views),
+            files: self.files.or(base.files),
+        }
+    }
+
+    /// Returns the kinds of evaluators that are chosen, each with an option that chooses it.
+    fn evaluators(&self) -> Vec<(Evaluator, &'static str)> {
+        let (given, limits) = (&self.evaluators, &self.limits);
+        let of_workers = [
+            ("workers", given.workers.is_some()),
+            ("max_workers", given.max_workers.is_some()),
+            ("threads_per_worker", given.threads_per_worker.is_some()),
+            ("ram_budget", given.ram_budget.is_some()),
+            ("worker_heap", limits.worker_heap.is_some()),
+            ("max_element", limits.max_element.is_some()),
+            ("deadline", limits.deadline.is_some()),
+            ("retries", limits.retries.is_some()),
+            ("on_poison", limits.on_poison.is_some()),
+            ("tune", limits.tune.is_some()),
+        ];
+        let workers =
+            of_workers.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| (Evaluator::Workers, name));
+        let threads = given.threads.map(|_| (Evaluator::Threads, "threads"));
+        let inline = given.inline.filter(|yes| *yes).map(|_| (Evaluator::Inline, "inline"));
+        threads.into_iter().chain(inline).chain(workers).collect()
+    }
+
+    /// Drops the guard and the files of the run, which belong to a single run.
+    #[cfg(feature = "cli")]
+    pub(crate) fn repeatable(mut self) -> Self {
+        self.hosts.guard = None;
+        self.files = Files::default();
+        self
+    }
+
+    /// The part of every batch that is delivered, if it is not all.
+    pub fn part(&self) -> Option<&Part> {
+        self.given_part().filter(|part| **part != Part::whole())
+    }
+
+    /// The executor in this process, if one is chosen.
+    pub fn executor(&self) -> Option<Executor> {
+        let inline = self.evaluators.inline.filter(|yes| *yes).map(|_| Executor::Inline);
+        self.evaluators.threads.map(|Threads(executor)| executor).or(inline)
+    }
+
+    /// Batches kept ready for the consumer, if they are given.
+    pub fn buffer(&self) -> Option<usize> {
+        self.evaluators.buffer.map(|batches| batches.0 as usize)
+    }
+
+    /// The folder of key files, if it is given.
+    pub(super) fn keys(&self) -> Option<&Path> {
+        self.hosts.keys.as_deref()
+    }
+
+    fn given_part(&self) -> Option<&Part> {
+        self.hosts.part.as_ref().map(|Share(part)| part)
+    }
+
+    /// Reads options from their names and their values as text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an unknown name, a wrong value, and options that exclude each other.
+    ///
+    /// ```
+    /// use gristmill::spec::RunOptions;
+    /// let options = RunOptions::from_texts([("part", "3/64"), ("ram_budget", "2GiB")])?;
+    /// assert_eq!(options.part().map(ToString::to_string).as_deref(), Some("3/64"));
+    /// assert!(RunOptions::from_texts([("threads", "2"), ("workers", "1")]).is_err());
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    pub fn from_texts<'a>(options: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self> {
+        Self::spelled(options, str::to_owned)
+    }
+
+    /// Reads options, which errors spell as `spell` does.
+    pub(crate) fn spelled<'a>(
+        options: impl IntoIterator<Item = (&'a str, &'a str)>,
+        spell: impl Fn(&str) -> String,
+    ) -> Result<Self> {
+        let options = Self::from_nodes(options.into_iter().map(|(name, text)| {
+            let kind = Self::all().find(|option| option.name == name).map(|option| option.kind);
+            let mut value = Node::new(value_of(kind, text), 0, 0);
+            value.set_paths(spell(name));
+            Field { key: name.to_owned(), line: 0, value }
+        }))?;
+        options.check(spell).map(|()| options)
+    }
+
+    fn from_nodes(options: impl Iterator<Item = Field>) -> Result<Self> {
+        let node = Node::new(Tree::Map(options.collect()), 0, 0);
+        let fields = Fields::new(&node)?;
+        let options = Self::read(&fields)?;
+        fields.finish().map(|()| options)
+    }
+
+    /// Checks the value of one option.
+    #[cfg(feature = "cli")]
+    pub(crate) fn check_value(option: &Arg, text: &str) -> Result<()> {
+        let mut value = Node::new(value_of(Some(option.kind), text), 0, 0);
+        value.set_paths(option.name.to_owned());
+        Self::from_nodes(std::iter::once(Field { key: option.name.to_owned(), line: 0, value })).map(drop)
+    }
+
+    /// Lists every option.
+    pub(crate) fn all() -> impl Iterator<Item = &'static Arg> {
+        Self::GROUPS.into_iter().flat_map(|group| group.about.args)
+    }
+
+    /// Checks options that exclude each other.
+    fn check(&self, spell: impl Fn(&str) -> String) -> Result<()> {
+        if let [(_, one), (_, other), ..] = self.evaluators()[..] {
+            let text = format!("{} and {} exclude each other", spell(one), spell(other));
+            return Err(Error::config(text).help("choose threads, inline or worker processes"));
+        }
+        if self.evaluators.workers.is_some() && self.evaluators.max_workers.is_some() {
+            let (workers, most) = (spell("workers"), spell("max_workers"));
+            let help = format!("{most} leaves the number of worker processes to tuning");
+            return Err(Error::config(format!("{workers} and {most} exclude each other")).help(help));
+        }
+        Ok(())
+    }
+
+    /// The policy for elements that fail after their rows were planned.
+    fn failed_elements(&self) -> Result<FailedElements> {
+        let pads = self.hosts.on_failed_element.is_some_and(|OnFailed(pads)| pads);
+        FailedElements::chosen(pads, self.hosts.failed_element_limit)
+    }
+
+    /// Joins relative folders and files of a pipeline file with its folder.
+    pub(super) fn below(mut self, folder: &Path) -> Self {
+        let places = [&mut self.hosts.keys, &mut self.hosts.guard, &mut self.files.record, &mut self.files.trace];
+        places.into_iter().flatten().for_each(|place| *place = folder.join(&*place));
+        self
+    }
+}
+
+/// The value that a text stands for.
+fn value_of(kind: Option<Kind>, text: &str) -> Tree {
+    match kind {
+        None | Some(Kind::Text | Kind::Path | Kind::Words(_)) => Tree::Str(text.to_owned()),
+        Some(_) => yaml::parse(text).map_or_else(|_| Tree::Str(text.to_owned()), |node| node.value),
+    }
+}
+
+impl Decode for RunOptions {
+    const KIND: Kind = Kind::Either(&[Kind::Words(&["inline"]), Kind::Section(&Self::ABOUT)]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        let options = match &node.value {
+            Tree::Str(word) if word.as_str() == "inline" => {
+                let evaluators = Evaluators { inline: Some(true), ..Evaluators::default() };
+                return Ok(Self { evaluators, ..Self::default() });
+            }
+            Tree::Str(word) => {
+                return Err(node
+                    .error(format!("`{word}` is no executor"))
+                    .help("`executor: inline`, `executor: {threads: 2}` or `executor: {workers: 1}`"));
+            }
+            _ => {
+                let fields = Fields::new(node)?;
+                let options = Self::read(&fields)?;
+                fields.finish()?;
+                options
+            }
+        };
+        let at = |e: Error| node.error(e.message()).help(e.help_text().unwrap_or_default());
+        options.check(|name| format!("`executor.{name}`")).map_err(at)?;
+        options.failed_elements().map_err(at)?;
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(options: &[(&str, &str)]) -> RunOptions {
+        RunOptions::from_texts(options.iter().copied()).unwrap()
+    }
+
+    fn refused(options: &[(&str, &str)]) -> String {
+        let error = RunOptions::from_texts(options.iter().copied()).unwrap_err();
+        format!("{} | {}", error.message(), error.help_text().unwrap_or("-"))
+    }
+
+    #[test]
+    fn evaluators_replace_evaluators_of_another_kind() {
+        let base = || read(&[("workers", "2"), ("buffer", "7"), ("part", "1/4")]);
+        assert_eq!(read(&[("threads", "3")]).over(base()), read(&[("threads", "3"), ("buffer", "7"), ("part", "1/4")]));
+        let more = read(&[("ram_budget", "1GiB"), ("inline", "false")]).over(base());
+        assert_eq!(more.evaluators.workers.map(|count| count.0), Some(2));
+        let tuned = read(&[("max_workers", "3")]).over(base()).evaluators;
+        assert_eq!((tuned.workers, tuned.max_workers.map(|count| count.0)), (None, Some(3)));
+        let inline = read(&[("inline", "true"), ("buffer", "1")]).over(read(&[("threads", "auto")])).evaluators;
+        assert_eq!((inline.threads, inline.inline, inline.buffer.map(|count| count.0)), (None, Some(true), Some(1)));
+    }
+
+    #[test]
+    fn wrong_options_are_refused_by_their_names() {
+        assert!(refused(&[("workers", "1"), ("threads", "1")]).starts_with("threads and workers exclude each other"));
+        assert!(refused(&[("workers", "1"), ("max_workers", "1")]).starts_with("workers and max_workers exclude"));
+        assert_eq!(refused(&[("threads", "0")]), "threads: is 0, and must be at least 1 | -");
+        assert!(refused(&[("ram_budget", "much")]).starts_with("ram_budget: `much` is no amount of memory"));
+        assert!(refused(&[("ram_budget", "20")]).contains("did you mean 20MiB?"));
+        assert!(refused(&[("inline", "yes")]).starts_with("inline: needs true or false"));
+        assert!(refused(&[("worker", "1")]).ends_with("did you mean `workers`?"));
+        assert!(refused(&[("part", "3")]).contains("part"));
+        assert!(refused(&[("deadline", "0")]).contains("more than 0 seconds"));
+    }
+
+    #[test]
+    fn every_option_is_described_in_a_line_and_more() {
+        assert_eq!(RunOptions::all().count(), 25);
+        for option in RunOptions::all() {
+            let doc = option.doc();
+            let line = doc.split(". ").next().unwrap();
+            assert!(line.len() < 160 && option.is_optional && option.default.is_none(), "{}: {line}", option.name);
+        }
+    }
+}

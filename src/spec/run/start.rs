@@ -1,0 +1,185 @@
+//! The start of a pipeline with its run options.
+
+use super::{Address, RunOptions, Seconds};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+use super::{Deadline, OnPoison};
+use crate::dataset::BoxIter;
+use crate::element::Element;
+use crate::error::{Error, Result};
+#[cfg(not(all(feature = "workers", target_os = "linux")))]
+use crate::exec::Executor;
+use crate::exec::FailedElements;
+use crate::keys::KeyFolder;
+use crate::loader::{Load, LoaderBuilder};
+#[cfg(feature = "cli")]
+use crate::part::Deal;
+use crate::part::SharedFolder;
+use crate::spec::Pipeline;
+
+impl RunOptions {
+    /// A loader of `dataset`, which `pipeline` has built. Evaluators that are left open are a worker process with a thread for every core.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for options that this build or this pipeline lacks.
+    pub fn loader(&self, dataset: BoxIter<Element>, pipeline: &Pipeline) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        let builder = dataset.loader();
+        let builder = match self.executor() {
+            Some(executor) => builder.executor(executor),
+            None => self.in_workers(builder, pipeline)?,
+        };
+        self.around(builder, pipeline)
+    }
+
+    /// Sets all options but the evaluators.
+    ///
+    /// # Errors
+    /// As [`loader`](Self::loader).
+    pub(crate) fn around(
+        &self,
+        mut builder: LoaderBuilder<BoxIter<Element>>,
+        pipeline: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        if let Some(batches) = self.buffer() {
+            builder = builder.buffer(batches);
+        }
+        let failed = self.failed_elements()?;
+        builder = self.with_rows(builder.on_failed_element(failed), failed, pipeline)?;
+        // A host that reads all rows has no other host to compare with.
+        if let Some(folder) = self.hosts.guard.as_ref().filter(|_| self.part().is_some()) {
+            builder = builder.guard(SharedFolder::new(folder));
+        }
+        if let Some(Seconds(timeout)) = self.hosts.guard_timeout {
+            builder = builder.guard_timeout(timeout);
+        }
+        if let Some(Address(address)) = &self.views.metrics {
+            builder = builder.metrics(address);
+        }
+        if self.views.top == Some(true) {
+            builder = builder.top();
+        }
+        if let Some(file) = &self.files.record {
+            builder = builder.record(file);
+        }
+        if let Some(file) = &self.files.trace {
+            builder = builder.trace(file);
+        }
+        Ok(builder)
+    }
+
+    /// Chooses the rows to deliver, and the keys by which they are planned.
+    fn with_rows(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        failed: FailedElements,
+        pipeline: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        // If elements that fail become padding, the rows of the whole are planned, too.
+        let whole = self.given_part().filter(|_| failed != FailedElements::Error);
+        let deal = self.hosts.deal.as_ref().map(|dealt| dealt.0.clone()).unwrap_or_default();
+        match self.part().or(whole) {
+            Some(part) => Ok(self.with_keys(builder.part(part.clone()), pipeline)?.deal(deal)),
+            None if self.records_keys() => self.with_keys(builder, pipeline),
+            None => Ok(builder),
+        }
+    }
+
+    fn records_keys(&self) -> bool {
+        self.hosts.record_keys == Some(true)
+    }
+
+    /// Adds key files: of the folder that is given, or of the folder beside the pipeline file if it exists.
+    fn with_keys(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        pipeline: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        let given = self.hosts.keys.clone().map(|folder| (folder, true)).or_else(|| pipeline.keys());
+        Ok(match given {
+            Some((folder, _)) if self.records_keys() => builder.keys(KeyFolder::new(folder).recorded()),
+            Some((folder, true)) => builder.keys(KeyFolder::new(folder).needed()),
+            Some((folder, false)) if folder.is_dir() => builder.keys(KeyFolder::new(folder)),
+            None if self.records_keys() => {
+                return Err(Error::config("keys are to be recorded, and there is no folder for them")
+                    .help("add `keys: FOLDER`"));
+            }
+            _ => builder,
+        })
+    }
+
+    /// Checks that a deal has a part. A file may name the deal of all hosts, so only options of this start are checked.
+    #[cfg(feature = "cli")]
+    pub(crate) fn check_deal(&self, all: &Self) -> Result<()> {
+        let balances = self.hosts.deal.as_ref().is_some_and(|dealt| dealt.0 != Deal::Even);
+        if balances && all.hosts.part.is_none() {
+            let text = "rows are to be dealt among ranks, and no part says which rank of how many this is";
+            return Err(Error::config(text).help("add `part: 0/64`"));
+        }
+        Ok(())
+    }
+
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn in_workers(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        pipeline: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        builder.mp_prefetch(|pipeline: Pipeline| pipeline.build(), pipeline, self.mp_options())
+    }
+
+    /// Options of worker processes.
+    #[cfg(all(feature = "workers", target_os = "linux"))]
+    fn mp_options(&self) -> crate::workers::MpOptions {
+        use crate::workers::{MpOptions, Poison};
+        let (given, limits, auto) = (&self.evaluators, &self.limits, MpOptions::auto());
+        MpOptions {
+            workers: given.workers.map(|count| count.0 as usize).into(),
+            max_workers: given.max_workers.map_or(auto.max_workers, |count| count.0 as usize),
+            threads_per_worker: given.threads_per_worker.map(|count| count.0 as usize).into(),
+            ram_budget: given.ram_budget.map(|budget| budget.0),
+            worker_heap: limits.worker_heap.map(u64::from),
+            max_element: limits.max_element.map(u64::from),
+            deadline: limits.deadline.map_or(auto.deadline, |Deadline(limit)| limit),
+            retries: limits.retries.map_or(auto.retries, |count| u32::try_from(count.0).unwrap_or(u32::MAX)),
+            poison: limits
+                .on_poison
+                .map_or(auto.poison, |OnPoison(skips)| if skips { Poison::Skip } else { Poison::Error }),
+            tune: limits.tune.unwrap_or(auto.tune),
+            ..auto
+        }
+    }
+
+    #[cfg(not(all(feature = "workers", target_os = "linux")))]
+    fn in_workers(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        _: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        if self.evaluators.workers.is_some_and(|count| count.0 > 0) {
+            return Err(Error::config("this build has no worker processes")
+                .help("they need Linux and the feature `workers`; `threads: auto` works everywhere"));
+        }
+        Ok(builder.executor(Executor::all_cores()))
+    }
+}
+
+/// Options of worker processes that actors of a cluster have, too.
+#[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
+pub(crate) struct Actors {
+    pub(crate) workers: Option<usize>,
+    pub(crate) max_workers: Option<usize>,
+    pub(crate) threads: Option<usize>,
+    pub(crate) ram_budget: Option<u64>,
+}
+
+#[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
+impl RunOptions {
+    pub(crate) fn actors(&self) -> Actors {
+        let given = &self.evaluators;
+        Actors {
+            workers: given.workers.map(|count| count.0 as usize),
+            max_workers: given.max_workers.map(|count| count.0 as usize),
+            threads: given.threads_per_worker.map(|count| count.0 as usize),
+            ram_budget: given.ram_budget.map(|budget| budget.0),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Types of run options.
+
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::exec::Executor;
+use crate::part::Part;
+use crate::spec::arguments::{Arguments, Kind, arguments, words};
+use crate::spec::decode::Fields;
+use crate::spec::node::{Node, Tree};
+use crate::spec::values::{Amount, AtLeast, Decode};
+use crate::units::check_budget;
+
+/// A number of threads, or `auto`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Threads(pub(super) Executor);
+
+impl Decode for Threads {
+    const KIND: Kind = Kind::Either(&[AtLeast::<1>::KIND, Kind::Words(&["auto"])]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        match &node.value {
+            Tree::Str(word) if word.as_str() == "auto" => Ok(Self(Executor::Auto)),
+            _ => AtLeast::<1>::decode(node).map(|AtLeast(count)| Self(Executor::Threads(count as usize))),
+        }
+    }
+}
+
+/// Bytes for worker processes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Budget(pub(super) u64);
+
+impl Decode for Budget {
+    const KIND: Kind = Kind::Memory;
+
+    fn decode(node: &Node) -> Result<Self> {
+        let bytes = Amount::decode(node)?.into();
+        check_budget(bytes).map_err(|e| node.error(e.message()).help(e.help_text().unwrap_or_default()))?;
+        Ok(Self(bytes))
+    }
+}
+
+/// A time of some seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::spec) struct Seconds(pub(in crate::spec) Duration);
+
+impl Decode for Seconds {
+    const KIND: Kind = Kind::Seconds;
+
+    fn decode(node: &Node) -> Result<Self> {
+        let time = Duration::try_from_secs_f64(f64::decode(node)?);
+        time.map(Self).map_err(|_| node.error("needs a number of seconds"))
+    }
+}
+
+/// A time limit of some seconds, or none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Deadline(pub(super) Option<Duration>);
+
+impl Decode for Deadline {
+    const KIND: Kind = Kind::Either(&[Kind::Seconds, Kind::Words(&["none"])]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        match &node.value {
+            Tree::Str(word) if word == "none" => Ok(Self(None)),
+            _ => match Seconds::decode(node)? {
+                Seconds(Duration::ZERO) => Err(node.error("is 0, and must be more than 0 seconds, or `none`")),
+                Seconds(time) => Ok(Self(Some(time))),
+            },
+        }
+    }
+}
+
+/// Whether an element that kills every worker process is skipped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct OnPoison(pub(super) bool);
+
+words!(OnPoison { "error" => OnPoison(false), "skip" => OnPoison(true) });
+
+/// Whether elements that fail become padding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct OnFailed(pub(super) bool);
+
+words!(OnFailed { "error" => OnFailed(false), "pad" => OnFailed(true) });
+
+/// An address of metrics: a port, or text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Address(pub(super) String);
+
+impl Decode for Address {
+    const KIND: Kind = Kind::Either(&[Kind::Text, Kind::Integer { min: 0, max: u16::MAX as u64 }]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        match node.value {
+            Tree::Int(port) => match u16::try_from(port) {
+                Ok(port) => Ok(Self(port.to_string())),
+                Err(_) => Err(node.error(format!("{port} is no port"))),
+            },
+            _ => String::decode(node).map(Self),
+        }
+    }
+}
+
+arguments! {
+    pub(super) struct ShareArgs {
+        /// Number of the part, from 0 on.
+        index: AtLeast<0>,
+        /// Number of equal parts of each batch.
+        count: AtLeast<1>,
+    }
+}
+
+/// A part of every batch: `3/64`, or `{index: 3, count: 64}`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Share(pub(super) Part);
+
+impl Decode for Share {
+    const KIND: Kind = Kind::Either(&[Kind::Share, Kind::Section(&ShareArgs::ABOUT)]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        if let Tree::Str(text) = &node.value {
+            let part = text.parse::<Part>();
+            return part.map(Self).map_err(|e| node.error(e.message()).help(e.help_text().unwrap_or_default()));
+        }
+        let fields = Fields::new(node)?;
+        let args = ShareArgs::read(&fields)?;
+        fields.finish()?;
+        // Whether there is a part of that number is checked at the start of the pass.
+        let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(Self(Part::of(number(args.index.0), number(args.count.0))))
+    }
+}
