@@ -283,27 +283,34 @@ def test_a_part_follows_from_a_mesh_or_a_group() -> None:
         gm.torch.part(Mesh(2))
 
 
-@pytest.mark.parametrize("what", ["same", "seed", "random", "silent", "store"])
-def test_processes_that_read_something_else_stop_each_other(tmp_path: Path, what: str) -> None:
-    meeting = str(tmp_path / "store")
-    if what == "store":
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            meeting = str(free.getsockname()[1])
-    program = [sys.executable, str(Path(__file__).with_name("torch_guard.py")), meeting]
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[Any]]]:
+    """The error and the number of batches of each case, on three processes."""
+    folder = tmp_path_factory.mktemp("guard")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    program = [sys.executable, str(Path(__file__).with_name("torch_guard.py")), str(folder), port]
     running: list[subprocess.Popen[bytes]] = []
     for rank in range(3):
-        with (tmp_path / f"out{rank}").open("w") as out:
-            running.append(subprocess.Popen([*program, str(rank), what], stdout=out, stderr=subprocess.STDOUT))
+        with (folder / f"out{rank}").open("w") as out:
+            running.append(subprocess.Popen([*program, str(rank)], stdout=out, stderr=subprocess.STDOUT))
     try:
-        codes = [one.wait(timeout=120) for one in running]
+        codes = [one.wait(timeout=300) for one in running]
     finally:
         for one in running:
             one.kill()
             one.wait()
-    said = [(tmp_path / f"out{rank}").read_text() for rank in range(3)]
+    said = [(folder / f"out{rank}").read_text() for rank in range(3)]
     assert codes == [0, 0, 0], said
-    told = [json.loads(text.splitlines()[-1]) for text in said]
+    lines = [[json.loads(line) for line in text.splitlines() if line.startswith('["')] for text in said]
+    return [{case: rest for case, *rest in of_rank} for of_rank in lines]
+
+
+@pytest.mark.xdist_group("torch_guard")
+@pytest.mark.parametrize("what", ["same", "seed", "random", "silent", "store"])
+def test_processes_that_read_something_else_stop_each_other(guarded: list[dict[str, list[Any]]], what: str) -> None:
+    told = [of_rank[what] for of_rank in guarded]
     if what == "same":
         assert told == [["", 750]] * 3
     elif what == "seed":

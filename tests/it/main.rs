@@ -18,6 +18,7 @@ mod mutants;
 mod official_readers;
 mod parts;
 mod pins;
+mod places;
 mod planned_deals;
 mod planned_pages;
 mod promises;

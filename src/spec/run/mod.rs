@@ -411,6 +411,46 @@ mod tests {
     }
 
     #[test]
+    fn a_file_and_texts_give_equal_options() {
+        let samples = [
+            ("threads", "auto"),
+            ("inline", "false"),
+            ("buffer", "3"),
+            ("workers", "2"),
+            ("max_workers", "2"),
+            ("threads_per_worker", "2"),
+            ("ram_budget", "1GiB"),
+            ("worker_heap", "64MiB"),
+            ("max_element", "1MiB"),
+            ("deadline", "none"),
+            ("retries", "2"),
+            ("on_poison", "skip"),
+            ("tune", "false"),
+            ("part", "1/3"),
+            ("keys", "/k"),
+            ("record_keys", "true"),
+            ("deal", "{balanced: {d_model: 64}}"),
+            ("guard", "/g"),
+            ("guard_timeout", "1.5"),
+            ("on_failed_element", "pad"),
+            ("metrics", "9464"),
+            ("top", "true"),
+            ("record", "/r.gmr"),
+            ("trace", "/t.json"),
+        ];
+        // A limit is refused in a file that chooses no policy.
+        let limit = ("failed_element_limit", "2");
+        let names: Vec<_> = samples.iter().chain([&limit]).map(|sample| sample.0).collect();
+        assert!(RunOptions::all().all(|option| names.contains(&option.name)) && names.len() == 25);
+        for sample in samples {
+            let text = format!("source: {{range: 5}}\nexecutor: {{{}: {}}}\n", sample.0, sample.1);
+            let pipeline = crate::spec::Pipeline::from_text(text, crate::spec::Format::Yaml, ".").unwrap();
+            assert_eq!(pipeline.run_options(), read(&[sample]), "{sample:?}");
+            assert_ne!(read(&[sample]), RunOptions::default(), "{sample:?}");
+        }
+    }
+
+    #[test]
     fn every_option_is_described_in_a_line_and_more() {
         assert_eq!(RunOptions::all().count(), 25);
         for option in RunOptions::all() {

@@ -1,0 +1,78 @@
+//! Counts of places that name a format, a store, a stage, or options of a run. A count may only fall: whoever lowers one lowers the committed value, too.
+
+use std::path::{Path, PathBuf};
+
+/// Folders of the repository with text by hand.
+const FOLDERS: [&str; 10] =
+    [".ci", ".github", "benches", "examples", "fuzz", "python", "release", "src", "tests", "Cargo.toml"];
+/// What a program writes, what a run leaves, figures, and the history.
+const NOT_BY_HAND: [&str; 9] = [
+    "__pycache__",
+    "benches/record/",
+    "python/gristmill/pipeline.schema.json",
+    "python/tests/locks/",
+    "release/api.txt",
+    "src/python/docs.rs",
+    "src/spec/reference.md",
+    "target/",
+    "tests/it/places.rs",
+];
+/// Options of a run with names of their own.
+const OPTIONS: [&str; 10] = [
+    "failed_element_limit",
+    "guard_timeout",
+    "max_element",
+    "max_workers",
+    "on_failed_element",
+    "on_poison",
+    "ram_budget",
+    "record_keys",
+    "threads_per_worker",
+    "worker_heap",
+];
+
+#[test]
+fn counts_of_places_only_fall() {
+    let files = files();
+    assert!(files.len() > 1000, "{}", files.len());
+    let naming = |word: &str, own: &str| {
+        let names = |(path, text): &&(PathBuf, String)| !path.starts_with(own) && text.contains(word);
+        files.iter().filter(names).count()
+    };
+    // Files of the library in which several options stand side by side.
+    let lists = files.iter().filter(|(path, text)| {
+        let is_library = path.starts_with("src") || path.starts_with("python/gristmill");
+        let is_test = path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+        let count = OPTIONS.iter().filter(|option| text.contains(*option)).count();
+        is_library && !is_test && !path.starts_with("src/spec/run") && count >= 4
+    });
+    let lists: Vec<_> = lists.map(|(path, _)| path.display().to_string()).collect();
+    let counts = [
+        ("files outside its folder that name the format bagz", naming("bagz", "src/source/bagz"), 29),
+        ("files outside its folder that name the store azure", naming("azure", "src/store/azure"), 13),
+        ("files outside its own that name the stage block_shuffle", naming("block_shuffle", "src/stages"), 30),
+        ("files of the library that list options of a run", lists.len(), 7),
+    ];
+    for (what, count, committed) in counts {
+        assert_eq!(count, committed, "{what}: describe it once, or lower the value here; lists are {lists:?}");
+    }
+}
+
+/// Files of text by hand, with their texts in lower case.
+fn files() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut open, mut found) = (FOLDERS.map(|name| root.join(name)).to_vec(), Vec::new());
+    while let Some(path) = open.pop() {
+        let below = path.strip_prefix(root).unwrap().to_owned();
+        let name = below.to_string_lossy();
+        if NOT_BY_HAND.iter().any(|part| format!("{name}/").contains(part) || *name == **part) {
+            continue;
+        }
+        if path.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if let Ok(text) = std::fs::read_to_string(&path) {
+            found.push((below, text.to_lowercase()));
+        }
+    }
+    found
+}
