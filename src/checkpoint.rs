@@ -1,4 +1,4 @@
-//! Checkpoints: small, readable, versioned; positions only.
+//! Checkpoints: small, readable and versioned. They contain positions only.
 
 use std::fmt;
 use std::path::Path;
@@ -10,42 +10,42 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::dataset::Stage;
 use crate::error::{Error, Result};
 
-/// The version of the format that this crate writes.
+/// Version of the format that this crate writes.
 pub const FORMAT: u32 = 1;
 
-/// The place where a run is: what [`Loader::state`](crate::Loader::state) returns, JSON by `serde`.
+/// Position of a run, as returned by [`Loader::state`](crate::Loader::state); JSON by `serde`.
 ///
-/// It knows nothing of threads, workers, hosts or what was prefetched, so it restores into any executor. It does know
-/// the pipeline: restoring into another is refused, and the error names the first stage that differs.
+/// A checkpoint is independent of threads, workers, hosts and prefetched elements, so any executor can restore it.
+/// It does depend on the pipeline: a restore into another pipeline is refused, and the error names the first stage that differs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
-    /// The version of this format: [`FORMAT`].
+    /// Version of this format: [`FORMAT`].
     pub gristmill_checkpoint: u32,
-    /// The crate that wrote it.
+    /// Version of the crate that wrote the checkpoint.
     pub crate_version: String,
-    /// A hash of `pipeline`.
+    /// Hash of `pipeline`.
     pub fingerprint: String,
-    /// Every stage with its parameters, in post-order: what the fingerprint is made of, for people and for errors.
+    /// Stages with their parameters, in post-order, for people and for errors. The fingerprint is computed from them.
     pub pipeline: Vec<String>,
-    /// Elements delivered before this point.
+    /// Number of elements delivered before this point.
     pub delivered: u64,
-    /// The position of every stateful stage.
+    /// Positions of all stateful stages.
     pub state: Json,
     /// Changes of the pipeline that restores have accepted, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted_changes: Vec<AcceptedChange>,
 }
 
-/// A change of the pipeline that a restore accepted: see [`accept_changes`](crate::LoaderBuilder::accept_changes).
+/// Change of the pipeline that a restore accepted: see [`accept_changes`](crate::LoaderBuilder::accept_changes).
 ///
-/// The stages before and after the lines that differ are equal.
+/// The stages before and after the different lines are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptedChange {
-    /// Elements delivered before the change.
+    /// Number of elements delivered before the change.
     pub delivered: u64,
-    /// The first stage that differs.
+    /// Number of the first stage that differs.
     pub stage: usize,
     /// Lines of [`pipeline`](Checkpoint::pipeline) from that stage on, before the change.
     pub was: Vec<String>,
@@ -72,17 +72,17 @@ impl fmt::Display for AcceptedChange {
     }
 }
 
-/// A short hash of every stage and its parameters, in hexadecimal.
+/// Returns a short hash of all stages and their parameters, in hexadecimal.
 pub fn fingerprint(pipeline: &dyn Stage) -> String {
     Identity::of(pipeline).fingerprint
 }
 
-/// The part of a checkpoint that says which pipeline it belongs to: the same for all of a run.
+/// Part of a checkpoint that identifies its pipeline. It is constant during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     fingerprint: String,
     lines: Vec<String>,
-    /// The same as checkpoints had them when borders stood where prefixes are cut.
+    /// Lines as older checkpoints contain them, with borders at the cuts of prefixes.
     lines_with_cuts: Vec<String>,
     accepted_changes: Vec<AcceptedChange>,
 }
@@ -95,23 +95,23 @@ impl Identity {
         Self { fingerprint, lines, lines_with_cuts: pipeline.lines_with_cuts(), accepted_changes: Vec::new() }
     }
 
-    /// The hash of all stages.
+    /// Returns the hash of all stages.
     pub(crate) fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// The stages.
+    /// Returns the lines of all stages.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// Changes that restores have accepted.
+    /// Returns the changes that restores have accepted.
     pub(crate) fn accepted_changes(&self) -> &[AcceptedChange] {
         &self.accepted_changes
     }
 
-    /// Returns the identity of a run that goes on from `checkpoint`, with its history. If the pipeline has changed since and `accepts` is set, the change is the last
-    /// of that history.
+    /// Returns the identity of a run that continues from `checkpoint`, with its history of accepted changes.
+    /// If the pipeline has changed since and `accepts` is set, the history ends with that change.
     ///
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) for another pipeline, unless `accepts` is set.
@@ -125,7 +125,7 @@ impl Identity {
         Ok(Self { accepted_changes, ..self.clone() })
     }
 
-    /// Logs the change that [`after`](Self::after) has accepted for `checkpoint`, if there is a change.
+    /// Logs the change that [`after`](Self::after) has accepted for `checkpoint`, if any.
     pub(crate) fn log_change_since(&self, checkpoint: &Checkpoint) {
         for change in self.accepted_changes.iter().skip(checkpoint.accepted_changes.len()) {
             tracing::warn!("the pipeline differs from that of the state, as `accept_changes` permits: {change}");
@@ -152,10 +152,10 @@ impl Identity {
 }
 
 impl Checkpoint {
-    /// Reads one from JSON.
+    /// Reads a checkpoint from JSON.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) if it is no checkpoint, or of another format version.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if `json` is not a checkpoint, or has another format version.
     pub fn from_json(json: &str) -> Result<Self> {
         let value: Json = serde_json::from_str(json).map_err(|e| Error::state(format!("not a checkpoint: {e}")))?;
         match value.get("gristmill_checkpoint").and_then(Json::as_u64) {
@@ -169,12 +169,12 @@ impl Checkpoint {
         serde_json::from_value(value).map_err(|e| Error::state(format!("not a checkpoint: {e}")))
     }
 
-    /// The checkpoint as JSON, indented.
+    /// Returns the checkpoint as indented JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("strings, numbers and JSON values serialise")
     }
 
-    /// Writes it to a file, which is replaced whole: a crash at any moment leaves the old one or the new one.
+    /// Writes the checkpoint to a file, which is replaced atomically: a crash leaves the old or the new checkpoint.
     ///
     /// ```
     /// use gristmill::dataset::map::Range;
@@ -192,22 +192,22 @@ impl Checkpoint {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; what was there stands then.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written. An old file is then kept.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         crate::store::replace(path.as_ref(), self.to_json().as_bytes())
     }
 
-    /// Reads one that was [saved](Self::save).
+    /// Reads a [saved](Self::save) checkpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read; those of [`from_json`](Self::from_json), with the path.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read; errors of [`from_json`](Self::from_json), with the path.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let json = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
         Self::from_json(&json).map_err(|e| e.path(path))
     }
 
-    /// Checks that it belongs to the pipeline that `identity` is of.
+    /// Checks that the checkpoint belongs to the pipeline of `identity`.
     pub(crate) fn check(&self, identity: &Identity) -> Result<()> {
         let lines = &identity.lines;
         if *lines == self.pipeline || identity.lines_with_cuts == self.pipeline {

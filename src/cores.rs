@@ -1,4 +1,4 @@
-//! The cores of the machine, among which work is shared.
+//! Parallel work on the cores of the machine.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -10,12 +10,12 @@ use crate::error::Result;
 use crate::fork::{self, PerProcess};
 use crate::sync::{Locked, Regardless};
 
-/// Does `work` with each of `items` on all cores, and returns what comes of them, in their order.
+/// Applies `work` to each of `items` on all cores. Returns the results in the order of the items.
 pub(crate) fn map<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     map_on(0, items, work)
 }
 
-/// [`map`] on `threads` threads, if these are more than the cores: for work that waits more than it computes.
+/// Runs [`map`] on `threads` threads if there are fewer cores, for work that waits more than it computes.
 fn map_on<T: Send, R: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T>,
@@ -35,7 +35,7 @@ fn map_on<T: Send, R: Send>(
     done.into_iter().filter_map(|result| result.into_inner().regardless()).collect()
 }
 
-/// Does the same with `work` that may fail. Items behind one that has failed may be left out.
+/// Applies fallible `work` to each of `items` on all cores. Items after a failed item may be left out.
 ///
 /// # Errors
 /// The error of the first item that fails, in the order of the items.
@@ -46,7 +46,7 @@ pub(crate) fn try_map<T: Send, R: Send>(
     try_map_on(0, items, work)
 }
 
-/// [`try_map`] on `threads` threads, if these are more than the cores: for work that waits more than it computes.
+/// Runs [`try_map`] on `threads` threads if there are fewer cores, for work that waits more than it computes.
 ///
 /// # Errors
 /// The error of the first item that fails, in the order of the items.
@@ -66,13 +66,13 @@ pub(crate) fn try_map_on<T: Send, R: Send>(
         }
         result
     });
-    // Whoever was left out is behind an error.
+    // Every item that was left out comes after an error.
     results.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// Does `work` for each number below `count`. It is compiled once, whatever the work is.
+/// Runs `work` for each number below `count`. This function is compiled once for all kinds of work.
 ///
-/// It runs on rayon's own threads. A fork does not have these, and would wait for them: it has others.
+/// Uses rayon's threads. A fork lacks these threads and would wait for them forever, so it uses other threads.
 fn for_each(count: usize, work: &(dyn Fn(usize) + Sync)) {
     let all = || (0..count).into_par_iter().for_each(work);
     match of_fork() {
@@ -81,10 +81,12 @@ fn for_each(count: usize, work: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Bytes of the stack of a thread that waits.
+/// Stack size in bytes of a thread that mostly waits.
 pub(crate) const STACK: usize = 1 << 20;
 
-/// Does `work` for each number below `count`, in order, on `threads` threads that end with it. The calling thread is one of them.
+/// Runs `work` for each number below `count`, in order, on `threads` threads including the calling thread.
+///
+/// The other threads end before the function returns.
 fn for_each_on(threads: usize, count: usize, work: &(dyn Fn(usize) + Sync)) {
     let next = AtomicUsize::new(0);
     let all = || {
@@ -95,7 +97,7 @@ fn for_each_on(threads: usize, count: usize, work: &(dyn Fn(usize) + Sync)) {
     std::thread::scope(|scope| {
         for _ in 1..threads.min(count) {
             let thread = std::thread::Builder::new().name("gristmill-opening".to_owned()).stack_size(STACK);
-            // Fewer threads do the work if the system starts no more.
+            // If the system refuses more threads, fewer threads do the work.
             if thread.spawn_scoped(scope, all).is_err() {
                 break;
             }
@@ -104,7 +106,7 @@ fn for_each_on(threads: usize, count: usize, work: &(dyn Fn(usize) + Sync)) {
     });
 }
 
-/// The threads of this process, if it is a fork. Where they cannot be started, those that it has not are no help either.
+/// Returns the threads of this process, if it is a fork. Panics if they cannot be started, because the parent's threads are missing.
 fn of_fork() -> Option<&'static ThreadPool> {
     static THREADS: PerProcess<OnceLock<ThreadPool>> = PerProcess::new(OnceLock::new);
     fork::is_fork().then(|| {

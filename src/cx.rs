@@ -1,11 +1,12 @@
-//! The context that is threaded through every stage while it runs: counters that cost next to nothing.
+//! The context that every stage receives while it runs. Its counters cost next to nothing.
 //!
-//! A [`Cx`] belongs to one thread. It counts elements always, and measures self time of a sample of them: all where an
-//! element takes 50 µs or more, fewer the cheaper they are, so that measuring costs a small part of 1 %. Each measured
-//! element stands for those before it that were not. Where elements are evaluated in chunks, the sample is of chunks, and a
-//! stage's part of one is measured as a whole. Of a sample of the measured ones it is looked at how much was time on a core, and
-//! how much was waiting: for a disk, a network, the interpreter's lock. Its owner hands the counts over to the shared [`Recorder`] at times of its own
-//! choosing.
+//! A [`Cx`] belongs to one thread. It counts every element and measures the self time of a sample of them. The sample
+//! contains every element that takes 50 µs or more. Cheaper elements are sampled less often, so that measuring costs a small
+//! part of 1 %. Each measured element represents the unmeasured elements before it.
+//!
+//! Chunks are sampled instead if elements are evaluated in chunks. The work of a stage on a sampled chunk is measured as a
+//! whole. For a part of the sample, the context also separates time on a core from waits for a disk, a network or the
+//! interpreter's lock. The owner of the context chooses when to hand its counts to the shared [`Recorder`].
 
 mod beside;
 pub(crate) mod clock;
@@ -46,27 +47,27 @@ pub(crate) use self::waits::{Account, Shares};
 pub use self::waits::{Cause, LongWait, StoreUse};
 use crate::error::Error;
 
-/// A stage's place in the pipeline: its position in post-order among the nodes below the adaptor that made it.
+/// Position of a stage in the pipeline, in post-order among the nodes below the adaptor that made it.
 ///
-/// An adaptor with several parents shifts the ids of each by [`Cx::within`], so ids are unique in a whole pipeline
-/// although every node was numbered before it was known what it would become a part of.
+/// An adaptor with several parents shifts the ids of each parent with [`Cx::within`]. Ids are therefore unique in the
+/// whole pipeline, although each node is numbered before it becomes part of a larger pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageId(pub(crate) u32);
 
 impl StageId {
-    /// The position as a number.
+    /// Returns the position as a number.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Of chunks that may be as cheap as a look at the clock, one in this many is looked at.
+/// Interval of measured chunks among chunks that may cost as little as reading the clock.
 const LOOK_EVERY: u32 = 16;
-/// Rare work that is longer than this is measured each time; of shorter pieces, one in [`RARE_EVERY`] on average.
+/// Rare work longer than this is measured each time. Of shorter work, one piece in [`RARE_EVERY`] is measured on average.
 const LONG_NS: u64 = 20_000;
 const RARE_EVERY: u32 = 8;
 
-/// The context of one thread that runs stages: see the [module](self).
+/// The context of one thread that runs stages. See the [module](self).
 #[derive(Debug)]
 pub struct Cx {
     recorder: Option<Arc<Recorder>>,
@@ -74,11 +75,11 @@ pub struct Cx {
     base: usize,
     ahead: bool,
     unit: Unit,
-    /// Whether elements stand for others.
+    /// True while a plan is made, whose elements represent other elements.
     plans: bool,
     samples: [Sample; UNITS],
     looks: u32,
-    /// Counts when the present chunk began: elements and bytes of each stage.
+    /// Counts at the start of the present chunk: elements and bytes of each stage.
     marks: Vec<(u64, u64)>,
     last_flush: Instant,
     waiting: Waiting,
@@ -86,7 +87,7 @@ pub struct Cx {
     member: Option<[u64; 2]>,
 }
 
-/// Things to do before this thread waits for others.
+/// A callback to run before this thread waits for other threads.
 #[derive(Default)]
 struct Waiting(Option<Box<dyn FnMut() + Send>>);
 
@@ -97,27 +98,27 @@ impl std::fmt::Debug for Waiting {
 }
 
 impl Default for Cx {
-    /// A context that records nothing: for calling a dataset by hand.
+    /// Returns a context that records nothing, for calling a dataset directly.
     fn default() -> Self {
         Self::build(None, 0)
     }
 }
 
 impl Cx {
-    /// A context that reports to `recorder`.
+    /// Returns a context that reports to `recorder`.
     pub fn new(recorder: &Arc<Recorder>) -> Self {
         let stages = recorder.stages().len();
         Self::build(Some(recorder.clone()), stages)
     }
 
-    /// The same, for stages whose ids start at `base`.
+    /// Returns a context for stages whose ids start at `base`. It reports to `recorder`, if any.
     pub(crate) fn at(recorder: Option<&Arc<Recorder>>, base: usize) -> Self {
         let mut cx = recorder.map_or_else(Self::default, Self::new);
         cx.base = base;
         cx
     }
 
-    /// The same, for one who works ahead of whoever asks for elements.
+    /// Marks the context of a thread that works ahead of the consumer.
     pub(crate) fn ahead(mut self) -> Self {
         self.ahead = true;
         self
@@ -142,25 +143,26 @@ impl Cx {
         }
     }
 
-    /// The element of a record that came last, where the keys of stages are noted: its index and its border. `None` for one of several of its record.
+    /// Returns the record index and the border of the last element, if keys of stages are noted. Returns `None` for an element
+    /// that shares its record with others.
     #[inline]
     pub(crate) fn member(&self) -> Option<[u64; 2]> {
         self.member
     }
 
-    /// Says which element of which record comes next.
+    /// Sets the record index and border of the next element.
     #[inline]
     pub(crate) fn set_member(&mut self, member: Option<[u64; 2]>) {
         self.member = member;
     }
 
-    /// The sample that is taken now.
+    /// Returns the sample in use.
     #[inline]
     fn sample(&mut self) -> &mut Sample {
         &mut self.samples[self.unit.sample(self.plans)]
     }
 
-    /// Runs a part of a plan: the elements that begin meanwhile stand for others.
+    /// Runs a part of a plan. Elements that begin during the call represent other elements.
     pub(crate) fn planning<R>(&mut self, plan: impl FnOnce(&mut Self) -> R) -> R {
         let (before, unit) = (std::mem::replace(&mut self.plans, true), self.unit);
         let result = plan(self);
@@ -168,7 +170,7 @@ impl Cx {
         result
     }
 
-    /// Runs the own work of a stage for one element, and counts it; what its parents do does not belong inside.
+    /// Runs and counts the work of a stage on one element. `work` must not include the work of parent stages.
     #[inline]
     pub fn timed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
@@ -176,15 +178,15 @@ impl Cx {
         self.measured(is_counted && self.is_timing(), at, 1, work)
     }
 
-    /// Runs work of a stage that takes in an element but may let none out: sampled like [`timed`](Self::timed); the stage
-    /// counts what leaves it by [`produced`](Self::produced).
+    /// Runs work of a stage that consumes an element and may yield none. Sampled like [`timed`](Self::timed). The stage
+    /// counts its output with [`produced`](Self::produced).
     #[inline]
     pub fn consumed<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
         self.measured(self.is_timing() && at < self.tally.len(), at, 1, work)
     }
 
-    /// [`timed`](Self::timed) for the own work of a stage on many elements: see
+    /// Runs and counts the work of a stage on many elements, measured like [`timed`](Self::timed). See
     /// [`MapDataset::get_many`](crate::MapDataset::get_many).
     #[inline]
     pub fn timed_many<R>(&mut self, stage: StageId, elements: usize, work: impl FnOnce() -> R) -> R {
@@ -192,15 +194,15 @@ impl Cx {
         self.consumed_many(stage, elements, work)
     }
 
-    /// [`consumed`](Self::consumed) for work on many elements.
+    /// Runs work of a stage on many elements, measured like [`consumed`](Self::consumed). Counts no element.
     #[inline]
     pub fn consumed_many<R>(&mut self, stage: StageId, elements: usize, work: impl FnOnce() -> R) -> R {
         let at = self.base + stage.index();
         self.measured(elements > 0 && self.is_timing() && at < self.tally.len(), at, elements as u64, work)
     }
 
-    /// Runs work of the stage at that place on elements, measured or not. The work is called in one place, and what does not depend on it
-    /// is apart, so that a program has each of them once for a stage.
+    /// Runs work of stage `at` on `elements` elements, and measures it if `is` is true. `work` is called in a single place and
+    /// the measuring code is not generic, so each stage adds little machine code.
     #[inline]
     fn measured<R>(&mut self, is: bool, at: usize, elements: u64, work: impl FnOnce() -> R) -> R {
         let begun = if is { Some(self.begun()) } else { None };
@@ -211,13 +213,13 @@ impl Cx {
         result
     }
 
-    /// Begins to measure a piece of work.
+    /// Starts measuring a piece of work.
     #[inline(never)]
     fn begun(&mut self) -> Begun {
         Begun::now(self.sample().looks)
     }
 
-    /// Counts a piece of work that has just ended.
+    /// Records a piece of work that has just ended.
     #[inline(never)]
     fn ended(&mut self, at: usize, elements: u64, begun: Begun) {
         let (elapsed, spent) = match begun {
@@ -240,8 +242,9 @@ impl Cx {
         tally.times.push((elapsed / elements, ((elements as f64 * weight).round() as u64).max(1)));
     }
 
-    /// Runs work that belongs to many elements (stacking a batch, closing a row): measured each time where it is long, on a
-    /// sample of its own where it is short. Counts no element.
+    /// Runs work on many elements at once, such as stacking a batch or closing a row. Counts no element.
+    ///
+    /// Long work is measured each time. Short work has a separate sample.
     pub fn timed_exactly<R>(&mut self, stage: StageId, work: impl FnOnce() -> R) -> R {
         let begun = self.begun_rare(stage);
         let result = work();
@@ -251,7 +254,7 @@ impl Cx {
         result
     }
 
-    /// Begins to measure a piece of work that belongs to many elements, if it is its turn.
+    /// Starts measuring work on many elements, if it is due.
     fn begun_rare(&mut self, stage: StageId) -> Option<Begun> {
         let rare = &mut self.tally.get_mut(self.base + stage.index())?.rare;
         if rare.skip > 0 {
@@ -262,7 +265,7 @@ impl Cx {
         Some(Begun::now(clock::is_due()))
     }
 
-    /// Counts a piece of work that belongs to many elements and has just ended.
+    /// Records work on many elements that has just ended.
     fn ended_rare(&mut self, stage: StageId, begun: Begun) {
         let Some(tally) = self.tally.get_mut(self.base + stage.index()) else { return };
         let stands_for = 1 + u64::from(std::mem::take(&mut tally.rare.skipped));
@@ -280,7 +283,7 @@ impl Cx {
         tally.rare.skip = if elapsed > LONG_NS { 0 } else { self.samples[0].draw(2 * RARE_EVERY - 1) };
     }
 
-    /// Counts elements and payload bytes that left a stage.
+    /// Counts elements and payload bytes that a stage yielded.
     #[inline]
     pub fn produced(&mut self, stage: StageId, elements: u64, bytes: u64) {
         if let Some(tally) = self.tally.get_mut(self.base + stage.index()) {
@@ -289,12 +292,12 @@ impl Cx {
         }
     }
 
-    /// Has `what` done each time before this thread waits for elements from others.
+    /// Registers a callback that runs each time before this thread waits for elements from other threads.
     pub(crate) fn before_waiting(&mut self, what: impl FnMut() + Send + 'static) {
         self.waiting.0 = Some(Box::new(what));
     }
 
-    /// An element is not there yet.
+    /// Prepares for a wait for an element: marks the reader as idle and runs the registered callback.
     pub(crate) fn will_wait(&mut self) {
         self.works(false);
         if let Some(before) = &mut self.waiting.0 {
@@ -302,14 +305,14 @@ impl Cx {
         }
     }
 
-    /// The thread that reads the stream is at work from now on, or waits.
+    /// Records that the thread that reads the stream starts to work (`true`) or to wait (`false`).
     pub(crate) fn works(&self, does: bool) {
         if let Some(recorder) = &self.recorder {
             recorder.waits().reader_works(does);
         }
     }
 
-    /// Notes that a stage took a chunk, and for how long it was blocked until that was there.
+    /// Records that a stage took a chunk, and how long the stage was blocked until the chunk was ready.
     pub(crate) fn taken(&mut self, stage: StageId, chunk: &Taken) {
         let at = self.base + stage.index();
         if let (Some((from, to)), Some(tally)) = (chunk.wait, self.tally.get_mut(at)) {
@@ -323,29 +326,29 @@ impl Cx {
         }
     }
 
-    /// Notes that elements `index` and so forth, `count` of them, took so long, together.
+    /// Records the time that `count` elements, starting at `index`, took together.
     pub(crate) fn took(&mut self, index: u64, count: u64, took: Duration) {
         self.pieces.took(index, count, took);
     }
 
-    /// Takes out what took longest since this was called last.
+    /// Removes and returns the slowest piece since the last call.
     pub(crate) fn take_slowest(&mut self) -> Option<Piece> {
         self.pieces.take()
     }
 
-    /// Adds to `error` the stage whose own work failed, unless a stage before it has said so already.
+    /// Adds to `error` the stage whose work failed, unless an earlier stage is already recorded.
     #[cold]
     pub fn blame(&self, stage: StageId, name: &str, error: Error) -> Error {
         error.stage(format!("{} {name}", self.base + stage.index()))
     }
 
-    /// The same for errors that come up while this is in use.
+    /// Returns a function that adds this stage to an error as [`blame`](Self::blame) does, without borrowing the context.
     pub fn blamer(&self, stage: StageId, name: &'static str) -> impl Fn(Error) -> Error + Copy + use<> {
         let at = self.base + stage.index();
         move |error| error.stage(format!("{at} {name}"))
     }
 
-    /// Adds the bytes of an element, or of a whole chunk, of the sample; the total is estimated from it.
+    /// Adds the bytes of a sampled element or chunk. The total is estimated from the sample.
     #[inline]
     pub fn sampled_bytes(&mut self, stage: StageId, bytes: u64) {
         let (unit, weight) = (self.unit.sample(self.plans), self.sample().weight);
@@ -354,7 +357,7 @@ impl Cx {
         }
     }
 
-    /// Adds to a counted remark of the report, such as `"sequences split"`. For rare events: it takes a lock.
+    /// Adds to a counted remark of the report, such as `"sequences split"`. Takes a lock, so it is for rare events.
     #[cold]
     pub fn note(&mut self, what: &str, count: u64) {
         if let Some(recorder) = &self.recorder {
@@ -362,13 +365,13 @@ impl Cx {
         }
     }
 
-    /// Whether anybody hears what is noted.
+    /// Returns true if a recorder receives the notes.
     #[cfg(feature = "store")]
     pub(crate) fn is_heard(&self) -> bool {
         self.recorder.is_some()
     }
 
-    /// Runs a parent whose stage ids start at `offset` within this adaptor's.
+    /// Runs a parent whose stage ids start at `offset` within the ids of this adaptor.
     #[inline]
     pub fn within<R>(&mut self, offset: usize, run: impl FnOnce(&mut Self) -> R) -> R {
         self.base += offset;
@@ -377,20 +380,20 @@ impl Cx {
         result
     }
 
-    /// Whether the present element, or chunk of elements, is measured.
+    /// Returns true if the present element or chunk of elements is measured.
     #[inline]
     pub fn is_timing(&self) -> bool {
         self.samples[self.unit.sample(self.plans)].on
     }
 
-    /// Starts with the next root element: decides whether it belongs to the sample.
+    /// Starts the next root element, and decides whether the sample contains it.
     #[inline]
     pub(crate) fn begin_element(&mut self) {
         self.unit = Unit::Element;
         self.sample().begin(1);
     }
 
-    /// Starts with the next chunk of so many root elements, at least one: decides whether it belongs to the sample.
+    /// Starts the next chunk of `elements` root elements, at least one, and decides whether the sample contains it.
     pub(crate) fn begin_chunk(&mut self, elements: u64) {
         self.unit = Unit::Chunk;
         self.sample().begin(elements);
@@ -398,44 +401,44 @@ impl Cx {
         self.marks.extend(self.tally.iter().map(|tally| (tally.counts.elements, tally.counts.bytes)));
     }
 
-    /// Whether to look at what a chunk takes that may be as cheap as looking.
+    /// Returns true for one in [`LOOK_EVERY`] chunks. Chunks that may cost as little as the measurement are measured this rarely.
     #[inline]
     pub(crate) fn looks(&mut self) -> bool {
         self.looks = (self.looks + 1) % LOOK_EVERY;
         self.looks == 0
     }
 
-    /// Takes back what the present chunk has counted so far: it broke off, and its elements are evaluated again.
+    /// Reverts the counts of the present chunk. The chunk was interrupted, and its elements are evaluated again.
     pub(crate) fn undo_chunk(&mut self) {
         for (tally, &(elements, bytes)) in self.tally.iter_mut().zip(&self.marks) {
             (tally.counts.elements, tally.counts.bytes) = (elements, bytes);
         }
     }
 
-    /// The present chunk of so many elements came to nothing: another is begun in its place.
+    /// Discards the present chunk of `elements` elements. Another chunk is begun in its place.
     pub(crate) fn retract_chunk(&mut self, elements: u64) {
         self.undo_chunk();
         self.sample().retract(elements);
     }
 
-    /// First stage id of the present part of the pipeline.
+    /// Returns the first stage id of the present part of the pipeline.
     pub(crate) fn base(&self) -> usize {
         self.base
     }
 
-    /// Goes back to where it was before a panic: see [`base`](Self::base).
+    /// Restores the [`base`](Self::base) from before a panic.
     pub(crate) fn settle(&mut self, base: usize) {
         self.base = base;
     }
 
-    /// Hands the counts over if the last time was 20 ms ago or more.
+    /// Hands over the counts if more than 20 ms have passed since the last time.
     pub(crate) fn flush_if_due(&mut self) {
         if self.recorder.is_some() && self.last_flush.elapsed() > Duration::from_millis(20) {
             self.flush();
         }
     }
 
-    /// Hands the counts over.
+    /// Hands over the counts to the recorder.
     pub(crate) fn flush(&mut self) {
         if let Some(recorder) = &self.recorder {
             let mut totals = recorder.stages();

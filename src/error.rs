@@ -1,7 +1,7 @@
-//! The one error type: what went wrong, and where.
+//! The error type of the crate.
 //!
-//! An [`Error`] is one word wide. Its kind says who can mend it, its context (stage, file, record, byte
-//! offset, element index) is added on the way up by whoever knows it, and its message gives the value and the limit.
+//! An [`Error`] is one word wide. Its kind names the party that can fix the error. Callers on the way up add their context: stage, file,
+//! record, byte offset, element index. The message gives the value and the limit.
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod packed;
@@ -17,36 +17,36 @@ use serde::{Deserialize, Serialize};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use told::Told;
 
-/// A result whose error is [`Error`](struct@Error).
+/// Result with [`Error`](struct@Error) as the default error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The party that can mend an error.
+/// Kind of an error, by the party that can fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The pipeline asks for something impossible: a batch of 0, a shuffle without a seed.
+    /// The pipeline requests something impossible: a batch of 0, a shuffle without a seed.
     Config,
-    /// A record or an element is not what the stage can take: damaged file, over-long sequence, mismatched shapes.
+    /// A record or an element does not fit the stage: damaged file, over-long sequence, mismatched shapes.
     Data,
     /// The operating system refused: missing file, full disk, no permission.
     Io,
-    /// A checkpoint does not belong to this pipeline, or its format is not known.
+    /// A checkpoint does not belong to this pipeline, or has an unknown format.
     State,
-    /// The data is valid, but uses something that gristmill does not read.
+    /// The data is valid, but uses a feature that gristmill does not support.
     Unsupported,
-    /// A function given by the user failed.
+    /// A function of the user failed.
     User,
-    /// The run was told to stop.
+    /// The run was cancelled.
     Cancelled,
-    /// A worker process could not be started, or ended before its time.
+    /// A worker process could not be started, or ended early.
     Worker,
     /// An accelerator or its driver refused, or did not answer.
     Device,
 }
 
 impl ErrorKind {
-    /// The kind in one lower-case word, as `--json` prints it.
+    /// Returns the kind as a lower-case word, as printed by `--json`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Config => "config",
@@ -62,10 +62,10 @@ impl ErrorKind {
     }
 }
 
-/// Account of what went wrong, where, and what to do.
+/// Error with a message, its context and a remedy.
 ///
 /// `Display` prints one line, context first: `stage 2 tokenise: corpus.jsonl: record 1207: byte 88123: …`.
-/// The underlying error, where there is one, is [`source`](std::error::Error::source).
+/// The underlying error, if any, is [`source`](std::error::Error::source).
 pub struct Error(Box<Repr>);
 
 #[derive(Default)]
@@ -87,45 +87,45 @@ struct Repr {
 }
 
 impl Error {
-    /// An error of `kind`; `message` is lower case, without a full stop, and gives value and limit.
+    /// Makes an error of `kind`. `message` is lower case, without a full stop, and gives value and limit.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let context = Context::default();
         Self(Box::new(Repr { kind, message: message.into(), help: None, context, source: None }))
     }
 
-    /// [`ErrorKind::Config`].
+    /// Makes an error of [`ErrorKind::Config`].
     #[cold]
     pub fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Config, message)
     }
 
-    /// [`ErrorKind::Data`].
+    /// Makes an error of [`ErrorKind::Data`].
     #[cold]
     pub fn data(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Data, message)
     }
 
-    /// [`ErrorKind::State`].
+    /// Makes an error of [`ErrorKind::State`].
     #[cold]
     pub fn state(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::State, message)
     }
 
-    /// [`ErrorKind::Unsupported`].
+    /// Makes an error of [`ErrorKind::Unsupported`].
     #[cold]
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// [`ErrorKind::User`], wrapping the error that a user's function returned.
+    /// Makes an error of [`ErrorKind::User`], which wraps the error of a user's function.
     #[cold]
     pub fn user(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = error.into();
         Self::new(ErrorKind::User, source.to_string()).caused_by(source)
     }
 
-    /// [`ErrorKind::Data`], wrapping the error by which a user's function says that an element is bad.
+    /// Makes an error of [`ErrorKind::Data`], which wraps the error of a user's function that rejects an element.
     #[cfg(feature = "python")]
     #[cold]
     pub(crate) fn bad(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -133,19 +133,19 @@ impl Error {
         Self::new(ErrorKind::Data, source.to_string()).caused_by(source)
     }
 
-    /// [`ErrorKind::Io`] on `path`.
+    /// Makes an error of [`ErrorKind::Io`] on `path`.
     #[cold]
     pub fn io(error: std::io::Error, path: impl AsRef<Path>) -> Self {
         Self::new(ErrorKind::Io, error.to_string()).path(path).caused_by(error)
     }
 
-    /// [`ErrorKind::Io`] on something that has no path.
+    /// Makes an error of [`ErrorKind::Io`] without a path.
     #[cold]
     pub(crate) fn of_io(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
     }
 
-    /// Adds what the user can do about it; printed on a line of its own by the command line.
+    /// Adds a remedy, unless the error has one. The command line prints the remedy on a separate line.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.0.help.get_or_insert(help.into());
@@ -163,7 +163,7 @@ impl Error {
         self
     }
 
-    /// Puts where it happened into the message, so that what led there can stand in front of it.
+    /// Moves all context except the stage into the message, so that outer context can precede it.
     #[cold]
     #[cfg(feature = "spec")]
     pub(crate) fn place_in_message(mut self) -> Self {
@@ -173,49 +173,51 @@ impl Error {
         self
     }
 
-    /// Adds to the end of the message.
+    /// Appends to the message.
     #[cold]
     pub(crate) fn and(mut self, more: &str) -> Self {
         self.0.message.push_str(more);
         self
     }
 
-    /// Puts what it happened to in front of the message.
+    /// Prefixes the message with its subject and a colon.
     #[cold]
     pub(crate) fn of(mut self, what: &str) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }
 
-    /// Adds the error that led to this one.
+    /// Adds the underlying error, unless there is one.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source.get_or_insert(source.into());
         self
     }
 
-    /// Adds the file; of a URL what may be shown. The innermost caller's word stands, here and in the other context methods.
+    /// Adds the path of the file; of a URL, the part that may be shown.
+    ///
+    /// In this and all other context methods, the innermost caller's value is kept.
     #[must_use]
     pub fn path(mut self, path: impl AsRef<Path>) -> Self {
         self.0.context.path.get_or_insert_with(|| crate::place::shown(path.as_ref()).into_owned());
         self
     }
 
-    /// Adds the line of a text file, from 1.
+    /// Adds the line number in a text file, from 1.
     #[must_use]
     pub fn line(mut self, line: u64) -> Self {
         self.0.context.line.get_or_insert(line);
         self
     }
 
-    /// Adds the record (or row) inside the file, from 0.
+    /// Adds the number of the record (or row) in the file, from 0.
     #[must_use]
     pub fn record(mut self, record: u64) -> Self {
         self.0.context.record.get_or_insert(record);
         self
     }
 
-    /// The record is counted behind so many others.
+    /// Adds a number of preceding records to the record number.
     #[must_use]
     pub(crate) fn behind(mut self, records: u64) -> Self {
         if let Some(record) = &mut self.0.context.record {
@@ -224,7 +226,7 @@ impl Error {
         self
     }
 
-    /// Adds the byte offset inside the file.
+    /// Adds the byte offset in the file.
     #[must_use]
     pub fn offset(mut self, offset: u64) -> Self {
         self.0.context.offset.get_or_insert(offset);
@@ -238,7 +240,7 @@ impl Error {
         self
     }
 
-    /// The same with the global index of an element that was counted in another way.
+    /// Converts the index of the element to its global index.
     #[must_use]
     pub(crate) fn map_index(mut self, global: impl FnOnce(u64) -> u64) -> Self {
         self.0.context.index = self.0.context.index.map(global);
@@ -252,48 +254,48 @@ impl Error {
         self
     }
 
-    /// Returns who can mend it.
+    /// Returns the kind, which names the party that can fix the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The message without context.
+    /// Returns the message without context.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Says what the user can do about it, where the code that failed knows.
+    /// Returns the remedy, if the failed code has provided one.
     pub fn help_text(&self) -> Option<&str> {
         self.0.help.as_deref()
     }
 
-    /// The file it happened in, if any.
+    /// Returns the file in which the error occurred, if any.
     pub fn file(&self) -> Option<&Path> {
         self.0.context.path.as_deref()
     }
 
-    /// The global index of the element it happened to, if known.
+    /// Returns the global index of the failed element, if known.
     pub fn element_index(&self) -> Option<u64> {
         self.0.context.index
     }
 
-    /// The record (or row) inside the file, from 0, if known.
+    /// Returns the number of the record (or row) in the file, from 0, if known.
     pub fn record_number(&self) -> Option<u64> {
         self.0.context.record
     }
 
-    /// The byte offset inside the file, if known.
+    /// Returns the byte offset in the file, if known.
     pub fn byte_offset(&self) -> Option<u64> {
         self.0.context.offset
     }
 
-    /// The stage it happened in, if known.
+    /// Returns the stage in which the error occurred, if known.
     pub fn stage_name(&self) -> Option<&str> {
         self.0.context.stage.as_deref()
     }
 }
 
-/// [`ErrorKind::Io`] without a path, for `?` in functions of the user; [`Error::io`] says which file it was.
+/// Converts to [`ErrorKind::Io`] without a path, for `?` in functions of the user. [`Error::io`] adds the path.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Self::of_io(error)

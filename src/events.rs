@@ -1,4 +1,4 @@
-//! Words that the library has to say while it runs: warnings, and more where it is asked for, each as a line of text.
+//! Events of the library while it runs, as lines of text: warnings, and more on request.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,14 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Whom they are told, each with its level.
+/// Function that receives each event with its level.
 pub(crate) type Listener = fn(Level, &str);
 
 static LISTENER: RwLock<Listener> = RwLock::new(nobody);
 
 fn nobody(_: Level, _: &str) {}
 
-/// The level as a number, of which those above are not told.
+/// Maximum level of reported events, as a number.
 static MOST: AtomicUsize = AtomicUsize::new(number(Level::WARN));
 
 const fn number(level: Level) -> usize {
@@ -28,13 +28,13 @@ const fn number(level: Level) -> usize {
     }
 }
 
-/// Has events up to `level` told, in place of warnings: before any [listens](listen), as it is asked once for each event.
+/// Reports events up to `level`, instead of warnings. Call it before [`listen`], because the level is checked once for each event.
 #[cfg(feature = "cli")]
 pub(crate) fn set_level(level: Level) {
     MOST.store(number(level), Ordering::Relaxed);
 }
 
-/// From here on `listener` is told, and nobody else. Where a program has a subscriber of its own, that is.
+/// Reports events to `listener` only, from now on. If the program has another `tracing` subscriber, that subscriber stays.
 pub(crate) fn listen(listener: Listener) {
     *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = listener;
     let _ = tracing::subscriber::set_global_default(Events);
@@ -56,7 +56,7 @@ impl Subscriber for Events {
         listener(*event.metadata().level(), &text.0);
     }
 
-    // Spans are not enabled, so none is ever made.
+    // Spans are not enabled, so no span is ever made.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }
@@ -66,7 +66,7 @@ impl Subscriber for Events {
     fn exit(&self, _: &Id) {}
 }
 
-/// The message, and the other fields as `name=value`.
+/// Message of an event, then the other fields as `name=value`.
 struct Text(String);
 
 impl Visit for Text {

@@ -1,9 +1,10 @@
-//! Forks of this process: what they may use of it, and what they have for themselves.
+//! Forks of this process: values of the parent, and values of each process.
 //!
-//! A fork has a copy of all memory and of one thread. What lives off the others is not there: a thread cannot be joined, a
-//! queue has nobody at its other end, and a lock that another thread held is never released. So whatever lives off threads
-//! remembers its [`Origin`], is [`Ours`], and does nothing in a fork but say so; what all of a process shares is
-//! [`PerProcess`].
+//! A fork has a copy of all memory, but only of one thread. Values that depend on the other threads do not work in a fork.
+//! A thread cannot be joined, a queue has no thread at its other end, and a lock held by another thread is never released.
+//!
+//! Such values record their [`Origin`], are wrapped in [`Ours`], and do nothing in a fork but report an error.
+//! Values shared by a whole process are [`PerProcess`].
 #![expect(unsafe_code, reason = "forks are told by the C library, and a value of each process is found without a lock")]
 
 use std::fmt;
@@ -17,10 +18,10 @@ use std::sync::{Mutex, MutexGuard};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 
-/// Forks between the first process that asked and this one.
+/// Number of forks between the first process that counted forks and this process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// The process that made something.
+/// Process that made a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     forks: u32,
@@ -28,13 +29,13 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// This process.
+    /// Returns the current process.
     pub(crate) fn here() -> Self {
         count_forks();
         Self { forks: FORKS.load(Ordering::Relaxed), pid: std::process::id() }
     }
 
-    /// Whether it is this process, and not one that this is a fork of. It costs a load of memory.
+    /// Returns true if the current process is this origin, and not a fork of it. Costs one memory load.
     #[inline]
     pub(crate) fn is_here(self) -> bool {
         self.forks == FORKS.load(Ordering::Relaxed)
@@ -43,19 +44,19 @@ impl Origin {
     /// Checks that `what` was made in this process.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`] in a fork of it.
+    /// [`ErrorKind::Worker`] in a fork of that process.
     #[inline]
     pub(crate) fn check(self, what: &str) -> Result<()> {
         if self.is_here() { Ok(()) } else { Err(self.elsewhere(what)) }
     }
 
-    /// The error for `what` that a fork asks for.
+    /// Makes the error for a fork that uses `what`.
     #[cold]
     pub(crate) fn elsewhere(self, what: &str) -> Error {
         self.other(what).help("threads do not survive a fork: make a new one in this process")
     }
 
-    /// The same error, for what a fork cannot make anew either.
+    /// Makes the error for a fork that uses `what`, but cannot make a new one.
     #[cold]
     pub(crate) fn other(self, what: &str) -> Error {
         let here = std::process::id();
@@ -64,14 +65,14 @@ impl Origin {
     }
 }
 
-/// A thread of one process: no other thread has the same, nor has its copy in a fork.
+/// Thread of a process. It differs from all other threads, and from its copy in a fork.
 #[cfg(any(test, feature = "python"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadOf(u64);
 
 #[cfg(any(test, feature = "python"))]
 impl ThreadOf {
-    /// This thread.
+    /// Returns the current thread.
     pub(crate) fn here() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         thread_local!(static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed));
@@ -79,29 +80,29 @@ impl ThreadOf {
         Self(u64::from(FORKS.load(Ordering::Relaxed)) << 32 | u64::from(NUMBER.with(|number| *number)))
     }
 
-    /// Whether it is a thread of this process, so that it can go on.
+    /// Returns true if the thread belongs to this process, so that it can continue.
     pub(crate) fn is_here(self) -> bool {
         self.0 >> 32 == u64::from(FORKS.load(Ordering::Relaxed))
     }
 
-    /// A number, which is not 0.
+    /// Returns a number other than 0 for the thread.
     pub(crate) fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The thread of that number; 0 is none.
+    /// Returns the thread of that number; `None` for 0.
     pub(crate) fn from_bits(bits: u64) -> Option<Self> {
         (bits != 0).then_some(Self(bits))
     }
 }
 
-/// Whether this process is a fork of one that has asked the same, or made anything that lives off threads.
+/// Returns true if this process is a fork of a process that has called this function or made an [`Origin`].
 pub(crate) fn is_fork() -> bool {
     count_forks();
     FORKS.load(Ordering::Relaxed) > 0
 }
 
-/// Has forks counted from now on. Several threads may ask at once: forks are then counted twice, which is as good.
+/// Starts to count forks. If several threads call it at once, each fork counts twice, which does no harm.
 #[cfg(unix)]
 fn count_forks() {
     static COUNTS: AtomicBool = AtomicBool::new(false);
@@ -111,17 +112,17 @@ fn count_forks() {
     if !COUNTS.load(Ordering::Acquire) {
         // SAFETY: the function may be called in a fork at any time: it adds to a number, and nothing else.
         let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        // It is refused for want of memory, of a few bytes.
+        // Registration fails only if a few bytes of memory cannot be allocated.
         assert_eq!(refused, 0, "no memory");
         COUNTS.store(true, Ordering::Release);
     }
 }
 
-/// Nothing forks.
+/// Does nothing: this system has no forks.
 #[cfg(not(unix))]
 fn count_forks() {}
 
-/// A value that lives off threads of the process that made it. A fork neither uses nor drops it: it leaves the copy as it is.
+/// Value that depends on threads of the process that made it. A fork neither uses nor drops its copy.
 pub(crate) struct Ours<T> {
     origin: Origin,
     value: ManuallyDrop<T>,
@@ -132,24 +133,24 @@ impl<T> Ours<T> {
         Self { origin: Origin::here(), value: ManuallyDrop::new(value) }
     }
 
-    /// The value; `None` in a fork.
+    /// Returns the value; `None` in a fork.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
         self.origin.is_here().then_some(&*self.value)
     }
 
-    /// The value; `None` in a fork.
+    /// Returns the value; `None` in a fork.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         self.origin.is_here().then_some(&mut *self.value)
     }
 
-    /// The value, in a fork its copy: for reading what nobody changes but who has this.
+    /// Returns the value, or its copy in a fork. Only for reads of parts that no other thread changes.
     pub(crate) fn anywhere(&self) -> &T {
         &self.value
     }
 
-    /// The process that made it.
+    /// Returns the process that made the value.
     pub(crate) fn origin(&self) -> Origin {
         self.origin
     }
@@ -173,16 +174,16 @@ impl<T: fmt::Debug> fmt::Debug for Ours<T> {
     }
 }
 
-/// A value that each process has for itself: a fork begins with a new one, whatever threads did with that of its parent.
+/// Value that is separate in each process. A fork starts with a new value, whatever threads did with the parent's value.
 pub(crate) struct PerProcess<T> {
     make: fn() -> T,
-    /// The value that was made last. It is freed with this, in the process that made it.
+    /// Latest value. It is freed with this, in the process that made it.
     latest: AtomicPtr<Made<T>>,
-    /// Dropping this drops a value.
+    /// Marker: dropping this drops a value.
     _owns: PhantomData<T>,
 }
 
-/// A lock that each process has for itself.
+/// Lock that is separate in each process.
 #[allow(dead_code, reason = "only sources of some features keep what they have decoded")]
 pub(crate) type OwnLock<T> = PerProcess<Mutex<T>>;
 
@@ -196,7 +197,7 @@ impl<T: Send + Sync> PerProcess<T> {
         Self { make, latest: AtomicPtr::new(std::ptr::null_mut()), _owns: PhantomData }
     }
 
-    /// Finds or makes the value of this process. `make` may be called by several threads at once, of which one is heard.
+    /// Returns the value of this process, which is made if needed. Several threads may call `make` at once; one result is kept.
     #[inline]
     pub(crate) fn get(&self) -> &T {
         let latest = self.latest.load(Ordering::Acquire);
@@ -229,7 +230,7 @@ impl<T: Send + Sync + Default> Default for PerProcess<T> {
 }
 
 impl<T: Send> PerProcess<Mutex<T>> {
-    /// The lock of this process.
+    /// Locks the value of this process.
     #[allow(dead_code, reason = "only sources of some features keep what they have decoded")]
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
@@ -260,7 +261,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Does `work` in a fork, and returns the exit code: 0 where it returns true.
+    /// Runs `work` in a fork. Returns the exit code: 0 if `work` returns true.
     pub(crate) fn in_fork(work: impl FnOnce() -> bool) -> i32 {
         // SAFETY: the child calls `work`, which takes no lock that another thread may hold, and ends.
         let pid = unsafe { libc::fork() };
@@ -294,7 +295,7 @@ pub(crate) mod tests {
             let Some(mut held) = copy.take() else { return false };
             let unused = held.get().is_none() && held.get_mut().is_none() && !held.origin().is_here() && is_fork();
             drop(held);
-            // In the fork of a fork, too.
+            // The fork of a fork behaves alike.
             unused && drops.load(Ordering::Relaxed) == 0 && in_fork(|| Origin::here().is_here()) == 0
         });
         assert_eq!(code, 0);

@@ -39,9 +39,9 @@ use crate::report::beside;
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
 
-/// Runs pipelines: what every [`IterDataset`] can do.
+/// Extension trait that runs pipelines, implemented by every [`IterDataset`].
 pub trait Load: IterDataset {
-    /// Chooses who evaluates the pipeline, and starts it: see [`LoaderBuilder`].
+    /// Returns a [`LoaderBuilder`], which chooses an executor and starts the pipeline.
     fn loader(self) -> LoaderBuilder<Self>
     where
         Self: Sized + 'static,
@@ -59,14 +59,14 @@ fn typed_state<D: IterDataset>(json: serde_json::Value) -> Result<<D::Iter as Da
 
 pub(crate) type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
 
-/// A pipeline that runs: an iterator of `Result<element>` that can say where it is and where its time went.
+/// A running pipeline: an iterator of `Result<element>` that reports its position and the time it has spent.
 ///
-/// After an error it ends; [`state`](Self::state) is then the position before the element that failed.
+/// The loader ends after an error. [`state`](Self::state) is then the position before the failed element.
 ///
 /// # Fork
-/// One with threads or worker processes belongs to the process that built it. In a fork of that process, `next` and
-/// [`state`](Self::state) are errors, [`report`](Self::report) counts nothing, and dropping it does nothing: what it has
-/// threads and processes for goes on in the parent alone.
+/// A loader with threads or worker processes belongs to the process that built it. In a fork of that process, `next` and
+/// [`state`](Self::state) return errors, [`report`](Self::report) counts nothing, and dropping the loader does nothing.
+/// The threads and worker processes continue in the parent only.
 pub struct Loader<D: IterDataset> {
     dataset: Arc<D>,
     identity: Identity,
@@ -75,19 +75,19 @@ pub struct Loader<D: IterDataset> {
     executor: String,
     run: Runtime,
     recorder: Arc<Recorder>,
-    /// Those who look at the pass while it runs, if there are any: they are gone before it is.
+    /// Viewers of the running pass, if any. They are dropped before the pass.
     watched: Option<Ours<Watched>>,
     drive: Drive<D>,
     state: StateOf<D>,
-    /// States before the last elements, the youngest first.
+    /// States before the last elements, newest first.
     earlier: VecDeque<StateOf<D>>,
-    /// The state after an element that was withheld.
+    /// State after the withheld element.
     withheld: Option<StateOf<D>>,
     delivered: u64,
     meter: ConsumerMeter,
     first: First,
     parted: Option<Parted<D::Item>>,
-    /// Where the pass evaluates the rows of a part alone: how it is told of another.
+    /// The requested part, shared with the pass. `None` unless the pass evaluates only the rows of a part.
     by_rows: Option<Wanted>,
     guarded: Option<Guarded<D::Item>>,
     key_recorder: Option<Arc<KeyRecorder>>,
@@ -95,7 +95,7 @@ pub struct Loader<D: IterDataset> {
 }
 
 enum Drive<D: IterDataset> {
-    /// With the cause of the next wait, if that is for the first element behind a beginning.
+    /// Evaluation on the consumer's thread. `begins` is the cause of the next wait, if it is for the first element after a start or restore.
     Inline {
         iter: Pass<D>,
         cx: Box<Cx>,
@@ -105,7 +105,7 @@ enum Drive<D: IterDataset> {
 }
 
 impl<D: IterDataset> Drive<D> {
-    /// Checks that this process has what evaluates the elements.
+    /// Returns an error if this process is a fork, which lacks the threads that evaluate the elements.
     fn check(&self) -> Result<()> {
         match self {
             Self::Inline { .. } => Ok(()),
@@ -114,65 +114,67 @@ impl<D: IterDataset> Drive<D> {
     }
 }
 
-/// A wait for the first element that is no longer has no cause worth naming.
+/// Longest wait for the first element that is reported without a cause.
 const LONG_FIRST: Duration = Duration::from_millis(20);
 
-/// Elements that [`Loader::back`] goes back at most. A state more is kept for an element that is withheld.
+/// Maximum number of elements that [`Loader::back`] takes back. One more state is kept for a withheld element.
 const KEPT: usize = 2;
 
-/// The loader in the error that a fork gets.
+/// Name of the loader in the errors of a fork.
 const NAME: &str = "this loader";
 
 impl<D: IterDataset + 'static> Loader<D> {
-    /// Tells where the consumer is: the state behind the last element that [`next`](Iterator::next) returned, whatever is prefetched.
+    /// Returns the consumer's position: the state after the last element that [`next`](Iterator::next) returned.
+    /// Prefetched elements do not count.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) if a stage written outside the crate has a state that JSON cannot hold,
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if JSON cannot hold the state of a stage written outside the crate,
     /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork.
     pub fn state(&self) -> Result<Checkpoint> {
         self.check_process()?;
         self.identity.at(self.delivered, &self.state)
     }
 
-    /// The part of every batch that it delivers, if it is not all.
+    /// Returns the part of each batch that the loader delivers, unless it delivers whole batches.
     pub fn part(&self) -> Option<&Part> {
         self.parted.as_ref().map(Parted::part)
     }
 
-    /// How rows are dealt among parts, if it delivers one.
+    /// Returns the [`Deal`] of rows among parts, if the loader delivers a part.
     pub fn deal(&self) -> Option<&Deal> {
         self.parted.as_ref().map(Parted::deal)
     }
 
-    /// The rows of its global batch that the last element delivered is; `None` before the first, and without a [part](LoaderBuilder::part).
+    /// Returns the numbers of the last element's rows in its global batch.
+    /// `None` before the first element, and without a [part](LoaderBuilder::part).
     pub fn rows(&self) -> Option<&RowNumbers> {
         self.parted.as_ref()?.rows()
     }
 
-    /// Whether it gives nothing more.
+    /// Returns true if the loader yields no more elements.
     #[cfg(feature = "python")]
     pub(crate) fn is_over(&self) -> bool {
         self.ended
     }
 
-    /// Elements delivered, counting those before a resume.
+    /// Returns the number of elements delivered, including elements before a resume.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Borrows what [`state`](Self::state) writes.
+    /// Borrows the state that [`state`](Self::state) writes.
     #[cfg(feature = "pjrt")]
     pub(crate) fn typed_state(&self) -> &StateOf<D> {
         &self.state
     }
 
-    /// The checkpoint of an earlier state.
+    /// Makes the checkpoint of an earlier state.
     #[cfg(feature = "pjrt")]
     pub(crate) fn checkpoint_at(&self, delivered: u64, state: &StateOf<D>) -> Result<Checkpoint> {
         self.identity.at(delivered, state)
     }
 
-    /// Whether [`next`](Iterator::next) would not wait for others.
+    /// Returns true if [`next`](Iterator::next) would not wait for other threads or processes.
     #[cfg(feature = "pjrt")]
     pub(crate) fn is_ready(&self) -> bool {
         match &self.drive {
@@ -181,29 +183,29 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Whether elements are made ahead of the consumer, and may lie ready.
+    /// Returns true if elements are made ahead of the consumer, so that some may be ready.
     #[cfg(feature = "cli")]
     pub(crate) fn is_ahead(&self) -> bool {
         matches!(self.drive, Drive::Ahead(_))
     }
 
-    /// The pipeline it runs.
+    /// Returns the pipeline that the loader runs.
     pub fn dataset(&self) -> &D {
         &self.dataset
     }
 
-    /// Reports where the time went so far.
+    /// Returns a report of the time spent so far.
     pub fn report(&mut self) -> Report {
         self.report_around(None)
     }
 
-    /// The same, as a loop in another language saw it, `around` every call of [`next`](Iterator::next).
+    /// Returns the report with the times that a loop in another language measured `around` each call of [`next`](Iterator::next).
     pub(crate) fn report_around(&mut self, around: Option<&ConsumerMeter>) -> Report {
         if let Drive::Inline { cx, .. } = &mut self.drive {
             cx.flush();
         }
         if self.check_process().is_err() {
-            // A thread that counted when this process was forked may have locked the counts.
+            // A thread that was counting at the time of the fork may have locked the counts.
             self.recorder = Recorder::new((&*self.dataset as &dyn Stage).count());
         }
         self.run.demand().aside(|| self.run.sync());
@@ -215,7 +217,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         report
     }
 
-    /// What the report has beside what was counted.
+    /// Collects the remarks that the report adds to the counts.
     fn remarks(&self) -> Remarks {
         let part = self.part().map(|part| {
             let plan = plan_in_words(&*self.dataset, self.by_rows.is_some(), self.run.deal());
@@ -228,8 +230,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         Remarks { part, remarks: dealt.chain(keys).chain(self.run.failed().remark()).chain(changes).collect() }
     }
 
-    /// Notes that the consumer waited for the interpreter's lock: before it could see whether an element was there, or behind the
-    /// last that it was `given`.
+    /// Records a wait of the consumer for the interpreter's lock. `given`: the wait came after the last element was returned;
+    /// otherwise it came before the consumer could check for an element.
     #[cfg(feature = "python")]
     pub(crate) fn note_lock(&self, from: Instant, to: Instant, given: bool) {
         match given {
@@ -238,7 +240,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Notes what a loop `around` has waited so far beside this.
+    /// Records the time that a loop `around` this loader has waited outside of it.
     #[cfg(any(feature = "python", feature = "pjrt"))]
     pub(crate) fn note_around(&mut self, around: &ConsumerMeter) {
         if let Some((from, to)) = around.first().filter(|_| !self.first.is_told) {
@@ -250,27 +252,30 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.recorder.waited_beside(beside(&self.meter, Some(around)));
     }
 
-    /// The next element, as [`next`](Iterator::next) gives it; pending where others make it and have not done so within
-    /// `patience`. Asked again, it goes on waiting.
+    /// Returns the next element, like [`next`](Iterator::next).
+    ///
+    /// Pending if other threads or processes make the element and take longer than `patience`. The next call continues the wait.
     pub fn next_within(&mut self, patience: Duration) -> Poll<Option<Result<D::Item>>> {
         self.poll(Some(patience))
     }
 
-    /// Whether worker processes wait for shared memory that views of elements hold: for those that the consumer may let go of,
-    /// by collecting what it has lost sight of. If none go, elements are copied out in a moment, and counted.
+    /// Returns true if worker processes wait for shared memory that views of elements hold.
+    ///
+    /// The consumer may release such views, for example by collecting garbage.
+    /// If no view is released, elements are copied out after a moment, and the copies are counted.
     pub fn is_short_of_memory(&self) -> bool {
         self.run.demand().is_short()
     }
 
-    /// Checks that this is no fork of the process whose threads evaluate the elements.
+    /// Checks that this process is not a fork of the process whose threads evaluate the elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) if it is.
+    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in such a fork.
     pub(crate) fn check_process(&self) -> Result<()> {
         self.drive.check()
     }
 
-    /// The first element is there: notes what was done meanwhile.
+    /// Records the work that was done during the wait for the first element, if the wait was long.
     #[cold]
     fn note_first(&mut self) {
         let Some((from, to)) = self.meter.first().filter(|(from, to)| *to - *from > LONG_FIRST) else { return };
@@ -301,7 +306,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Counts an element; `state` is the one after it.
+    /// Counts a delivered element. `state` is the state after it.
     fn deliver(&mut self, state: StateOf<D>) {
         self.earlier.truncate(KEPT);
         self.earlier.push_front(std::mem::replace(&mut self.state, state));
@@ -350,7 +355,7 @@ fn next_inline<I: DatasetIterator>(
     if let Some(asked) = asked {
         let given = meter.end(asked);
         cx.flush_if_due();
-        // Those that were not timed were as good as there.
+        // Untimed elements were practically ready.
         let count = meter.unseen(next.as_ref().is_ok_and(Option::is_some));
         let first = meter.delivered + 1 - count.max(1);
         let given = Given { first, count: count as usize, ready: None, asked, given, made: None };
@@ -365,7 +370,7 @@ impl<D: IterDataset + 'static> Iterator for Loader<D> {
     fn next(&mut self) -> Option<Result<D::Item>> {
         match self.poll(None) {
             Poll::Ready(next) => next,
-            // Whoever has no limit to its patience is not told to wait.
+            // A wait without a limit is never pending.
             Poll::Pending => None,
         }
     }

@@ -11,28 +11,30 @@ use memmap2::Mmap;
 use crate::error::{Error, ErrorKind, Result};
 use crate::units::Bytes;
 
-/// Way in which a mapped file will be read: a hint to the system, without effect on the data.
+/// The access pattern of a mapped file: a hint to the system without effect on the data.
 ///
-/// With `Normal`, a pass over a [part](crate::part) that evaluates no more than half of all rows asks for the pages of its own elements before it touches
-/// them, and the system reads none around them. Other passes over the same files are read as ever.
+/// With `Normal`, a pass over a [part](crate::part) requests the pages of its elements before touching them, if it
+/// evaluates at most half of all rows. The system then reads no surrounding pages. Other passes over the files use the
+/// system's default read-ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// The system decides how far to read ahead.
+    /// Lets the system decide how far to read ahead.
     #[default]
     Normal,
-    /// Front to back: read far ahead.
+    /// Reads far ahead, for reads from front to back.
     Sequential,
-    /// Anywhere: do not read ahead. For shuffled reading of files larger than memory.
+    /// Does not read ahead. For shuffled reads of files larger than memory.
     Random,
 }
 
-/// A regular file mapped into memory, read-only, for as long as this lives.
+/// A regular file mapped into memory, read-only, until the mapping is dropped.
 ///
 /// # The user's part
-/// **Do not change a file while it is read.** Nothing in an operating system stops another process from writing to or
-/// truncating a mapped file. Overwritten bytes may then be seen torn, which no check here can rule out, and reading behind a truncated end stops the
-/// process (`SIGBUS`). Replace a file by renaming a new one over it: a mapping keeps the old one.
+/// **Do not change a file while it is read.** Operating systems do not stop another process from writing to or
+/// truncating a mapped file. Reads may then return partly overwritten bytes, which no check here can rule out, and a read
+/// past a truncated end kills the process (`SIGBUS`). To replace a file, rename a new file over it: a mapping keeps the
+/// old file.
 pub struct Mapping {
     map: Option<Mmap>,
     access: Access,
@@ -42,19 +44,19 @@ impl Mapping {
     /// Maps the whole file. A file of 0 bytes is an empty mapping.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be opened or mapped, [`ErrorKind::Unsupported`] if it is not a regular file.
+    /// [`ErrorKind::Io`] if the file cannot be opened or mapped, [`ErrorKind::Unsupported`] if it is not a regular file.
     pub fn open(path: impl AsRef<Path>, access: Access) -> Result<Self> {
         Self::open_file(path.as_ref(), access).map(|(mapping, _)| mapping)
     }
 
-    /// The same, and the open file.
+    /// Works like [`open`](Self::open), and also returns the open file.
     pub(crate) fn open_file(path: &Path, access: Access) -> Result<(Self, File)> {
         let file = crate::regular::open(path)?;
         let metadata = file.metadata().map_err(|e| Error::io(e, path))?;
         if usize::try_from(metadata.len()).is_err() {
             return Err(Error::new(ErrorKind::Io, format!("{} cannot be mapped", Bytes(metadata.len()))).path(path));
         }
-        // The system refuses to map nothing.
+        // The system refuses to map 0 bytes.
         if metadata.len() == 0 {
             return Ok((Self { map: None, access }, file));
         }
@@ -66,20 +68,20 @@ impl Mapping {
         Ok((Self { map: Some(map), access }, file))
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }
 
-    /// Has the system bring the pages of these bytes into memory. When they are touched then, it reads nothing around them, as it would otherwise.
-    /// A file that the user has opened with another [`Access`] than `Normal` is left as it is.
+    /// Requests that the system load the pages of `range`. Touching these pages later triggers no read-ahead of surrounding
+    /// pages. Has no effect on a file opened with an [`Access`] other than `Normal`.
     pub(crate) fn bring(&self, range: Range<usize>) {
         #[cfg(unix)]
         if let (Some(map), Access::Normal) = (&self.map, self.access)
             && range.start < range.end
             && range.end <= map.len()
         {
-            // A hint that the system does not take changes nothing.
+            // A refused hint has no effect.
             let _ = map.advise_range(memmap2::Advice::WillNeed, range.start, range.end - range.start);
         }
         #[cfg(not(unix))]
@@ -94,14 +96,14 @@ fn advise(map: &Mmap, access: Access) {
         Access::Sequential => memmap2::Advice::Sequential,
         Access::Random => memmap2::Advice::Random,
     };
-    // A hint that the system does not take changes nothing.
+    // A refused hint has no effect.
     let _ = map.advise(advice);
 }
 
 #[cfg(not(unix))]
 fn advise(_: &Mmap, _: Access) {}
 
-/// Asks the processor to bring `bytes` into its cache. It changes nothing but the time that reading them takes.
+/// Prefetches `bytes` into the processor's cache. Affects only the time of later reads.
 #[inline]
 pub(crate) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -114,13 +116,13 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     let _ = bytes;
 }
 
-/// Asks the processor for the places of the pages that `bytes` lie in: where a large file is read anywhere, looking those up
-/// takes as long as reading.
+/// Prefetches the address translations of the pages of `bytes`. In random reads of a large file, translations take as
+/// long as the reads.
 #[inline]
 pub(crate) fn prefetch_pages(bytes: &[u8]) {
-    /// Of the system; where its pages are larger, a place is asked for twice.
+    /// Page size of the system. If pages are larger, some translations are requested twice.
     const PAGE: usize = 4096;
-    /// A processor remembers only so many.
+    /// Maximum number of pages, because a processor caches few translations.
     const MOST: usize = 16;
     for page in bytes.chunks(PAGE).take(MOST) {
         prefetch(&page[..1]);

@@ -1,14 +1,14 @@
 //! Locations of files: a path of this machine, or the URL of an object in a store.
 //!
-//! Users give a [`Path`] for either. It becomes a [`Location`] where it comes in.
+//! Users pass a [`Path`] for both. It is converted to a [`Location`] at the entry.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// The path of standard input, also of systems that have no such file.
+/// Path of standard input, even on systems without such a file.
 pub(crate) const STDIN: &str = "/dev/stdin";
 
-/// The path that a name of a file of data stands for: that of standard input for `-`.
+/// Returns the path of a data file by its name: standard input for `-`.
 pub(crate) fn named(name: &Path) -> &Path {
     if name == Path::new("-") { Path::new(STDIN) } else { name }
 }
@@ -16,14 +16,14 @@ pub(crate) fn named(name: &Path) -> &Path {
 /// Location of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Location {
-    /// A path of this machine.
+    /// A path on this machine.
     Local(PathBuf),
-    /// The URL of an object in a store, or of a folder of some.
+    /// The URL of an object in a store, or of a folder of objects.
     Object(PathBuf),
 }
 
 impl<P: Into<PathBuf>> From<P> for Location {
-    /// Parses a path or a URL. A `file://` URL is the path that it stands for.
+    /// Parses a path or a URL. A `file://` URL becomes its path.
     fn from(path: P) -> Self {
         let path = path.into();
         match (scheme(&path), path.to_str()) {
@@ -45,7 +45,7 @@ impl AsRef<Path> for Location {
 }
 
 impl Location {
-    /// The path or URL, as users have it.
+    /// Returns the path or URL in the user's form.
     pub(crate) fn into_path(self) -> PathBuf {
         let (Self::Local(path) | Self::Object(path)) = self;
         path
@@ -55,7 +55,7 @@ impl Location {
         matches!(self, Self::Object(_))
     }
 
-    /// The location of another file on this machine or in this store, by its path.
+    /// Makes the location of another file on this machine or in this store, from its path.
     pub(crate) fn beside(&self, path: impl FnOnce(&Path) -> PathBuf) -> Self {
         match self {
             Self::Local(this) => Self::Local(path(this)),
@@ -63,19 +63,19 @@ impl Location {
         }
     }
 
-    /// The file of this name in the folder.
+    /// Returns the location of the file `name` in this folder.
     pub(crate) fn join(&self, name: impl AsRef<Path>) -> Self {
         self.beside(|folder| folder.join(name))
     }
 
-    /// Whether it exists, as far as that is known unasked: stores are asked when an object is opened.
+    /// Returns true if the file exists, or may exist. Stores are queried only when an object is opened.
     #[cfg(feature = "spec")]
     pub(crate) fn may_exist(&self) -> bool {
         self.is_object() || self.as_ref() == Path::new(STDIN) || self.as_ref().exists()
     }
 }
 
-/// The scheme of a URL: `s3` of `s3://bucket/key`. A letter by itself is a drive.
+/// Returns the scheme of a URL: `s3` of `s3://bucket/key`. A single letter is a drive.
 pub(crate) fn scheme(path: &Path) -> Option<&str> {
     let (scheme, _) = path.to_str()?.split_once("://")?;
     is_scheme(scheme).then_some(scheme)
@@ -87,13 +87,15 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Whether a scheme is that of a web server, whose URLs have queries.
+/// Returns true if a scheme belongs to a web server, whose URLs have queries.
 pub(crate) fn is_web(scheme: &str) -> bool {
     ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
 }
 
-/// Whether a URL may name a folder: one of a web server ends with a slash, the last part of others has no ending, and a dataset of the hub
-/// (`hf://datasets/org/name`) is one whatever its name.
+/// Returns true if a URL may name a folder.
+///
+/// The URL of a folder on a web server ends with a slash. In other URLs, the last part of a folder has no extension.
+/// A dataset of the hub (`hf://datasets/org/name`) is a folder, whatever its name.
 #[cfg(any(test, feature = "cli", feature = "store"))]
 pub(crate) fn may_be_folder(path: &Path) -> bool {
     let Some(scheme) = scheme(path).filter(|scheme| !scheme.eq_ignore_ascii_case("file")) else { return true };
@@ -102,7 +104,7 @@ pub(crate) fn may_be_folder(path: &Path) -> bool {
     name.is_empty() || is_dataset(path) || !is_web(scheme) && !name.contains('.')
 }
 
-/// Whether a URL names a whole dataset of the hub.
+/// Returns true if a URL names a whole dataset of the hub.
 #[cfg(any(test, feature = "cli", feature = "store"))]
 pub(crate) fn is_dataset(path: &Path) -> bool {
     let parts = |text: &str| text.split('/').count();
@@ -110,10 +112,13 @@ pub(crate) fn is_dataset(path: &Path) -> bool {
     is_hub && parts(&path.to_string_lossy()) <= parts("hf://datasets/org/name")
 }
 
-/// The part of a path or URL that may be shown: a URL without user, password and query, where keys and signatures stand.
+/// Returns the part of a path or URL that may be shown: a URL without user, password and query.
 ///
-/// It errs on the safe side. Where the host is not plainly one, nothing in front of the last `@` is shown, and no host if there is
-/// no `@`: a password may hold any letter, slashes too.
+/// User, password and query may contain keys and signatures.
+///
+/// In doubt, more is hidden. If the host is doubtful, the text before the last `@` is hidden.
+/// If there is no `@`, everything after the scheme is hidden.
+/// A password may contain any character, including slashes.
 pub(crate) fn shown(path: &Path) -> Cow<'_, Path> {
     let text = path.to_string_lossy();
     match Url::of(&text).and_then(|url| url.shown()) {
@@ -122,18 +127,18 @@ pub(crate) fn shown(path: &Path) -> Cow<'_, Path> {
     }
 }
 
-/// Whether a URL names a user, a password, or a host that is none.
+/// Returns true if a URL contains a user, a password, or an invalid host.
 #[cfg(feature = "store")]
 pub(crate) fn has_user(url: &str) -> bool {
     Url::of(url).is_some_and(|url| !url.is_plain())
 }
 
-/// The folder of a file, as it may be shown: signatures may have slashes.
+/// Returns the folder of a file in a form that may be shown: signatures may contain slashes.
 pub(crate) fn folder_of(file: &Path) -> PathBuf {
     shown(file).parent().map_or_else(PathBuf::new, Path::to_owned)
 }
 
-/// The last part of a path or URL, for names and messages.
+/// Returns the last part of a path or URL, for names and messages.
 pub(crate) fn file_name(path: &Path) -> Cow<'_, str> {
     let name = |path: &'_ Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     match shown(path) {
@@ -142,12 +147,12 @@ pub(crate) fn file_name(path: &Path) -> Cow<'_, str> {
     }
 }
 
-/// The parts of a text that is a URL, or would be one but for what stands in front of it.
+/// Parts of a URL, or of text that contains a URL after a prefix.
 struct Url<'a> {
-    /// Everything up to the host.
+    /// Text up to the host.
     head: &'a str,
     scheme: &'a str,
-    /// The host, and the user in front of it.
+    /// Host, including a user before it.
     authority: &'a str,
     /// Authority and path, without the query.
     rest: &'a str,
@@ -161,24 +166,24 @@ impl<'a> Url<'a> {
         let scheme = text[..colon].rsplit(|c| !is_part(c)).next().filter(|scheme| is_scheme(scheme))?;
         let behind = text[colon + 1..].trim_start_matches('/');
         let (head, slashes) = (&text[..text.len() - behind.len()], text.len() - behind.len() - colon - 1);
-        // Of a path that was taken apart and put together again, one slash is left.
+        // A path that was split and joined again has a single slash left.
         if scheme.eq_ignore_ascii_case("file") || slashes < 2 && !is_known(scheme) {
             return None;
         }
-        // In the names of objects a question mark is a letter like others, or stands for one.
+        // In object names a question mark is an ordinary character, or a pattern for one.
         let query = behind.find(['?', '#']).filter(|&at| is_web(scheme) || behind[at..].contains('='));
         let rest = &behind[..query.unwrap_or(behind.len())];
         let authority = rest.split(['/', '\\']).next().unwrap_or_default();
         Some(Self { head, scheme, authority, rest, has_query: query.is_some() })
     }
 
-    /// Whether the host stands by itself: a name, perhaps with a port. Azure has containers in front of it.
+    /// Returns true if the authority is a host, possibly with a port. Azure URLs have a container before the host.
     fn is_plain(&self) -> bool {
         let container = self.authority.split_once('@').filter(|_| has_containers(self.scheme));
         is_host(self.authority) || container.is_some_and(|(container, host)| is_name(container) && is_host(host))
     }
 
-    /// The text as it may be shown, where that is not all of it.
+    /// Returns the text that may be shown, unless it is the whole text.
     fn shown(&self) -> Option<String> {
         let Self { head, rest, .. } = self;
         if self.is_plain() {
@@ -190,18 +195,18 @@ impl<'a> Url<'a> {
     }
 }
 
-/// The schemes of stores that [`store`](crate::store) reads, and those that people write URLs with passwords of.
+/// Returns true for the schemes of stores that [`store`](crate::store) reads, and for other schemes whose URLs may contain passwords.
 fn is_known(scheme: &str) -> bool {
     let known = ["s3", "s3a", "gs", "gcs", "az", "adl", "azure", "ftp", "ftps", "sftp", "hdfs"];
     is_web(scheme) || has_containers(scheme) || known.iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// `abfss://container@account.dfs.core.windows.net/path`.
+/// Returns true for Azure schemes with a container: `abfss://container@account.dfs.core.windows.net/path`.
 fn has_containers(scheme: &str) -> bool {
     ["abfs", "abfss", "wasb", "wasbs"].iter().any(|azure| scheme.eq_ignore_ascii_case(azure))
 }
 
-/// A host without a user, and perhaps with a port.
+/// Returns true if `text` is a host without a user, possibly with a port.
 fn is_host(text: &str) -> bool {
     let is_port = |port: &str| (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(address) = text.strip_prefix('[') {
@@ -215,12 +220,12 @@ fn is_host(text: &str) -> bool {
     }
 }
 
-/// A name of a host, a bucket or a container, or a pattern of those.
+/// Returns true if `text` is the name of a host, a bucket or a container, or a pattern for such names.
 fn is_name(text: &str) -> bool {
     !text.contains(['@', ':', '%', '\\'])
 }
 
-/// The bytes that `%41` and the like stand for.
+/// Decodes percent escapes such as `%41`.
 pub(crate) fn unescaped(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -233,7 +238,9 @@ pub(crate) fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Those whose names end so; if there are none, the shards, as TFDS and Beam call them: `train.array_record-00000-of-00002`.
+/// Returns the elements whose names have one of `endings`.
+///
+/// If there are none, returns the shards, as TFDS and Beam name them: `train.array_record-00000-of-00002`.
 pub(crate) fn of_endings<T>(all: Vec<T>, endings: &[&str], name: impl Fn(&T) -> &str) -> Vec<T> {
     let ends = |name: &str| !name.starts_with('.') && endings.iter().any(|ending| name.ends_with(ending));
     let (found, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| ends(name(one)));
@@ -243,12 +250,14 @@ pub(crate) fn of_endings<T>(all: Vec<T>, endings: &[&str], name: impl Fn(&T) -> 
     }
 }
 
-/// Whether files and folders of this name are no data in a folder that is walked: `_SUCCESS`, `_temporary` and `.staging` of Spark and Hive.
+/// Returns true if a walk skips files and folders of this name, which contain no data.
+///
+/// Examples are `_SUCCESS`, `_temporary` and `.staging` of Spark and Hive.
 pub(crate) fn is_skipped(name: &str) -> bool {
     name.starts_with(['_', '.'])
 }
 
-/// The name without `-00000-of-00002` at its end.
+/// Returns the name without `-00000-of-00002` at its end; `None` if it has no such end.
 pub(crate) fn unsharded(name: &str) -> Option<&str> {
     let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
     let (rest, count) = name.rsplit_once("-of-")?;
@@ -256,7 +265,7 @@ pub(crate) fn unsharded(name: &str) -> Option<&str> {
     (is_number(count) && is_number(shard)).then_some(rest)
 }
 
-/// Says that nothing ends so; formats of many endings are not told one by one.
+/// Formats the message for names without a known ending. Lists of more than 8 endings are left out.
 pub(crate) fn none_in(what: &str, endings: &[&str]) -> String {
     match endings.len() {
         0..=8 => format!("{what} ends with {}", endings.join(" or ")),
@@ -313,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Every scheme, in any case, with a user and a password of any letters, before a path and a query.
+    /// Generates URLs, and their form without secrets. They have any scheme in any case, any user and password, a path and a query.
     fn spelling() -> impl Strategy<Value = (String, String)> {
         const SCHEMES: &[&str] =
             &["http", "https", "s3", "s3a", "gs", "az", "abfs", "abfss", "ftp", "hdfs", "some+thing"];
@@ -347,7 +356,7 @@ mod tests {
             let error = crate::Error::config("wrong").path(&url);
             let texts = [error.to_string(), format!("{error:?}"), file_name(Path::new(&url)).into_owned()];
             prop_assert!(!texts.concat().contains("SECRET"), "{:?}", texts);
-            // A URL that may be shown whole is shown whole.
+            // A URL without secrets is shown whole.
             prop_assert_eq!(shown(Path::new(&plain)), Path::new(&plain));
         }
     }

@@ -10,13 +10,13 @@
 //! ```
 //!
 //! # Mistakes that do not compile
-//! A dataset that nobody reads is a warning, here an error:
+//! A dataset that is never read is a warning, here an error:
 //! ```compile_fail
 //! #![deny(unused_must_use)]
 //! # use gristmill::{dataset::map::Range, prelude::*};
 //! Range::new(0, 100).shuffle(42);
 //! ```
-//! Threads evaluate elements, so functions borrow nothing that may be gone by then:
+//! Threads evaluate elements, so functions cannot borrow values that may be dropped earlier:
 //! ```compile_fail,E0373
 //! # use gristmill::{dataset::map::Range, prelude::*};
 //! # let ds;
@@ -26,7 +26,7 @@
 //! # }
 //! # drop(ds);
 //! ```
-//! Nor do they make what must stay on its thread:
+//! Functions cannot return values that must stay on their thread:
 //! ```compile_fail,E0599
 //! # use gristmill::{dataset::map::Range, prelude::*};
 //! let loader = Range::new(0, 2).map(std::rc::Rc::new).to_iter().loader();
@@ -38,7 +38,7 @@
 //! let (one, other) = (builder.build()?, builder.build()?);
 //! # Ok::<(), gristmill::Error>(())
 //! ```
-//! A state restores the kind of pipeline that it was taken of:
+//! A state restores only the kind of pipeline that it was taken from:
 //! ```compile_fail,E0308
 //! # use gristmill::{Cx, Runtime, dataset::map::Range, prelude::*};
 //! let (ds, run) = (|| Range::new(0, 100).to_iter(), Runtime::inline());

@@ -1,7 +1,7 @@
-//! Notes of what is made once and may take long, for a report's line of start-up: a tokenizer, an index, the first row group.
+//! Notes of slow work that is done once, for a report's line on start-up: loading a tokenizer, an index, the first row group.
 //!
-//! Makers say so where they make it, and need not know for whom; whoever has waited asks what was made in that time. In a
-//! process with several loaders each sees what was made while it waited.
+//! The code that does such work records it for all readers. A consumer that has waited reads the work of that time. In a process with
+//! several loaders, each loader sees the work that was done while it waited.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use crate::fork::OwnLock;
 
-/// Shorter times explain nothing.
+/// Minimum time to record: shorter times explain nothing.
 const LEAST: Duration = Duration::from_millis(1);
-/// Number of notes that are remembered.
+/// Maximum number of notes.
 const MOST: usize = 256;
 
-/// Something that was made.
+/// Work that was done, with its start and end.
 #[derive(Clone, Copy, Debug)]
 struct Made {
     what: &'static str,
@@ -24,7 +24,7 @@ struct Made {
 
 static MADE: OwnLock<VecDeque<Made>> = OwnLock::new(Mutex::default);
 
-/// Makes something that a run may have to wait for.
+/// Runs `make`, for which a run may have to wait, and records its time.
 pub(crate) fn making<R>(what: &'static str, make: impl FnOnce() -> R) -> R {
     let began = Instant::now();
     let made = make();
@@ -36,7 +36,7 @@ pub(crate) fn making<R>(what: &'static str, make: impl FnOnce() -> R) -> R {
 }
 
 fn remember(all: &mut VecDeque<Made>, made: Made) {
-    // Of what is made again and again it is one that goes on.
+    // Work that continues within `LEAST` extends the last note of its kind.
     if let Some(last) = all.iter_mut().rev().find(|last| last.what == made.what)
         && made.began <= last.ended + LEAST
     {
@@ -49,7 +49,7 @@ fn remember(all: &mut VecDeque<Made>, made: Made) {
     all.push_back(made);
 }
 
-/// Lists what was made between two moments, and for how much of the time between them it was being made, on any number of threads.
+/// Returns the kinds of work done between two moments, each with its time. Work of several threads at a time counts once.
 pub(crate) fn made_between(from: Instant, to: Instant) -> Vec<(&'static str, Duration)> {
     let clipped = |made: &Made| Made { began: made.began.max(from), ended: made.ended.min(to), ..*made };
     let mut all: Vec<Made> = MADE.lock().iter().map(clipped).filter(|made| made.began < made.ended).collect();
@@ -58,7 +58,7 @@ pub(crate) fn made_between(from: Instant, to: Instant) -> Vec<(&'static str, Dur
     for Made { what, began, ended } in all {
         match sums.iter_mut().find(|(other, ..)| *other == what) {
             Some((_, sum, until)) => {
-                // What several threads make at a time counts once.
+                // Work of several threads at a time counts once.
                 *sum += ended.saturating_duration_since(began.max(*until));
                 *until = ended.max(*until);
             }
@@ -74,8 +74,7 @@ mod tests {
 
     #[test]
     fn what_was_made_in_the_time_counts_once() {
-        // Something that takes its time to be made.
-        // A sleep takes at least as long as it is told to, so each of these is remembered.
+        // A sleep lasts at least the requested time, so each of these is recorded.
         let make = |what| making(what, || std::thread::sleep(2 * LEAST));
         make("something before");
         let from = Instant::now();
@@ -84,7 +83,7 @@ mod tests {
         let to = Instant::now();
         make("something after");
         let mut made = made_between(from, to);
-        // Other tests make things, too.
+        // Other tests record work, too.
         made.retain(|(what, _)| what.starts_with("something"));
         assert_eq!(made.len(), 1, "{made:?}");
         assert!(made[0].0 == "something of three" && (2 * LEAST..=to - from).contains(&made[0].1), "{made:?}");

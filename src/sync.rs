@@ -1,13 +1,13 @@
-//! Locks whose holder may have panicked.
+//! Locks that ignore poisoning.
 
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
-/// Takes what a lock guards, whether or not a thread has panicked while it had it.
+/// Access to the value of a lock, even if a thread has panicked while holding the lock.
 ///
-/// Locks of this crate hold what is whole between any two of its steps; and a panic of a user's function is told as an error of its
-/// element, which must not become one of every element after it.
+/// Locks of this crate hold values that are consistent between any two steps.
+/// A panic of a user's function is reported as an error of its element, and must not become an error of all later elements.
 pub(crate) trait Regardless<T> {
-    /// The guard, or the value.
+    /// Returns the guard, or the value.
     fn regardless(self) -> T;
 }
 
@@ -18,9 +18,9 @@ impl<T> Regardless<T> for LockResult<T> {
     }
 }
 
-/// Takes a lock [regardless](Regardless) of panics.
+/// Access to a lock [regardless](Regardless) of panics.
 pub(crate) trait Locked<T> {
-    /// The lock's guard.
+    /// Locks the value, and returns the guard.
     fn locked(&self) -> MutexGuard<'_, T>;
 }
 

@@ -1,4 +1,4 @@
-//! Files that are written under a name of their own, and appear under the one they are to have when they are whole.
+//! Files that are written under a temporary name, and get their final name when they are complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -7,28 +7,29 @@ use std::path::{Path, PathBuf};
 
 use crate::place::file_name;
 
-/// The end of every temporary name, which also begins with a dot.
+/// Suffix of every temporary name. The name also begins with a dot.
 const ENDING: &str = ".tmp";
-/// Names that are tried: that one is taken is an accident, or somebody's doing.
+/// Number of names to try: a collision is an accident, or an attack.
 const ATTEMPTS: usize = 16;
 
-/// The users that may read a file.
+/// Users that may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// Readers are those that the process lets read what it writes.
+    /// Users that may read all other files of the process.
     AsUsual,
-    /// Its owner alone.
+    /// Owner only.
     #[cfg_attr(not(any(feature = "store", test)), allow(dead_code, reason = "for the blocks of stores"))]
     Owner,
 }
 
-/// The name of a file that is being written: it is free again when this is dropped.
+/// Temporary name of a file that is being written. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct Temporary(PathBuf);
 
 impl Temporary {
-    /// Makes a file beside `path`, under a name that nobody can foretell. Nothing that is there already is opened, and no link is
-    /// followed: who else may write in the folder cannot have another file written in its stead.
+    /// Creates a file beside `path`, under an unpredictable name.
+    ///
+    /// An existing file is never opened, and links are not followed. Another user of the folder cannot redirect the writes to another file.
     pub(crate) fn create(path: &Path, readers: Readers) -> io::Result<(File, Self)> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -49,12 +50,12 @@ impl Temporary {
         }
     }
 
-    /// Gives the file the name it is to have; a file of that name is replaced.
+    /// Renames the file to `path`, and replaces an existing file.
     pub(crate) fn publish(self, path: &Path) -> io::Result<()> {
         fs::rename(&self.0, path)
     }
 
-    /// Gives the file the name it is to have, unless there is a file of that name.
+    /// Links the file to `path`, unless a file of that name exists.
     #[cfg(feature = "store")]
     pub(crate) fn publish_new(self, path: &Path) -> io::Result<()> {
         fs::hard_link(&self.0, path)
@@ -63,13 +64,15 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // After a rename there is none, and one that cannot be removed must not hide the first error.
+        // After a rename there is no file. A failure to remove it must not hide the first error.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Opens a part file for reading and writing, and creates a missing file. Part files have predictable names, because an interrupted writer
-/// resumes them. Links are not followed: another user of the folder cannot redirect the writes to another file.
+/// Opens a part file for reading and writing, and creates a missing file.
+///
+/// Part files have predictable names, because an interrupted writer resumes them.
+/// Links are not followed: another user of the folder cannot redirect the writes to another file.
 pub(crate) fn open_part(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -83,7 +86,7 @@ pub(crate) fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink())
 }
 
-/// Makes a new name last: elsewhere than on Unix folders cannot be synced.
+/// Makes a new name durable by syncing its folder. Does nothing on systems other than Unix, which cannot sync folders.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
@@ -92,12 +95,12 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Whether it is the name of a file that was never published.
+/// Returns true if `name` belongs to a file that was never published.
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(ENDING)
 }
 
-/// A number that nobody else can foretell: of keys that come from the system.
+/// Returns a number that other processes cannot predict, from keys that the system provides.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

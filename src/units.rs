@@ -1,18 +1,18 @@
-//! Amounts as people write them.
+//! Amounts in human-readable form.
 //!
-//! Amounts of memory and of data are said by [`Bytes`] everywhere. How many bytes something has in a format (a record, a header, a
-//! limit that is written in a file) is said as a whole number, as that is what one looks for.
+//! [`Bytes`] formats all amounts of memory and of data. Byte counts of a format are printed as whole numbers, because users
+//! search for these numbers. Examples are the size of a record or a header, or a limit written in a file.
 
 use std::fmt;
 
 #[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
 use crate::error::{Error, Result};
 
-/// Bytes of the smallest RAM budget.
+/// Minimum RAM budget in bytes.
 #[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
 pub(crate) const LEAST_BUDGET: u64 = 1 << 20;
 
-/// Checks that `bytes` can be a RAM budget: whoever means MiB or GiB and does not say so is told.
+/// Checks that `bytes` can be a RAM budget. The error helps users who have left out MiB or GiB.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) below 1 MiB.
@@ -25,7 +25,7 @@ pub(crate) fn check_budget(bytes: u64) -> Result<()> {
     Err(Error::config(format!("ram_budget is {bytes} bytes, and must be 1 MiB or more")).help(help))
 }
 
-/// A whole number in groups of three: `1 234 567`.
+/// Formats a whole number in groups of three digits: `1 234 567`.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -38,7 +38,7 @@ pub(crate) fn grouped(n: u64) -> String {
     out
 }
 
-/// Bytes of an amount of memory: `2GiB`, `512 MiB`, `1.5GB`, `4096`; `None` if it is none, or 1 EiB or more.
+/// Parses an amount of memory: `2GiB`, `512 MiB`, `1.5GB`, `4096`; `None` if it is invalid, or 1 EiB or more.
 ///
 /// ```
 /// use gristmill::spec::parse_bytes;
@@ -51,7 +51,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     parse_amount(text).filter(|bytes| *bytes < (1u64 << 60) as f64).map(|bytes| bytes as u64)
 }
 
-/// Bytes of an amount of memory, which may be more than any machine has.
+/// Parses an amount of memory, which may be larger than any machine's memory.
 pub(crate) fn parse_amount(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -73,20 +73,19 @@ pub(crate) fn parse_amount(text: &str) -> Option<f64> {
     Some(number * unit).filter(|bytes| bytes.is_finite())
 }
 
-/// A number of bytes for people: three digits and a unit of powers of two, `13.7 MiB`; as many units of it as there are if that is a whole
-/// number, `64 MiB`.
+/// Number of bytes that is printed with three digits and a binary unit: `13.7 MiB`. Whole numbers have no decimals: `64 MiB`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes(pub(crate) u64);
 
-/// The units and the power of two of each, the largest first.
+/// Units with their powers of two, largest first.
 const UNITS: [(i32, &str); 6] = [(60, "EiB"), (50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
 
-/// Amount that sums of floating-point numbers may be off by: far less than a byte.
+/// Maximum error of sums of floating-point numbers: far less than a byte.
 #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
 const NEARLY: f64 = 1e-3;
 
 impl Bytes {
-    /// The power of two of its unit, that unit, and how many digits stand behind the point.
+    /// Returns the power of two of the unit, the unit, and the number of decimals.
     fn scale(self) -> (i32, &'static str, i32) {
         let (power, unit) = UNITS.into_iter().find(|(power, _)| self.0 >> power > 0).unwrap_or((0, "B"));
         let digits = match self.0 >> power {
@@ -98,32 +97,32 @@ impl Bytes {
         (power, unit, digits)
     }
 
-    /// How many units it is, with all its digits.
+    /// Formats the number of units, with all decimals.
     fn number(self) -> String {
         let (power, _, digits) = self.scale();
         format!("{:.*}", digits as usize, self.0 as f64 / 2f64.powi(power))
     }
 
-    /// The number of bytes that is printed for `bytes`, or the next larger one: as much as is said to be enough.
+    /// Returns the amount that is printed for `bytes`, or the next larger amount, for messages about sufficient amounts.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(crate) fn at_least(bytes: u64) -> Self {
         let (step, shown) = Self(bytes).shown();
         Self(if shown + NEARLY < bytes as f64 { (shown + step).ceil() as u64 } else { bytes })
     }
 
-    /// The same, or the next smaller one: as much as is said to be allowed.
+    /// Returns the amount that is printed for `bytes`, or the next smaller amount, for messages about permitted amounts.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(crate) fn at_most(bytes: u64) -> Self {
         let (step, shown) = Self(bytes).shown();
         Self(if shown - NEARLY > bytes as f64 { (shown - step).floor() as u64 } else { bytes })
     }
 
-    /// Computes what the last digit stands for, and the number of bytes that is printed.
+    /// Returns the value of the last digit, and the printed number of bytes.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     fn shown(self) -> (f64, f64) {
         let (power, _, digits) = self.scale();
         let unit = 2f64.powi(power);
-        // As it is printed: what lies in the middle is rounded to an even digit there.
+        // Parses the printed number, because printing rounds a tie to an even digit.
         let printed: f64 = self.number().parse().unwrap_or(f64::MAX);
         (unit / 10f64.powi(digits), printed * unit)
     }

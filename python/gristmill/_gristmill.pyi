@@ -162,8 +162,8 @@ class MapDataset(Generic[_T_co]):
             columns: The columns to read, all of them by default.
             repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
                 read: the last value stands, and the report counts such records, or it is a bad record.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -228,8 +228,8 @@ class MapDataset(Generic[_T_co]):
             column: The name of the column of text.
             blank_lines: Whether lines of nothing but white space are records, too; only of files that are not
                 compressed.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -265,12 +265,12 @@ class MapDataset(Generic[_T_co]):
             quote: The character around fields that hold delimiters, `"` by default; empty text for none.
             header: Whether the first record of each file names the columns; so it does by default, unless `names` are
                 given.
-            names: The names of the columns, where the files do not have them.
+            names: The names of the columns, if the files do not have them.
             types: Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"` and so on. Those of others are inferred.
             nulls: Fields that stand for `None`.
             infer_rows: Records by which the types of columns are inferred.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -338,9 +338,9 @@ class MapDataset(Generic[_T_co]):
             examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
-            cache_bytes: Memory for decoded chunks that are kept, where chunks hold several records. In bytes, or as
-                text such as `"512MiB"`. `"256MiB"` by default.
-            recover: Read files that were cut off as far as their chunks are whole; what was lost is logged.
+            cache_bytes: Memory for decoded chunks, if chunks hold several records. In bytes, or as text such as
+                `"512MiB"`. `"256MiB"` by default.
+            recover: Read a file that was cut off up to its last whole chunk. The loss is logged.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -373,8 +373,8 @@ class MapDataset(Generic[_T_co]):
             examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -410,7 +410,7 @@ class MapDataset(Generic[_T_co]):
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
             interleaved: Whether the records were dealt out to the files in turn.
-            compressed: Whether records are frames of zstd; by default the name of a file says it.
+            compressed: Whether records are frames of zstd; by default, the name of the file decides.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -434,7 +434,7 @@ class MapDataset(Generic[_T_co]):
 
         Args:
             paths: Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
-            by: What a record is.
+            by: Contents of a record.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -465,8 +465,8 @@ class MapDataset(Generic[_T_co]):
             decode: Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
                 height × width × channels). Without it they are bytes.
             url: Add the path of the shard as the column `__url__`.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -599,10 +599,10 @@ class MapDataset(Generic[_T_co]):
         Args:
             paths: Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a
                 list.
-            seq_len: Tokens in a crop; what is left at the end of a file is left out.
-            layout: How ids lie in the files: as llm.c writes them, or bare `"u16"` or `"u32"`, little-endian;
-                recognised by default.
-            with_next: Add the token behind each crop: `seq_len + 1` ids, of which neighbours share one.
+            seq_len: Tokens in a crop; the rest at the end of a file is left out.
+            layout: Layout of the ids: as written by llm.c, or bare `"u16"` or `"u32"`, little-endian; recognised by
+                default.
+            with_next: Add the token after each crop: `seq_len + 1` ids, of which neighbours share the last.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
                 `"error"`.
@@ -630,10 +630,10 @@ class MapDataset(Generic[_T_co]):
             paths: Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a
                 list.
             seq_len: Tokens in a crop.
-            seed: The seed of where they start, from 0 to 2^32 - 1.
-            layout: How ids lie in the files: as llm.c writes them, or bare `"u16"` or `"u32"`, little-endian;
-                recognised by default.
-            with_next: Add the token behind each crop: `seq_len + 1` ids.
+            seed: The seed of their starts, from 0 to 2^32 - 1.
+            layout: Layout of the ids: as written by llm.c, or bare `"u16"` or `"u32"`, little-endian; recognised by
+                default.
+            with_next: Add the token after each crop: `seq_len + 1` ids.
             epoch: How many crops an epoch has; without it there is no end.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
                 out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
@@ -710,7 +710,7 @@ class MapDataset(Generic[_T_co]):
         A slice of it has other elements in each epoch. For training and validation sets, use `split` before it.
 
         Args:
-            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
 
         Raises:
             ConfigError: There is no seed: neither here nor in front of it.
@@ -721,7 +721,7 @@ class MapDataset(Generic[_T_co]):
 
         Args:
             window_size: Elements in a window.
-            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
 
         Raises:
             ConfigError: The window is empty, or there is no seed.
@@ -736,8 +736,9 @@ class MapDataset(Generic[_T_co]):
         once per epoch, and the blocks of two windows are held at most.
 
         Args:
-            window_blocks: Blocks whose elements are shuffled together; those of two windows are held in memory at most.
-            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+            window_blocks: Blocks whose elements are shuffled together. The elements of at most two windows are in
+                memory.
+            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
             block_size: Elements of a block; by default the row groups of Parquet, record batches of Arrow, chunks of
                 ArrayRecord or shards of MDS.
 
@@ -958,13 +959,13 @@ class MapDataset(Generic[_T_co]):
             columns: Several columns of text, which become `<column>_tokens` each.
             into: Other names for the columns of ids, in the order of the columns.
             keep_text: Whether the text stays in the element beside its ids, which else take its place.
-            prepend_bos: A token in front of each text, by its name in the vocabulary or its id.
-            append_eos: A token behind each text, by its name or its id.
+            prepend_bos: A token before each text, by its name in the vocabulary or its id.
+            append_eos: A token after each text, by its name or its id.
             max_len: Tokens per text at most, those two included; no limit by default.
             overflow: What becomes of longer texts: the beginning is kept, or it is an error.
             special_in_text: Whether a special token that is written out in a text becomes that token. By default it is
                 text like any other.
-            engine: The fast engine, the compatible one, or the fast one wherever both agree.
+            engine: The fast engine, the compatible engine, or the fast engine if both agree.
 
         Raises:
             ConfigError: There is no such column or token, or the file is no tokenizer.
@@ -1304,8 +1305,8 @@ class IterDataset(Generic[_T_co]):
             columns: The columns to read, all of them by default.
             repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
                 read: the last value stands, and the report counts such records, or it is a bad record.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
@@ -1337,8 +1338,8 @@ class IterDataset(Generic[_T_co]):
             column: The name of the column of text.
             blank_lines: Whether lines of nothing but white space are records, too; only of files that are not
                 compressed.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
@@ -1378,12 +1379,12 @@ class IterDataset(Generic[_T_co]):
             quote: The character around fields that hold delimiters, `"` by default; empty text for none.
             header: Whether the first record of each file names the columns; so it does by default, unless `names` are
                 given.
-            names: The names of the columns, where the files do not have them.
+            names: The names of the columns, if the files do not have them.
             types: Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"` and so on. Those of others are inferred.
             nulls: Fields that stand for `None`.
             infer_rows: Records by which the types of columns are inferred.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
@@ -1419,8 +1420,8 @@ class IterDataset(Generic[_T_co]):
             examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
             sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
                 `parse_sequence_example` declares them.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
@@ -1454,8 +1455,8 @@ class IterDataset(Generic[_T_co]):
             decode: Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
                 height × width × channels). Without it they are bytes.
             url: Add the path of the shard as the column `__url__`.
-            index_cache: Where the positions of the records are kept: `"beside"` the file, `"off"`, or a folder.
-                `"beside"` by default.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder. `"beside"` by
+                default.
             lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
                 `lanes`; it is part of the data's order. One stream by default.
             on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
@@ -1542,7 +1543,7 @@ class IterDataset(Generic[_T_co]):
 
         Args:
             window_size: Elements in a window; the last may be smaller.
-            seed: The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
 
         Raises:
             ConfigError: The window is empty, or there is no seed.
@@ -1784,14 +1785,14 @@ class IterDataset(Generic[_T_co]):
             columns: Several columns of text, which become `<column>_tokens` each.
             into: Other names for the columns of ids, in the order of the columns.
             keep_text: Whether the text stays in the element beside its ids, which else take its place.
-            prepend_bos: A token in front of each text, by its name in the vocabulary or its id.
-            append_eos: A token behind each text, by its name or its id.
+            prepend_bos: A token before each text, by its name in the vocabulary or its id.
+            append_eos: A token after each text, by its name or its id.
             max_len: Tokens per text at most, those two included; no limit by default.
             overflow: What becomes of longer texts: the beginning is kept, they are cut into several elements, or it is
                 an error.
             special_in_text: Whether a special token that is written out in a text becomes that token. By default it is
                 text like any other.
-            engine: The fast engine, the compatible one, or the fast one wherever both agree.
+            engine: The fast engine, the compatible engine, or the fast engine if both agree.
 
         Raises:
             ConfigError: There is no such column or token, or the file is no tokenizer.
@@ -1930,12 +1931,12 @@ class IterDataset(Generic[_T_co]):
             over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
                 and counted.
             padding: Numbers for the cells without a token, by column; 0 by default.
-            align: Sequences of a column start at multiples of so many cells; the gaps have segment id 0.
+            align: Sequences of a column start at multiples of this number of cells; the gaps have segment id 0.
             meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
                 list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
                 warning names them once.
-            names: The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position`
-                and `targets`.
+            names: The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`,
+                `inputs_position` and `targets`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -1973,12 +1974,12 @@ class IterDataset(Generic[_T_co]):
             over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
                 and counted.
             padding: Numbers for the cells without a token, by column; 0 by default.
-            align: Sequences of a column start at multiples of so many cells; the gaps have segment id 0.
+            align: Sequences of a column start at multiples of this number of cells; the gaps have segment id 0.
             meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
                 list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
                 warning names them once.
-            names: The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position`
-                and `targets`.
+            names: The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`,
+                `inputs_position` and `targets`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -2007,12 +2008,12 @@ class IterDataset(Generic[_T_co]):
             over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
                 and counted.
             padding: Numbers for the cells without a token, by column; 0 by default.
-            align: Sequences of a column start at multiples of so many cells; the gaps have segment id 0.
+            align: Sequences of a column start at multiples of this number of cells; the gaps have segment id 0.
             meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
                 list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
                 warning names them once.
-            names: The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position`
-                and `targets`.
+            names: The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`,
+                `inputs_position` and `targets`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -2037,9 +2038,10 @@ class IterDataset(Generic[_T_co]):
         Args:
             length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
                 columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
-            split_full_length_features: Whether a sequence that fills a row by itself is cut like any other, or becomes
-                a row of its own.
-            positions: Where the positions of a sequence that goes on in the next row start: at 0, or where they were.
+            split_full_length_features: Whether a sequence that fills a row alone is cut like any other, or becomes a
+                separate row.
+            positions: Start of the positions of a sequence that continues in the next row: at 0, or after the last
+                position.
             bos_handling: Whether the first token of every sequence, and of every piece that continues one, is replaced.
             bos_features: The columns in which the first token is replaced.
             bos_token_id: The token that takes its place.
@@ -2047,8 +2049,8 @@ class IterDataset(Generic[_T_co]):
             meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
                 list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
                 warning names them once.
-            names: The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position`
-                and `targets`.
+            names: The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`,
+                `inputs_position` and `targets`.
 
         Raises:
             ConfigError: An argument is impossible, or a column is not there.
@@ -2069,11 +2071,11 @@ class IterDataset(Generic[_T_co]):
         """Makes batches of sequences of nearly one length, padded to the length of their bucket.
 
         Args:
-            features: The columns to pad; the longest of an element says how long it is.
+            features: The columns to pad; the longest column of an element gives its length.
             boundaries: The lengths of the buckets, rising.
-            batch: Elements in a batch: a number, `{"per_bucket": [64, 32]}`, or `{"tokens": 32768}` for as many as have
-                so many cells.
-            padding: Numbers for the cells behind the end of a sequence, by column; 0 by default.
+            batch: Elements in a batch: a number, `{"per_bucket": [64, 32]}`, or `{"tokens": 32768}` for the number with
+                at most that many cells.
+            padding: Numbers for the cells after the end of a sequence, by column; 0 by default.
             window: The most elements that are held. When the oldest would have to wait longer, its batch comes out
                 short. `8192` by default.
             remainder: What becomes of batches that are not full: they come out as they are, are left out, or are filled

@@ -90,7 +90,7 @@ def test_what_may_not_become_padding_is_an_error(tmp_path: Path) -> None:
         list(ds.loader(part=(0, 1), on_failed_element="pad"))
     with pytest.raises(gm.ConfigError, match="`batch` does not say which of its rows are padding"):
         gm.MapDataset.range(9).to_iter_dataset().batch(3).loader(part=(0, 1), on_failed_element="pad")
-    with pytest.raises(gm.ConfigError, match="`failed_element_limit` belongs to"):
+    with pytest.raises(gm.ConfigError, match="`failed_element_limit` needs"):
         ds.loader(failed_element_limit=2)
     with pytest.raises(TypeError, match='on_failed_element is "error" or "pad"'):
         ds.loader(on_failed_element="drop")  # type: ignore[arg-type]

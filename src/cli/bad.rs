@@ -1,4 +1,4 @@
-//! Policy of commands for rows, records, samples and shards that cannot be used.
+//! Policy for rows, records, samples and shards that cannot be read or used.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::cli::output;
 use crate::dataset::iter::BadRecords;
 use crate::{Error, ErrorKind, Result};
 
-/// The remedy that errors name.
+/// Help text that is added to data errors.
 const REMEDY: &str = "or skip damaged records by `--on-bad-record skip`";
 
 /// Options of the policy.
@@ -25,17 +25,17 @@ pub(crate) struct OnBad {
     bad_record_limit: Option<u64>,
 }
 
-/// One of the names of policies.
+/// Makes a parser that accepts the names of the policies.
 fn policy() -> impl TypedValueParser<Value = BadRecords> {
     PossibleValuesParser::new(["error", "skip"])
         .map(|name| if name == "skip" { BadRecords::skip() } else { BadRecords::Error })
 }
 
 impl OnBad {
-    /// The policy.
+    /// Returns the policy.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a limit without a policy that has one.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a limit is given without `--on-bad-record skip`.
     pub(crate) fn policy(&self) -> Result<BadRecords> {
         match (self.on_bad_record, self.bad_record_limit) {
             (BadRecords::Skip { .. }, limit) => Ok(BadRecords::Skip { limit, consecutive: None }),
@@ -44,7 +44,7 @@ impl OnBad {
         }
     }
 
-    /// Adds the remedy to an error in the data, unless the policy is in use.
+    /// Adds the remedy to a data error if the policy is `error`.
     #[cold]
     pub(crate) fn told(&self, error: Error) -> Error {
         let is_mended = error.kind() == ErrorKind::Data && self.on_bad_record == BadRecords::Error;
@@ -55,20 +55,20 @@ impl OnBad {
 /// Records and shards that a command has skipped.
 #[derive(Default, Serialize)]
 pub(crate) struct Skipped {
-    /// Bad records, in this run.
+    /// Bad records skipped in this run.
     pub(crate) records: u64,
-    /// The errors of shards that cannot be opened.
+    /// Errors of the shards that cannot be opened.
     pub(crate) shards: Vec<String>,
 }
 
-/// Shards that a report names.
+/// Maximum number of shards that a report names.
 const NAMED: usize = 5;
 
 impl Skipped {
-    /// Leaves out a shard that cannot be opened.
+    /// Skips a shard that cannot be opened.
     ///
     /// # Errors
-    /// The shard's own, if it may not be left out.
+    /// The error of the shard if the policy does not allow skipping it.
     pub(crate) fn shard(&mut self, error: Error, on_bad: &OnBad) -> Result<()> {
         match on_bad.policy()? {
             BadRecords::Skip { limit, .. }
@@ -81,7 +81,7 @@ impl Skipped {
         }
     }
 
-    /// Lines that count them and name the first shards; none if nothing was left out.
+    /// Returns lines with the counts and the errors of the first shards; empty if nothing was skipped.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         if self.records > 0 {

@@ -1,4 +1,4 @@
-//! `gristmill completions`: what a shell completes.
+//! `gristmill completions`: completion scripts for shells.
 
 use clap::Command;
 use clap_complete::Shell;

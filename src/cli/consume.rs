@@ -1,4 +1,4 @@
-//! The loop over a loader that `run` and `demo` share.
+//! The loop over a loader, shared by `run` and `demo`.
 
 use std::path::{Path, PathBuf};
 use std::task::Poll;
@@ -15,15 +15,15 @@ use crate::cli::saved::{RunState, States};
 use crate::cli::{interrupt, output, report, views};
 use crate::report::{Cells, TokenCount};
 
-/// A way to run a pipeline.
+/// Settings of a run.
 pub(crate) struct Plan {
-    /// Stop after so many batches.
+    /// Number of batches after which the run stops.
     pub(crate) steps: Option<u64>,
-    /// Indices that one pass reads, where known: what the progress is measured by.
+    /// Indices that a pass reads, if known; the total of the progress display.
     pub(crate) indices: Option<u64>,
-    /// Time that the stand-in for a training step takes.
+    /// Duration of the sleep in place of a training step.
     pub(crate) step_time: Duration,
-    /// The place where the state goes, at the end too if `save_at_end`.
+    /// Destination of the states. The last state is saved at the end if `save_at_end`.
     pub(crate) states: States,
     pub(crate) save_at_end: bool,
     pub(crate) save_if_interrupted: bool,
@@ -31,52 +31,53 @@ pub(crate) struct Plan {
     pub(crate) resume: Option<RunState>,
 }
 
-/// The reason why a run stopped.
+/// Reason why a run stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stopped {
-    /// Nothing is left.
+    /// The pipeline has ended.
     End,
-    /// The number of steps asked for is reached.
+    /// The requested number of steps is reached.
     Steps,
-    /// Somebody pressed Ctrl-C.
+    /// The run was interrupted.
     Interrupted,
-    /// The state could not be saved on the way.
+    /// The state could not be saved during the run.
     Unsaved,
 }
 
-/// The figures of a run.
+/// Figures of a run.
 #[derive(Serialize)]
 pub(crate) struct Summary {
     pub(crate) stopped: Stopped,
-    /// Batches from the very beginning, before a resume too.
+    /// Batches since the beginning, including batches before a resume.
     batches: u64,
     batches_this_run: u64,
     tokens: u64,
     tokens_per_s: f64,
     batches_per_s: f64,
-    /// `None` if the batches hold no tokens.
+    /// Share of real tokens in all cells; `None` if the batches contain no tokens.
     real_token_share: Option<f64>,
     pub(crate) order_hash: OrderHash,
-    /// Rows delivered, those before a resume too where all of each batch is: they are added up by [`hash`](crate::cli::hash).
+    /// Delivered rows, which [`hash`](crate::cli::hash) adds up.
+    /// Rows before a resume are included unless the run delivers a part of each batch.
     rows: Rows,
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<String>,
     consumer_wait_share: f64,
     verdict: String,
     seconds: f64,
-    /// Of a sleep in place of a training step, after each batch: all rates are with it.
+    /// Duration of the sleep in place of a training step after each batch. All rates include it.
     step_s: f64,
     resumed: bool,
-    /// The file with the state, if one was written.
+    /// File with the state, if it was written.
     pub(crate) state_file: Option<PathBuf>,
     pub(crate) report: Report,
-    /// The reason why the state is not saved, if it was to be.
+    /// Error that prevented saving the state, if a save was due.
     #[serde(skip)]
     pub(crate) unsaved: Option<Error>,
 }
 
-/// Runs a pipeline to its end, to the number of steps, or until somebody interrupts.
+/// Runs a pipeline to its end, to the number of steps, or until an interrupt.
 pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Plan) -> Result<Summary> {
     let resume = plan.resume.take();
     if let Some(state) = &resume {
@@ -85,7 +86,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     let mut loader = builder.command(plan.step_time.is_zero()).build()?;
     views::tell(&loader);
     let resumed = resume.is_some();
-    // A part begins with the state of all: its hashes and tokens are those of this run alone.
+    // A part begins with the state of the whole stream: its hashes and tokens cover this run only.
     let known = resume.filter(|_| loader.part().is_none());
     let mut position = known.map(Position::behind).unwrap_or_default();
     interrupt::listen();
@@ -104,7 +105,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
             Poll::Ready(Some(Ok(batch))) => batch,
             Poll::Ready(Some(Err(error))) => {
                 progress.finish();
-                // What failed may be mended: a disk that was full, a server that was away.
+                // The cause may be fixed before a resume: a full disk, a server that was away.
                 if plan.save_at_end && loader.delivered() > 0 {
                     match position.save(&loader, &mut plan.states, false) {
                         Ok(file) => output::say(&format!("state before the error saved in {}", file.display())),
@@ -116,7 +117,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         };
         position.take(&batch, &loader);
         if !plan.step_time.is_zero() {
-            // The step of `--step-time`.
+            // The sleep of `--step-time`.
             std::thread::sleep(plan.step_time);
         }
         progress.show(batches + 1, position.tokens, || next_index(&loader.state().ok()?.state));
@@ -133,7 +134,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     let seconds = start.elapsed().as_secs_f64();
     progress.finish();
     let is_due = plan.save_at_end || plan.save_if_interrupted && stopped == Stopped::Interrupted;
-    // Of a run that delivered nothing there is nothing to go on with.
+    // A run that delivered nothing has nothing to resume from.
     if is_due && unsaved.is_none() && (loader.delivered() > 0 || stopped == Stopped::End) {
         match position.save(&loader, &mut plan.states, stopped == Stopped::End) {
             Ok(file) => state_file = Some(file),
@@ -168,13 +169,13 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     };
     if stopped == Stopped::Interrupted {
         loader.end_views();
-        // Its threads may wait for a store that does not answer; they end with the process.
+        // The loader's threads may wait for a store that does not respond; they end with the process.
         std::mem::forget(loader);
     }
     Ok(summary)
 }
 
-/// The next index of the first source in a state.
+/// Returns the next index of the first source in a state.
 fn next_index(state: &serde_json::Value) -> Option<u64> {
     match state {
         serde_json::Value::Object(fields) => match fields.get("next_index") {
@@ -186,13 +187,13 @@ fn next_index(state: &serde_json::Value) -> Option<u64> {
     }
 }
 
-/// The part of the stream's state that the command line keeps.
+/// Part of the stream's state that the command line keeps.
 #[derive(Default)]
 struct Position {
     hash: OrderHash,
     tokens: TokenCount,
     rows: Rows,
-    /// Of this run alone.
+    /// Cells of this run only.
     cells: Cells,
 }
 
@@ -215,7 +216,7 @@ impl Position {
     }
 
     fn save(&self, loader: &Loader<BoxIter<Element>>, states: &mut States, finished: bool) -> Result<PathBuf> {
-        // What a part has delivered is no part of the state of all.
+        // The state covers all parts, so the hash and rows of a single part are not saved.
         let (hash, rows) = match loader.part() {
             Some(_) => (OrderHash::default(), Rows::default()),
             None => (self.hash, self.rows),
@@ -227,12 +228,12 @@ impl Position {
 }
 
 impl Summary {
-    /// Whether nothing was delivered, before a resume neither.
+    /// Returns true if nothing was delivered, including before a resume.
     pub(crate) fn is_empty(&self) -> bool {
         self.batches == 0
     }
 
-    /// Writes the report as a page, with what is known of the run beside it, and says where; in a file that ends so, the ribbon alone.
+    /// Writes the report as a page with facts of this run, and prints its path. A file that ends in `.svg` gets only the ribbon.
     pub(crate) fn write_html(&self, file: &Path, pipeline: &Path) -> Result<()> {
         let mut facts = vec![("pipeline", pipeline.display().to_string())];
         if let Some(share) = self.real_token_share {
@@ -243,7 +244,7 @@ impl Summary {
         report::write_html(&self.report, &facts, file)
     }
 
-    /// The report for people, on stdout.
+    /// Prints the report as text to stdout.
     pub(crate) fn print(&self) {
         let mut text = format!("{:1$}\n", self.report, output::width().max(60));
         if let Some(share) = self.real_token_share {

@@ -1,4 +1,4 @@
-//! `gristmill convert`: data in another format.
+//! `gristmill convert`: writes data in another format.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// One of the names of formats.
+/// Makes a parser that accepts the names of the formats.
 pub(crate) fn format() -> impl TypedValueParser<Value = SinkFormat> {
     let names = SinkFormat::ALL.iter().map(|format| format.as_str());
     PossibleValuesParser::new(names).try_map(|name| name.parse::<SinkFormat>())
@@ -66,7 +66,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         options = options.column(column);
     }
     let data = args.records()?;
-    // A pipeline file has a policy of its own.
+    // A pipeline file contains its own policy.
     let told = |error| if args.pipeline().is_some() { error } else { args.on_bad.told(error) };
     let (types, changes) = data.types(&args.columns, args.to)?;
     changes.iter().for_each(|change| output::event(Level::INFO, change));
@@ -93,7 +93,7 @@ impl Args {
 }
 
 impl Args {
-    /// The pipeline file, if the data is one.
+    /// Returns the pipeline file, if the data is a pipeline file.
     fn pipeline(&self) -> Option<&Path> {
         match self.data.as_slice() {
             [file] if is_pipeline(file) => Some(file),
@@ -101,7 +101,7 @@ impl Args {
         }
     }
 
-    /// Files, opened. Where they cannot be read whole, the columns that are written may be all that can be.
+    /// Opens the files. Opens only the selected columns if opening all columns fails.
     fn files(&self, files: &[PathBuf], bad: BadRecords) -> Result<Data> {
         let opening = Opening { layout: self.layout.of(files)?, bad, ..Opening::default() };
         let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! `gristmill demo`: the whole way from text to packed batches, with nothing but this binary.
+//! `gristmill demo`: generates text and packs it into batches, with this binary alone.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub(crate) struct Args {
 const CORPUS: &str = "corpus.jsonl";
 const TOKENIZER: &str = "demo.tokenizer.json";
 const PIPELINE: &str = "pipeline.yaml";
-/// Lies beside the pipeline file, which points to it: nothing is fetched, and it is that of this build.
+/// Schema in the folder of the pipeline file, which refers to it. The schema needs no download and matches this build.
 const SCHEMA: &str = "pipeline.schema.json";
 const SEED: u64 = 42;
 
@@ -92,7 +92,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
     let written = write(args)?;
     let html = args.html.clone().map(|asked| asked.unwrap_or_else(|| args.folder.join("report.html")));
-    // Before anything runs: it would be for nothing.
+    // Checked before the run: an unwritable file would waste it.
     html.iter().try_for_each(|file| crate::store::check_writable(file))?;
     let file = args.folder.join(PIPELINE);
     let pipeline = Pipeline::from_file(&file)?;

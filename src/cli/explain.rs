@@ -1,4 +1,4 @@
-//! `gristmill explain`: what a pipeline file means, without running it to the end.
+//! `gristmill explain`: describes a pipeline file without running it to the end.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,34 +30,34 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// The stages of a pipeline, what they hold in memory, what comes out. `Display` is the text for people.
+/// Stages of a pipeline, their memory and the first element. `Display` formats the text for people.
 #[derive(Debug, Serialize)]
 pub(crate) struct Explanation {
     name: Option<String>,
     fingerprint: String,
     executor: Option<String>,
     stages: Vec<Row>,
-    /// Path, and dtype with shape or the kind of value; `None` if the pipeline is empty.
+    /// Leaves of the first element: path, and dtype with shape or the kind of value. `None` if the pipeline is empty.
     element_spec: Option<Vec<(String, String)>>,
     element_bytes: Option<usize>,
-    /// Bytes that the stages may hold together, without those in `memory_unknown`.
+    /// Maximum bytes that the stages hold together, without the stages in `memory_unknown`.
     memory_bytes: u64,
-    /// Whether sizes of elements went into it, which were measured on the first few.
+    /// Whether `memory_bytes` depends on sizes measured on the first few elements.
     memory_measured: bool,
-    /// Stateful stages of which it is not known.
+    /// Stateful stages whose memory is unknown.
     memory_unknown: Vec<String>,
-    /// Remarks on how well the order mixes, where it is not that of a shuffle of everything; and on sources that are dear to read
-    /// in the order that the pipeline asks for.
+    /// Remarks on how well the order mixes, unless it is a full shuffle.
+    /// Also names sources that are expensive to read in the order of the pipeline.
     notes: Vec<String>,
-    /// Work of each of several hosts that take parts of its batches, in words.
+    /// Work of each of several hosts that take parts of the batches, in words.
     hosts: String,
-    /// Threads that hold what is held per thread.
+    /// Number of threads that hold per-thread memory.
     threads: usize,
-    /// Batches that wait in the buffer, all together.
+    /// Total bytes of the batches in the buffer.
     buffer_bytes: Option<usize>,
-    /// Blocks of stores, if it reads from any.
+    /// Maximum bytes of the blocks of stores; 0 if the pipeline reads from no store.
     store_bytes: u64,
-    /// Stages, buffer and blocks.
+    /// Sum of stages, buffer and blocks.
     total_bytes: u64,
 }
 
@@ -67,17 +67,17 @@ struct Row {
     name: String,
     params: String,
     role: &'static str,
-    /// Whether it runs on any number of threads.
+    /// Whether the stage runs on any number of threads.
     parallel: bool,
-    /// Bytes that it may hold; `None` if that is not known.
+    /// Maximum bytes that the stage holds; `None` if unknown.
     memory_bytes: Option<u64>,
-    /// Whether sizes of elements went into it, which were measured on the first few.
+    /// Whether `memory_bytes` depends on sizes measured on the first few elements.
     memory_measured: bool,
 }
 
-/// The first element of a pipeline.
+/// First element of a pipeline.
 pub(crate) struct First {
-    /// Path, and dtype with shape or the kind of value.
+    /// Leaves: path, and dtype with shape or the kind of value.
     pub(crate) leaves: Vec<(String, String)>,
     pub(crate) nbytes: usize,
 }
@@ -90,7 +90,7 @@ impl First {
     }
 }
 
-/// The batches that a loader keeps ready, unless it is told otherwise.
+/// Number of batches that a loader keeps ready by default.
 const BUFFER: usize = 2;
 
 pub(super) fn main(args: &Args) -> Result<Outcome> {
@@ -117,10 +117,10 @@ pub(super) fn main(args: &Args) -> Result<Outcome> {
 }
 
 impl Explanation {
-    /// Explains a pipeline with that first element, run by so many threads with so many batches kept ready.
+    /// Explains a pipeline with this first element, run by `threads` threads with `buffer` batches kept ready.
     ///
     /// # Errors
-    /// A stage that cannot work.
+    /// An error if a stage cannot work.
     pub(crate) fn new<D: IterDataset>(
         dataset: &D,
         first: Option<First>,
@@ -174,8 +174,8 @@ fn rows(pipeline: &dyn Stage, threads: usize) -> Vec<Row> {
     rows
 }
 
-/// Remarks on the order: how well it mixes; sources behind a shuffle that decode the same records again and again, what that costs, and
-/// what removes it.
+/// Returns remarks on how well the order mixes, and on shuffled sources that decode records repeatedly.
+/// Remarks on sources contain the cost and the remedy.
 fn orders(pipeline: &dyn Stage) -> Vec<String> {
     let mut notes = Vec::new();
     let mut shuffled = Vec::new();
@@ -238,7 +238,7 @@ fn text(e: &Explanation) -> String {
     text
 }
 
-/// Says what is held at most, where it comes from, and what is not in it.
+/// Describes the maximum memory, its parts, and the parts that are not counted.
 fn memory(e: &Explanation) -> String {
     let about = if e.memory_measured { "about " } else { "" };
     let mut text = format!("memory       {about}{}: stages {}", bytes(e.total_bytes), bytes(e.memory_bytes));
@@ -263,7 +263,7 @@ fn memory(e: &Explanation) -> String {
 }
 
 impl Row {
-    /// Whether it may hold something, and does not know how much.
+    /// Returns true if the stage may hold data of unknown size.
     fn is_unknown(&self) -> bool {
         self.memory_bytes.is_none() && (self.memory_measured || self.role == Role::Stateful.as_str())
     }
@@ -278,7 +278,7 @@ impl Row {
             self.memory(),
         ]
     }
-    /// `~` stands before what was measured.
+    /// Formats the memory of the stage. `~` marks a measured size.
     fn memory(&self) -> String {
         match self.memory_bytes {
             _ if self.is_unknown() => "unknown".to_owned(),

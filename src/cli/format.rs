@@ -1,20 +1,20 @@
-//! Numbers for people.
+//! Numbers formatted for people.
 
 pub(crate) use crate::report::format::{count, percent, time};
 use crate::units::Bytes;
 pub(crate) use crate::units::grouped;
 
-/// Bytes in binary units: `3 MiB`.
+/// Formats bytes in binary units: `3 MiB`.
 pub(crate) fn bytes(n: u64) -> String {
     Bytes(n).to_string()
 }
 
-/// `1 record`, `7 200 records`.
+/// Formats a count with its noun: `1 record`, `7 200 records`.
 pub(crate) fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
-/// `text`, cut with an ellipsis to `width` characters.
+/// Cuts `text` to `width` characters, with an ellipsis at the end if it is longer.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! `gristmill hash`: digests of parts added up, and held against that of another run.
+//! `gristmill hash`: adds up the digests of parts, and compares the sum with another run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,12 +36,13 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rows {
     pub(crate) digest: RowDigest,
-    /// Rows in it.
+    /// Number of rows in the digest.
     pub(crate) count: u64,
 }
 
 impl Rows {
-    /// Takes in what was delivered of the global batch number `number`: these rows of it, or all. What has no rows is one itself.
+    /// Adds `rows` of the batch with the global number `number`, or all of its rows if `rows` is `None`.
+    /// A batch without rows counts as a single row.
     pub(crate) fn take(&mut self, number: u64, batch: &Element, rows: Option<&RowNumbers>) {
         let whole = || batch.num_rows().ok().and_then(|rows| Part::whole().rows(rows).ok());
         match rows.cloned().or_else(whole) {
@@ -67,7 +68,7 @@ impl Rows {
 struct Summed {
     #[serde(flatten)]
     rows: Rows,
-    /// Whether they are those of the other run, if there is one.
+    /// Whether the rows equal the result of `--same-as`, if it is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     same: Option<bool>,
 }
@@ -93,20 +94,20 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// A result as it was printed.
+/// Result that a command printed.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Printed {
-    /// By `run` and `demo`.
+    /// Result of `run` or `demo`.
     Run { rows: Rows },
-    /// By `bench`: one for every point that was measured.
+    /// Result of `bench`, with an entry for every measured point.
     Bench { rows: Vec<Point> },
 }
 
-/// A point that `bench` has measured.
+/// Point of a sweep that `bench` has measured.
 #[derive(Deserialize)]
 struct Point {
-    /// Settings that change what is delivered.
+    /// Settings that change the delivered data.
     data: BTreeMap<String, String>,
     figures: Option<Figures>,
 }
@@ -116,7 +117,7 @@ struct Figures {
     rows: Option<Rows>,
 }
 
-/// The rows of a result: a file that is one, or the last line of what was printed.
+/// Reads the rows of a result: the whole file, or its last line.
 fn read(path: &Path) -> Result<Rows> {
     let text = crate::regular::read_text(path)?;
     let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -131,7 +132,8 @@ fn read(path: &Path) -> Result<Rows> {
     }
 }
 
-/// The rows of the points of a bench. Points that deliver the same count once, and those of other parts are added.
+/// Adds up the rows of the points of a bench.
+/// Points with equal data count once; other parts are added.
 fn of_points(points: &[Point]) -> Result<Rows> {
     let measured = points.iter().filter_map(|point| Some((&point.data, point.figures.as_ref()?.rows?)));
     let of_data: BTreeMap<_, _> = measured.collect();

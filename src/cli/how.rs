@@ -1,4 +1,4 @@
-//! Evaluators of a pipeline, by flags that are read from the descriptions of [`RunOptions`].
+//! Run options as flags, made from the descriptions of [`RunOptions`].
 
 use clap::builder::StyledStr;
 use clap::error::ErrorKind;
@@ -9,7 +9,7 @@ use crate::spec::arguments::{Arg, Kind};
 use crate::spec::{Group, Pipeline, RunOptions, parse_bytes};
 use crate::{BoxIter, Element, Error, Executor, LoaderBuilder, Result};
 
-/// Run options as flags. With `FILES`, the files of a single run are among them.
+/// Run options as flags. `FILES` adds the options that name files of a single run.
 #[derive(Clone, Default)]
 struct Flags<const FILES: bool>(RunOptions);
 
@@ -44,9 +44,9 @@ impl<const FILES: bool> FromArgMatches for Flags<FILES> {
     }
 }
 
-/// The name of a flag.
+/// Returns the flag of an option, without dashes.
 fn spelling(option: &str) -> String {
-    // Shorter than the option, as it is typed often.
+    // Shorter than the option's name, because users type it often.
     if option == "ram_budget" { "ram".to_owned() } else { option.replace('_', "-") }
 }
 
@@ -65,7 +65,7 @@ fn flag(option: &'static Arg, group: Group) -> clap::Arg {
         .value_parser(move |text: &str| match RunOptions::check_value(option, text) {
             Ok(()) => Ok(text.to_owned()),
             Err(error) => {
-                // The flag stands before it.
+                // The parser prints the flag before this message.
                 let message = error.message();
                 let message = message.strip_prefix(&format!("{}: ", option.name)).unwrap_or(message);
                 Err(error.help_text().map_or_else(|| message.to_owned(), |help| format!("{message}; {help}")))
@@ -81,7 +81,7 @@ fn flag(option: &'static Arg, group: Group) -> clap::Arg {
     }
 }
 
-/// The kind of a value in the help.
+/// Returns the placeholder of a value in the help.
 fn value_name(option: &Arg) -> String {
     fn of(kind: &Kind) -> Option<String> {
         Some(match kind {
@@ -120,12 +120,12 @@ pub(crate) struct How<const FILES: bool> {
     on: Option<Cluster>,
 }
 
-/// Bytes of an amount of memory.
+/// Parses an amount of memory in bytes.
 pub(crate) fn memory(text: &str) -> std::result::Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "an amount of memory is needed, such as 512MiB or 2GiB".to_owned())
 }
 
-/// Parses a number of threads, or as many as pay.
+/// Parses a number of threads, or `auto`.
 pub(crate) fn threads(text: &str) -> std::result::Result<Executor, String> {
     match text {
         "auto" => Ok(Executor::Auto),
@@ -136,13 +136,13 @@ pub(crate) fn threads(text: &str) -> std::result::Result<Executor, String> {
     }
 }
 
-/// The option that a setting of a sweep names.
+/// Returns the option that a setting of a sweep names.
 pub(crate) fn option(key: &str) -> Option<&'static str> {
     let name = |option: &'static Arg| option.name;
     RunOptions::all().map(name).find(|name| *name == key || spelling(name).replace('-', "_") == key)
 }
 
-/// Options in backticks as flags: `` `ram_budget` `` as `` `--ram` ``, `` `on_poison: skip` `` as `` `--on-poison skip` ``.
+/// Spells options in backticks as flags: `` `ram_budget` `` as `` `--ram` ``, `` `on_poison: skip` `` as `` `--on-poison skip` ``.
 pub(crate) fn spelled(text: &str) -> String {
     let flag = |code: &str| {
         let (name, value) = code.split_once(": ").map_or((code, None), |(name, value)| (name, Some(value)));
@@ -156,18 +156,18 @@ pub(crate) fn spelled(text: &str) -> String {
     parts.join("`")
 }
 
-/// Names of all options.
+/// Returns the names of all options.
 pub(crate) fn options() -> impl Iterator<Item = &'static str> {
     RunOptions::all().map(|option| option.name)
 }
 
-/// Whether an option chooses the rows that are delivered.
+/// Returns true if an option selects the delivered rows.
 pub(crate) fn picks_rows(key: &str) -> bool {
     matches!(key, "part" | "deal")
 }
 
 impl<const FILES: bool> How<FILES> {
-    /// These options with `choices` in their place, each a name and a value. Names of no option are ignored.
+    /// Returns these options with `choices` applied over them, each a name and a value. Unknown names are ignored.
     ///
     /// # Errors
     /// For a wrong value, and for choices that exclude each other.
@@ -177,12 +177,12 @@ impl<const FILES: bool> How<FILES> {
         Ok(Self { flags, on: self.on.clone() })
     }
 
-    /// The options of the flags, else of the pipeline file.
+    /// Returns the options of the flags; other options come from the pipeline file.
     pub(crate) fn options(&self, pipeline: &Pipeline) -> RunOptions {
         self.flags.0.clone().over(pipeline.run_options())
     }
 
-    /// A loader of `dataset`, which `pipeline` has built.
+    /// Makes a loader of `dataset`, which `pipeline` has built.
     pub(crate) fn loader(
         &self,
         dataset: BoxIter<Element>,
@@ -190,7 +190,7 @@ impl<const FILES: bool> How<FILES> {
     ) -> Result<LoaderBuilder<BoxIter<Element>>> {
         let options = self.options(pipeline);
         self.flags.0.check_deal(&options)?;
-        // Several runs would write into the same files.
+        // Several runs would write to the same files.
         let options = if FILES { options } else { options.repeatable() };
         match &self.on {
             Some(cluster) => elsewhere(dataset, pipeline, &options, cluster.clone()),

@@ -1,4 +1,4 @@
-//! `gristmill index`: indices are built before anybody waits for them.
+//! `gristmill index`: builds indices before a run needs them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,13 +52,13 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct Indexed {
-    /// A file, or the folder of several small ones.
+    /// File, or folder of several small files.
     file: PathBuf,
     files: usize,
     format: &'static str,
-    /// `None`: it is a stream.
+    /// Number of records; `None` for a stream.
     records: Option<u64>,
-    /// Of its index, if there is one.
+    /// Size of the index, if there is an index.
     index_bytes: Option<u64>,
     seconds: f64,
 }
@@ -72,7 +72,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let mut skipped = Skipped::default();
     for part in parts(Data::find(&args.data)?, |error| skipped.shard(error, &args.on_bad))? {
         let indexed = match index(&part) {
-            // Such as tables of different columns: they are not one data set.
+            // The files may not be a single data set, for example tables with different columns.
             Err(_) if part.len() > 1 => part.into_iter().map(|file| index(&[file])).collect(),
             indexed => vec![indexed],
         };
@@ -105,7 +105,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Groups what is opened together: each file alone, but for the small files of a folder that have one index.
+/// Groups the files that are opened together: each file alone, except small files of a folder that share an index.
 fn parts(files: Vec<PathBuf>, mut skip: impl FnMut(Error) -> Result<()>) -> Result<Vec<Vec<PathBuf>>> {
     let (mut parts, mut small) = (Vec::new(), BTreeMap::<_, (u64, Vec<PathBuf>)>::new());
     for file in files {

@@ -1,4 +1,4 @@
-//! `gristmill inspect`: what is in files of data.
+//! `gristmill inspect`: shows the contents of data files.
 
 use std::path::{Path, PathBuf};
 
@@ -37,22 +37,22 @@ pub(crate) struct Args {
 struct Inspection {
     format: &'static str,
     files: Vec<PathBuf>,
-    /// `None` for standard input, which has no length.
+    /// Total size; `None` for standard input, which has no length.
     bytes: Option<u64>,
-    /// `None`: the format does not say without reading all of it.
+    /// Number of records; `None` if the format requires reading everything to count them.
     records: Option<u64>,
-    /// Of files of token ids, each of which is one record.
+    /// Number of token ids, for token files. Each token file is a single record.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
-    /// Among the records that were read, those in which an object has a name twice.
+    /// Number of read records in which an object has a name twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     repeated_names: Option<u64>,
-    /// Name, and dtype with shape or the kind of value, of the first record.
+    /// Columns of the first record: name, and dtype with shape or the kind of value.
     columns: Vec<(String, String)>,
     first: Vec<Record>,
 }
 
-/// A record as JSON, its fields in their order.
+/// Record as JSON, with its fields in their order.
 struct Record(Vec<(String, serde_json::Value)>);
 
 impl Serialize for Record {
@@ -100,13 +100,13 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Ids in a file of them.
+/// Returns the number of ids in a token file.
 fn ids(file: &Element) -> u64 {
     let arrays = file.iter().filter_map(|(_, value)| if let Value::Array(array) = value { Some(array) } else { None });
     arrays.map(|array| array.size() as u64).sum()
 }
 
-/// Size in bytes of a file, or of all files of a data set's folder; `None` for standard input.
+/// Returns the size in bytes of a file, or of all files in a data set's folder; `None` for standard input.
 fn size(path: &Path) -> Result<Option<u64>> {
     if source::is_piped(path) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks the run to save and stop, a later one stops at once.
+//! Ctrl-C: the first signal makes the run save and stop, a later signal stops it at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -11,17 +11,18 @@ use crate::cli::output;
 static ASKED: AtomicBool = AtomicBool::new(false);
 static SAVED: AtomicBool = AtomicBool::new(false);
 
-/// Signals so soon behind the first are the same wish: `timeout` tells the process and its group, a scheduler repeats itself.
+/// Time after the first signal in which further signals have no effect.
+/// `timeout` signals both the process and its group, and schedulers repeat their signals.
 const SAME_WISH: Duration = Duration::from_secs(1);
-/// Between two looks whether somebody asked.
+/// Interval between two checks for an interrupt.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// The exit code of a run that ended before it had saved.
+/// Exit code of a run that ended before it had saved.
 const UNSAVED: i32 = 131;
 
-/// From here on SIGINT, SIGTERM and SIGHUP ask the run to stop; before, they end it. For loops that look at [`asked`].
+/// Makes SIGINT, SIGTERM and SIGHUP request a stop instead of ending the run. For loops that check [`asked`].
 pub(crate) fn listen() {
     let mut first: Option<Instant> = None;
-    // Fails only if a handler is there already: then that one stays.
+    // Fails only if a handler exists already, which then stays in place.
     let _ = ctrlc::set_handler(move || {
         let begun = *first.get_or_insert_with(Instant::now);
         match wish(ASKED.swap(true, Ordering::SeqCst), begun.elapsed(), SAVED.load(Ordering::SeqCst)) {
@@ -37,17 +38,17 @@ pub(crate) fn listen() {
     });
 }
 
-/// The effect of a signal.
+/// Effect of a signal.
 #[derive(Debug, PartialEq, Eq)]
 enum Wish {
     /// The run saves and stops.
     Stop,
-    /// None: the first signal counts.
+    /// No effect: the signal repeats the first signal.
     Same,
     Exit(i32),
 }
 
-/// Decides about a signal, `time` after the first.
+/// Decides the effect of a signal that arrives `time` after the first.
 fn wish(is_asked: bool, time: Duration, is_saved: bool) -> Wish {
     match is_asked {
         false => Wish::Stop,
@@ -56,17 +57,17 @@ fn wish(is_asked: bool, time: Duration, is_saved: bool) -> Wish {
     }
 }
 
-/// Whether somebody asked.
+/// Returns true if a stop was requested.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::SeqCst)
 }
 
-/// Notes that nothing is lost any more by stopping at once.
+/// Records that the state is saved, so that stopping at once loses nothing.
 pub(crate) fn saved() {
     SAVED.store(true, Ordering::SeqCst);
 }
 
-/// The next element, or that somebody asked to stop before it was there.
+/// Returns the next element, or `Pending` if a stop is requested before it arrives.
 pub(crate) fn next<D: IterDataset + 'static>(loader: &mut Loader<D>) -> Poll<Option<Result<D::Item>>> {
     loop {
         if asked() {

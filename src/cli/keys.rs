@@ -1,4 +1,4 @@
-//! `gristmill index --keys`: keys are made before hosts plan by them.
+//! `gristmill index --keys`: makes keys before hosts plan with them.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::keys::{KeyFolder, RecordedKeys};
 use crate::spec::Pipeline;
 use crate::{Error, Result};
 
-/// Makes the keys of the pipeline of this file, one file for each of its sources.
+/// Makes the keys of a pipeline file, with a key file for each of its sources.
 pub(super) fn main(file: &Path, folder: Option<&Path>, json: bool) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(file)?;
     let dataset = pipeline.build()?;

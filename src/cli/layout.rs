@@ -1,4 +1,4 @@
-//! Layout of token files that do not say themselves how they are laid out.
+//! Layout of token files without a description of their layout.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) struct Layout {
     layout: TokenLayout,
 }
 
-/// One of the names of layouts.
+/// Makes a parser that accepts the names of the layouts.
 fn layout() -> impl TypedValueParser<Value = TokenLayout> {
     let names = TokenLayout::NAMES.map(|(name, _)| name);
     PossibleValuesParser::new(names).map(|given| {
@@ -31,10 +31,10 @@ fn layout() -> impl TypedValueParser<Value = TokenLayout> {
 }
 
 impl Layout {
-    /// Returns the layout of these files: as it was chosen, or as the manifest of their folder has it.
+    /// Returns the layout of these files: the chosen layout, or the layout in the manifest of their folder.
     ///
     /// # Errors
-    /// As [`Manifest::of`].
+    /// Errors of [`Manifest::of`].
     pub(crate) fn of(&self, data: &[PathBuf]) -> Result<TokenLayout> {
         match (self.layout, data) {
             (TokenLayout::Detect, [folder]) if place::may_be_folder(folder) => {

@@ -1,4 +1,4 @@
-//! The lengths of documents, in tokens.
+//! Lengths of documents, in tokens.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -10,22 +10,22 @@ use crate::{BoxIter, Element, Error, Executor, Load, Result, Value};
 
 use crate::cli::progress::Counter;
 
-/// Bytes of text that are taken for a token where no tokenizer is given: about what GPT-2's vocabulary needs for English.
+/// Bytes of text per token if no tokenizer is given: about the average of GPT-2's vocabulary on English text.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The lengths that were measured.
+/// Measured lengths of documents.
 pub(crate) struct Lengths {
     pub(crate) column: String,
     pub(crate) unit: &'static str,
-    /// The column of ids in a pipeline: this one, or the one that `tokenise` makes.
+    /// Column of ids in a pipeline: `column`, or the column that `tokenise` makes.
     pub(crate) ids: String,
-    /// Whether each document is a whole file of token ids, which holds no ends of documents.
+    /// Whether each document is a whole token file. Token files contain no ends of documents.
     pub(crate) are_files: bool,
-    /// In the order of the documents.
+    /// Lengths in the order of the documents.
     pub(crate) lengths: Vec<u32>,
 }
 
-/// Measures `column`, or the first that has a length, of all documents, or of the first `docs`.
+/// Measures `column`, or the first column that has a length. Covers all documents, or the first `docs`.
 pub(crate) fn measure(
     data: &[PathBuf],
     layout: TokenLayout,
@@ -36,7 +36,7 @@ pub(crate) fn measure(
     let opened = Data::open_with(data, column, layout)?;
     let are_files = opened.format() == "tokens";
     let first = opened.stream().loader();
-    // One thread reads no more than the beginning, so that standard input is read from its first record again.
+    // A single thread reads only the beginning, so that standard input can be read again from its first record.
     let first = first.executor(Executor::Inline).build()?.next().transpose()?;
     let Some(first) = first else { return Err(Error::data("there are no documents to analyse")) };
     let column = match column {
@@ -55,7 +55,7 @@ pub(crate) fn measure(
     Ok(Lengths { column, unit, ids, are_files, lengths: collect(lengths, docs)? })
 }
 
-/// The first column that has a length in tokens.
+/// Returns the first column that has a length in tokens.
 fn measurable(element: &Element) -> Result<String> {
     let has_length = |value: &Value| match value {
         Value::Str(_) => true,

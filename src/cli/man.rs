@@ -1,4 +1,4 @@
-//! `gristmill man`: pages of the manual.
+//! `gristmill man`: manual pages.
 
 use std::path::PathBuf;
 
@@ -37,20 +37,20 @@ pub(crate) fn main(args: &Args, command: Command) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// One page.
+/// Manual page.
 struct Page {
-    /// The name of its file: `gristmill-run.1`.
+    /// Name of the file: `gristmill-run.1`.
     name: String,
-    /// Its text, as `man` reads it.
+    /// Text in the format of `man`.
     text: String,
 }
 
-/// The page of the command, then those of its commands.
+/// Returns the page of the command, then the pages of its subcommands.
 fn pages(command: Command) -> Vec<Page> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let each = command.get_subcommands().filter(|each| !each.is_hide_set()).map(|each| {
-        // `gristmill run` as one word, as pages of Git and Cargo are called.
+        // `gristmill run` becomes a single word, as in the names of the pages of Git and Cargo.
         let name = format!("{}-{}", command.get_name(), each.get_name());
         each.clone().display_name(name)
     });
@@ -60,7 +60,7 @@ fn pages(command: Command) -> Vec<Page> {
 fn page(command: Command) -> Page {
     let man = Man::new(command).source(concat!("gristmill ", env!("CARGO_PKG_VERSION"))).manual("gristmill");
     let mut text = Vec::new();
-    // Nothing that is written to memory fails.
+    // Writing to memory does not fail.
     let _ = man.render(&mut text);
     Page { name: man.get_filename(), text: String::from_utf8_lossy(&text).into_owned() }
 }

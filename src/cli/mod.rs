@@ -1,4 +1,5 @@
-//! The `gristmill` command: data on stdout, everything else on stderr. The binary and the Python package run the same.
+//! The `gristmill` command: data on stdout, everything else on stderr.
+//! The binary and the Python package run this code.
 
 mod bad;
 mod bench;
@@ -77,7 +78,7 @@ struct Cli {
 const GLOBAL: &str = "Global options";
 const OUTPUT: &str = "Output";
 
-/// The text after the long help of a command: its examples.
+/// Makes the text after the long help of a command: its examples.
 macro_rules! examples {
     ($($line:literal)*) => {
         concat!(
@@ -118,7 +119,7 @@ Results go to stdout, everything else to stderr. --json turns results into JSON.
 NO_COLOR is respected."
 );
 
-// The first paragraph of each one's arguments is the line that it has in the list of commands.
+// The first paragraph of a command's arguments is its line in the list of commands.
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
@@ -145,15 +146,15 @@ enum Command {
     Man(man::Args),
 }
 
-/// The end of a command, besides errors.
+/// Outcome of a command that did not fail.
 pub(crate) enum Outcome {
     Done,
-    /// It ran, and told of what is wrong.
+    /// The command ran and reported a problem.
     Found,
     Interrupted,
 }
 
-/// Runs the command that `arguments` say, the first of which is the program's name, and returns the exit code.
+/// Runs the command in `arguments`, which begin with the program's name, and returns the exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if let Some(program) = arguments.first() {
@@ -164,7 +165,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match parse(arguments) {
         Ok(cli) => cli,
         Err(told) => {
-            // Help is an answer, on stdout; nobody reading is fine.
+            // Help is a result and goes to stdout. A closed stdout is not an error.
             let _ = told.print();
             if as_json && told.use_stderr() {
                 output::json(&argument_error(&told.render().to_string()));
@@ -216,7 +217,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let is_option = |argument: &clap::Arg| !argument.is_positional() && argument.get_action().takes_values();
     let mut command = Cli::command().mut_subcommands(|command| {
-        // What is below zero is a wrong value, and no option that is not known.
+        // A negative number is a wrong value, not an unknown option.
         command.mut_args(|argument| {
             let may_be_negative = is_option(&argument);
             argument.allow_negative_numbers(may_be_negative)
@@ -224,7 +225,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     });
     let matches = command.try_get_matches_from_mut(arguments);
     let matches = matches.map_err(|mut told| {
-        // `-5ms` is a wrong value: nobody who is told to write `-- -5ms` would be helped.
+        // `-5ms` is a wrong value: the suggestion to write `-- -5ms` would not help.
         told.remove(ContextKind::Suggested);
         suggest_command(&mut told, &command);
         told
@@ -232,7 +233,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Names the command that was probably meant, by the rule of all names.
+/// Suggests the command that was probably meant, with the rule for all names.
 fn suggest_command(told: &mut clap::Error, command: &clap::Command) {
     let Some(ContextValue::String(got)) = told.get(ContextKind::InvalidSubcommand) else { return };
     let names =
@@ -248,7 +249,7 @@ fn suggest_command(told: &mut clap::Error, command: &clap::Command) {
     }
 }
 
-/// Makes an object like that of other errors of what the parser of arguments says: its first line is what is wrong.
+/// Makes an error object from the output of the argument parser. The first line is the message.
 fn argument_error(text: &str) -> serde_json::Value {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let message = lines.next().unwrap_or_default().trim_start_matches("error: ");
@@ -256,7 +257,7 @@ fn argument_error(text: &str) -> serde_json::Value {
     serde_json::json!({"error": {"kind": ErrorKind::Config.as_str(), "message": message, "help": help.join("; ")}})
 }
 
-/// 1 if it ran and found something wrong, 2 if it could not run.
+/// Returns the exit code: 1 if a command ran and found a problem, 2 if it could not run, 130 if it was cancelled.
 fn code(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Data | ErrorKind::State => 1,

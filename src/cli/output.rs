@@ -1,4 +1,4 @@
-//! Printing: stdout for data, stderr for the rest, colour only where a person looks.
+//! Printing: data on stdout, the rest on stderr, colours only on a terminal.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 use serde::Serialize;
 use tracing::Level;
 
-/// Prints data. A reader that went away is not an error: there is nobody left to print for.
+/// Prints data to stdout. A closed stdout is not an error: the process ends with success.
 pub(crate) fn data(text: &str) {
     let mut out = io::stdout().lock();
     let written = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
@@ -26,9 +26,9 @@ pub(crate) fn data(text: &str) {
     }
 }
 
-/// Prints one JSON object and a line end.
+/// Prints a JSON object and a line break.
 pub(crate) fn json(value: &impl Serialize) {
-    // Reports and tables hold strings, finite numbers and lists of them.
+    // Reports and tables contain strings, finite numbers and lists of them.
     let text = serde_json::to_string(value).expect("results serialise");
     // `serde_json` does not escape all of these characters.
     let text = if text.contains(acts) { text.chars().map(json_escaped).collect() } else { text };
@@ -39,13 +39,14 @@ fn json_escaped(c: char) -> String {
     if acts(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
 }
 
-/// Whether a character controls a terminal, or changes the order in which other characters appear.
+/// Returns true if a character controls a terminal, or changes the order in which other characters appear.
 fn acts(c: char) -> bool {
     let is_bidi = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi
 }
 
-/// Escapes the control characters of `text`, except for the colours of this module: names of files, columns and stages come from untrusted data.
+/// Escapes the control characters of `text`, except for the colours of this module.
+/// Names of files, columns and stages come from untrusted data.
 fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -67,10 +68,10 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(out + rest)
 }
 
-/// Writes a page for a browser, and says where it is.
+/// Writes a page for a browser, and prints its path.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub(crate) fn page(file: &Path, page: &str) -> Result<()> {
     crate::store::replace(file, page.as_bytes())?;
     say(&format!("the page is in {}", file.display()));
@@ -79,7 +80,7 @@ pub(crate) fn page(file: &Path, page: &str) -> Result<()> {
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Whether from here on nothing is said but errors.
+/// Suppresses all messages except errors if `quiet`.
 pub(crate) fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
@@ -88,19 +89,19 @@ fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// A line on stderr, unless that is to be quiet.
+/// Prints a line to stderr, unless messages are suppressed.
 pub(crate) fn say(line: &str) {
     if !is_quiet() {
         always(line);
     }
 }
 
-/// Nobody reading is fine.
+/// Prints a line to stderr, even if messages are suppressed. A closed stderr is not an error.
 pub(crate) fn always(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
 }
 
-/// Something that the library notes while it runs.
+/// Prints an event of the library.
 pub(crate) fn event(level: Level, text: &str) {
     match level {
         Level::ERROR => always(&labelled("error:", RED, text)),
@@ -109,14 +110,14 @@ pub(crate) fn event(level: Level, text: &str) {
     }
 }
 
-/// A warning on stderr.
+/// Prints a warning to stderr.
 pub(crate) fn warn(text: &str) {
     say(&labelled("warning:", YELLOW, text));
 }
 
-/// An error and what to do about it; with `as_json` also as an object on stdout.
+/// Prints an error and its remedy to stderr; with `as_json`, also an object to stdout.
 pub(crate) fn error(error: &Error, as_json: bool) {
-    // An error in a pipeline file is about its keys.
+    // An error in a pipeline file refers to its keys, not to flags.
     let is_in_file = error.kind() == crate::ErrorKind::Config && error.file().is_some();
     let spell = |text: &str| if is_in_file { text.to_owned() } else { spelled(text) };
     let (message, help) = (spell(&error.to_string()), error.help_text().map(spell));
@@ -136,7 +137,7 @@ const CYAN: &str = "1;36";
 const PLAIN: &str = "0";
 const WIDTH: usize = 100;
 
-/// A coloured label and text, broken at spaces where a line would be longer than 100 columns.
+/// Formats a coloured label and text, wrapped at spaces to 100 columns.
 fn labelled(label: &str, colour: &str, text: &str) -> String {
     let indent = label.chars().count() + 1;
     let mut out = paint(label, colour);
@@ -155,19 +156,20 @@ fn labelled(label: &str, colour: &str, text: &str) -> String {
     out
 }
 
-/// Columns of a line on stdout: those of its terminal, or of `COLUMNS` where it is none; 100 at most, and where nobody says.
+/// Returns the width of a line on stdout in columns, from the terminal or from `COLUMNS`.
+/// The result is between 40 and 100, and 100 if neither is known.
 pub(crate) fn width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
     let said = || std::env::var("COLUMNS").ok()?.parse().ok();
     terminal.or_else(said).map_or(WIDTH, |width| width.clamp(40, WIDTH))
 }
 
-/// `text` broken at spaces where a line would be longer than 100 columns; further lines are indented.
+/// Wraps `text` at spaces to 100 columns. Further lines are indented.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     wrapped_to(text, indent, WIDTH)
 }
 
-/// `text` broken at spaces where a line would be longer than `most` columns; further lines are indented.
+/// Wraps `text` at spaces to `most` columns. Further lines are indented.
 pub(crate) fn wrapped_to(text: &str, indent: usize, most: usize) -> String {
     let mut out = String::new();
     for line in text.split('\n') {
@@ -189,12 +191,12 @@ pub(crate) fn wrapped_to(text: &str, indent: usize, most: usize) -> String {
     out
 }
 
-/// `text` in colour, if stderr is a terminal and nobody objects.
+/// Colours `text` if stderr is a terminal and `NO_COLOR` is not set.
 fn paint(text: &str, code: &str) -> String {
     coloured(text, code, io::stderr().is_terminal())
 }
 
-/// `text` in colour, if stdout is a terminal and nobody objects.
+/// Colours `text` if stdout is a terminal and `NO_COLOR` is not set.
 pub(crate) fn painted(text: &str, code: &str) -> String {
     coloured(text, code, io::stdout().is_terminal())
 }
@@ -204,32 +206,33 @@ fn coloured(text: &str, code: &str, is_terminal: bool) -> String {
     if objects || !is_terminal { text.to_owned() } else { format!("\x1b[{code}m{text}\x1b[{PLAIN}m") }
 }
 
-/// Whether stderr is a terminal that may show a bar.
+/// Returns true if stderr is a terminal and messages are not suppressed, so that a bar can be shown.
 pub(crate) fn is_terminal() -> bool {
     io::stderr().is_terminal() && !is_quiet()
 }
 
 static PROGRAM: OnceLock<String> = OnceLock::new();
 
-/// Notes what the user typed to start this program.
+/// Records the name with which the user started this program.
 pub(crate) fn set_program(name: &OsStr) {
-    // A second command in one process has the same name.
+    // A second command in a process has the same name.
     let _ = PROGRAM.set(shell_word(Path::new(name)));
 }
 
-/// Returns what the user typed to start this program, to print commands that work.
+/// Returns the name with which the user started this program, for printing commands that work.
 pub(crate) fn program() -> &'static str {
     PROGRAM.get().map_or("gristmill", String::as_str)
 }
 
-/// A path as one word of a shell command.
+/// Formats a path as a single word of a shell command.
 pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// Rows of text as a table without lines: the first column left, the others right unless `left` says so.
+/// Formats rows as a table without lines.
+/// The first column and the columns in `left` are aligned left, the others right.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: &[usize]) -> String {
     use comfy_table::{CellAlignment, Table, presets};
     let mut table = Table::new();
@@ -255,7 +258,7 @@ mod tests {
         assert_eq!(harmless(title), format!("{shown}\n\tok é"));
         let red = format!("\x1b[{RED}merror:\x1b[0m ");
         assert_eq!(harmless(&format!("{red}{title}")), format!("{red}{shown}\n\tok é"));
-        // A style that the command does not use, and a sequence that is cut off.
+        // A style that the command does not use, and a truncated sequence.
         assert_eq!(harmless("\x1b[8mhidden\x1b["), r"\u{1b}[8mhidden\u{1b}[");
         assert!(matches!(harmless("plain\n\té"), Cow::Borrowed(_)));
     }

@@ -1,4 +1,4 @@
-//! This command once more, in a process of its own.
+//! A copy of this command in a separate process.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -9,19 +9,20 @@ use crate::{Error, ErrorKind, Result};
 static STARTED_AS: OnceLock<Vec<OsString>> = OnceLock::new();
 static INTERPRETED: OnceLock<(OsString, Vec<OsString>)> = OnceLock::new();
 
-/// Notes the arguments of this process, the first of which is the program's name.
+/// Records the arguments of this process, which begin with the program's name.
 pub(super) fn set_arguments(arguments: &[OsString]) {
-    // Commands after the first in one process are tests of ours, which start no other.
+    // Only tests run further commands in a process, and these commands start no copies.
     let _ = STARTED_AS.set(arguments.iter().skip(1).cloned().collect());
 }
 
-/// Has [`command`] start `interpreter` with `arguments` in front of those of this process: what runs is not the binary itself.
+/// Makes [`command`] start `interpreter` with `arguments` before the arguments of this process.
+/// Needed if this process is not the binary itself.
 #[cfg(feature = "python")]
 pub(crate) fn set_interpreter(interpreter: OsString, arguments: &[&str]) {
     let _ = INTERPRETED.set((interpreter, arguments.iter().map(OsString::from).collect()));
 }
 
-/// A process that does the same with the same arguments.
+/// Returns a command that starts this program again with its arguments.
 pub(super) fn command() -> Result<Command> {
     let mut command = match INTERPRETED.get() {
         Some((interpreter, arguments)) => {

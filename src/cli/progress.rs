@@ -1,4 +1,4 @@
-//! Progress of a run: a bar on a terminal, a plain line now and then elsewhere.
+//! Progress of a run: a bar on a terminal, a plain line every few seconds elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use crate::cli::output;
 use crate::report::TokenCount;
 use crate::units::Bytes;
 
-/// Between two refreshes of the bar.
+/// Interval between two refreshes of the bar.
 const BAR_EVERY: Duration = Duration::from_millis(100);
-/// Between two plain lines.
+/// Interval between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// A bar on a terminal or lines elsewhere, refreshed now and then.
+/// Bar on a terminal or lines elsewhere, refreshed at intervals.
 struct Display {
     bar: Option<ProgressBar>,
     started: Instant,
@@ -27,7 +27,7 @@ impl Display {
         Self { bar: output::is_terminal().then(bar), started: now, shown: now }
     }
 
-    /// Seconds since it began, if it is time to say something.
+    /// Returns the seconds since the start, if a refresh is due.
     fn due(&mut self) -> Option<f64> {
         let every = if self.bar.is_some() { BAR_EVERY } else { LINE_EVERY };
         let now = Instant::now();
@@ -53,22 +53,23 @@ fn clear(bar: Option<ProgressBar>) {
     }
 }
 
-/// Shows progress on stderr.
+/// Progress of a run, shown on stderr.
 pub(crate) struct Progress {
     display: Display,
-    /// Whether the bar counts indices, not batches.
+    /// Whether the bar counts indices instead of batches.
     by_index: bool,
     tokens_before: u64,
 }
 
 impl Progress {
-    /// For a run of `steps` batches or over `indices` indices, where either is known, that begins with `tokens` delivered.
+    /// Starts the display for a run of `steps` batches or over `indices` indices, if either is known.
+    /// `tokens` contains the tokens delivered before the run.
     pub(crate) fn new(steps: Option<u64>, indices: Option<u64>, tokens: TokenCount) -> Self {
         let by_index = steps.is_none() && indices.is_some();
         Self { display: Display::new(|| bar(steps, indices)), by_index, tokens_before: tokens.real }
     }
 
-    /// Shows the state of things, if it is time. `batches` are those of this run; `index` is asked only when needed.
+    /// Shows the current state, if a refresh is due. `batches` counts this run only; `index` is called only if needed.
     pub(crate) fn show(&mut self, batches: u64, tokens: TokenCount, index: impl FnOnce() -> Option<u64>) {
         let Some(seconds) = self.display.due() else { return };
         let mut text = format!("{batches} batches · {} batches/s", count(batches as f64 / seconds));
@@ -89,20 +90,20 @@ impl Progress {
     }
 }
 
-/// Counts things on a terminal; says nothing elsewhere, as it is over in seconds.
+/// Counter on a terminal. Nothing is shown elsewhere, because the work takes seconds.
 pub(crate) struct Counter {
     bar: Option<ProgressBar>,
 }
 
 impl Counter {
-    /// Of `what`.
+    /// Starts a counter of `what`.
     pub(crate) fn new(what: &str) -> Self {
         let style = |bar: ProgressBar| bar.with_style(style("{spinner:.cyan} {elapsed} · {pos} {msg}"));
         let bar = output::is_terminal().then(|| style(ProgressBar::new_spinner()).with_message(what.to_owned()));
         Self { bar }
     }
 
-    /// Shows that there are `count` so far.
+    /// Shows the current count.
     pub(crate) fn show(&mut self, count: u64) {
         if count.is_multiple_of(1024)
             && let Some(bar) = &self.bar
@@ -111,27 +112,27 @@ impl Counter {
         }
     }
 
-    /// Removes the count.
+    /// Removes the counter.
     pub(crate) fn finish(self) {
         clear(self.bar);
     }
 }
 
-/// Records that are written: a spinner on a terminal, a plain line now and then elsewhere.
+/// Progress of writing records: a spinner on a terminal, a plain line every few seconds elsewhere.
 pub(crate) struct Written {
     display: Display,
     before: u64,
 }
 
 impl Written {
-    /// Begins where there were `before` already.
+    /// Starts the display for a run that begins with `before` records already written.
     pub(crate) fn new(before: u64) -> Self {
         Self { display: Display::new(|| bar(None, None)), before }
     }
 
-    /// Shows so many records, and so many bytes since it began, if it is time to.
+    /// Shows the number of records and the bytes since the start, if a refresh is due.
     pub(crate) fn show(&mut self, records: u64, bytes: impl FnOnce() -> u64) {
-        // A look at the clock takes as long as a small record.
+        // Reading the clock takes as long as a small record.
         if !records.is_multiple_of(16) {
             return;
         }
@@ -148,7 +149,7 @@ impl Written {
     }
 }
 
-/// All templates are constants that parse.
+/// Makes a style. All templates are constants that parse.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
@@ -160,14 +161,14 @@ fn bar(steps: Option<u64>, indices: Option<u64>) -> ProgressBar {
     }
 }
 
-/// Steps of a measurement, which the display must not disturb: a look at the clock now and then.
+/// Progress of a measurement. The clock is read rarely, so that the display does not disturb the measurement.
 pub(crate) struct Steps {
     bar: Option<ProgressBar>,
     shown: std::cell::Cell<Instant>,
 }
 
 impl Steps {
-    /// Of `what`, as many as `most`.
+    /// Starts the display of `most` steps, described by `what`.
     pub(crate) fn new(what: &str, most: u64) -> Self {
         let template = "{bar:20.cyan} {pos} of {len} batches · {msg}";
         let bar = output::is_terminal().then(|| ProgressBar::new(most).with_style(style(template)));
@@ -178,7 +179,7 @@ impl Steps {
         Self { bar, shown: std::cell::Cell::new(Instant::now()) }
     }
 
-    /// Shows that there are `count` so far.
+    /// Shows the current count.
     pub(crate) fn show(&self, count: u64) {
         let Some(bar) = &self.bar else { return };
         if self.shown.get().elapsed() >= BAR_EVERY {

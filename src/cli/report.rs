@@ -1,4 +1,4 @@
-//! `gristmill report`: a run that was recorded.
+//! `gristmill report`: shows a recorded run.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Writes a report as a page, with `facts` of the run, and says where; in a file that ends so, the ribbon alone.
+/// Writes a report as a page with `facts` of the run, and prints its path. A file that ends in `.svg` gets only the ribbon.
 pub(crate) fn write_html(report: &Report, facts: &[(&str, String)], file: &Path) -> Result<()> {
     let is_picture = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
     let page = if is_picture { report.to_svg() } else { report.page(facts) };

@@ -1,4 +1,4 @@
-//! `gristmill run`: a pipeline file, from its source to its last batch.
+//! `gristmill run`: runs a pipeline file from its source to its last batch.
 
 use std::path::{Path, PathBuf};
 
@@ -76,13 +76,13 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let declared = settings.checkpoint.as_ref().map(|c| pipeline.folder().join(&c.folder));
     let options = args.how.options(&pipeline);
     let part = options.part();
-    // One state is that of all hosts: the first of them saves it.
+    // A single state covers all hosts: the first host saves it.
     let saves = args.checkpoint.is_some() || part.is_none_or(Part::is_first);
     let save_at_end = saves && (args.resume || args.checkpoint.is_some() || declared.is_some());
     let folder = args.checkpoint.clone().or(declared).unwrap_or_else(|| default_folder(&args.pipeline));
     let mut states = States::new(folder);
     if save_at_end {
-        // Before anything runs: it would be for nothing.
+        // Claimed before the run: an unusable folder would waste the work.
         states.claim()?;
     }
     let resume = if args.resume { states.load()? } else { None };
@@ -91,13 +91,13 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         Some(state) => {
             output::say(&format!("resuming after {} batches, from {folder}", state.checkpoint.delivered));
         }
-        // The first start of a job that always asks for it.
+        // First start of a job that always passes `--resume`.
         None if args.resume => output::say(&format!("no state in {folder}: starts from the beginning")),
         None if args.restart => {}
         None if !saves => {}
         None => states.check_free()?,
     }
-    // It would be for nothing, too.
+    // An unwritable file would waste the work, too.
     args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
     let (dataset, indices, context) = pipeline.opened()?;
     let plan = Plan {
@@ -156,7 +156,7 @@ fn resume_command(args: &Args) -> String {
     command
 }
 
-/// Beside the pipeline file: `lm.yaml` keeps its state in `lm.checkpoint`.
+/// Returns the default folder of the state, next to the pipeline file: `lm.checkpoint` for `lm.yaml`.
 fn default_folder(pipeline: &Path) -> PathBuf {
     pipeline.with_extension("checkpoint")
 }

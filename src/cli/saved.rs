@@ -1,4 +1,4 @@
-//! The folder with the file that a run can be resumed from.
+//! The folder with the state from which a run is resumed.
 
 use std::fs;
 use std::io;
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 use crate::cli::hash::Rows;
 use crate::report::TokenCount;
 
-/// The position of a run: the pipeline's checkpoint, and what the command line adds to it.
+/// Position of a run: the checkpoint of the pipeline, and the additions of the command line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunState {
-    /// The version of this file's format.
+    /// Version of the format of this file.
     gristmill_run: u32,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) order_hash: OrderHash,
     pub(crate) tokens: TokenCount,
-    /// Absent in states from before it was counted.
+    /// Digest of the delivered rows; absent in states of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<Rows>,
-    /// Whether the run came to its end: then nothing is lost by beginning anew.
+    /// Whether the run reached its end, so that beginning anew loses nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     finished: bool,
 }
 
 const FORMAT: u32 = 1;
 const FILE: &str = "run-state.json";
-/// Older states that are kept, the youngest as `run-state.1.json`.
+/// Number of older states that are kept. The youngest is `run-state.1.json`.
 const KEPT: usize = 3;
 
 impl RunState {
@@ -49,7 +49,7 @@ impl RunState {
             }
             None => return Err(Error::state("not a saved run: no field \"gristmill_run\"")),
         }
-        // The checkpoint has a version of its own; its message says more than that of a missing field.
+        // The checkpoint has its own version, and its error is clearer than the error of a missing field.
         if let Some(checkpoint) = json.get("checkpoint") {
             Checkpoint::from_json(&checkpoint.to_string())?;
         }
@@ -57,16 +57,16 @@ impl RunState {
     }
 }
 
-/// The folder that a run saves its state in.
+/// Folder in which a run saves its state.
 #[derive(Debug)]
 pub(crate) struct States {
     folder: PathBuf,
-    /// The lock, once it is taken.
+    /// Lock on the folder, after it is taken.
     alone: Option<Alone>,
 }
 
 impl States {
-    /// Nothing is read or made yet.
+    /// Makes the states of a folder, without reading or creating anything.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, alone: None }
     }
@@ -79,16 +79,16 @@ impl States {
         self.folder.join(FILE)
     }
 
-    /// Returns where an older state is kept, from 1 on.
+    /// Returns the path of an older state. `age` begins at 1.
     fn older(&self, age: usize) -> PathBuf {
         self.folder.join(format!("run-state.{age}.json"))
     }
 
-    /// Makes the folder, and sees to it that this run alone writes there.
+    /// Makes the folder, and ensures that only this run writes there.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another run does; [`ErrorKind::Io`](crate::ErrorKind::Io) if nothing can
-    /// be written there.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another run writes there;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder is not writable.
     pub(crate) fn claim(&mut self) -> Result<()> {
         if self.alone.is_none() {
             fs::create_dir_all(&self.folder).map_err(|e| Error::io(e, &self.folder))?;
@@ -98,11 +98,11 @@ impl States {
         Ok(())
     }
 
-    /// Reads the state that is there, if one is.
+    /// Reads the saved state, if there is a state.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for a file that is none; [`ErrorKind::Config`](crate::ErrorKind::Config) where
-    /// older states are kept and the last one is gone: which of them is meant, nobody knows.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if the file is not a saved run;
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if older states exist but the last state is missing, so that the choice is ambiguous.
     pub(crate) fn load(&self) -> Result<Option<RunState>> {
         let state = self.read()?;
         match (1..=KEPT).map(|age| self.older(age)).find(|older| older.exists()) {
@@ -132,10 +132,11 @@ impl States {
         })
     }
 
-    /// Checks that no state is here which a run that begins anew would put aside.
+    /// Checks that the folder contains no state that a new run would move aside.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if one is; [`ErrorKind::State`](crate::ErrorKind::State) for a file that is none.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is such a state;
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if the file is not a saved run.
     pub(crate) fn check_free(&self) -> Result<()> {
         let Some(state) = self.read()? else { return Ok(()) };
         let delivered = state.checkpoint.delivered;
@@ -149,10 +150,10 @@ impl States {
         )))
     }
 
-    /// Saves a state: a crash at any moment leaves the old one or the new one. The last few are kept beside it.
+    /// Saves a state atomically: a crash leaves the old state or the new state. The last few states are kept.
     pub(crate) fn save(&mut self, state: &RunState) -> Result<PathBuf> {
         self.claim()?;
-        // Strings, numbers and JSON values.
+        // A state contains strings, numbers and JSON values.
         let text = serde_json::to_string_pretty(state).expect("a state serialises");
         let path = self.file();
         self.keep().map_err(|e| Error::io(e, &path))?;
@@ -160,7 +161,7 @@ impl States {
         Ok(path)
     }
 
-    /// Keeps the state that is there under another name, too. It has its own until another takes that.
+    /// Gives the current state a second name. Its first name remains until a new state takes it.
     fn keep(&self) -> io::Result<()> {
         let current = self.file();
         if !current.exists() {
@@ -172,7 +173,7 @@ impl States {
                 fs::rename(from, self.older(age + 1))?;
             }
         }
-        // Not everywhere a file may have two names.
+        // Some file systems have no hard links.
         fs::hard_link(&current, self.older(1)).or_else(|_| fs::copy(&current, self.older(1)).map(drop))
     }
 }
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(delivered(states.file()), 6);
         assert_eq!([1, 2, 3].map(|age| delivered(states.older(age))), [5, 4, 3]);
         assert_eq!(fs::read_dir(states.folder()).unwrap().count(), 4);
-        // What is damaged leads to what is not.
+        // The error of a damaged state names an intact older state.
         fs::write(states.file(), "{").unwrap();
         let error = states.load().unwrap_err();
         assert!(error.help_text().unwrap().contains("run-state.1.json"), "{error:?}");

@@ -1,4 +1,4 @@
-//! Values of records, as JSON that people read.
+//! Values of records as JSON for people.
 
 use half::{bf16, f16};
 use serde_json::{Value as Json, json};
@@ -6,13 +6,13 @@ use serde_json::{Value as Json, json};
 use crate::source::ExampleParser;
 use crate::{Array, Buffer, DType, Element, Value};
 
-/// Longest array that is shown number by number.
+/// Maximum number of array items that are shown.
 const SHOWN: usize = 64;
-/// Most bytes of which it is shown what they are, as text or in hexadecimal.
+/// Maximum number of bytes that are shown as text; `SHOWN_BYTES` applies to hexadecimal.
 const SHOWN_TEXT: usize = 4096;
 const SHOWN_BYTES: usize = 32;
 
-/// A value as JSON. Long arrays are cut, and say so.
+/// Converts a value to JSON. Long arrays are cut, and end with the number of omitted items.
 pub(crate) fn value(value: &Value) -> Json {
     match value {
         Value::Str(text) => json!(**text),
@@ -28,10 +28,10 @@ fn element(element: &Element) -> Json {
     element.iter().map(|(name, value)| (name.to_owned(), self::value(value))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// Bytes by what they are: an example of TensorFlow's, text, or their number and the first of them.
+/// Converts bytes to JSON: a TensorFlow example, text, or the length with the first bytes in hexadecimal.
 fn bytes(buffer: &Buffer) -> Json {
     let bytes = buffer.as_bytes();
-    // Of nothing, and of much else, a message without features is made.
+    // Empty bytes, and many other bytes, parse as a message without features.
     if let Some(example) = ExampleParser::inferred().parse(buffer).ok().filter(|example| example.iter().len() > 0) {
         return json!({"bytes": bytes.len(), "example": element(&example)});
     }
@@ -63,7 +63,7 @@ fn array(array: &Array) -> Json {
     }
 }
 
-/// A number, or whether a mask holds. What JSON has no number for is text: `NaN`, `inf`.
+/// Returns a number, or a boolean for a mask. Numbers that JSON lacks become text: `NaN`, `inf`.
 fn scalar(array: &Array) -> Option<Json> {
     fn first<T: crate::element::Scalar + Copy>(array: &Array) -> Option<T> {
         array.as_slice::<T>().ok()?.first().copied()
@@ -73,7 +73,7 @@ fn scalar(array: &Array) -> Option<Json> {
         DType::U64 => return first::<u64>(array).map(|n| json!(n)),
         DType::F16 => first::<f16>(array)?.to_f64(),
         DType::BF16 => first::<bf16>(array)?.to_f64(),
-        // As short as it is as a float of 32 bits.
+        // Uses the shortest form as a 32-bit float.
         DType::F32 => first::<f32>(array)?.to_string().parse().ok()?,
         DType::F64 => first(array)?,
         _ => return array.as_i64().map(|n| json!(n)),

@@ -1,4 +1,4 @@
-//! `gristmill stages`: what a pipeline file can name.
+//! `gristmill stages`: lists the sources and stages of pipeline files.
 
 use std::ffi::OsStr;
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Any text; shells complete the names of sources and stages.
+/// Parser that accepts any text. Shells complete the names of sources and stages.
 #[derive(Clone)]
 struct Names;
 
@@ -51,17 +51,17 @@ impl TypedValueParser for Names {
     }
 }
 
-/// A source or a stage in JSON.
+/// Source or stage in JSON.
 #[derive(Serialize)]
 struct Row {
-    /// `source` or `stage`.
+    /// Either `source` or `stage`.
     kind: &'static str,
     names: [&'static str; 1],
     doc: &'static str,
-    /// The feature that this build lacks for it.
+    /// Feature that the entry needs and this build lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     lacks: Option<&'static str>,
-    /// All of them in a line.
+    /// All arguments in a single line.
     arguments: String,
     options: Vec<Argument>,
 }
@@ -71,7 +71,7 @@ struct Argument {
     name: &'static str,
     kind: String,
     required: bool,
-    /// As a file would have it.
+    /// Default value, as written in a pipeline file.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<&'static str>,
     doc: String,
@@ -103,7 +103,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The one of that name, or all with this in their names.
+/// Returns the entry named `wanted`, or all entries whose names contain `wanted`.
 fn found(wanted: &str) -> Vec<(&'static str, Described)> {
     let mut found = entries();
     let is_name = found.iter().any(|(_, entry)| entry.name == wanted);
@@ -117,13 +117,13 @@ fn listed(described: &(&str, Described)) -> String {
     head(described) + &arguments
 }
 
-/// Its name, the feature that this build lacks for it, and a sentence that describes it.
+/// Formats the name of an entry, the feature that this build lacks for it, and its description.
 fn head((kind, entry): &(&str, Described)) -> String {
     let lacks = entry.lacks.map_or_else(String::new, |feature| format!(" (needs a build with `--features {feature}`)"));
     format!("{kind} {}{lacks}\n{}", entry.name, output::wrapped(&format!("    {}", entry.doc), 4))
 }
 
-/// All that there is to say of it.
+/// Formats the full description of an entry.
 fn shown(described: &(&str, Described)) -> String {
     head(described) + &arguments(described.1.about, 4)
 }

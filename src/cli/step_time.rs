@@ -1,4 +1,4 @@
-//! The time of a training step, as an argument.
+//! Argument for the time of a training step.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ pub(crate) struct StepTime {
 }
 
 impl StepTime {
-    /// The time, if one was given.
+    /// Returns the time, if it was given.
     pub(crate) fn time(&self) -> Option<Duration> {
         self.step_time.or(self.step_ms)
     }
 }
 
-/// A time of zero to a day: `5ms`, `0.3s`, `800us`.
+/// Parses a time of zero to a day: `5ms`, `0.3s`, `800us`.
 fn step_time(text: &str) -> Result<Duration, String> {
     let at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
@@ -37,7 +37,7 @@ fn step_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number of milliseconds.
+/// Parses a number of milliseconds.
 fn milliseconds(text: &str) -> Result<Duration, String> {
     time(text, 1e-3)
 }

@@ -1,4 +1,4 @@
-//! `gristmill tokenise`: text to token ids on disk.
+//! `gristmill tokenise`: writes text as token ids to disk.
 
 use std::path::{Path, PathBuf};
 
@@ -59,14 +59,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    // A tokenizer is read for a second: what is wrong with the rest is told before.
+    // Loading a tokenizer takes a second, so other errors are reported first.
     let bad = args.on_bad.policy()?;
     let opening = Opening { bad, ..Opening::default() };
     let text = Data::open_as(&args.data, &[&args.column], opening).map_err(|e| args.on_bad.told(e))?;
     let text = text.then("select_columns", &json!({"columns": [args.column]}))?;
-    // Formats that hold one column hold the ids.
+    // Formats with a single column store the ids.
     let mut options = args.shards.options(args.format).column("tokens");
-    // Held, so that the stage does not load the file again.
+    // Kept alive so that the stage does not load the file again.
     let tokenizer = load(&args.tokenizer)?;
     if !args.shards.chooses_ids() {
         options = options.token_type(if tokenizer.vocab_size() <= 1 << 16 { TokenType::U16 } else { TokenType::U32 });
@@ -75,10 +75,10 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(args.shards.tell(&written, args.json))
 }
 
-/// Loads a tokenizer, and prints what a user should know of its engine.
+/// Loads a tokenizer, and prints the remark on its engine if there is a remark.
 ///
 /// # Errors
-/// Those of [`Tokenizer::from_file`].
+/// Errors of [`Tokenizer::from_file`].
 pub(super) fn load(path: &Path) -> Result<Tokenizer> {
     let tokenizer = Tokenizer::from_file(path)?;
     if let Some(remark) = tokenizer.engine_report().remark() {

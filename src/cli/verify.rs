@@ -1,4 +1,4 @@
-//! `gristmill verify`: everything is read, and what is damaged is listed.
+//! `gristmill verify`: reads everything and lists the damage.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Something that is wrong.
+/// Problem in the data.
 #[derive(Serialize)]
 struct Problem {
     file: Option<PathBuf>,
@@ -51,7 +51,7 @@ struct Problem {
 
 #[derive(Serialize)]
 struct Verification {
-    /// All of them, where they are several.
+    /// Names of all formats, joined by "and".
     format: String,
     files: usize,
     records: u64,
@@ -60,10 +60,10 @@ struct Verification {
     order_hash: OrderHash,
     /// Records in which an object has a name twice.
     repeated_names: u64,
-    /// Whether there is a manifest, and all is as it says.
+    /// Whether everything matches the manifest; `None` without a manifest.
     manifest: Option<bool>,
     problems: Vec<Problem>,
-    /// Those that are not listed, too.
+    /// Number of problems, including problems that are not listed.
     problem_count: u64,
 }
 
@@ -104,7 +104,7 @@ fn verify(args: &Args) -> Result<Verification> {
         }
         sets.entry((place::folder_of(file), format)).or_default().push(file.clone());
     }
-    // A file among others that cannot be read as they are; if none can, the command cannot run.
+    // A refused file is a problem if other files can be read. The command cannot run if no file can be read.
     for error in refused {
         if formats.is_empty() {
             return Err(error);
@@ -132,7 +132,7 @@ fn verify(args: &Args) -> Result<Verification> {
 /// Formats whose shards are read together only if their columns agree.
 const AGREEING: [&str; 5] = ["arrow", "csv", "npy", "parquet", "safetensors"];
 
-/// Compares hashes that nobody looks at where records are read.
+/// Compares hashes that are not checked when records are read.
 #[cfg(feature = "mds")]
 fn hashes(format: &str, file: &Path) -> Result<()> {
     if format == "mds" { crate::source::Mds::open(file)?.verify() } else { Ok(()) }
@@ -143,13 +143,13 @@ fn hashes(_: &str, _: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file is not there, which a manifest may list nevertheless.
+/// Returns true if a file is missing. A manifest may list missing files.
 fn is_gone(error: &Error) -> bool {
     let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     io.is_some_and(|io| io.kind() == io::ErrorKind::NotFound)
 }
 
-/// The damage found so far.
+/// Damage found so far.
 struct Found {
     most: usize,
     problems: Vec<Problem>,
@@ -173,7 +173,7 @@ impl Watch for Found {
 }
 
 impl Found {
-    /// Reads a file, and says what it is.
+    /// Reads a file and returns its format; `None` if the file is damaged or missing.
     fn read(&mut self, file: &Path, layout: TokenLayout, checked: &mut Checked) -> Result<Option<&'static str>> {
         let damaged = |error: &Error| matches!(error.kind(), ErrorKind::Data | ErrorKind::State);
         let data = match Data::open_with(file, None, layout) {
@@ -193,7 +193,7 @@ impl Found {
         Ok(Some(format))
     }
 
-    /// Opens shards of one folder together, each of which could be opened alone.
+    /// Checks that the shards of a folder, each of which opens alone, also open together.
     fn compare_shards(&mut self, format: &str, shards: &[PathBuf], layout: TokenLayout) {
         if shards.len() < 2 || !AGREEING.contains(&format) {
             return;
@@ -202,7 +202,7 @@ impl Found {
         opened.err().filter(|error| error.kind() == ErrorKind::Data).into_iter().for_each(|error| self.found(error));
     }
 
-    /// Whether all is as the manifest says.
+    /// Returns true if everything matches the manifest.
     fn compare(&mut self, folder: &Path, manifest: &Manifest, checked: &Checked) -> bool {
         let before = self.count;
         manifest.check_files(folder).into_iter().for_each(|error| self.found(error));
@@ -210,7 +210,7 @@ impl Found {
             let error = Error::state("the folder is not complete: whoever wrote it was stopped");
             self.found(error.path(folder));
         }
-        // A file of token ids is one record, however many elements it was made of.
+        // A token file is a single record, regardless of the number of elements in it.
         let counted = checked.records + checked.damaged;
         if manifest.format.keeps_records() && checked.damaged == 0 && counted != manifest.records {
             let text = format!("{counted} records were read, and {} were written", manifest.records);
@@ -243,7 +243,7 @@ impl Verification {
         if !text.is_empty() {
             text.push('\n');
         }
-        // Of files none of which could be opened nobody knows what they are.
+        // The format is unknown if no file could be opened.
         let of = |format: &str| if format.is_empty() { String::new() } else { format!(" of {format}") };
         let (records, files) = (plural(self.records, "record"), plural(self.files as u64, "file"));
         text += &format!("read        {records} · {} of values · {files}{}\n", bytes(self.bytes), of(&self.format));

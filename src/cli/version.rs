@@ -8,13 +8,13 @@ macro_rules! features {
     };
 }
 
-/// The features that a build may have or lack, where there is a command line.
+/// Features that a build with a command line may have or lack.
 const FEATURES: [(&str, bool); 21] = features![
     "array_record" "arrow" "azure" "bagz" "compress" "csv" "gcs" "http" "image" "mds" "parquet" "pjrt" "python" "riegeli" "s3"
     "safetensors" "text-compat" "tf_record" "top" "webdataset" "workers"
 ];
 
-/// The version, and the features that this build has and lacks.
+/// Returns the version, and the features that this build has and lacks.
 pub(super) fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let list = |has| match features(has) {
@@ -26,7 +26,7 @@ pub(super) fn long() -> &'static str {
     &TEXT
 }
 
-/// Names of the features that this build has, or lacks.
+/// Returns the features that this build has, or lacks.
 pub(super) fn features(has: bool) -> Vec<&'static str> {
     FEATURES.iter().filter(|(_, is)| *is == has).map(|(name, _)| *name).collect()
 }
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn every_feature_is_in_the_list() {
         let manifest = include_str!("../../Cargo.toml").parse::<toml::Table>().unwrap();
-        // Without these there is no command; others are names for several.
+        // The command line requires some of these features; the others are names for groups of features.
         let others = ["cli", "columns", "default", "formats", "full", "spec", "store", "stores", "text"];
         let features = manifest["features"].as_table().unwrap().keys().map(String::as_str);
         let features: Vec<&str> = features.filter(|name| !others.contains(name)).collect();

@@ -1,9 +1,9 @@
-//! Views of a run while it runs.
+//! Live views of a run.
 
 use crate::cli::output;
 use crate::{BoxIter, Element, Loader};
 
-/// Says where the views of a run are.
+/// Prints the addresses of the views of a run.
 pub(crate) fn tell(loader: &Loader<BoxIter<Element>>) {
     if let Some(address) = loader.metrics_address() {
         output::say(&format!("metrics are at http://{address}/metrics"));

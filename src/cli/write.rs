@@ -1,4 +1,4 @@
-//! Parts that commands that write shards have in common: where to, how, progress, and Ctrl-C.
+//! Common parts of the commands that write shards: destination, options, progress, and Ctrl-C.
 
 use std::path::{Path, PathBuf};
 use std::task::Poll;
@@ -72,7 +72,7 @@ pub(crate) struct Shards {
     resume: bool,
 }
 
-/// The end of a write.
+/// Result of a write.
 pub(crate) struct Ended {
     report: SinkReport,
     interrupted: bool,
@@ -87,7 +87,7 @@ struct Tokens {
     tokens_per_s: f64,
 }
 
-/// The figures that a command prints as JSON.
+/// Figures that a command prints as JSON.
 #[derive(Serialize)]
 struct Summary<'a> {
     stopped: &'static str,
@@ -98,12 +98,12 @@ struct Summary<'a> {
     skipped: &'a Skipped,
 }
 
-/// The number of bad records that a pass has skipped.
+/// Returns the number of bad records that a pass has skipped.
 fn bad_records(of_pipeline: &Report) -> u64 {
     of_pipeline.notes.iter().filter(|(what, _)| what == SKIPPED).map(|(_, count)| count).sum()
 }
 
-/// The report with the stage that limits the run if the sink does not, or without a verdict if the run is too short for it.
+/// Adds the verdict of the pipeline if the sink does not limit the run. A run that is too short has no verdict.
 fn judged(mut report: SinkReport, of_pipeline: &Report) -> SinkReport {
     if report.bottleneck == "producer" {
         report.verdict = match &*of_pipeline.verdict.bottleneck {
@@ -115,7 +115,7 @@ fn judged(mut report: SinkReport, of_pipeline: &Report) -> SinkReport {
     report
 }
 
-/// Bytes of an amount of memory, at least one.
+/// Parses an amount of memory of at least one byte.
 fn some_memory(text: &str) -> std::result::Result<u64, String> {
     match memory(text)? {
         0 => Err("a shard of nothing holds no record: 1MiB or more is meant".to_owned()),
@@ -123,13 +123,13 @@ fn some_memory(text: &str) -> std::result::Result<u64, String> {
     }
 }
 
-/// One of the names of types of token ids.
+/// Makes a parser that accepts the types of token ids.
 fn token_type() -> impl TypedValueParser<Value = TokenType> {
     PossibleValuesParser::new(["uint16", "uint32"])
         .map(|name| if name == "uint16" { TokenType::U16 } else { TokenType::U32 })
 }
 
-/// A schema, or what a file holds.
+/// Parses a schema, or reads it from a file.
 fn schema(text: &str) -> Result<Schema> {
     if text.trim_start().starts_with(['{', '[']) {
         return text.parse();
@@ -139,15 +139,16 @@ fn schema(text: &str) -> Result<Schema> {
 }
 
 impl Shards {
-    /// Whether the type of token ids was chosen.
+    /// Returns true if the type of token ids was chosen.
     pub(crate) fn chooses_ids(&self) -> bool {
         self.ids.is_some()
     }
 
-    /// Writes `data` to its end, or until an interrupt; counts tokens if `is_text` is set. `told` adds the remedy to errors of the data.
+    /// Writes `data` to its end, or until an interrupt. Counts tokens if `is_text`.
+    /// `told` adds the remedy to errors in the data.
     ///
     /// # Errors
-    /// Those of the pipeline and of the sink; what is published stands.
+    /// Errors of the pipeline and of the sink. Published shards remain valid.
     pub(crate) fn write(
         &self,
         options: SinkOptions,
@@ -174,7 +175,7 @@ impl Shards {
             let written = match next {
                 Poll::Pending => {
                     skipped.records = bad_records(&loader.report());
-                    // Its threads may wait for a store that does not answer; they end with the process.
+                    // The loader's threads may wait for a store that does not respond; they end with the process.
                     std::mem::forget(loader);
                     break sink.stop().map(|report| (report, true));
                 }
@@ -203,7 +204,7 @@ impl Shards {
         Ok(Ended { report, interrupted, tokens, skipped })
     }
 
-    /// The options of a sink, as far as they are chosen here.
+    /// Returns the sink options that these arguments choose.
     pub(crate) fn options(&self, format: SinkFormat) -> SinkOptions {
         let mut options = Sink::options(format).shard_bytes(self.shard_size).prefix(&self.prefix);
         if let Some(records) = self.shard_records {
@@ -227,7 +228,7 @@ impl Shards {
         options.bare(self.bare).byte_stream_split(self.byte_stream_split).memory(self.ram).resume(self.resume)
     }
 
-    /// Tells what was written.
+    /// Prints the result of a write.
     pub(crate) fn tell(&self, written: &Ended, json: bool) -> Outcome {
         let stopped = if written.interrupted { "interrupted" } else { "end" };
         if json {

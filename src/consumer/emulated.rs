@@ -1,18 +1,18 @@
-//! A stand-in for an accelerator, which takes its time and computes nothing.
+//! An emulated accelerator that takes time for each step and computes nothing.
 
 use std::time::{Duration, Instant};
 
 use super::{Consumer, Handle, Ran};
 use crate::error::Result;
 
-/// An accelerator that takes the same time for every batch, as MLPerf Storage emulates one: whoever waits for it sleeps.
+/// An accelerator with a fixed step time, as MLPerf Storage emulates one; waiting for a step sleeps.
 ///
-/// Its steps follow each other on a clock of its own, so that several may be in flight. A batch is in its memory at once,
-/// and let go of. A sleep that ends late makes its step longer, as it does there, and those in flight behind it shorter.
+/// Steps follow each other on the device's clock, so several may be in flight. A batch is dropped when it is submitted.
+/// If a sleep overruns, its step takes longer, as in MLPerf Storage, and the steps in flight after it take less time.
 #[derive(Clone, Copy, Debug)]
 pub struct Emulated {
     step_time: Duration,
-    /// Time at which the last step that was submitted ends.
+    /// End of the last submitted step.
     free_at: Option<Instant>,
 }
 
@@ -25,12 +25,12 @@ pub struct EmulatedStep {
 }
 
 impl Emulated {
-    /// With steps of `step_time` each.
+    /// Returns an emulated accelerator whose steps take `step_time` each.
     pub fn new(step_time: Duration) -> Self {
         Self { step_time, free_at: None }
     }
 
-    /// A step that can begin at `ready_at`, behind those before it.
+    /// Returns a step that begins no earlier than `ready_at` and follows the steps submitted before it.
     pub(super) fn step(&mut self, ready_at: Instant) -> EmulatedStep {
         let ends_at = self.free_at.map_or(ready_at, |free_at| free_at.max(ready_at)) + self.step_time;
         self.free_at = Some(ends_at);
@@ -39,11 +39,12 @@ impl Emulated {
 }
 
 impl EmulatedStep {
-    /// Waits as [`Handle::wait`] does, and says when the step ended by the clock of the device, however late it is noticed:
-    /// a real one that has several steps in flight goes on without whoever waits for it.
+    /// Waits as [`Handle::wait`] does, but reports the end of the step on the device's clock.
+    ///
+    /// A late wake-up does not move that end: a real device with several steps in flight does not pause for the host.
     #[cfg(feature = "pjrt")]
     pub(super) fn wait_for_device(self) -> Ran {
-        // The step of the emulated device.
+        // Emulates the device's work.
         std::thread::sleep(self.ends_at.saturating_duration_since(Instant::now()));
         Ran { ready_at: self.ready_at, done_at: self.ends_at }
     }
@@ -65,7 +66,7 @@ impl Handle for EmulatedStep {
         if left.is_zero() {
             return Ok(Ran { ready_at: self.ready_at, done_at: self.ends_at });
         }
-        // The step of the emulated device.
+        // Emulates the device's work.
         std::thread::sleep(left);
         Ok(Ran { ready_at: self.ready_at, done_at: Instant::now() })
     }
@@ -84,7 +85,7 @@ mod tests {
         assert_eq!(second.ends_at - first.ends_at, STEP, "the second waits for the first");
         let (first, second) = (first.wait().unwrap(), second.wait().unwrap());
         assert!(first.done_at - first.ready_at >= STEP);
-        // Waiting for the first may have taken until behind the end of the second, which then ended when it was to.
+        // The first wait may last past the end of the second step, which still ends on schedule.
         assert!(second.done_at - first.ready_at >= 2 * STEP);
     }
 
@@ -101,7 +102,7 @@ mod tests {
     fn on_the_devices_clock_a_step_takes_its_time_however_late_it_is_noticed() {
         let (mut device, now) = (Emulated::new(STEP), Instant::now());
         let steps = [(); 3].map(|()| device.step(now));
-        // Two of the steps end before anybody waits for them.
+        // Two of the steps end before the first wait.
         std::thread::sleep(2 * STEP);
         let done = steps.map(|step| step.wait_for_device().done_at);
         assert_eq!(done, [1, 2, 3].map(|i| now + i * STEP));

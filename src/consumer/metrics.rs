@@ -1,38 +1,42 @@
-//! Figures of a timeline. All of it is a pure function of the times in it.
+//! Figures of a timeline, computed as pure functions of the times in it.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Step, Timeline};
 use crate::stats::Stats;
 
-/// Figures of how well the device was used. Shares are of the time that counts, from 0 to 1. `Display` is the text for people.
+/// Figures that describe how well the device was used.
 ///
-/// The time that counts is that of the whole loop without the first steps, which have to wait for the pipeline to start:
-/// `wall - (sum of what the excluded steps took)`.
+/// Shares are fractions of the counted time, from 0 to 1. `Display` prints a table for people.
+///
+/// The counted time is the loop's wall time without its first steps, which wait for the pipeline to start: `wall - (sum
+/// of the times of the excluded steps)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Steps that count.
+    /// Number of counted steps.
     pub steps: u64,
-    /// Seconds that count.
+    /// Counted time in seconds.
     pub wall_s: f64,
-    /// AU, accelerator utilisation: the share of the time in which the device computed.
+    /// AU, accelerator utilisation: the share of the counted time in which the device computed.
     ///
-    /// Source: `compute_metrics_train` of DLIO (argonne-lcf/dlio_benchmark), the benchmark of MLPerf Storage, for which
-    /// `metric_exclude_start_steps` is 1 and the loop waits for every step. With several steps in flight a step counts from
-    /// the end of the one before it.
+    /// Source: `compute_metrics_train` of DLIO (argonne-lcf/dlio_benchmark), the benchmark of MLPerf Storage. MLPerf
+    /// Storage sets `metric_exclude_start_steps` to 1, and its loop waits for every step. With several steps in flight,
+    /// the time of a step starts at the end of the step before.
     pub utilisation: f64,
-    /// Device stall: the share of the time for which the device stood still before steps that could not begin yet.
+    /// Device stall: the share of the counted time in which the device was idle because its next step could not begin
+    /// yet.
     pub stall: f64,
-    /// Share of the time that the loop spent in `next`. Where steps are in flight meanwhile, not all of it stalls the device.
+    /// Share of the counted time that the loop spent in `next`. With steps in flight, only part of this time stalls the
+    /// device.
     pub input_bound_share: f64,
-    /// The word of TensorFlow's profiler for that share.
+    /// Class of `input_bound_share`, in the terms of TensorFlow's profiler.
     pub input_bound: InputBound,
     /// Median time of `next`, in microseconds.
     pub next_p50_us: f64,
-    /// 99th percentile of the same.
+    /// 99th percentile of the time of `next`, in microseconds.
     pub next_p99_us: f64,
-    /// Share of the calls of `next` that took more than 50 µs: a batch that lay ready takes less.
+    /// Share of the calls of `next` that took more than 50 µs. A call takes less if its batch is ready.
     pub next_over_50_us: f64,
     /// Share of the calls of `next` that took more than a millisecond.
     pub next_over_1_ms: f64,
@@ -40,31 +44,32 @@ pub struct Metrics {
     pub step_ms: f64,
     /// Steps per second.
     pub steps_per_s: f64,
-    /// Samples per second; `None` where nobody counted.
+    /// Samples per second; `None` if no samples were counted.
     ///
-    /// DIFFERENCE: DLIO subtracts two steps from those that it counts, whatever it excludes.
+    /// DIFFERENCE: DLIO always subtracts two steps from the counted steps, even if it excludes a different number.
     pub samples_per_s: Option<f64>,
-    /// The speed beside that of the same loop over one batch that stays in memory, of 1; `None` where that was not run.
-    /// It needs no clock on the device: of a real one, quote this.
+    /// Speed relative to the same loop over a single batch that stays in memory; `None` if that loop was not run.
+    ///
+    /// The fraction is 1 at equal speed. It requires no clock on the device, so quote this figure for a real device.
     pub au_synth: Option<f64>,
 }
 
-/// The degree to which a loop depends on its input.
+/// Degree to which a loop depends on its input.
 ///
-/// Source: the input pipeline analyzer of TensorFlow's profiler, which draws these lines at 5 and 20 % of the step time.
+/// Source: the input pipeline analyzer of TensorFlow's profiler, whose thresholds are 5 and 20 % of the step time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputBound {
-    /// Below 5 % of the time.
+    /// Less than 5 % of the time.
     Not,
-    /// From 5 % on.
+    /// At least 5 % of the time.
     Moderately,
-    /// From 20 % on.
+    /// At least 20 % of the time.
     Highly,
 }
 
 impl InputBound {
-    /// The class of a share of the time.
+    /// Returns the class of a share of the time.
     pub fn of(share: f64) -> Self {
         match share {
             share if share >= 0.20 => Self::Highly,
@@ -73,7 +78,7 @@ impl InputBound {
         }
     }
 
-    /// In words: `not input-bound`.
+    /// Returns the class in words, such as `not input-bound`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Not => "not input-bound",
@@ -84,7 +89,8 @@ impl InputBound {
 }
 
 impl Metrics {
-    /// Computes what `timeline` says without its first steps, `exclude_first` of them; `None` if no time is left then.
+    /// Computes the figures of `timeline` without its first `exclude_first` steps; `None` if no steps or no time are
+    /// left.
     pub fn of(timeline: &Timeline, exclude_first: usize) -> Option<Self> {
         let excluded = timeline.with_free().take(exclude_first).map(|(free, step)| step.process(free)).sum();
         let wall = timeline.wall().saturating_sub(excluded).as_secs_f64();
@@ -117,14 +123,14 @@ impl Metrics {
         })
     }
 
-    /// With the comparison to `resident`, the same loop over one batch that stays in memory.
+    /// Sets `au_synth` by comparison with `resident`, the same loop over a single batch that stays in memory.
     #[must_use]
     pub fn beside(mut self, resident: &Self) -> Self {
         self.au_synth = (resident.steps_per_s > 0.0).then(|| self.steps_per_s / resident.steps_per_s);
         self
     }
 
-    /// The mean of several runs in every figure, as MLPerf Storage takes it over five; `None` of none.
+    /// Returns the mean of every figure over `runs`, as MLPerf Storage does over five runs; `None` if `runs` is empty.
     pub fn mean(runs: &[Self]) -> Option<Self> {
         let n = runs.len() as f64;
         let mean = |figure: fn(&Self) -> f64| runs.iter().map(figure).sum::<f64>() / n;
@@ -165,7 +171,7 @@ mod tests {
         assert!((a - b).abs() < 1e-9, "{a} {b}");
     }
 
-    /// Steps of `[asked, got, ready, done]` milliseconds, of ten samples each.
+    /// Returns a timeline of steps `[asked, got, ready, done]` in milliseconds, with ten samples per step.
     fn timeline(steps: &[[f64; 4]], wall: f64) -> Timeline {
         let step = |[asked, got, ready, done]: &[f64; 4]| Step {
             asked: ms(*asked),
@@ -177,8 +183,8 @@ mod tests {
         Timeline::new(steps.iter().map(step), ms(wall))
     }
 
-    /// The loop of DLIO: load 50 ms and compute 10; then 10 and 10; 0.04 and 10; 10 and 10, with 0.96 ms of its own before
-    /// the third and 9 behind the last.
+    /// The loop of DLIO. Its loads take 50, 10, 0.04 and 10 ms; each step computes for 10 ms. The loop itself takes
+    /// 0.96 ms before the third step and 9 ms after the last.
     const WAITS: [[f64; 4]; 4] =
         [[0.0, 50.0, 50.0, 60.0], [60.0, 70.0, 70.0, 80.0], [80.96, 81.0, 81.0, 91.0], [91.0, 101.0, 101.0, 111.0]];
 
@@ -186,10 +192,10 @@ mod tests {
     fn a_loop_that_waits_for_every_step() {
         let metrics = Metrics::of(&timeline(&WAITS, 120.0), 1).unwrap();
         assert_eq!(metrics.steps, 3);
-        // All but the 60 ms of the first.
+        // All but the 60 ms of the first step.
         near(metrics.wall_s, 0.060);
         near(metrics.utilisation, 30.0 / 60.0);
-        // 10 before the second, 1 before the third, 10 before the fourth.
+        // 10 ms before the second step, 1 before the third, 10 before the fourth.
         near(metrics.stall, 21.0 / 60.0);
         near(metrics.input_bound_share, 20.04 / 60.0);
         assert_eq!(metrics.input_bound, InputBound::Highly);
@@ -203,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_slow_first_step_does_not_count() {
-        // The first waits 10 s and computes 1 s; three more wait 1 s each.
+        // The first step waits 10 s and computes 1 s; three more steps wait 1 s each.
         let s = |asked: f64, next: f64| [asked, asked + next, asked + next, asked + next + 1.0].map(|s| s * 1e3);
         let steps = [s(0.0, 10.0), s(11.0, 1.0), s(13.0, 1.0), s(15.0, 1.0)];
         let metrics = Metrics::of(&timeline(&steps, 17_000.0), 1).unwrap();
@@ -217,7 +223,7 @@ mod tests {
         let of = |exclude| Metrics::of(&timeline(&WAITS, 120.0), exclude);
         near(of(0).unwrap().utilisation, 40.0 / 120.0);
         near(of(0).unwrap().stall, 71.0 / 120.0);
-        // 60 and 20 ms are gone; the 0.96 between the steps are nobody's, and stay.
+        // Excludes 60 and 20 ms. The 0.96 ms between the steps belongs to no step and still counts.
         near(of(2).unwrap().utilisation, 20.0 / 40.0);
         near(of(3).unwrap().wall_s, 120e-3 - (60.0 + 20.0 + 10.04) / 1e3);
         assert_eq!(of(4), None);
@@ -225,13 +231,13 @@ mod tests {
         assert_eq!(Metrics::of(&Timeline::default(), 0), None);
     }
 
-    /// Two steps in flight: the loop waits in `next` nearly always, the device hardly.
+    /// With two steps in flight, the loop waits in `next` most of the time, but the device hardly waits.
     #[test]
     fn a_device_with_steps_in_flight_waits_less_than_the_loop() {
         let steps =
             [[0.0, 8.0, 9.0, 19.0], [9.0, 17.0, 18.0, 29.0], [18.0, 26.0, 27.0, 39.0], [29.0, 39.5, 40.0, 50.0]];
         let metrics = Metrics::of(&timeline(&steps, 50.0), 1).unwrap();
-        // From 19 to 50: the device computes but for the millisecond before the fourth.
+        // From 19 to 50 ms, the device computes except for the millisecond before the fourth step.
         near(metrics.wall_s, 31e-3);
         near(metrics.utilisation, 30.0 / 31.0);
         near(metrics.stall, 1.0 / 31.0);

@@ -1,8 +1,8 @@
-//! Is the device waiting? What takes the batches of a pipeline, and what its time went into.
+//! Consumers of batches, and metrics that show whether the device waits for them.
 //!
-//! A [`Consumer`] starts a step on every batch that it is given; a [`Recorder`] notes when batches were asked for and came,
-//! and when steps could begin and ended; [`Metrics`] are what that [`Timeline`] says, as MLPerf Storage's benchmark, the
-//! profiler of TensorFlow and others define them. [`feed`] is the loop that does all of this.
+//! A [`Consumer`] starts a step on every submitted batch. A [`Recorder`] records when batches are requested and
+//! received, and when steps become ready and end. [`Metrics`] summarise this [`Timeline`] by the definitions of MLPerf
+//! Storage's benchmark, TensorFlow's profiler and others. [`feed`] is the loop that connects them.
 //!
 //! ```
 //! use std::time::Duration;
@@ -40,44 +40,44 @@ pub use pjrt::{Pjrt, PjrtStep};
 pub use recorder::Recorder;
 pub use timeline::{Step, Timeline};
 
-/// The taker of batches: an accelerator, or what stands in for one.
+/// Receiver of batches, such as an accelerator or an emulated accelerator.
 pub trait Consumer<B> {
-    /// A step that is under way.
+    /// Handle of a step that is under way.
     type Handle: Handle;
 
-    /// Hands `batch` over and has a step begin on it, as soon as those before it are done; does not wait for its end.
+    /// Submits `batch` for a step that begins after the steps before it; does not wait for its end.
     ///
     /// # Errors
-    /// What the device reports, and batches that it cannot take.
+    /// Errors that the device reports, and errors for batches that the device does not accept.
     fn submit(&mut self, batch: B) -> Result<Self::Handle>;
 }
 
-/// A step that is under way.
+/// Handle of a step that is under way.
 pub trait Handle {
     /// Waits until the step is done.
     ///
     /// # Errors
-    /// What the device reports of the transfer or of the step.
+    /// Errors that the device reports for the transfer or the step.
     fn wait(self) -> Result<Ran>;
 }
 
-/// The times of a step.
+/// Times at which a step became ready and ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// Time at which it could begin, were the device free: the batch lay in its memory, and the step had been asked for.
+    /// Earliest time at which a free device could begin: the batch is in its memory and the step is requested.
     pub ready_at: Instant,
-    /// Time at which it had ended.
+    /// Time at which the step ended.
     pub done_at: Instant,
 }
 
-/// A training loop with a clock: has `consumer` take all of `batches`, of which each has so many `samples`.
+/// Runs a timed training loop that submits all of `batches` to `consumer`; `samples` counts the samples of a batch.
 ///
-/// Before the next batch is asked for, all steps but the last `in_flight` have ended. 0 is the loop of MLPerf Storage's
-/// benchmark, which waits for every step; with 1 or 2, as of a framework that dispatches steps and goes on, the loop
-/// fetches a batch while the device computes.
+/// All steps but the last `in_flight` end before the loop requests the next batch. With 0 the loop waits for every
+/// step, as MLPerf Storage's benchmark does. With 1 or 2 the loop fetches a batch while the device computes, as a
+/// framework with asynchronous dispatch does.
 ///
 /// # Errors
-/// The first of the batches or of the consumer.
+/// The first error of the batches or of the consumer.
 pub fn feed<B, C: Consumer<B>>(
     batches: impl IntoIterator<Item = Result<B>>,
     consumer: &mut C,

@@ -1,4 +1,4 @@
-//! A device behind a PJRT plugin.
+//! A consumer that sends batches to a device through a PJRT plugin.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,16 +10,17 @@ use crate::element::Batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 
-/// A transfer or a step that takes longer hangs.
+/// Time limit of a transfer or a step. A device that exceeds it is reported as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A device that batches are sent to. Clocks stop in the plugin's own callbacks, so that nobody has to wait for them.
+/// A PJRT device that receives batches. Times are taken in the plugin's own callbacks, so no thread waits to take them.
 ///
-/// What it does with a batch that has arrived is its step: [nothing](Self::new), so that the transfer itself is what is
-/// measured; [as good as nothing for a time](Self::emulate); or [a program](Self::run). Let two steps be in flight, and
-/// a batch is sent while the device works on the one before.
+/// The step on a batch that has arrived is [nothing](Self::new), to measure the transfer itself; [an emulated
+/// step](Self::emulate), which leaves the device nearly idle; or [a program](Self::run). With two steps in flight, a
+/// batch is sent while the device works on the batch before.
 ///
-/// It takes batches of the host, which it sends itself, and those that [`DevicePut`](crate::device::DevicePut) has sent ahead.
+/// Accepts batches of the host, which it sends, and batches that [`DevicePut`](crate::device::DevicePut) has already
+/// sent.
 /// ```no_run
 /// use std::time::Duration;
 ///
@@ -47,17 +48,17 @@ enum StepKind {
     Program { program: Executable, constants: Vec<DeviceBuffer> },
 }
 
-/// A batch on its way to a device, and the step on it.
+/// A batch in transfer to a device, with its step.
 #[derive(Debug)]
 #[must_use = "a step is not over before it has been waited for"]
 pub struct PjrtStep {
     submitted_at: Instant,
-    /// Time at which the step had been asked for.
+    /// Time at which the step was requested.
     asked_at: Instant,
     transfers: Vec<Stamp>,
     results: Vec<Stamp>,
     emulated: Option<Arc<Mutex<Emulated>>>,
-    /// Until the step is over.
+    /// Buffers or batch that stay allocated until the step is over.
     #[expect(dead_code, reason = "it is there to be dropped")]
     held: Held,
 }
@@ -70,27 +71,28 @@ enum Held {
 }
 
 impl Pjrt {
-    /// A device for which a step is the transfer of a batch.
+    /// Returns a consumer whose step is only the transfer of a batch.
     pub fn new(device: Device) -> Self {
         Self { device, step: StepKind::Transfer }
     }
 
-    /// With steps that take `step_time` from the arrival of their batch on, and leave the device idle: transfers are real,
-    /// computing is emulated. On a device that shares its cores with the loader, such as XLA's CPU, a program would take
-    /// them from it.
+    /// Sets an emulated step that takes `step_time` from the arrival of its batch and leaves the device idle.
+    ///
+    /// Transfers are real; only computing is emulated. On a device that shares its cores with the loader, such as XLA's
+    /// CPU, a program would take cores from the loader.
     #[must_use]
     pub fn emulate(self, step_time: Duration) -> Self {
         Self { step: StepKind::Emulated(Arc::new(Mutex::new(Emulated::new(step_time)))), ..self }
     }
 
-    /// With `program` as the step, whose arguments are `constants`, which stay on the device, and the arrays of a batch in
-    /// their order.
+    /// Sets `program` as the step. Its arguments are `constants`, which stay on the device, and then the arrays of a
+    /// batch in their order.
     #[must_use]
     pub fn run(self, program: Executable, constants: Vec<DeviceBuffer>) -> Self {
         Self { step: StepKind::Program { program, constants }, ..self }
     }
 
-    /// Has the step begin on `buffers`, whose transfers are `events`.
+    /// Starts the step on `buffers`, whose transfers are `events`.
     fn start<'a>(
         &'a self,
         submitted_at: Instant,
@@ -115,10 +117,10 @@ impl Pjrt {
 impl Consumer<Batch> for Pjrt {
     type Handle = PjrtStep;
 
-    /// Sends every array of `batch`, from where it lies.
+    /// Sends every array of `batch` directly from its memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] that names a field which is no array, [`ErrorKind::Device`] with what the plugin said.
+    /// [`ErrorKind::Data`] with the name of a field that is no array, [`ErrorKind::Device`] with the plugin's message.
     fn submit(&mut self, batch: Batch) -> Result<PjrtStep> {
         let submitted_at = Instant::now();
         let put = |(name, array): (crate::element::Name, _)| {
@@ -133,10 +135,10 @@ impl Consumer<Batch> for Pjrt {
 impl Consumer<DeviceBatch> for Pjrt {
     type Handle = PjrtStep;
 
-    /// Has the step begin on the parts of `batch` that its first device has.
+    /// Starts the step on the parts of `batch` that are on its first device.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`] with what the plugin said.
+    /// [`ErrorKind::Device`] with the plugin's message.
     fn submit(&mut self, batch: DeviceBatch) -> Result<PjrtStep> {
         let buffers = batch.arrays().map(|(_, array)| array.buffer());
         let step = self.start(Instant::now(), buffers, batch.events().cloned().map(Ok))?;
@@ -159,12 +161,12 @@ impl Handle for PjrtStep {
     }
 }
 
-/// Returns the time at which all of `stamps` were there; no earlier than `from`.
+/// Returns the time at which all of `stamps` were ready, but no earlier than `from`.
 fn last(stamps: Vec<Stamp>, from: Instant) -> Result<Instant> {
     stamps.into_iter().try_fold(from, |last, stamp| Ok(last.max(stamp.wait()?)))
 }
 
-/// Notes when an event is over.
+/// Records the time at which an event is over.
 #[derive(Debug)]
 struct Stamp {
     event: Event,
@@ -176,7 +178,7 @@ impl Stamp {
         let at = Arc::new(OnceLock::new());
         let noted = at.clone();
         event.on_ready(move |_| {
-            // Nobody else sets it.
+            // Only this callback sets the time.
             let _ = noted.set(Instant::now());
         })?;
         Ok(Self { event, at })
@@ -187,7 +189,7 @@ impl Stamp {
             let text = format!("a transfer or a step is not over after {PATIENCE:?}");
             return Err(Error::new(ErrorKind::Device, text).help("the device hangs"));
         }
-        // It may be over a moment before the callback.
+        // The event may be over shortly before its callback runs.
         Ok(self.at.get().copied().unwrap_or_else(Instant::now))
     }
 }

@@ -6,27 +6,29 @@ use std::time::{Duration, Instant};
 use super::{Handle, Ran, Step, Timeline};
 use crate::error::Result;
 
-/// Notes when a training loop asks for batches and gets them, and when steps begin and end. Four looks at the clock a step.
+/// Records when a training loop requests and receives batches, and when steps begin and end.
+///
+/// The recorder reads the clock four times per step.
 #[derive(Debug)]
 pub struct Recorder<H> {
     start: Instant,
     in_flight: usize,
-    /// Of the batch that came last.
+    /// Time at which the last batch was requested; `got` is the time at which it was received.
     asked: Duration,
     got: Duration,
     steps: Vec<Step>,
-    /// Steps that have not been waited for, whose times in `steps` end with `got`.
+    /// Steps not yet waited for. Their times in `steps` end with `got`.
     pending: VecDeque<H>,
 }
 
 impl<H: Handle> Recorder<H> {
-    /// Starts the clock of a loop that leaves the last `in_flight` steps running while it gets the next batch.
+    /// Starts the clock of a loop that leaves the last `in_flight` steps running while it fetches the next batch.
     pub fn new(in_flight: usize) -> Self {
         let zero = Duration::ZERO;
         Self { start: Instant::now(), in_flight, asked: zero, got: zero, steps: Vec::new(), pending: VecDeque::new() }
     }
 
-    /// Calls `next`, which gets a batch, and notes how long that takes.
+    /// Calls `next`, which fetches a batch, and records the duration of the call.
     pub fn next<T>(&mut self, next: impl FnOnce() -> T) -> T {
         self.asked = self.start.elapsed();
         let batch = next();
@@ -34,10 +36,10 @@ impl<H: Handle> Recorder<H> {
         batch
     }
 
-    /// A step on the batch that came last, of so many `samples`, is under way. Waits for the end of all but the last few.
+    /// Records a step of `samples` samples on the last batch. Waits for the end of all steps but the last `in_flight`.
     ///
     /// # Errors
-    /// Errors of the device in the steps that are waited for.
+    /// Errors that the device reports for the steps waited for.
     pub fn submitted(&mut self, samples: u64, handle: H) -> Result<()> {
         let Self { asked, got, .. } = *self;
         self.steps.push(Step { asked, got, ready: got, done: got, samples });
@@ -45,32 +47,32 @@ impl<H: Handle> Recorder<H> {
         self.wait(self.in_flight)
     }
 
-    /// The submitted steps. A step that has not ended has no `ready` and no `done`.
+    /// Returns the submitted steps. Steps not yet waited for have `got` as their `ready` and `done`.
     #[cfg(feature = "cli")]
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Steps that were submitted.
+    /// Returns the number of submitted steps.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether no step was submitted.
+    /// Returns true if no step was submitted.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Waits for all steps, and stops the clock.
+    /// Waits for all steps and stops the clock.
     ///
     /// # Errors
-    /// As [`submitted`](Self::submitted).
+    /// The errors of [`submitted`](Self::submitted).
     pub fn finish(mut self) -> Result<Timeline> {
         self.wait(0)?;
         Ok(Timeline::new(self.steps, self.start.elapsed()))
     }
 
-    /// Waits until no more than `left` steps are under way.
+    /// Waits until at most `left` steps are under way.
     fn wait(&mut self, left: usize) -> Result<()> {
         while self.pending.len() > left
             && let Some(handle) = self.pending.pop_front()
@@ -94,7 +96,7 @@ mod tests {
     use crate::Error;
     use crate::consumer::{Consumer, feed};
 
-    /// Notes what it is asked, and fails at a batch.
+    /// Logs every call; the step on batch `fails_at` fails.
     struct Noting {
         log: Rc<RefCell<Vec<String>>>,
         fails_at: Option<u32>,

@@ -1,15 +1,15 @@
-//! The metrics for people: at most 100 columns, and a sentence that says what they mean.
+//! Text of the metrics for people: a table of at most 100 columns, and a sentence that explains them.
 
 use std::fmt;
 
 use super::{InputBound, Metrics};
 use crate::report::format::{count, percent, time};
 
-/// Up to this share a device that stands still does not matter.
+/// Share of stall time from which the verdict reports a stall.
 const FINE: f64 = 0.05;
 
 impl Metrics {
-    /// Their meaning, in a sentence.
+    /// Returns a sentence that explains the metrics.
     pub fn verdict(&self) -> String {
         let (stall, next) = (percent(self.stall), percent(self.input_bound_share));
         if self.stall >= FINE && self.input_bound_share >= self.stall / 2.0 {

@@ -1,25 +1,25 @@
-//! Times of a training loop: what it did, and when.
+//! Times of the steps of a training loop.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// One step of a training loop; all times are since the start of the loop.
+/// Times of a step of a training loop, relative to the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Time at which the loop asked for the batch.
+    /// Time at which the loop requested the batch.
     pub asked: Duration,
-    /// Time at which it had the batch.
+    /// Time at which the loop received the batch.
     pub got: Duration,
-    /// Time at which the device could begin with it, were it free; never before `got`.
+    /// Earliest time at which a free device could begin the step; never before `got`.
     pub ready: Duration,
-    /// Time at which the device was done with it.
+    /// Time at which the device finished the step.
     pub done: Duration,
-    /// Samples in the batch; 0 where nobody counts.
+    /// Samples in the batch; 0 if samples are not counted.
     pub samples: u64,
 }
 
-/// The steps of a training loop in their order, and how long it ran.
+/// Steps of a training loop in order, with the loop's total time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Timeline {
     steps: Vec<Step>,
@@ -27,10 +27,10 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The steps of a loop that took `wall` in all.
+    /// Returns the timeline of a loop that took `wall` in total.
     ///
-    /// Times that come too early are put right: a batch arrives no earlier than it was asked for, a step becomes ready no
-    /// earlier than its batch arrives and ends no earlier than that, and the loop lasts as long as its steps.
+    /// Times that are too early are corrected. A batch arrives no earlier than its request. A step is ready no earlier
+    /// than its batch arrives, and ends no earlier than it is ready. The loop lasts at least until its last step ends.
     pub fn new(steps: impl IntoIterator<Item = Step>, wall: Duration) -> Self {
         let mut timeline = Self { steps: Vec::new(), wall };
         for step in steps {
@@ -47,17 +47,17 @@ impl Timeline {
         self.steps.push(step);
     }
 
-    /// All steps.
+    /// Returns all steps.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The time that the loop took, from its start to its end.
+    /// Returns the time from the start of the loop to its end.
     pub fn wall(&self) -> Duration {
         self.wall
     }
 
-    /// Every step with the time at which the device was done with those before it.
+    /// Returns every step with the time at which the device finished all earlier steps.
     pub(super) fn with_free(&self) -> impl Iterator<Item = (Duration, &Step)> {
         let free = self.steps.iter().scan(Duration::ZERO, |free, step| {
             let before = *free;
@@ -69,22 +69,23 @@ impl Timeline {
 }
 
 impl Step {
-    /// Time in `next`.
+    /// Returns the time spent in `next`.
     pub fn load(&self) -> Duration {
         self.got.saturating_sub(self.asked)
     }
 
-    /// Time for which the device worked on it, if it was free from `free` on.
+    /// Returns the time that the device computed, if it was free from `free` on.
     pub(super) fn compute(&self, free: Duration) -> Duration {
         self.done.saturating_sub(self.ready.max(free))
     }
 
-    /// Time for which a device that was free from `free` on stood still before it.
+    /// Returns the time that the device was idle before the step, if it was free from `free` on.
     pub(super) fn stall(&self, free: Duration) -> Duration {
         self.ready.saturating_sub(free)
     }
 
-    /// Time that it took in all, behind those before it, which took until `free`.
+    /// Returns the total time of the step, from its request or from the end of earlier steps (`free`), if that is
+    /// later.
     pub(super) fn process(&self, free: Duration) -> Duration {
         self.done.saturating_sub(self.asked.max(free))
     }

@@ -1,26 +1,26 @@
-//! Waits around the loader, until they are recorded with the batch that comes next.
+//! Waits outside the loader, kept until they are recorded with the next batch.
 
 use super::waits::Shares;
 
-/// Waits of a loop around the loader.
+/// Waits of the training loop outside the loader.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    /// Sums as they were noted last.
+    /// Sums at the last note.
     #[cfg(any(test, feature = "python", feature = "pjrt"))]
     noted: Shares,
-    /// Waits that have come since a batch was recorded.
+    /// Waits since the last recorded batch.
     pending: Shares,
 }
 
 impl Beside {
-    /// Notes sums of all waits so far. A part that was more before has been corrected, and counts for nothing until it is more again.
+    /// Adds the increase of each sum since the last note. A sum that was corrected downward adds nothing until it exceeds its old maximum.
     #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(super) fn note(&mut self, so_far: Shares) {
         self.pending.add(so_far.since(self.noted));
         self.noted = self.noted.larger(so_far);
     }
 
-    /// Takes out what is to be recorded.
+    /// Returns the pending waits and resets them.
     pub(super) fn take(&mut self) -> Shares {
         std::mem::take(&mut self.pending)
     }

@@ -1,4 +1,4 @@
-//! The clocks of a thread and of this process: time on a core, and time off it.
+//! Clocks of a thread and of this process: time on a core and time off it.
 
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "the clocks of threads are not in std"))]
 
@@ -12,23 +12,23 @@ use super::sample::SHARE;
 #[cfg(target_os = "linux")]
 use super::turn;
 
-/// Times of a piece of work, in nanoseconds: on a core, blocked, and for a lock. The rest was spent waiting for a core, or for one
-/// who had a core and did what this one wants.
+/// Times of a piece of work, in nanoseconds: on a core, blocked, and waiting for a lock. The remainder is time spent waiting for
+/// a core, or for the [turn](super::turn) of another thread that did shared work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
-    /// All of it.
+    /// Total time.
     pub(super) wall: u64,
-    /// On a core.
+    /// Time on a core.
     pub(super) cpu: u64,
-    /// Blocked: for a disk, a network, a lock of its own, a time to pass; but not for its [turn](super::turn).
+    /// Time blocked on a disk, a network, a private lock or a timer. Excludes waits for a [turn](super::turn).
     pub(super) blocked: u64,
-    /// Until the interpreter's lock was had.
+    /// Time until the interpreter's lock was acquired.
     pub(super) lock: u64,
-    /// Whether that was taken at all.
+    /// True if the work took the interpreter's lock.
     pub(super) interpreted: bool,
 }
 
-/// The lock of an interpreter, as a piece of work that is looked at takes it.
+/// Use of the interpreter's lock by the piece of work that is being observed.
 #[derive(Clone, Copy, Default)]
 struct Lock {
     #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "read where a lock is taken"))]
@@ -39,17 +39,17 @@ struct Lock {
 
 thread_local! {
     static LOCK: Cell<Lock> = const { Cell::new(Lock { looking: false, taken: false, waited_ns: 0 }) };
-    /// No piece of work is looked at before.
+    /// No piece of work is observed before this time.
     static NEXT_LOOK: Cell<Option<Instant>> = const { Cell::new(None) };
     static DITHER: Cell<u32> = const { Cell::new(0x9e37_79b9) };
 }
 
-/// Whether to look at the next measured piece of work: so seldom that it costs one part in [`SHARE`] of the time.
+/// Returns true if the next measured piece of work should be observed. Observation costs one part in [`SHARE`] of the time.
 pub(super) fn is_due() -> bool {
     is_known() && NEXT_LOOK.get().is_none_or(|next| Instant::now() >= next)
 }
 
-/// A look at the piece of work between its beginning and its end.
+/// An observation of a piece of work, from its start to its end.
 pub(super) struct Look {
     before: Lock,
     from: Thread,
@@ -57,20 +57,20 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Begins to look.
+    /// Starts the observation.
     pub(super) fn begin() -> Self {
         let before = LOCK.replace(Lock { looking: true, ..Lock::default() });
-        // The system may take the core away where it is asked for the time, which is no part of the work.
+        // The system may take the core away during the clock call. That time is not part of the work.
         let (from, start) = (Thread::now(), Instant::now());
         Self { before, from, start }
     }
 
-    /// Ends it, and says where the time went.
+    /// Ends the observation and returns the times.
     pub(super) fn end(self) -> Spent {
         let end = Instant::now();
         let (to, lock) = (Thread::now(), LOCK.replace(self.before));
         let rest = cost_ns() * SHARE;
-        // Between half of it and one and a half: a period in the data cannot hide from it.
+        // Between 0.5 and 1.5 intervals, so that periodic data cannot escape the sample.
         let dither = DITHER.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         DITHER.set(dither);
         let rest = Duration::from_nanos(rest / 2 + rest * u64::from(dither >> 16) / (1 << 16));
@@ -80,15 +80,15 @@ impl Look {
     }
 }
 
-/// The beginning of a piece of work that is measured.
+/// The start of a measured piece of work.
 pub(super) enum Begun {
-    /// It is looked at, too.
+    /// Measured and observed in detail.
     Look(Look),
     Clock(Instant),
 }
 
 impl Begun {
-    /// Begins to measure.
+    /// Starts the measurement.
     pub(super) fn now(looks: bool) -> Self {
         if looks { Self::Look(Look::begin()) } else { Self::Clock(Instant::now()) }
     }
@@ -99,15 +99,15 @@ impl Spent {
         let cpu = to.cpu_ns.saturating_sub(from.cpu_ns).saturating_sub(cost_ns() / 2).min(wall);
         let off = wall - cpu;
         let waited = lock.waited_ns.min(off);
-        // Who never gives its core up, and has none, waits for one.
+        // A thread that never yields its core, and is off it, waits for a core.
         let turns = to.turns_ns - from.turns_ns;
         let blocked = if to.yields > from.yields { (off - waited).saturating_sub(turns) } else { 0 };
         Self { wall, cpu, blocked, lock: waited, interpreted: lock.taken }
     }
 }
 
-/// Takes the interpreter's lock by `take`, which does its work once it has it and calls what it is given first: the wait for the
-/// lock is counted apart.
+/// Calls `take`, which acquires the interpreter's lock and does its work. `take` must call its argument as soon as it has the
+/// lock, so that the wait for the lock is counted separately.
 #[cfg(feature = "python")]
 pub(crate) fn taking_lock<R>(take: impl FnOnce(&dyn Fn()) -> R) -> R {
     let start = Instant::now();
@@ -121,17 +121,17 @@ pub(crate) fn taking_lock<R>(take: impl FnOnce(&dyn Fn()) -> R) -> R {
     })
 }
 
-/// Use of a thread so far.
+/// Resource use of a thread so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
     cpu_ns: u64,
-    /// Times that it gave its core up to wait for something.
+    /// Number of times that the thread yielded its core to wait.
     yields: u64,
-    /// Waits for its turn.
+    /// Time spent waiting for turns.
     turns_ns: u64,
 }
 
-/// Nanoseconds that looking at one piece of work costs.
+/// Returns the cost of observing a piece of work, in nanoseconds.
 fn cost_ns() -> u64 {
     static COST: OnceLock<u64> = OnceLock::new();
     *COST.get_or_init(|| {
@@ -149,7 +149,7 @@ mod os {
     use std::mem::MaybeUninit;
     use std::time::Duration;
 
-    /// Reads a clock; `None` where there is none.
+    /// Reads a clock. Returns `None` if the clock is not available.
     pub(super) fn clock(which: libc::clockid_t) -> Option<Duration> {
         let mut time = MaybeUninit::<libc::timespec>::uninit();
         // SAFETY: the time is written when the call succeeds, and read only then.
@@ -162,7 +162,7 @@ mod os {
         Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
     }
 
-    /// Counts how often this thread has given its core up by itself; `None` where the system does not say.
+    /// Returns the number of voluntary context switches of this thread, or `None` if the system does not report it.
     pub(super) fn yields() -> Option<u64> {
         let mut usage = MaybeUninit::<libc::rusage>::uninit();
         // SAFETY: the figures are written when the call succeeds, and read only then.
@@ -191,7 +191,7 @@ impl Thread {
     }
 }
 
-/// Whether this system says what a thread has used.
+/// Returns true if this system reports the resource use of a thread.
 fn is_known() -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -202,7 +202,7 @@ fn is_known() -> bool {
     false
 }
 
-/// Time on a core of the calling thread; none where the system does not say.
+/// Returns the time of the calling thread on a core, or zero if the system does not report it.
 pub(crate) fn thread_cpu() -> Duration {
     #[cfg(target_os = "linux")]
     return os::clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default();
@@ -210,7 +210,7 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::ZERO
 }
 
-/// Time on cores of all threads of this process; none where the system does not say.
+/// Returns the time of all threads of this process on cores, or zero if the system does not report it.
 pub(crate) fn process_cpu() -> Duration {
     #[cfg(target_os = "linux")]
     return os::clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or_default();
@@ -222,7 +222,7 @@ pub(crate) fn process_cpu() -> Duration {
 mod tests {
     use super::*;
 
-    /// Does `work` and says where its time went.
+    /// Runs `work` and returns its times.
     fn look<R>(work: impl FnOnce() -> R) -> (R, Spent) {
         let look = Look::begin();
         let result = work();
@@ -240,10 +240,10 @@ mod tests {
         assert!(worked.cpu > 18_000_000 && worked.blocked == 0, "the rest waited for a core: {worked:?}");
     }
 
-    /// A sleep gives the core up, and work takes it, however busy the machine is.
+    /// Checks that a sleep yields the core and work uses it, however busy the machine is.
     #[test]
     fn the_system_tells_sleep_from_work() {
-        // A sleep has no upper limit here.
+        // The length of a sleep has no upper limit here.
         let (before, (_, slept)) = (Thread::now(), look(|| std::thread::sleep(Duration::from_millis(2))));
         assert!(Thread::now().yields > before.yields && slept.blocked > 0 && slept.wall >= 1_900_000, "{slept:?}");
         let (_, worked) = look(|| {
@@ -273,7 +273,7 @@ mod tests {
         assert!(is_due());
         let start = Instant::now();
         look(|| ());
-        // Whether it has come by now is for the machine to say.
+        // The time may have passed already on a slow machine.
         let rest = NEXT_LOOK.get().map(|next| next - start);
         assert!(rest >= Some(Duration::from_nanos(cost_ns() * SHARE / 2)), "{rest:?}");
         NEXT_LOOK.set(None);

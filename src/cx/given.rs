@@ -1,18 +1,18 @@
-//! Answers to the consumer, and their times.
+//! Responses to the consumer, with their times.
 
 use std::time::Instant;
 
-/// An answer to the consumer.
+/// A response to the consumer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given {
-    /// The number of the first element in this run; and how many came with it.
+    /// Number of the first element in this run, and the number of elements.
     pub(crate) first: u64,
     pub(crate) count: usize,
-    /// Places of the buffer that were filled when it was asked for, where there is a buffer.
+    /// Filled places of the buffer at the time of the request. `None` if there is no buffer.
     pub(crate) ready: Option<usize>,
-    /// Time at which it was asked for, and given.
+    /// Times of the request and of the delivery.
     pub(crate) asked: Instant,
     pub(crate) given: Instant,
-    /// Time at which it was begun, and was there, where it was made ahead of the consumer.
+    /// Times at which the batch was begun and ready. `None` unless it was made ahead of the consumer.
     pub(crate) made: Option<(Instant, Instant)>,
 }

@@ -3,7 +3,7 @@
 use super::clock::Spent;
 use super::recorder::{Counts, StageTally};
 
-/// Counts of one stage on one thread since it last handed them over.
+/// Counts of one stage on one thread since the last handover.
 #[derive(Debug, Default)]
 pub(super) struct Local {
     pub(super) counts: Counts,
@@ -12,44 +12,44 @@ pub(super) struct Local {
     pub(super) rare: Rare,
 }
 
-/// Of the sampled elements, or chunks: their time and bytes, each times what it stands for.
+/// Time and bytes of the sampled elements or chunks, each multiplied by its weight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sampled {
     pub(super) ns: f64,
     pub(super) bytes: f64,
 }
 
-/// Units that a sample is taken of.
+/// Units of sampling.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unit {
-    /// Elements that are evaluated, or looked at, one by one.
+    /// Elements that are evaluated or inspected one by one.
     Element,
     /// Elements that are evaluated together.
     Chunk,
 }
 
-/// Each of the units has a sample of the elements that are evaluated, and one of those that stand for others in a plan: an element that stands
-/// for another costs nothing of what that would cost.
+/// Number of samples. Each unit has two samples: evaluated elements, and elements that represent others in a plan. They are
+/// separate because a representative has none of the cost of the element that it represents.
 pub(super) const UNITS: usize = 4;
 
 impl Unit {
-    /// The number of its sample.
+    /// Returns the index of the unit's sample.
     pub(super) fn sample(self, plans: bool) -> usize {
         self as usize + if plans { UNITS / 2 } else { 0 }
     }
 }
 
-/// Pieces of work that belong to no single element.
+/// Counters of work that belongs to no single element.
 #[derive(Debug, Default)]
 pub(super) struct Rare {
-    /// Units until the next one that is measured.
+    /// Pieces of work before the next measured piece.
     pub(super) skip: u32,
     pub(super) skipped: u32,
     pub(super) last_ns: u64,
 }
 
 impl Local {
-    /// Counts where the time of a piece of work went that stands for so many.
+    /// Counts the times of an observed piece of work that represents `stands_for` pieces.
     pub(super) fn looked(&mut self, spent: &Spent, stands_for: f64) {
         let part = |ns: u64| (ns as f64 * stands_for) as u64;
         let counts = &mut self.counts;
@@ -60,7 +60,7 @@ impl Local {
         counts.interpreted_ns += if spent.interpreted { part(spent.wall) } else { 0 };
     }
 
-    /// `scales` correct the samples for what is behind the last of each.
+    /// Adds the counts to `total` and resets them. `scales` correct each sample for the elements after its last measurement.
     pub(super) fn hand_over(&mut self, scales: [f64; UNITS], ahead: bool, total: &mut StageTally) {
         let mut counts = std::mem::take(&mut self.counts);
         for (sampled, scale) in std::mem::take(&mut self.sampled).iter().zip(scales) {
@@ -71,7 +71,7 @@ impl Local {
         counts.ahead_ns = if ahead { counts.self_ns } else { 0 };
         total.counts.add(&counts);
         for (ns, stands_for) in self.times.drain(..) {
-            // The histogram grows on demand, so no value is out of its range.
+            // The histogram grows on demand, so every value is in range.
             let _ = total.latency.record_n(ns.max(1), stands_for);
         }
     }

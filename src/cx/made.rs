@@ -1,7 +1,7 @@
-//! The making of a chunk of elements: when, by whom, and what was waited for meanwhile.
+//! The evaluation of a chunk of elements: its times, its thread or worker, and its waits.
 //!
-//! Whoever waits for a store or for the interpreter's lock counts that on its own thread, each time: it is rare, or costs
-//! as much as a look at the clock. A [`Watch`] over the evaluation of a chunk takes the difference.
+//! Each wait for a store or for the interpreter's lock is counted on the thread that waits. Such a wait is rare, or costs about
+//! as much as reading the clock. A [`Watch`] over the evaluation of a chunk takes the difference of the counts.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use super::piece::Piece;
 
-/// Time that a thread waited for what its functions have no part in, and what it got of stores.
+/// Waits of a thread outside its functions, and the data that it received from stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Off {
-    /// Nanoseconds until blocks of stores were there.
+    /// Nanoseconds of waits for blocks of stores.
     pub(crate) store_ns: u64,
-    /// Blocks that were waited for, requests for them that were repeated, and their bytes.
+    /// Number of awaited blocks, number of repeated requests for them, and their bytes.
     pub(crate) requests: u64,
     pub(crate) retries: u64,
     pub(crate) store_bytes: u64,
-    /// Nanoseconds until the interpreter's lock was had.
+    /// Nanoseconds of waits for the interpreter's lock.
     pub(crate) lock_ns: u64,
-    /// Nanoseconds in which the thread could have run, and others had the cores. Of chunks that took 2 ms or more.
+    /// Nanoseconds in which the thread could have run but had no core. Counted for chunks that took 2 ms or more.
     #[serde(default)]
     pub(crate) queued_ns: u64,
 }
 
 thread_local! {
     static OFF: Cell<Off> = const { Cell::new(Off { store_ns: 0, requests: 0, retries: 0, store_bytes: 0, lock_ns: 0, queued_ns: 0 }) };
-    /// Time that this thread had waited for a core, and when that was read.
+    /// Time that this thread had waited for a core, and the time of the reading.
     static QUEUED: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
@@ -53,18 +53,18 @@ pub(crate) fn waited_for_lock(time: Duration) {
     OFF.set(Off { lock_ns: off.lock_ns + time.as_nanos() as u64, ..off });
 }
 
-/// Gives this thread, which evaluates, its number among those of its pool.
+/// Sets the number of this evaluating thread in its pool.
 pub(crate) fn number_thread(number: usize) {
     NUMBER.set(u32::try_from(number).unwrap_or(u32::MAX));
 }
 
 impl Off {
-    /// Counts of this thread so far.
+    /// Returns the counts of this thread so far.
     pub(crate) fn here() -> Self {
         OFF.get()
     }
 
-    /// Counts since `before`.
+    /// Returns the counts since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             store_ns: self.store_ns - before.store_ns,
@@ -76,39 +76,39 @@ impl Off {
         }
     }
 
-    /// Time that was waited for stores, and for the lock, of a piece of work that took `took`: no more than that together.
+    /// Returns the waits for stores and for the lock within a piece of work. Their sum is at most `took`.
     pub(crate) fn within(self, took: Duration) -> (Duration, Duration) {
         let store = Duration::from_nanos(self.store_ns).min(took);
         (store, Duration::from_nanos(self.lock_ns).min(took - store))
     }
 }
 
-/// One who evaluates elements: a thread of this process by its number, or a worker process.
+/// Evaluator of elements: a thread of this process, or a worker process, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Who {
     pub(crate) number: u32,
-    /// The machine of a worker, if that is another, by its place among those that the recorder knows.
+    /// Index of the worker's machine in the recorder's list. `None` for this machine.
     pub(crate) host: Option<u16>,
 }
 
-/// The making of a chunk.
+/// The evaluation of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
-    /// Time at which its evaluation began, and at which it was there.
+    /// Times at which the evaluation began and at which the chunk was ready.
     pub(crate) begun: Instant,
     pub(crate) done: Instant,
     pub(crate) who: Who,
-    /// Bytes that it takes up where it is handed over; 0 where nothing is copied.
+    /// Bytes of the chunk in transfer memory. 0 if nothing is copied.
     pub(crate) bytes: u64,
-    /// The piece of it that took longest.
+    /// The slowest piece of the chunk.
     pub(crate) slowest: Option<Piece>,
     pub(crate) off: Off,
-    /// Times at which a worker had been given it before, and had died over it or beside it, if one had.
+    /// Times at which an earlier worker received the chunk and died. `None` if no worker died.
     pub(crate) lost: Option<(Instant, Instant)>,
 }
 
 impl Made {
-    /// One that is there now and took so long.
+    /// Returns the evaluation of a chunk that took `took` and is ready now.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(crate) fn now(took: Duration) -> Self {
         let done = Instant::now();
@@ -117,23 +117,23 @@ impl Made {
         Self { begun, done, who, bytes: 0, slowest: None, off, lost: None }
     }
 
-    /// Time that it took.
+    /// Returns the time from `begun` to `done`.
     pub(crate) fn took(&self) -> Duration {
         self.done.saturating_duration_since(self.begun)
     }
 
-    /// The part of a time in it that its elements have taken: without the time in which its thread waited for a core, or for the interpreter's
-    /// lock. Those who had these are to blame for that.
+    /// Returns the part of a time in the chunk that its elements account for. Excludes waits for a core and for the interpreter's
+    /// lock, because other threads cause these.
     pub(crate) fn own(&self, took: Duration) -> Duration {
         took.saturating_sub(Duration::from_nanos(self.off.queued_ns.saturating_add(self.off.lock_ns)))
     }
 }
 
-/// Chunks that take less do not wait long for a core, and the time that a thread has waited is read this often at most: it takes some
-/// microseconds.
+/// Minimum duration of a chunk for which waits for a core are read, and minimum interval of these readings. A reading takes a
+/// few microseconds.
 const LONG: Duration = Duration::from_millis(2);
 
-/// A watch over the evaluation of a chunk on this thread.
+/// Measurement of the evaluation of a chunk on this thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     begun: Instant,
@@ -142,7 +142,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts it.
+    /// Starts the measurement.
     pub(crate) fn start() -> Self {
         let begun = Instant::now();
         let queued = match QUEUED.get() {
@@ -152,7 +152,7 @@ impl Watch {
         Self { begun, off: Off::here(), queued }
     }
 
-    /// The chunk that was evaluated since, on the same thread.
+    /// Returns the evaluation of the chunk since the start. Must run on the thread that called [`start`](Self::start).
     pub(crate) fn made(self, slowest: Option<Piece>) -> Made {
         let who = Who { number: NUMBER.get(), host: None };
         let (begun, done) = (self.begun, Instant::now());
@@ -163,9 +163,9 @@ impl Watch {
     }
 }
 
-/// Reads the time in which this thread could have run and had no core, since it started; 0 if the system does not count it.
+/// Returns the time in which this thread could have run but had no core, since its start. Returns 0 if the system does not count it.
 fn queued_at(now: Instant) -> Duration {
-    // Linux: nanoseconds on a core, those in the queue, and how often it was put there.
+    // Linux: nanoseconds on a core, nanoseconds in the run queue, number of time slices.
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let queued = text.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok()).map(Duration::from_nanos);
     let queued = queued.unwrap_or_default();

@@ -1,32 +1,32 @@
-//! Pieces of chunks, and the slowest of them.
+//! Pieces of chunks, and the slowest piece.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A piece of a chunk of root elements: those that were evaluated together, one where they are dear.
+/// Root elements of a chunk that were evaluated together. An expensive element is a separate piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// The first index.
     pub index: u64,
-    /// Indices.
+    /// Number of indices.
     pub count: u64,
-    /// Time that it took.
+    /// Time to evaluate the piece.
     pub took: Duration,
-    /// The stage whose own work was most of that, by id, where that was measured.
+    /// Id of the stage whose own work took most of the time, if it was measured.
     pub stage: Option<u32>,
 }
 
-/// Pieces that one thread evaluates: the slowest of them.
+/// The slowest of the pieces that one thread evaluates.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     slowest: Option<Piece>,
-    /// The stage whose work was the longest that was measured since the last piece, and its nanoseconds.
+    /// The stage with the longest measured work since the last piece, and its nanoseconds.
     dearest: (u32, u64),
 }
 
 impl Pieces {
-    /// A stage has worked for so long.
+    /// Records that a stage has worked for `ns` nanoseconds.
     #[inline]
     pub(crate) fn worked(&mut self, stage: usize, ns: u64) {
         if ns > self.dearest.1 {
@@ -34,7 +34,7 @@ impl Pieces {
         }
     }
 
-    /// Elements `index` and so forth, `count` of them, took so long.
+    /// Records a piece of `count` elements, starting at `index`.
     pub(crate) fn took(&mut self, index: u64, count: u64, took: Duration) {
         let (stage, ns) = std::mem::take(&mut self.dearest);
         if self.slowest.is_none_or(|slowest| slowest.took < took) {
@@ -43,7 +43,7 @@ impl Pieces {
         }
     }
 
-    /// Takes out the slowest.
+    /// Removes and returns the slowest piece.
     pub(crate) fn take(&mut self) -> Option<Piece> {
         self.slowest.take()
     }

@@ -1,4 +1,4 @@
-//! Counts of all threads together, and those of other processes.
+//! Counts of all threads, and counts of other processes.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -15,39 +15,39 @@ use crate::sync::Locked;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Counts of one stage: plain numbers.
+/// Counts of one stage, as plain numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Elements that left the stage.
     pub elements: u64,
-    /// Payload bytes that left it: counted, or estimated from the sample.
+    /// Payload bytes that left the stage, counted or estimated from the sample.
     pub bytes: u64,
-    /// Nanoseconds in the stage's own work, estimated from the sample.
+    /// Nanoseconds of the stage's own work, estimated from the sample.
     pub self_ns: u64,
-    /// Of those, what was spent by those who evaluate elements ahead: threads, here or in worker processes.
+    /// Part of [`self_ns`](Self::self_ns) spent ahead of the consumer, in threads here or in worker processes.
     pub ahead_ns: u64,
-    /// Nanoseconds of own work during which the thread's own clock was read: a sample of [`self_ns`](Self::self_ns), of which the
-    /// next ones are parts.
+    /// Nanoseconds of own work during which the thread's clocks were read. A sample of [`self_ns`](Self::self_ns); the next four
+    /// fields are parts of it.
     pub looked_ns: u64,
-    /// Of those, on a core.
+    /// Part of [`looked_ns`](Self::looked_ns) on a core.
     pub cpu_ns: u64,
-    /// Of those, blocked: for a disk, a network, a time to pass.
+    /// Part of [`looked_ns`](Self::looked_ns) blocked on a disk, a network or a timer.
     pub blocked_ns: u64,
-    /// Of those, until the interpreter's lock was had.
+    /// Part of [`looked_ns`](Self::looked_ns) spent waiting for the interpreter's lock.
     pub lock_ns: u64,
-    /// Of those, in pieces of work that took the interpreter's lock.
+    /// Part of [`looked_ns`](Self::looked_ns) in pieces of work that took the interpreter's lock.
     pub interpreted_ns: u64,
-    /// Nanoseconds spent blocked in the stage, waiting for elements from other threads.
+    /// Nanoseconds that the stage was blocked, waiting for elements from other threads.
     pub wait_ns: u64,
 }
 
 impl Counts {
-    /// Estimated time in the stage's own work.
+    /// Returns the estimated time of the stage's own work.
     pub fn self_time(&self) -> Duration {
         Duration::from_nanos(self.self_ns)
     }
 
-    /// Returns the share of [`self_ns`](Self::self_ns) that `part` is of what was looked at, in seconds; 0 where nothing was.
+    /// Scales `part` of [`looked_ns`](Self::looked_ns) to [`self_ns`](Self::self_ns). Returns seconds, or 0 if `looked_ns` is 0.
     pub(crate) fn seconds_of(&self, part: u64) -> f64 {
         if self.looked_ns > 0 { self.self_ns as f64 / 1e9 * (part as f64 / self.looked_ns as f64) } else { 0.0 }
     }
@@ -66,18 +66,18 @@ impl Counts {
     }
 }
 
-/// Counts of one stage on all threads together.
+/// Counts of one stage, summed over all threads.
 #[derive(Clone, Debug)]
 pub struct StageTally {
     /// The sums.
     pub counts: Counts,
-    /// Nanoseconds of a piece of work; a measured one stands for those that were not, too.
+    /// Nanoseconds of each piece of work. A measured piece also counts for the unmeasured pieces that it represents.
     pub latency: Histogram<u64>,
 }
 
 impl Default for StageTally {
     fn default() -> Self {
-        // Two significant digits, growing with the range: a few kilobytes a stage.
+        // Two significant digits, growing with the range: a few kilobytes per stage.
         let mut latency = Histogram::new(2).expect("2 significant digits are valid");
         latency.auto(true);
         Self { counts: Counts::default(), latency }
@@ -91,9 +91,9 @@ pub struct Recorder {
     notes: Mutex<Vec<(String, u64)>>,
     waits: Waits,
     beside: Mutex<Beside>,
-    /// `None` where none are kept.
+    /// Records of batches and chunks. `None` if none are kept.
     records: Option<Records>,
-    /// Of other machines, what their part of each stage was, by stage id.
+    /// Other machines by name, each with its part of every stage, by stage id.
     hosts: Mutex<Vec<(String, Vec<HostCounts>)>>,
     #[cfg(feature = "cli")]
     command: std::sync::OnceLock<Command>,
@@ -103,18 +103,18 @@ pub struct Recorder {
 #[cfg(feature = "cli")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
-    /// Whether the consumer is a loop that takes elements at full speed and discards them.
+    /// True if the consumer is a loop that takes elements at full speed and discards them.
     pub(crate) is_drained: bool,
     /// Processor time at the start.
     pub(crate) cpu: Option<crate::cpu::Cpu>,
 }
 
-/// Part of a stage's work that another machine did.
+/// Part of a stage's work done on another machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostCounts {
-    /// Elements that left the stage there.
+    /// Elements that left the stage on that machine.
     pub(crate) elements: u64,
-    /// Nanoseconds of its own work.
+    /// Nanoseconds of the stage's own work on that machine.
     pub(crate) self_ns: u64,
 }
 
@@ -136,23 +136,23 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A recorder for a pipeline of `stages` stages.
+    /// Returns a recorder for a pipeline of `stages` stages.
     pub fn new(stages: usize) -> Arc<Self> {
         Arc::new(Self { stages: Mutex::new(vec![StageTally::default(); stages]), ..Self::default() })
     }
 
-    /// The same without records of single batches and chunks: totals and waits alone.
+    /// Returns a recorder of totals and waits alone, without records of batches and chunks.
     pub(crate) fn without_records(stages: usize) -> Arc<Self> {
         Arc::new(Self { stages: Mutex::new(vec![StageTally::default(); stages]), records: None, ..Self::default() })
     }
 
-    /// The totals so far, by stage id.
+    /// Returns the totals so far, by stage id.
     pub fn totals(&self) -> Vec<StageTally> {
         self.stages().clone()
     }
 
-    /// Time for which stages were blocked, waiting for elements from other threads; and for which work waited for an
-    /// interpreter's lock.
+    /// Returns the time that stages waited for elements from other threads, and the time that work waited for an interpreter's
+    /// lock.
     pub(crate) fn blocked(&self) -> (Duration, Duration) {
         let stages = self.stages();
         let wait_ns = stages.iter().map(|stage| stage.counts.wait_ns).sum();
@@ -166,18 +166,18 @@ impl Recorder {
         let _ = self.command.set(command);
     }
 
-    /// The command that runs the pass, if one does.
+    /// Returns the command that runs the pass, if any.
     #[cfg(feature = "cli")]
     pub(crate) fn command(&self) -> Option<Command> {
         self.command.get().copied()
     }
 
-    /// The log of waits.
+    /// Returns the log of waits.
     pub(crate) fn waits(&self) -> &Waits {
         &self.waits
     }
 
-    /// Notes that the reader took a chunk in front of the border of this id.
+    /// Records that the reader took a chunk at the border with id `border`.
     pub(super) fn taken(&self, taken: &Taken, border: usize) {
         if let Some(wait) = taken.wait {
             self.waits.note(taken.awaited(wait, border));
@@ -187,13 +187,15 @@ impl Recorder {
         }
     }
 
-    /// Notes what the consumer was given, and finds why it waited for it; the first behind a beginning is that, and nothing else.
+    /// Records a response to the consumer and splits its wait by cause.
+    ///
+    /// The first wait after a start or restore counts wholly as `begins`.
     pub(crate) fn given(&self, given: &Given, begins: Option<Cause>) {
         let shares = self.waits.explain(given, begins);
         self.record(given, shares);
     }
 
-    /// Notes what the consumer was given that had to make it itself, and waited so long meanwhile for what is no work; it stands for
+    /// Records an element that the consumer made itself. `off` contains the waits during that work. The record represents
     /// `stands_for` calls.
     pub(crate) fn made(&self, given: &Given, begins: Option<Cause>, off: Off, stands_for: u64) {
         let time = given.given.saturating_duration_since(given.asked);
@@ -212,13 +214,13 @@ impl Recorder {
         }
     }
 
-    /// Notes what a loop around the loader has waited beside it so far, by cause.
+    /// Records the waits of the training loop outside the loader so far, by cause.
     #[cfg(any(feature = "python", feature = "pjrt"))]
     pub(crate) fn waited_beside(&self, so_far: Shares) {
         self.beside.locked().note(so_far);
     }
 
-    /// Notes how much memory workers use now.
+    /// Records the present memory use of workers.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn workers_use(&self, memory: WorkerMemory) {
         if let Some(records) = &self.records {
@@ -226,17 +228,17 @@ impl Recorder {
         }
     }
 
-    /// Nanoseconds of own work of every stage so far, by id.
+    /// Returns the nanoseconds of own work of every stage so far, by id.
     fn work(&self) -> Vec<u64> {
         self.stages().iter().map(|stage| stage.counts.self_ns).collect()
     }
 
-    /// Copies what is kept of the run.
+    /// Copies the records of the run.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.records.as_ref().map(|records| records.snapshot(&self.work())).unwrap_or_default()
     }
 
-    /// What has come of the records since `seen`, which is moved behind it; at the `end` of the run with what is under way.
+    /// Returns the records since `seen` and advances `seen`. At the `end` of a run, the present stretch is included.
     pub(crate) fn news(&self, seen: &mut Seen, end: bool) -> News {
         let (anew, work) = (seen.turn_to(self), end.then(|| self.work()));
         let news = self.records.as_ref().map(|records| records.news(seen, work.as_deref()));
@@ -247,12 +249,12 @@ impl Recorder {
         self.stages.locked()
     }
 
-    /// Counted remarks so far (`"sequences split"`, `"bad records skipped"`), in the order they first came up.
+    /// Returns the counted remarks so far (`"sequences split"`, `"bad records skipped"`), in order of first occurrence.
     pub fn notes(&self) -> Vec<(String, u64)> {
         self.notes.locked().clone()
     }
 
-    /// Takes out what was recorded since this was called last, to be added to the recorder of another process.
+    /// Removes and returns the counts since the last call, for the recorder of another process.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn drain(&self) -> Tally {
         let mut stages = self.stages();
@@ -262,7 +264,7 @@ impl Recorder {
         Tally { stages, notes }
     }
 
-    /// Adds what another process recorded, on the machine `host` if that is another; of stages that this one does not have, nothing.
+    /// Adds the counts of another process. `host` names its machine, or is empty for this machine. Unknown stages are ignored.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn add(&self, tally: Tally, host: &str) {
         if !host.is_empty() {
@@ -294,13 +296,13 @@ impl Recorder {
         }
     }
 
-    /// The number of another machine, by which records name it.
+    /// Returns the number of another machine in records, or `None` for this machine.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn number_of_host(&self, host: &str) -> Option<u16> {
         if host.is_empty() { None } else { u16::try_from(place_of(&mut self.hosts.locked(), host)).ok() }
     }
 
-    /// The longest waits so far, the longest first; so many at most.
+    /// Returns up to `most` of the longest waits so far, the longest first.
     pub(crate) fn longest_waits(&self, most: usize) -> Vec<LongWait> {
         let mut waits = self.waits.longest(most);
         let hosts = self.hosts.locked();
@@ -311,7 +313,7 @@ impl Recorder {
         waits
     }
 
-    /// Parts of each stage's work that other machines did so far.
+    /// Returns the parts of each stage's work that other machines have done so far.
     pub(crate) fn hosts(&self) -> Vec<(String, Vec<HostCounts>)> {
         self.hosts.locked().clone()
     }
@@ -325,7 +327,7 @@ impl Recorder {
     }
 }
 
-/// The place of a machine among those that are known, of which it is one from now on.
+/// Returns the index of a machine in the list. Adds the machine if it is new.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 fn place_of(hosts: &mut Vec<(String, Vec<HostCounts>)>, host: &str) -> usize {
     hosts.iter().position(|(name, _)| name == host).unwrap_or_else(|| {
@@ -334,7 +336,7 @@ fn place_of(hosts: &mut Vec<(String, Vec<HostCounts>)>, host: &str) -> usize {
     })
 }
 
-/// Adds what was recorded in another process.
+/// Counts recorded in another process.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
@@ -347,7 +349,7 @@ pub(crate) struct Tally {
 struct StageCounts {
     stage: u32,
     counts: Counts,
-    /// Nanoseconds, and how often.
+    /// Nanoseconds and their counts.
     latency: Vec<(u64, u64)>,
 }
 

@@ -1,11 +1,11 @@
-//! Choice of the elements that are measured.
+//! Choice of the measured elements.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::clock;
 
-/// Nanoseconds that the clock itself adds to a measured time: the least of many empty measurements.
+/// Returns the nanoseconds that the clock adds to a measured time: the minimum of many empty measurements.
 pub(super) fn clock_ns() -> u64 {
     static COST: OnceLock<u64> = OnceLock::new();
     *COST.get_or_init(|| {
@@ -14,28 +14,28 @@ pub(super) fn clock_ns() -> u64 {
     })
 }
 
-/// One part in this many of the time goes into measuring elements.
+/// Inverse share of the time that is spent on measuring elements.
 pub(super) const SHARE: u64 = 400;
-/// However cheap elements are, one in this many is measured.
+/// Maximum distance between measured elements, however cheap the elements are.
 const MAX_STRIDE: u64 = 1024;
 
-/// A choice of the elements, or chunks of them, that are measured, and how many each of them stands for.
+/// Choice of the measured elements or chunks, with the number of elements that each represents.
 #[derive(Debug)]
 pub(super) struct Sample {
-    /// Whether the present one is measured.
+    /// True if the present element or chunk is measured.
     pub(super) on: bool,
-    /// Whether it is looked at how much of that is time on a core.
+    /// True if its time on a core is also observed.
     pub(super) looks: bool,
-    /// Pieces of work that begin until one that is measured does.
+    /// Elements or chunks to begin up to the next measured one.
     countdown: u32,
-    /// For each of its elements, how many the one measured last stands for.
+    /// Number of elements that each element of the last measured piece represents.
     pub(super) weight: f64,
-    /// Time of the present one so far, and how often the clock was read for it.
+    /// Time of the present element or chunk so far, and the number of its clock readings.
     pub(super) measured_ns: u64,
     pub(super) measurements: u64,
-    /// Elements begun since the one measured last.
+    /// Elements begun since the last measured element.
     pending: u64,
-    /// Elements begun, and those that the sample stands for, since the counts were handed over.
+    /// Elements begun, and elements that the sample represents, since the last handover of counts.
     begun: u64,
     stood_for: u64,
     dither: u32,
@@ -65,7 +65,7 @@ impl Sample {
         }
     }
 
-    /// Begins one of so many elements.
+    /// Starts the next element, or chunk of `elements` elements.
     #[inline]
     pub(super) fn begin(&mut self, elements: u64) {
         if self.on {
@@ -82,7 +82,7 @@ impl Sample {
         }
     }
 
-    /// Takes back that the present one of so many elements was begun: it is begun again.
+    /// Reverts the start of the present chunk of `elements` elements. The chunk is begun again.
     pub(super) fn retract(&mut self, elements: u64) {
         self.begun = self.begun.saturating_sub(elements);
         self.countdown += 1;
@@ -94,8 +94,8 @@ impl Sample {
         self.pending = self.pending.saturating_sub(elements);
     }
 
-    /// The distance to the next that is measured: so far that measuring costs one part in [`SHARE`] of the time that the
-    /// present one took. It is dithered, so that a period in the data cannot hide from the sample or dominate it.
+    /// Chooses the distance to the next measured element. Measuring then costs one part in [`SHARE`] of the time that the
+    /// present element took. The distance is dithered, so that periodic data can neither escape nor dominate the sample.
     fn choose_next(&mut self) {
         let (measurements, ns) = (std::mem::take(&mut self.measurements), std::mem::take(&mut self.measured_ns));
         let cost = measurements * (2 * self.clock_ns + 20);
@@ -103,18 +103,18 @@ impl Sample {
         self.countdown = 1 + self.draw(2 * stride - 1);
     }
 
-    /// Ends the present stretch of elements: what the sample has to be multiplied by to stand for all of them.
+    /// Ends the present stretch of elements. Returns the factor that scales the sample to all its elements.
     pub(super) fn close(&mut self) -> f64 {
         if self.stood_for == 0 {
-            // Nothing was measured, so there is nothing to scale; these elements go to the next stretch.
+            // Nothing was measured, so there is nothing to scale. These elements count for the next stretch.
             return 1.0;
         }
-        // Elements behind the last measured one are in the scale; the next one stands for those after it.
+        // The scale covers the elements after the last measured one. The next measured one covers later elements.
         self.pending = 0;
         std::mem::take(&mut self.begun) as f64 / std::mem::take(&mut self.stood_for) as f64
     }
 
-    /// A number below `n`.
+    /// Returns a pseudo-random number below `n`.
     pub(super) fn draw(&mut self, n: u32) -> u32 {
         self.dither ^= self.dither << 13;
         self.dither ^= self.dither >> 17;
@@ -127,10 +127,10 @@ impl Sample {
 mod tests {
     use super::*;
 
-    /// The slower the clock, the fewer the elements that are measured: tests have one whose cost is known.
+    /// Clock cost in tests. A slower clock measures fewer elements, so tests fix the cost.
     const CLOCK_NS: u64 = 25;
 
-    /// Elements that are measured of `count` that cost so many nanoseconds each, in one reading of the clock.
+    /// Returns the number of measured elements of `count` elements that cost `ns` nanoseconds each, with one clock reading per element.
     fn measured(sample: &mut Sample, count: u32, ns: u64) -> u32 {
         let mut measured = 0;
         for _ in 0..count {
@@ -146,16 +146,16 @@ mod tests {
     #[test]
     fn cheap_elements_are_sampled_and_dear_ones_are_not() {
         let mut sample = Sample::with_clock(CLOCK_NS);
-        // A measurement costs 70 ns, and may cost one part in 400: of 28 µs all are measured, of 280 ns one in a hundred.
+        // A measurement costs 70 ns and is allowed one part in 400. All elements of 28 µs are measured, one in a hundred of 280 ns.
         assert!((500..800).contains(&measured(&mut sample, 64_000, 280)));
         let dear = measured(&mut sample, 2200, 28_000);
         assert!(dear >= 2200 - 2047, "the next sample starts at most 2047 elements later: {dear}");
         assert_eq!(measured(&mut sample, 1000, 28_000), 1000);
-        // However cheap elements are, one in about a thousand is measured.
+        // However cheap elements are, about one in a thousand is measured.
         assert!((50..80).contains(&measured(&mut sample, 64_000, 0)));
     }
 
-    /// What is estimated is what was there: in phases, with rare dear elements, in stretches of any length.
+    /// Checks that the estimate matches the true time: in phases, with rare expensive elements, in stretches of any length.
     #[test]
     fn the_sample_stands_for_all_elements() {
         let phases = |i: u64| if i < 40_000 { 1000 } else { 5000 };
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// A chunk stands for others by their elements: however sizes are mixed, and whatever an element costs.
+    /// Checks that a chunk represents others by number of elements, for mixed sizes and any cost per element.
     #[test]
     fn a_chunk_stands_for_elements_and_not_for_chunks() {
         let size = |i: u64| 1 + (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54);

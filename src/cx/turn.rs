@@ -1,7 +1,7 @@
-//! Turns: a thread waits until another has done what both want, as two want rows of one row group.
+//! Turns: a thread waits for another thread to do work that both need, such as decoding a row group.
 //!
-//! Such a wait is neither work nor a wait for a disk or a network: more threads would wait with it. So it is counted apart, and
-//! left out of what threads are busy with.
+//! Such a wait is neither work nor a wait for a disk or a network, and more threads would only join the wait. It is therefore
+//! counted separately and excluded from the busy time of threads.
 
 use crate::sync::Locked;
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 thread_local!(static WAITED_NS: Cell<u64> = const { Cell::new(0) });
 
-/// Takes a lock whose holder does work that this thread wants, too.
+/// Takes a lock whose holder does work that this thread needs too.
 #[cfg_attr(
     not(any(feature = "array_record", feature = "columns", feature = "mds", test)),
     expect(dead_code, reason = "sources that decode many rows at once are features")
@@ -28,7 +28,7 @@ pub(crate) fn take_turn<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     }
 }
 
-/// A clock that stands still while its thread waits for a turn.
+/// A clock that stops while its thread waits for a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnTime {
     start: Instant,
@@ -36,18 +36,18 @@ pub(crate) struct OwnTime {
 }
 
 impl OwnTime {
-    /// Starts it on this thread.
+    /// Starts the clock on this thread.
     pub(crate) fn start() -> Self {
         Self { start: Instant::now(), waited_ns: waited_ns() }
     }
 
-    /// The time from then to `now`, on the same thread.
+    /// Returns the time from the start to `now`, without turns. Must run on the thread that started the clock.
     pub(crate) fn until(self, now: Instant) -> Duration {
         (now - self.start).saturating_sub(Duration::from_nanos(waited_ns() - self.waited_ns))
     }
 }
 
-/// Nanoseconds for which this thread has waited for turns so far.
+/// Returns the nanoseconds that this thread has waited for turns so far.
 pub(super) fn waited_ns() -> u64 {
     WAITED_NS.get()
 }
@@ -71,11 +71,11 @@ mod tests {
                 (clock.until(now), now - start)
             });
             begins.recv().unwrap();
-            // The other thread comes to the lock meanwhile.
+            // The other thread reaches the lock meanwhile.
             std::thread::sleep(long);
             drop(held);
             let (own, all) = other.join().unwrap();
-            // A thread that gets no core before it asks for the lock waits less for the lock.
+            // A thread without a core waits less for the lock if it asks later.
             assert!(own < all, "{own:?} of {all:?}");
         });
         let clock = OwnTime::start();

@@ -7,9 +7,9 @@ use super::event::{Event, wait_all};
 use crate::element::{DType, Name};
 use crate::error::{Error, Result};
 
-/// A batch on its way to devices, or there.
+/// A batch in device memory, or in transfer to it.
 ///
-/// It is handed out before its transfers are over: computations that are started on its buffers wait by themselves.
+/// Batches are handed out before their transfers complete. Computations started on the buffers wait for the transfers.
 #[derive(Debug)]
 pub struct DeviceBatch {
     pub(super) index: u64,
@@ -26,15 +26,15 @@ pub struct DeviceArray {
 }
 
 impl DeviceBatch {
-    /// Its place in the stream, from 0.
+    /// Returns the position of the batch in the stream, from 0.
     pub fn index(&self) -> u64 {
         self.index
     }
 
-    /// The array of that name; inside a tree, `left/tokens`.
+    /// Returns the array `name`; inside a tree, the name is a path such as `left/tokens`.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) that lists the names there are.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) that lists the existing names.
     pub fn array(&self, name: &str) -> Result<&DeviceArray> {
         let found = self.columns.iter().find(|(column, _)| column == name);
         found.map(|(_, array)| array).ok_or_else(|| {
@@ -43,48 +43,48 @@ impl DeviceBatch {
         })
     }
 
-    /// Names and arrays, in the order of the batch.
+    /// Iterates over names and arrays, in the order of the batch.
     pub fn arrays(&self) -> impl ExactSizeIterator<Item = (&str, &DeviceArray)> {
         self.columns.iter().map(|(name, array)| (name.as_str(), array))
     }
 
-    /// The events of all transfers.
+    /// Iterates over the events of all transfers.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.columns.iter().flat_map(|(_, array)| &array.ready)
     }
 
-    /// Bytes on all devices together.
+    /// Returns the total bytes on all devices.
     pub fn nbytes(&self) -> usize {
         self.columns.iter().flat_map(|(_, array)| &array.shards).map(DeviceBuffer::nbytes).sum()
     }
 
-    /// Blocks until all of it is there.
+    /// Blocks until all transfers of the batch are complete.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device), with the batch's index, for a transfer that failed or is not over after
-    /// `patience`.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device), with the index of the batch, if a transfer failed or is not complete
+    /// after `patience`.
     pub fn wait(&self, patience: Duration) -> Result<()> {
         wait_all(self.events(), patience).map_err(|error| error.index(self.index))
     }
 }
 
 impl DeviceArray {
-    /// The number type.
+    /// Returns the number type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The dimensions of the whole, outermost first.
+    /// Returns the dimensions of the whole array, outermost first.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The part on each device, in the order of the placement.
+    /// Returns the part on each device, in the order of the placement.
     pub fn shards(&self) -> &[DeviceBuffer] {
         &self.shards
     }
 
-    /// The part on the first device: all of it where there is only one.
+    /// Returns the part on the first device, which is the whole array if the placement has a single device.
     pub fn buffer(&self) -> &DeviceBuffer {
         &self.shards[0]
     }

@@ -13,9 +13,9 @@ use super::host::HostBytes;
 use crate::element::{Array, BufferMut, DType};
 use crate::error::{Error, ErrorKind, Result};
 
-/// An array in a device's memory, or on its way there: freed when this is dropped.
+/// An array in device memory, or in transfer to it. Dropping the buffer frees the memory.
 ///
-/// Computations may be started on it at once: they wait for its transfer themselves.
+/// Computations may be started on the buffer immediately. They wait for its transfer.
 pub struct DeviceBuffer {
     raw: NonNull<RawBuffer>,
     dtype: DType,
@@ -28,7 +28,7 @@ unsafe impl Send for DeviceBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceBuffer {}
 
-/// An array of the host, to be sent.
+/// A host array to send.
 pub(super) struct Transfer<'a> {
     pub(super) dtype: DType,
     pub(super) shape: &'a [usize],
@@ -37,18 +37,18 @@ pub(super) struct Transfer<'a> {
 }
 
 impl Device {
-    /// Starts copying `array` to the device. Its memory is kept until the plugin has read it.
+    /// Starts a copy of `array` to the device. Keeps the host memory until the plugin has read it.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with what the plugin said, such as that the device's memory is full.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with the plugin's message, such as exhausted device memory.
     pub fn put(&self, array: &Array) -> Result<DeviceBuffer> {
         let host = HostBytes::shared(array.buffer());
         let semantics = Semantics::UntilTransferCompletes;
         self.send(Transfer { dtype: array.dtype(), shape: array.shape(), host, semantics }, Release::WhenDone, drop)
     }
 
-    /// Starts a transfer. The host's memory is kept until the plugin says that it has done with it; `done` is told how that
-    /// ended, on whatever thread.
+    /// Starts a transfer. Keeps the host memory until the plugin reports that it is no longer needed, then calls `done` with
+    /// the outcome, on any thread.
     pub(super) fn send(
         &self,
         transfer: Transfer<'_>,
@@ -72,14 +72,14 @@ impl Device {
         // are as long as `host` lives, which `keep` sees to until the plugin has done with them.
         let sent = unsafe { client.api().call(args) }.map_err(|failure| client.error(failure))?;
         let nothing = || client.gave_nothing("PJRT_Client_BufferFromHostBuffer");
-        // First, so that it is freed whatever comes.
+        // Wrapped first, so that the buffer is freed on every path.
         let shape = shape.to_vec();
         let buffer = NonNull::new(sent.buffer).map(|raw| DeviceBuffer { raw, dtype, shape, client: client.clone() });
         match NonNull::new(sent.done_with_host_buffer) {
             // SAFETY: the call made the event, for us.
             Some(event) => keep(host, &unsafe { Event::new(event, client) }, release, done),
             None => {
-                // Nobody will tell when the plugin has read it.
+                // Without an event, there is no signal that the plugin has read the memory.
                 std::mem::forget(host);
                 return Err(nothing());
             }
@@ -88,18 +88,18 @@ impl Device {
     }
 }
 
-/// The time at which the host's memory is let go.
+/// The time at which the host memory is released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Release {
-    /// Once the plugin has done with it.
+    /// After the plugin is done with the memory.
     #[default]
     WhenDone,
-    /// A bug on purpose, which the race test must find: right after the call.
+    /// Right after the call: a deliberate bug that the race test must find.
     #[cfg(test)]
     TooEarly,
 }
 
-/// Keeps `host` until `event`.
+/// Keeps `host` until `event` is ready, then calls `done` with the outcome.
 fn keep(host: HostBytes, event: &Event, release: Release, done: impl FnOnce(Result<()>) + Send + 'static) {
     match release {
         Release::WhenDone => {}
@@ -116,12 +116,12 @@ fn keep(host: HostBytes, event: &Event, release: Release, done: impl FnOnce(Resu
         done(outcome);
     });
     if registered.is_err() && event.wait().is_err() && !matches!(event.is_ready(), Ok(true)) {
-        // Nobody can tell whether the plugin still reads it.
+        // The plugin may still read the memory.
         std::mem::forget(host);
     }
 }
 
-/// The shape as the plugin takes it, if `len` bytes are what it needs: the plugin itself would believe anything.
+/// Converts the shape for the plugin, if it needs exactly `len` bytes. The plugin does not check the length.
 fn dims(dtype: DType, shape: &[usize], len: usize) -> Result<Vec<i64>> {
     let need = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
     let dims = shape.iter().map(|&d| i64::try_from(d).ok()).collect::<Option<Vec<_>>>();
@@ -131,10 +131,10 @@ fn dims(dtype: DType, shape: &[usize], len: usize) -> Result<Vec<i64>> {
     }
 }
 
-/// The shape that a plugin says its buffer has, if its bytes can be counted: they are what is reserved to read it.
+/// Converts the shape that a plugin reports for a buffer, if its size in bytes fits in `isize`. Reads allocate this size.
 fn shape(dtype: DType, dims: &[i64]) -> Result<Vec<usize>> {
     let shape = dims.iter().map(|&d| usize::try_from(d).ok()).collect::<Option<Vec<_>>>();
-    // Of dimensions other than 0, so that all that is counted later fits too.
+    // Skips dimensions of 0, so that later products of any dimensions fit too.
     let fits = |shape: &Vec<usize>| {
         let bytes = shape.iter().filter(|&&d| d > 0).try_fold(dtype.size(), |n, &d| n.checked_mul(d));
         bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
@@ -144,10 +144,10 @@ fn shape(dtype: DType, dims: &[i64]) -> Result<Vec<usize>> {
 }
 
 impl DeviceBuffer {
-    /// Takes over what a computation returned.
+    /// Takes ownership of a buffer that a computation returned.
     ///
     /// # Safety
-    /// `raw` is a buffer of this client that nobody else will destroy.
+    /// `raw` must be a buffer of this client without another owner.
     pub(super) unsafe fn adopt(raw: NonNull<RawBuffer>, client: &Client) -> Result<Self> {
         let mut buffer = Self { raw, dtype: DType::U8, shape: Vec::new(), client: client.clone() };
         // SAFETY: it takes the buffer alone.
@@ -165,30 +165,30 @@ impl DeviceBuffer {
         Ok(buffer)
     }
 
-    /// The number type.
+    /// Returns the number type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The dimensions, outermost first; empty for a scalar.
+    /// Returns the dimensions, outermost first; empty for a scalar.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Bytes of its numbers.
+    /// Returns the size of the numbers in bytes.
     pub fn nbytes(&self) -> usize {
         if self.shape.contains(&0) { 0 } else { self.shape.iter().product::<usize>() * self.dtype.size() }
     }
 
-    /// The client of its device.
+    /// Returns the client of the device.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The event of its being there: of its transfer, or of the computation that makes it.
+    /// Returns the event that is ready once the buffer is complete: its transfer, or the computation that produces it.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin gives none.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin returns no event.
     pub fn ready(&self) -> Result<Event> {
         // SAFETY: it takes the buffer alone.
         let said = unsafe { self.call(BufferReadyEvent { buffer: self.raw(), ..Zeroable::zeroed() }) }?;
@@ -197,13 +197,13 @@ impl DeviceBuffer {
         Ok(unsafe { Event::new(event, &self.client) })
     }
 
-    /// Its numbers, copied to the host. Blocks until it is there, and the copy.
+    /// Copies the numbers to the host. Blocks until the buffer and the copy are complete.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with what went wrong: in its transfer, in what computes it, or now.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the transfer, the computation or this copy failed.
     pub fn to_array(&self) -> Result<Array> {
         let mut target = BufferMut::zeroed(self.nbytes());
-        // Row-major, whatever the device prefers.
+        // Row-major, regardless of the device's layout.
         let minor_to_major: Vec<i64> = (0..self.shape.len() as i64).rev().collect();
         let mut layout = MemoryLayout { struct_size: size_of::<MemoryLayout>(), ..Zeroable::zeroed() };
         layout.tiled.struct_size = size_of::<Tiled>();
@@ -224,11 +224,11 @@ impl DeviceBuffer {
         Array::new(self.dtype, &self.shape, target.freeze())
     }
 
-    /// Its place, as a number: in the host's address space for a CPU, in the device's for others. For looking, not for
-    /// reading.
+    /// Returns the address of the buffer: in host memory for a CPU, in device memory otherwise. For inspection, not for
+    /// reads.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) where the plugin does not say.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin does not report addresses.
     pub fn address(&self) -> Result<usize> {
         // SAFETY: it takes the buffer alone.
         Ok(unsafe { self.call(BufferUnsafePointer { buffer: self.raw(), ..Zeroable::zeroed() }) }?.address)
@@ -241,7 +241,7 @@ impl DeviceBuffer {
     /// Calls a function that takes this buffer.
     ///
     /// # Safety
-    /// What else `args` point to lives through the call, and until the event that it gives, if it gives one.
+    /// All other memory that `args` point to must stay valid through the call, and until any event that the call returns.
     unsafe fn call<A: Args>(&self, args: A) -> Result<A> {
         // SAFETY: the buffer lives as long as `self`; the rest is the caller's part.
         unsafe { self.client.api().call(args) }.map_err(|failure| self.client.error(failure))

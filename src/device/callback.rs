@@ -1,4 +1,4 @@
-//! Callbacks run on threads of the plugin, which must not wait for the plugin.
+//! Callbacks on threads of the plugin. Such a thread must not wait for the plugin.
 
 use std::cell::Cell;
 
@@ -6,14 +6,14 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `work` as a part of a callback.
+/// Runs `work` as part of a callback.
 pub(super) fn inside(work: impl FnOnce()) {
     let outer = INSIDE.replace(true);
     work();
     INSIDE.set(outer);
 }
 
-/// Does `work`, which may wait for the plugin: here, or on a thread of its own inside a callback.
+/// Runs `work`, which may wait for the plugin: on a new thread inside a callback, else on this thread.
 pub(super) fn outside(work: impl FnOnce() + Send + 'static) {
     if !INSIDE.get() {
         return work();

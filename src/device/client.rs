@@ -13,7 +13,7 @@ use super::abi::*;
 use super::callback;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The value of an option of a client: see [`Plugin::client_with`](super::Plugin::client_with).
+/// The value of a client option; see [`Plugin::client_with`](super::Plugin::client_with).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientOption<'a> {
@@ -21,14 +21,14 @@ pub enum ClientOption<'a> {
     Str(&'a str),
     /// An integer.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Float(f32),
-    /// Yes or no.
+    /// True or false.
     Bool(bool),
 }
 
-/// A plugin's connection to its devices. Clones are the same client, which ends with the last of them, of its devices
-/// and of their buffers.
+/// A plugin's connection to its devices. Clones share the connection, which closes when the last clone, device and
+/// buffer are dropped.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -41,7 +41,7 @@ struct Inner {
     devices: Vec<DeviceInfo>,
 }
 
-/// A client to be destroyed.
+/// A raw client, destroyed with its last user.
 struct Raw(NonNull<RawClient>);
 
 struct DeviceInfo {
@@ -72,25 +72,25 @@ impl Client {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The platform in the plugin's word: `cpu`, `cuda`, `tpu`.
+    /// Returns the platform name from the plugin: `cpu`, `cuda`, `tpu`.
     pub fn platform(&self) -> &str {
         &self.inner.platform
     }
 
-    /// The file of its plugin.
+    /// Returns the path of the plugin.
     pub fn plugin_path(&self) -> &Path {
         self.inner.api.path()
     }
 
-    /// The devices that this process can send to, in the plugin's order.
+    /// Returns the devices that this process can send to, in the plugin's order.
     pub fn devices(&self) -> Vec<Device> {
         (0..self.inner.devices.len()).map(|index| Device { client: self.clone(), index }).collect()
     }
 
-    /// The device at `index` of [`devices`](Self::devices).
+    /// Returns the device at `index` of [`devices`](Self::devices).
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if there are not so many.
+    /// [`ErrorKind::Config`] if `index` is out of range.
     pub fn device(&self, index: usize) -> Result<Device> {
         let count = self.inner.devices.len();
         if index >= count {
@@ -112,13 +112,13 @@ impl Client {
         self.inner.api.error(&failure)
     }
 
-    /// Says that a call which succeeded gave no object, which no plugin may do.
+    /// Makes the error for a successful call that returned no object, which violates the API.
     #[cold]
     pub(super) fn gave_nothing(&self, call: &str) -> Error {
         nothing(self.inner.api, call)
     }
 
-    /// Whether both are the same client.
+    /// Returns true if both are clones of a single client.
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -168,7 +168,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let (api, raw) = (self.api, Raw(self.raw.0));
-        // The end of a client waits for its threads.
+        // Destroying a client waits for its threads.
         callback::outside(move || destroy(api, raw));
     }
 }
@@ -202,7 +202,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// One accelerator. Clones are the same device.
+/// An accelerator. Clones refer to one device.
 #[derive(Clone)]
 pub struct Device {
     client: Client,
@@ -210,17 +210,17 @@ pub struct Device {
 }
 
 impl Device {
-    /// Its number in the plugin's count.
+    /// Returns the id that the plugin assigned to the device.
     pub fn id(&self) -> i32 {
         self.info().id
     }
 
-    /// Its kind, in the plugin's words.
+    /// Returns the kind of device, as named by the plugin.
     pub fn kind(&self) -> &str {
         &self.info().kind
     }
 
-    /// Its client.
+    /// Returns the client of the device.
     pub fn client(&self) -> &Client {
         &self.client
     }

@@ -1,24 +1,24 @@
-//! Finding plugins that pip and the environment brought.
+//! Discovery of plugins installed by pip or named in the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file that may be a plugin: it was looked at by name only.
+/// A possible plugin, found by file name only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPlugin {
-    /// Its name: by the environment, or by its package.
+    /// The name of the plugin, from the environment or its package.
     pub name: String,
-    /// The library, for [`Plugin::load`](super::Plugin::load).
+    /// The path of the library, for [`Plugin::load`](super::Plugin::load).
     pub path: PathBuf,
 }
 
-/// The plugins that the environment names, then those that packages in `site_packages` folders brought, in the order of the
-/// folders and of names; none twice.
+/// Returns the plugins named in the environment, then the plugins of packages in `site_packages` folders. Packages are
+/// ordered by folder, then by name. Each path is listed once.
 ///
-/// The environment: `GRISTMILL_PJRT_PLUGIN`, paths separated as in `PATH`; `PJRT_NAMES_AND_LIBRARY_PATHS`, JAX's
-/// `name:path,name:path`; `TPU_LIBRARY_PATH`. Packages: what lies in the namespace packages `jax_plugins` and `xla_plugins`,
-/// `libtpu`, and folders named after PJRT.
+/// Environment: `GRISTMILL_PJRT_PLUGIN`, paths separated as in `PATH`; `PJRT_NAMES_AND_LIBRARY_PATHS`, JAX's
+/// `name:path,name:path`; `TPU_LIBRARY_PATH`. Packages: the contents of the namespace packages `jax_plugins` and
+/// `xla_plugins`, `libtpu`, and folders with `pjrt` in their name.
 /// ```
 /// for plugin in gristmill::device::discover(gristmill::device::site_packages()) {
 ///     println!("{} {}", plugin.name, plugin.path.display());
@@ -38,7 +38,7 @@ pub fn discover(site_packages: impl IntoIterator<Item = impl AsRef<Path>>) -> Ve
     unique
 }
 
-/// The `site-packages` folders of the virtual environment that is active, Python's or Conda's.
+/// Returns the `site-packages` folders of the active virtual environment, Python's or Conda's.
 pub fn site_packages() -> Vec<PathBuf> {
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os);
     prefixes.flat_map(|prefix| site_packages_of(Path::new(&prefix))).collect()
@@ -80,7 +80,7 @@ fn in_packages(site_packages: &Path, found: &mut Vec<FoundPlugin>) {
     }
 }
 
-/// Packages have other libraries beside their plugin.
+/// Adds the plugins in `folder`. Filters by name, because packages also contain other libraries.
 fn in_folder(folder: &Path, found: &mut Vec<FoundPlugin>) {
     let is_plugin = |path: &&PathBuf| {
         let name = stem(path);
@@ -92,7 +92,7 @@ fn in_folder(folder: &Path, found: &mut Vec<FoundPlugin>) {
     );
 }
 
-/// Lists what lies in `folder`, by name; nothing if it cannot be read.
+/// Lists the entries of `folder`, sorted by name; empty if the folder cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = read.map(|entry| entry.path()).collect();
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(tpu, [FoundPlugin { name: "tpu".into(), path: "/t.so".into() }]);
     }
 
-    /// The files of the packages that there are on PyPI.
+    /// The files of the packages on PyPI.
     #[test]
     fn packages_bring_plugins() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Events: what a plugin will have done.
+//! Events: completion of a plugin's background work.
 #![expect(unsafe_code, reason = "events are the plugin's objects")]
 
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ use super::client::Client;
 use crate::error::{Error, Result};
 use crate::sync::{Locked, Regardless};
 
-/// Something that a plugin does in the background: a transfer, a computation. Clones are the same event.
+/// The completion of background work of a plugin, such as a transfer or a computation. Clones share the event.
 #[derive(Clone)]
 pub struct Event {
     inner: Arc<Inner>,
@@ -23,7 +23,7 @@ pub struct Event {
 
 struct Inner {
     raw: NonNull<RawEvent>,
-    /// The signal that [`Event::wait_timeout`] waits for, from its first call on.
+    /// The signal of [`Event::wait_timeout`], created by its first call that has to wait.
     signal: OnceLock<Arc<Signal>>,
     client: Client,
 }
@@ -34,23 +34,25 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Event {
+    /// Takes ownership of `raw`.
+    ///
     /// # Safety
-    /// `raw` is an event of this client that nobody else will destroy.
+    /// `raw` must be an event of this client without another owner.
     pub(super) unsafe fn new(raw: NonNull<RawEvent>, client: &Client) -> Self {
         Self { inner: Arc::new(Inner { raw, signal: OnceLock::new(), client: client.clone() }) }
     }
 
-    /// Whether it is over, well or not. Never blocks.
+    /// Returns true if the work has ended, successfully or not. Never blocks.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin cannot say.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin cannot report the state.
     pub fn is_ready(&self) -> Result<bool> {
         let args = EventIsReady { event: self.raw(), ..Zeroable::zeroed() };
         // SAFETY: the event lives as long as `self`.
         self.checked(unsafe { self.inner.client.api().call(args) }).map(|args| args.is_ready != 0)
     }
 
-    /// Tells how it ended, with [`ErrorKind::Device`](crate::ErrorKind::Device) if badly; `None` while it has not. Never blocks.
+    /// Returns the outcome, [`ErrorKind::Device`](crate::ErrorKind::Device) on failure, or `None` before the end. Never blocks.
     pub fn outcome(&self) -> Option<Result<()>> {
         match self.is_ready() {
             Ok(false) => None,
@@ -63,20 +65,20 @@ impl Event {
         }
     }
 
-    /// Blocks until it is over.
+    /// Blocks until the work has ended.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with what went wrong in the background.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the background work failed.
     pub fn wait(&self) -> Result<()> {
         let args = EventAwait { event: self.raw(), ..Zeroable::zeroed() };
         // SAFETY: the event lives as long as `self`.
         self.checked(unsafe { self.inner.client.api().call(args) }).map(drop)
     }
 
-    /// Blocks until it is over, but no longer than `patience`: `false` if it is not.
+    /// Blocks until the work has ended, for at most `patience`. Returns false after a timeout.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Fails like [`wait`](Self::wait).
     pub fn wait_timeout(&self, patience: Duration) -> Result<bool> {
         if let Some(outcome) = self.outcome() {
             return outcome.map(|()| true);
@@ -92,19 +94,21 @@ impl Event {
         let signal = Arc::new(Signal::default());
         let given = signal.clone();
         self.on_ready(move |_| given.set())?;
-        // Another thread may have been first; both signals will be set.
+        // Another thread may have registered a signal first; both signals get set.
         let _ = self.inner.signal.set(signal.clone());
         Ok(signal)
     }
 
-    /// Calls `f` with the outcome once it is over: at once on this thread if it is already, else on a thread of the
-    /// plugin. It should be short, wait for nothing and take no lock that is held around calls of this module. A panic
-    /// in it ends the process.
+    /// Calls `f` with the outcome after the work has ended. Calls it immediately on this thread if the work has ended
+    /// already, else later on a thread of the plugin.
     ///
-    /// If the plugin never gets there, neither `f` nor what it holds is ever dropped.
+    /// `f` should be short, wait for nothing and take no lock that is held around calls of this module. A panic in `f` aborts
+    /// the process.
+    ///
+    /// If the event never becomes ready, `f` and its captures are never dropped.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin refuses; then `f` was dropped.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin refuses the callback. `f` is then dropped.
     pub fn on_ready(&self, f: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         let callback = Box::new(Registered { event: self.clone(), call: Box::new(f) });
         let argument = Box::into_raw(callback);
@@ -145,10 +149,10 @@ struct Registered {
     call: Box<dyn FnOnce(Result<()>) + Send>,
 }
 
-/// The function that the plugin calls.
+/// Runs a registered callback. The plugin calls this function.
 ///
 /// # Safety
-/// `argument` is what `on_ready` gave, once; `error` is null or belongs to the callee.
+/// `argument` must come from `on_ready` and be used once. `error` must be null or owned by the callee.
 unsafe extern "C" fn fire(error: *mut RawError, argument: *mut c_void) {
     // SAFETY: it is the box that `on_ready` took apart, and this is the one call that gets it.
     let Registered { event, call } = *unsafe { Box::from_raw(argument.cast::<Registered>()) };
@@ -166,7 +170,7 @@ fn outcome(event: &Event, error: *mut RawError) -> Result<()> {
     Err(api.error(&failure))
 }
 
-/// Set once; waited for any number of times.
+/// A flag that is set once, with any number of waiters.
 #[derive(Default)]
 struct Signal {
     is_set: Mutex<bool>,
@@ -186,7 +190,7 @@ impl Signal {
     }
 }
 
-/// Waits for all of `events`, `patience` in total.
+/// Waits for all `events`, for at most `patience` in total.
 pub(super) fn wait_all<'a>(events: impl IntoIterator<Item = &'a Event>, patience: Duration) -> Result<()> {
     let start = Instant::now();
     for event in events {

@@ -11,7 +11,7 @@ use super::buffer::DeviceBuffer;
 use super::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A program that was compiled for the first device of a client.
+/// A program compiled for the first device of a client.
 pub struct Executable {
     raw: NonNull<RawLoaded>,
     outputs: usize,
@@ -23,16 +23,16 @@ unsafe impl Send for Executable {}
 // SAFETY: as above.
 unsafe impl Sync for Executable {}
 
-/// `CompileOptionsProto` of XLA, in protobuf's encoding: field 3, the build options, with field 1, the device, -1 (the
-/// first of the client), and fields 4 and 5, replicas and partitions, 1 each.
+/// XLA's `CompileOptionsProto` in protobuf encoding. Field 3 contains the build options. Their field 1, the device, is -1
+/// (the first of the client). Fields 4 and 5, replicas and partitions, are 1 each.
 const ONE_DEVICE: [u8; 17] =
     [0x1a, 15, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x20, 1, 0x28, 1];
 
 impl Client {
-    /// Compiles `mlir`, a module of StableHLO in MLIR's text, for one device.
+    /// Compiles `mlir`, a StableHLO module in MLIR's text format, for a single device.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with what the compiler said.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with the compiler's message.
     pub fn compile(&self, mlir: &str) -> Result<Executable> {
         let format = "mlir";
         let program = Program {
@@ -72,12 +72,12 @@ impl Executable {
         Ok(outputs?.outputs)
     }
 
-    /// Starts the program on `arguments`, which may still be on their way, and returns its results, which are too.
+    /// Starts the program on `arguments`, which may still be in transfer. Returns the result buffers before the program ends.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an argument of another client; [`ErrorKind::Device`](crate::ErrorKind::Device)
-    /// with what the plugin said, such as that number or shapes of the arguments are not the program's. What fails while
-    /// it runs is the error of its results.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an argument of another client;
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device) with the plugin's message, such as a wrong number or shape of
+    /// arguments. The result buffers report a failure during the run.
     pub fn run(&self, arguments: &[&DeviceBuffer]) -> Result<Vec<DeviceBuffer>> {
         if let Some(at) = arguments.iter().position(|argument| !argument.client().is(&self.client)) {
             return Err(Error::config(format!("argument {at} lies on a device of another client than the program's")));
@@ -108,7 +108,7 @@ impl Executable {
             // SAFETY: the call made it, for us.
             unsafe { DeviceBuffer::adopt(raw, &self.client) }
         };
-        // All are adopted before one is looked at, so that all are freed.
+        // All buffers are adopted before any error is returned, so that all are freed.
         let adopted: Vec<Result<DeviceBuffer>> = outputs.into_iter().map(adopt).collect();
         adopted.into_iter().collect()
     }

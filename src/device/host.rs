@@ -1,4 +1,4 @@
-//! Host memory that transfers read.
+//! Host memory as the source of transfers.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::slots::Slot;
 use crate::element::Buffer;
 
-/// The alignment in bytes of what devices can read without a copy: a cache line.
+/// Alignment in bytes of memory that devices can read without a copy: a cache line.
 pub(super) const ALIGNMENT: usize = 64;
 
-/// Bytes that nobody writes to while this or a clone of it lives.
+/// Bytes that stay unchanged while any clone of the handle lives.
 #[derive(Clone)]
 pub(super) struct HostBytes {
     memory: Memory,
@@ -19,14 +19,14 @@ pub(super) struct HostBytes {
 
 #[derive(Clone)]
 enum Memory {
-    /// Memory of the pipeline: a batch, which may be a lease of a worker's slab.
+    /// Memory of a batch from the pipeline, possibly a lease of a worker's slab.
     Shared(Buffer),
-    /// A slot, filled by whoever cut this out of it.
+    /// A slot, filled before the handle was made.
     Slot(Arc<Slot>),
 }
 
 impl HostBytes {
-    /// All of `buffer`. Up to 8 bytes lie in the handle itself, which moves: they are copied.
+    /// Wraps all of `buffer`. Copies buffers of up to 8 bytes: they are stored inline, and moving the handle moves them.
     pub(super) fn shared(buffer: &Buffer) -> Self {
         let moves = buffer.len() <= size_of::<u64>();
         let buffer = if moves { Buffer::from_vec(buffer.as_bytes().to_vec()) } else { buffer.clone() };
@@ -34,19 +34,19 @@ impl HostBytes {
         Self { memory: Memory::Shared(buffer), range }
     }
 
-    /// `range` of a filled slot.
+    /// Returns `range` of a filled slot.
     pub(super) fn slot(slot: &Arc<Slot>, range: Range<usize>) -> Self {
         Self { memory: Memory::Slot(slot.clone()), range }
     }
 
-    /// `range` of these bytes.
+    /// Returns `range` of these bytes.
     pub(super) fn part(&self, range: Range<usize>) -> Self {
         let (start, end) = (self.range.start + range.start, self.range.start + range.end);
         debug_assert!(start <= end && end <= self.range.end);
         Self { memory: self.memory.clone(), range: start..end }
     }
 
-    /// The bytes: at the same address for as long as any clone lives.
+    /// Returns the bytes. Their address is fixed while any clone lives.
     pub(super) fn bytes(&self) -> &[u8] {
         let all = match &self.memory {
             Memory::Shared(buffer) => buffer.as_bytes(),
@@ -70,7 +70,7 @@ impl fmt::Debug for HostBytes {
 mod tests {
     use super::*;
 
-    /// Of what the handle holds itself, too.
+    /// Inline bytes have a fixed address, too.
     #[test]
     fn bytes_stay_where_they_are() {
         for bytes in [&[][..], &[1, 2, 3], &[7; 200]] {

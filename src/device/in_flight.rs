@@ -1,4 +1,4 @@
-//! Batches that were sent, and of which something is still to be heard.
+//! Sent batches with incomplete transfers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,20 +8,21 @@ use super::event::Event;
 use crate::error::{Error, Result};
 use crate::sync::Locked;
 
-/// A batch that was sent, as far as there is something to wait for.
+/// The pending events of a sent batch.
 pub(super) struct Late {
     pub(super) index: u64,
     pub(super) started: Instant,
-    /// Of its buffers.
+    /// The events of the buffers.
     pub(super) events: Vec<Event>,
     pub(super) host: Arc<HostUse>,
 }
 
 impl Late {
-    /// Whether its transfers are over, and with `host_too` whether the plugin has done with its memory on the host.
+    /// Returns true if all transfers are complete. With `host_too`, also requires that the plugin is done with the host
+    /// memory.
     ///
     /// # Errors
-    /// The first that went wrong, be others over or not.
+    /// Returns the first failure, even if other transfers are incomplete.
     pub(super) fn outcome(&self, host_too: bool) -> Result<bool> {
         let mut over = !host_too || self.host.is_free();
         for event in &self.events {
@@ -34,7 +35,7 @@ impl Late {
     }
 }
 
-/// The plugin's word on a batch's memory on the host.
+/// The plugin's use of the host memory of a batch.
 #[derive(Debug, Default)]
 pub(super) struct HostUse {
     transfers: AtomicUsize,
@@ -42,7 +43,7 @@ pub(super) struct HostUse {
 }
 
 impl HostUse {
-    /// Counts a transfer; what it gives is to be called with its end.
+    /// Counts a transfer and returns a function to call with its outcome.
     pub(super) fn begin(this: &Arc<Self>) -> impl FnOnce(Result<()>) + Send + 'static {
         this.transfers.fetch_add(1, Ordering::Relaxed);
         let this = this.clone();

@@ -1,4 +1,4 @@
-//! Pages of the host that transfers read; pinned, where the plugin can.
+//! Host pages as the source of transfers, pinned if the plugin supports it.
 #![expect(unsafe_code, reason = "the plugin maps the host's memory for its devices")]
 
 use bytemuck::Zeroable;
@@ -11,29 +11,29 @@ use crate::units::Bytes;
 
 const PAGE: usize = 4096;
 
-/// Pages, all touched, at a page's boundary. They go back to the system when this is dropped.
+/// Page-aligned memory, with all pages touched. Dropping it returns the pages to the system.
 pub(super) struct Pages {
     map: MmapMut,
-    /// The client whose devices read them by themselves.
+    /// The client whose devices read the pages directly.
     pinned: Option<Client>,
 }
 
 impl Pages {
-    /// At least `len` bytes.
+    /// Allocates at least `len` bytes.
     pub(super) fn new(len: usize) -> Result<Self> {
         let refused = |e| {
             Error::new(ErrorKind::Io, format!("no {} of memory for transfers: {e}", Bytes(len as u64))).caused_by(e)
         };
         let mut map = MmapOptions::new().len(len.max(1)).populate().map_anon().map_err(refused)?;
-        // Where the system does not do it when it maps.
+        // Touches all pages on systems that do not populate mappings.
         map.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
         Ok(Self { map, pinned: None })
     }
 
-    /// Lets the devices of `client` read the pages by themselves: `false` where the plugin cannot.
+    /// Pins the pages, so that the devices of `client` read them directly. Returns false if the plugin does not support it.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`] if it can, and refuses.
+    /// [`ErrorKind::Device`] if the plugin supports pinning but refuses it.
     pub(super) fn pin(&mut self, client: &Client) -> Result<bool> {
         let api = client.api();
         if self.pinned.is_some() || !api.has::<ClientDmaMap>() || !api.has::<ClientDmaUnmap>() {

@@ -1,11 +1,11 @@
-//! Accelerators, by the PJRT C API that TPUs, GPUs and XLA's CPU speak: batches in their memory before the step that needs
-//! them.
+//! Accelerators through the PJRT C API, which TPUs, GPUs and XLA's CPU support. Batches are in device memory before the
+//! step that needs them.
 //!
-//! A [`Plugin`] is loaded from a shared library and gives a [`Client`] of its [`Device`]s. [`DevicePut`] sends a loader's
-//! batches to a [`Placement`] ahead of time; their [`DeviceBuffer`]s are arguments of an [`Executable`]. What happens in the
-//! background has [`Event`]s.
+//! A [`Plugin`] is loaded from a shared library and creates a [`Client`] for its [`Device`]s. [`DevicePut`] sends the
+//! batches of a loader to a [`Placement`] ahead of time. Their [`DeviceBuffer`]s are arguments of an [`Executable`].
+//! [`Event`]s report the completion of background work.
 //!
-//! Versions 0.57 and later of the API work; Linux is where it is tested.
+//! Supports versions 0.57 and later 0.x of the API. Tested on Linux.
 
 mod abi;
 mod batch;

@@ -1,4 +1,4 @@
-//! Options of sending batches.
+//! Options for sending batches to devices.
 
 use std::time::Duration;
 
@@ -33,47 +33,49 @@ impl Default for PutOptions {
 }
 
 impl PutOptions {
-    /// Batches on their way at a time, the one that is handed out counted; 2 at first, at least 1.
+    /// Sets the number of batches sent ahead, including the batch that the next call hands out. The default is 2, the
+    /// minimum 1.
     pub fn depth(mut self, batches: usize) -> Self {
         self.depth = batches.max(1);
         self
     }
 
-    /// Slots for batches that are copied before they are sent, at most; one more than the depth at first.
+    /// Sets the maximum number of slots for batches that are copied before the transfer. The default is the depth plus 1.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = slots;
         self
     }
 
-    /// Sets how long a transfer may take before it is an error; 60 seconds at first.
+    /// Sets the time after which an incomplete transfer is an error. The default is 60 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Whether batches are copied before they are sent: see [`Staging`].
+    /// Sets whether batches are copied before the transfer; see [`Staging`].
     pub fn staging(mut self, staging: Staging) -> Self {
         self.staging = staging;
         self
     }
 
-    /// Lets buffers on the platform `cpu` view the host's memory instead of copying it, which is then held as long as they
-    /// are. Off at first; an error on any other platform.
+    /// Lets buffers on the platform `cpu` view host memory instead of copying it. The memory is held while the buffers live.
+    /// Off by default; an error on any other platform.
     ///
-    /// Slots are made as they are needed: a consumer that keeps batches keeps their memory.
+    /// Slots are allocated on demand without a limit: a consumer that keeps batches keeps their memory.
     pub fn zero_copy(mut self, yes: bool) -> Self {
         self.zero_copy = yes;
         self
     }
 
-    /// Maps the slots for the device's own reading, where the plugin can (`PJRT_Client_DmaMap`), and copies all batches into
-    /// them. Off at first; without effect on plugins that cannot.
+    /// Pins the slots so that devices read them directly (`PJRT_Client_DmaMap`), and copies all batches into slots. Off by
+    /// default. Slots stay unpinned if the plugin does not support pinning.
     pub fn pinned(mut self, yes: bool) -> Self {
         self.pinned = yes;
         self
     }
 
-    /// Slots at most: what the buffers view is held by the consumer, who must not wait for itself.
+    /// Returns the maximum number of slots. Unlimited with `zero_copy`: the consumer holds slots through its buffers and would
+    /// wait forever for a free slot.
     pub(super) fn most_slots(&self) -> usize {
         match self.slots {
             _ if self.zero_copy => usize::MAX,

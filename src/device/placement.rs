@@ -1,4 +1,4 @@
-//! Placements of batches: devices, and what of a batch each of them gets.
+//! Placements of batches: devices, and the part of a batch for each device.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::client::{Client, Device};
 use crate::element::Array;
 use crate::error::{Error, Result};
 
-/// The devices that batches go to, and what each gets of them.
+/// The target devices of batches, and the part for each device.
 #[derive(Clone, Debug)]
 pub struct Placement {
     devices: Vec<Device>,
@@ -20,23 +20,23 @@ enum Split {
 }
 
 impl Placement {
-    /// Everything on one device.
+    /// Places whole batches on a single device.
     pub fn on(device: &Device) -> Self {
         Self { devices: vec![device.clone()], split: Split::Copies }
     }
 
-    /// The rows of each array in equal parts, in the devices' order: data parallelism.
+    /// Splits the rows of each array into equal parts, in the order of the devices: data parallelism.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for no devices, and for devices of several clients.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `devices` is empty or contains devices of several clients.
     pub fn rows(devices: &[Device]) -> Result<Self> {
         Self::new(devices, Split::Rows)
     }
 
-    /// The whole of each array on every device.
+    /// Copies each whole array to every device.
     ///
     /// # Errors
-    /// As [`rows`](Self::rows).
+    /// Fails like [`rows`](Self::rows).
     pub fn copies(devices: &[Device]) -> Result<Self> {
         Self::new(devices, Split::Copies)
     }
@@ -49,20 +49,20 @@ impl Placement {
         Ok(Self { devices: devices.to_vec(), split })
     }
 
-    /// The devices, in order.
+    /// Returns the devices in order.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// The client of the devices.
+    /// Returns the client of the devices.
     pub fn client(&self) -> &Client {
         self.devices[0].client()
     }
 
-    /// Parts of `array` that each device gets, the leaf `name` of a batch.
+    /// Returns the parts of `array`, the leaf `name` of a batch, for the devices.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if its rows cannot be split evenly.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the rows cannot be split evenly.
     pub(super) fn shards(&self, name: &str, array: &Array) -> Result<Shards> {
         let (count, len) = (self.devices.len(), array.bytes().len());
         let mut shape = array.shape().to_vec();
@@ -80,31 +80,31 @@ impl Placement {
     }
 }
 
-/// The equal parts of an array.
+/// Equal parts of an array.
 #[derive(Debug)]
 pub(super) struct Shards {
-    /// Of each.
+    /// Shape of each part.
     pub(super) shape: Vec<usize>,
-    /// Bytes of each.
+    /// Bytes of each part.
     pub(super) len: usize,
-    /// Bytes from the start of one to that of the next.
+    /// Bytes from the start of a part to the start of the next; 0 if all parts are copies.
     stride: usize,
     count: usize,
 }
 
 impl Shards {
-    /// The bytes of each.
+    /// Iterates over the byte range of each part.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
         let (len, stride) = (self.len, self.stride);
         (0..self.count).map(move |shard| shard * stride..shard * stride + len)
     }
 
-    /// Counts those that lie in memory of their own.
+    /// Returns the number of parts with distinct memory.
     pub(super) fn distinct(&self) -> usize {
         if self.stride == 0 { 1 } else { self.count }
     }
 
-    /// Whether all of them start at a multiple of `alignment` if the first lies at address `start`.
+    /// Returns true if all parts start at multiples of `alignment`, with the first part at address `start`.
     pub(super) fn all_aligned(&self, start: *const u8, alignment: usize) -> bool {
         start.addr().is_multiple_of(alignment) && (self.distinct() == 1 || self.stride.is_multiple_of(alignment))
     }

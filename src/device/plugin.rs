@@ -1,4 +1,4 @@
-//! Plugins: shared libraries that speak PJRT.
+//! Plugins: shared libraries that implement PJRT.
 #![expect(unsafe_code, reason = "a library of somebody else is loaded and asked for its table")]
 
 use std::ffi::c_void;
@@ -14,31 +14,32 @@ use super::client::{Client, ClientOption};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 
-/// A loaded plugin: the driver of one kind of accelerator. Copies are the same plugin.
+/// A loaded plugin: the driver for a kind of accelerator. Copies refer to one plugin.
 ///
-/// It stays loaded until the process ends: its threads outlive every client.
+/// Plugins stay loaded until the process ends, because their threads outlive every client.
 ///
 /// # Fork
-/// Threads of a plugin do not survive a fork. In a fork of the process that loaded it, whatever calls the plugin is an error of
-/// kind [`ErrorKind::Worker`], and clients, buffers, events and programs are dropped without a call.
+/// Threads of a plugin do not survive a fork. In a fork of the loading process, calls of the plugin fail with
+/// [`ErrorKind::Worker`], and clients, buffers, events and programs are dropped without a call.
 #[derive(Clone, Copy)]
 pub struct Plugin {
     api: &'static Api,
 }
 
-/// All that are loaded; each was initialised once.
+/// All loaded plugins, each initialised once.
 static LOADED: Mutex<Vec<&'static Api>> = Mutex::new(Vec::new());
 
 impl Plugin {
-    /// Loads the plugin at `path`, checks its version and initialises it, once in a process however often this is called.
+    /// Loads the plugin at `path`, checks its version and initialises it, once per process. Later calls return the loaded
+    /// plugin.
     ///
     /// # The user's part
-    /// The file is code, and it runs in this process with all of its rights: load only what you trust.
+    /// The file contains code that runs in this process with all of its rights. Load only trusted files.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] for a file that cannot be loaded; [`ErrorKind::Unsupported`] for one that is no PJRT plugin, and for
-    /// versions other than 0.57 to 0.x; [`ErrorKind::Device`] if it does not initialise; [`ErrorKind::Worker`] in a fork of a
-    /// process that has loaded it. They name the path.
+    /// [`ErrorKind::Io`] if the file cannot be loaded; [`ErrorKind::Unsupported`] if it is not a PJRT plugin, or if its version
+    /// is not 0.57 or a later 0.x; [`ErrorKind::Device`] if its initialisation fails; [`ErrorKind::Worker`] in a fork of the
+    /// loading process. All errors contain the path.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let table = table_of(path)?;
@@ -55,34 +56,34 @@ impl Plugin {
         Ok(Self { api })
     }
 
-    /// The file it was loaded from first.
+    /// Returns the path of the first load.
     pub fn path(&self) -> &Path {
         self.api.path()
     }
 
-    /// Major and minor version of its PJRT API.
+    /// Returns the major and minor version of the plugin's PJRT API.
     pub fn version(&self) -> (i32, i32) {
         self.api.version()
     }
 
-    /// A client of the devices that the plugin finds.
+    /// Creates a client for the devices that the plugin finds.
     ///
     /// # Errors
-    /// As [`client_with`](Self::client_with).
+    /// Fails like [`client_with`](Self::client_with).
     pub fn client(&self) -> Result<Client> {
         self.client_with(&[])
     }
 
-    /// The same with options, which are the plugin's own: XLA's CPU plugins know `cpu_device_count`, an integer.
+    /// Creates a client with options, which depend on the plugin. XLA's CPU plugins accept `cpu_device_count`, an integer.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`] with what the plugin said: most say so where they find no device or do not know an option.
+    /// [`ErrorKind::Device`] with the plugin's message. Most plugins fail if they find no device or an unknown option.
     pub fn client_with(&self, options: &[(&str, ClientOption<'_>)]) -> Result<Client> {
         Client::new(self.api, options)
     }
 }
 
-/// Loads the library for good, and asks for its table.
+/// Loads the library permanently and returns its function table.
 fn table_of(path: &Path) -> Result<NonNull<c_void>> {
     if let Err(error) = std::fs::metadata(path) {
         return Err(Error::io(error, path));
@@ -91,7 +92,7 @@ fn table_of(path: &Path) -> Result<NonNull<c_void>> {
     let library = unsafe { libloading::Library::new(path) }.map_err(|e| {
         Error::new(ErrorKind::Io, format!("cannot be loaded: {}", root_cause(&e))).path(path).caused_by(e)
     })?;
-    // Its threads and callbacks may run at any time from now on.
+    // The threads and callbacks of the library may run at any time from now on.
     let library = std::mem::ManuallyDrop::new(library);
     type GetPjrtApi = unsafe extern "C" fn() -> *mut c_void;
     // SAFETY: the function of this name has this type in every plugin.

@@ -1,4 +1,4 @@
-//! Batches sent ahead of the step that needs them.
+//! Transfers of batches to devices, ahead of the step that needs them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,27 +23,27 @@ use crate::fork::Ours;
 use crate::loader::{Loader, StateOf};
 use crate::report::{ConsumerMeter, Report};
 
-/// A loader whose batches are sent to devices ahead of the step that needs them: an iterator of [`DeviceBatch`]es, in order.
+/// An iterator of [`DeviceBatch`]es in order: a loader whose batches are sent to devices ahead of the step that needs them.
 ///
-/// [`next`](Iterator::next) hands out a batch whose transfer was started up to `depth - 1` steps before, whether it is over
-/// or not, and starts more: as many as the loader has ready, so that it waits for the loader only with nothing on its way.
-/// Transfers are started on the thread that calls it.
+/// [`next`](Iterator::next) hands out a batch whose transfer started up to `depth - 1` steps before, complete or not. It also
+/// starts transfers of batches that the loader has ready, and waits for the loader only if no batch was sent ahead.
+/// Transfers start on the calling thread.
 ///
 /// # Errors
-/// An error of the pipeline, and of a transfer that has failed by then, comes out at its batch. A transfer that fails after
-/// its batch was handed out is an error of its buffers, and of the next `next`, with the index of that batch. One that is
-/// not over after [`timeout`](PutOptions::timeout) is an error with its index, too. After an error it ends.
+/// Errors of the pipeline, and of transfers that failed by then, are returned in place of the batch. If a transfer fails
+/// after its batch was handed out, the buffers and the following `next` report the error, with the index of the batch. A
+/// transfer that exceeds [`timeout`](PutOptions::timeout) is an error with the index, too. The iterator ends after an error.
 ///
 /// # Fork
-/// In a fork of the process that made it, `next` and [`state`](Self::state) are errors, and dropping it does nothing.
+/// In a fork of the creating process, `next` and [`state`](Self::state) return errors, and dropping the iterator does nothing.
 ///
 /// # Determinism
-/// The batches are the loader's. [`state`](Self::state) counts what was handed out: what is on its way is sent again after
-/// a resume.
+/// Batches and their order equal the loader's. [`state`](Self::state) covers batches that were handed out; batches sent
+/// ahead are sent again after a resume.
 ///
 /// # Cost
-/// Arrays whose parts start at multiples of 64 bytes are read where they lie, which is kept until the plugin has done with
-/// it. Others are copied into a slot first: `depth + 1` slots, each as long as a batch, used again and again.
+/// Arrays are read in place if all parts start at multiples of 64 bytes. Their memory is kept until the plugin is done
+/// with it. Other arrays are first copied into reused slots: `depth + 1` slots, each the size of a batch.
 /// ```no_run
 /// use gristmill::device::{DevicePut, Placement, Plugin, PutOptions};
 /// use gristmill::{Array, Element, IterDataset, Load, MapDataset, dataset::map::Range};
@@ -60,53 +60,54 @@ pub struct DevicePut<D: IterDataset> {
     loader: Loader<D>,
     placement: Placement,
     options: PutOptions,
-    /// The plugin's threads give slots back.
+    /// Slots, which threads of the plugin return.
     slots: Ours<SlotPool>,
-    /// Sent and not handed out; an error is the last.
+    /// Batches sent but not handed out. An error is always last.
     ahead: VecDeque<Result<Sent<StateOf<D>>>>,
-    /// Handed out and not there yet.
+    /// Batches handed out before their transfers completed.
     late: Vec<Late>,
     state: StateOf<D>,
     delivered: u64,
     stats: PutStats,
-    /// Times of its calls, with what it takes to send batches.
+    /// Times of `next` calls, and the time spent sending batches.
     meter: ConsumerMeter,
-    /// Whether nothing more is to be asked of the loader.
+    /// Whether to take no more batches from the loader: it ended or failed, or a transfer could not start.
     is_drained: bool,
     has_ended: bool,
 }
 
-/// The iterator in the error that a fork gets.
+/// Name of the iterator in the error of a fork.
 const NAME: &str = "this DevicePut";
 
-/// A batch on its way.
+/// A batch sent ahead.
 struct Sent<S> {
     batch: DeviceBatch,
-    /// The loader's, behind the batch.
+    /// State of the loader after the batch.
     state: S,
     started: Instant,
     host: Arc<HostUse>,
 }
 
-/// Counts of what was sent so far.
+/// Counts of batches and bytes sent, and the time spent waiting for slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PutStats {
-    /// Batches.
+    /// Batches sent.
     pub batches: u64,
-    /// Bytes that were sent from where the pipeline had them, for the first device that gets them.
+    /// Bytes sent in place from the pipeline's memory. Copies to further devices are not counted.
     pub bytes_in_place: u64,
-    /// Bytes that were copied into slots first.
+    /// Bytes copied into slots first.
     pub bytes_copied: u64,
-    /// Time for which a batch waited for a slot: for transfers to end.
+    /// Time spent waiting for a free slot, until earlier transfers ended.
     pub waited: Duration,
 }
 
 impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
-    /// Sends what `loader` gives to the devices of `placement`. Nothing is sent before the first `next`.
+    /// Makes an iterator that sends the batches of `loader` to the devices of `placement`. The first `next` starts the first
+    /// transfer.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where [`zero_copy`](PutOptions::zero_copy) is asked for on another platform than `cpu`.
+    /// [`ErrorKind::Config`] if [`zero_copy`](PutOptions::zero_copy) is on for a platform other than `cpu`.
     pub fn new(loader: Loader<D>, placement: Placement, options: PutOptions) -> Result<Self> {
         let client = placement.client();
         if options.zero_copy && client.platform() != "cpu" {
@@ -135,27 +136,27 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         })
     }
 
-    /// The state of the consumer: behind the last batch that [`next`](Iterator::next) handed out. It restores into any loader of
-    /// the same pipeline, with devices or without.
+    /// Returns the state of the consumer: after the last batch that [`next`](Iterator::next) handed out. The state restores into
+    /// any loader of an identical pipeline, with or without devices.
     ///
     /// # Errors
-    /// As [`Loader::state`].
+    /// Fails like [`Loader::state`].
     pub fn state(&self) -> Result<Checkpoint> {
         self.slots.origin().check(NAME)?;
         self.loader.checkpoint_at(self.delivered, &self.state)
     }
 
-    /// Batches handed out, counting those before a resume.
+    /// Returns the number of batches handed out, including batches before a resume.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Counts of what was sent so far.
+    /// Returns the counts so far.
     pub fn stats(&self) -> PutStats {
         self.stats
     }
 
-    /// Reports where the time went so far: that of the loader, and that of handing batches to the devices.
+    /// Returns a report of the time spent so far, in the loader and in sending batches to the devices.
     pub fn report(&mut self) -> Report {
         self.loader.report_around(Some(&self.meter))
     }
@@ -177,7 +178,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         Ok(Some(batch))
     }
 
-    /// Sends what can be sent without waiting; waits if there is nothing to hand out.
+    /// Sends batches until the next send would wait. Waits only if no batch is ready to be handed out.
     fn fill(&mut self) {
         while !self.is_drained && self.ahead.len() < self.options.depth {
             let waits = !(self.loader.is_ready() && self.slots.anywhere().has_free());
@@ -245,7 +246,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         Ok(DeviceArray { dtype, shape: leaf.array.shape().to_vec(), shards, ready })
     }
 
-    /// Looks after batches that were handed out before they were there.
+    /// Checks batches that were handed out before their transfers completed.
     fn look_back(&mut self) -> Result<()> {
         let mut at_fault = None;
         let late = std::mem::take(&mut self.late);
@@ -272,7 +273,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         if late.started.elapsed() < timeout { Ok(()) } else { Err(self.too_late(late.index)) }
     }
 
-    /// The time to wait for a slot: until the oldest transfer is too old.
+    /// Returns the maximum wait for a slot: until the oldest transfer times out.
     fn patience(&self, now: Instant) -> Duration {
         let oldest = self.late.iter().map(|late| late.started).min().unwrap_or(now);
         self.options.timeout.saturating_sub(now.duration_since(oldest))
@@ -292,7 +293,7 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
     }
 }
 
-/// `error`, at the batch of that index.
+/// Adds the index of the batch to `error`.
 #[cold]
 fn at(index: u64, error: Error) -> Error {
     error.index(index).stage("device_put")

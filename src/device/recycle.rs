@@ -1,18 +1,21 @@
-//! Memory that a CPU's plugin frees, kept for its next buffers.
+//! Reuse of memory that a CPU plugin frees.
 #![cfg_attr(
     all(target_os = "linux", target_env = "gnu"),
     expect(unsafe_code, reason = "the C library is told how to treat what is freed")
 )]
 
-/// Has the C library keep what is freed, for the whole process and from now on: `false` where it cannot be told.
+/// Makes the C library keep freed memory, for the whole process from now on. Returns false if the C library cannot be
+/// configured.
 ///
-/// What a CPU's plugin calls device memory is `malloc`'s. By default a large buffer's pages go back to the system with it,
-/// and come again, zeroed, with the next one: hundreds of page faults a batch, and transfers at half the speed of memory.
-/// Afterwards buffers of up to 32 MiB are made of pages that were used before; the process keeps as much as it ever had in
-/// use at a time. Worth calling once, before the first transfer, in a program that trains on the CPU's plugin; other
-/// platforms have memory of their own.
+/// The device memory of a CPU plugin comes from `malloc`. By default, freeing a large buffer returns its pages to the
+/// system, and the next buffer gets new zeroed pages. This causes hundreds of page faults per batch and limits transfers
+/// to half the speed of memory. After this call, buffers of up to 32 MiB reuse pages, and the process keeps its peak
+/// memory.
 ///
-/// Of glibc alone (`mallopt(3)`: `M_MMAP_THRESHOLD`, `M_TRIM_THRESHOLD`).
+/// Call this function once, before the first transfer, in a program that trains on the CPU plugin. Other platforms have
+/// separate device memory.
+///
+/// Works with glibc only (`mallopt(3)`: `M_MMAP_THRESHOLD`, `M_TRIM_THRESHOLD`).
 pub fn keep_freed_memory() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     return set(M_MMAP_THRESHOLD, LARGEST) && set(M_TRIM_THRESHOLD, i32::MAX);
@@ -30,7 +33,7 @@ mod glibc {
 
     pub(super) const M_TRIM_THRESHOLD: c_int = -1;
     pub(super) const M_MMAP_THRESHOLD: c_int = -3;
-    /// The most that glibc takes (`DEFAULT_MMAP_THRESHOLD_MAX` where pointers have 64 bits).
+    /// The maximum that glibc accepts (`DEFAULT_MMAP_THRESHOLD_MAX` on 64-bit platforms).
     pub(super) const LARGEST: c_int = 32 << 20;
 
     pub(super) fn set(option: c_int, value: c_int) -> bool {

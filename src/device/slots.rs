@@ -1,4 +1,4 @@
-//! Slots: memory that transfers read, used again and again.
+//! Slots: reused memory as the source of transfers.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,37 +10,37 @@ use super::client::Client;
 use super::memory::Pages;
 use crate::error::Result;
 
-/// Slots of one loader. They are made when they are first needed, and go when it goes.
+/// The slots of a loader, allocated on first use and freed with the pool.
 pub(super) struct SlotPool {
     most: usize,
     made: usize,
     free: Receiver<Pages>,
     home: Sender<Pages>,
-    /// The client whose devices are to read them by themselves.
+    /// The client whose devices read the slots directly.
     pin_for: Option<Client>,
 }
 
 impl SlotPool {
-    /// A pool of at most `most` slots, pinned for the devices of a client where its plugin can.
+    /// Makes a pool of at most `most` slots. Pins them for the devices of a client, if its plugin supports it.
     pub(super) fn new(most: usize, pin_for: Option<Client>) -> Self {
         let (home, free) = unbounded();
         Self { most, made: 0, free, home, pin_for }
     }
 
-    /// Whether [`take`](Self::take) would not wait.
+    /// Returns true if [`take`](Self::take) would not wait.
     pub(super) fn has_free(&self) -> bool {
         self.made < self.most || !self.free.is_empty()
     }
 
-    /// A slot of at least `len` bytes; `None` if all are in use and stay so for `patience`.
+    /// Takes a slot of at least `len` bytes; `None` if no slot becomes free within `patience`.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if there is no memory, [`ErrorKind::Device`](crate::ErrorKind::Device) if it cannot be
-    /// pinned by a plugin that can.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if memory is exhausted; [`ErrorKind::Device`](crate::ErrorKind::Device) if the
+    /// plugin supports pinning but refuses it.
     pub(super) fn take(&mut self, len: usize, patience: Duration) -> Result<Option<Slot>> {
         let pages = match self.free.try_recv() {
             Ok(pages) if pages.bytes().len() >= len => pages,
-            // What has become too small is made anew.
+            // A slot that is too small is reallocated.
             Ok(_outgrown) => self.make(len).inspect_err(|_| self.made -= 1)?,
             Err(_) if self.made < self.most => {
                 let pages = self.make(len)?;
@@ -75,9 +75,9 @@ impl fmt::Debug for SlotPool {
     }
 }
 
-/// A slot in use: it goes back to its pool when it is dropped.
+/// A slot in use, which returns to its pool on drop.
 pub(super) struct Slot {
-    /// There until `drop`.
+    /// Present until `drop`.
     pages: Option<Pages>,
     home: Sender<Pages>,
 }
@@ -95,7 +95,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let Some(pages) = self.pages.take() else { return };
-        // Without a pool to go to they are unpinned, which plugins may not like in a callback.
+        // If the pool is gone, the pages are unpinned, which plugins may not allow inside a callback.
         if let Err(homeless) = self.home.send(pages) {
             callback::outside(move || drop(homeless));
         }

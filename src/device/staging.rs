@@ -1,4 +1,4 @@
-//! From a batch to the host memory that its transfers read.
+//! Staging: from a batch to the host memory of its transfers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,27 +9,27 @@ use super::slots::SlotPool;
 use crate::element::{Array, Batch, Name, Value};
 use crate::error::{Error, Result};
 
-/// An array of a batch, and its parts for the devices.
+/// An array of a batch, with its parts for the devices.
 pub(super) struct Leaf<'a> {
-    /// Its place in the batch: `tokens`, or `left/tokens` in a tree.
+    /// The path in the batch: `tokens`, or `left/tokens` in a tree.
     pub(super) name: Name,
     pub(super) array: &'a Array,
     pub(super) shards: Shards,
 }
 
-/// The arrays of `batch`, in order.
+/// Returns the arrays of `batch` in order, with their parts.
 ///
 /// # Errors
-/// As [`arrays`]; for what cannot be split.
+/// Fails like [`arrays`], and if an array cannot be split.
 pub(super) fn leaves<'a>(batch: &'a Batch, placement: &Placement) -> Result<Vec<Leaf<'a>>> {
     let leaf = |(name, array): (Name, _)| Ok(Leaf { shards: placement.shards(&name, array)?, name, array });
     arrays(batch)?.into_iter().map(leaf).collect()
 }
 
-/// The arrays of a batch with their names; inside a tree, `left/tokens`.
+/// Returns the arrays of a batch with their names; inside a tree, names are paths such as `left/tokens`.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) that names what no device can hold.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) that names a field that is not an array.
 pub(crate) fn arrays(batch: &Batch) -> Result<Vec<(Name, &Array)>> {
     let mut found = Vec::with_capacity(batch.len());
     collect("", batch, &mut found)?;
@@ -51,22 +51,22 @@ fn collect<'a>(prefix: &str, batch: &'a Batch, found: &mut Vec<(Name, &'a Array)
     Ok(())
 }
 
-/// Whether batches are copied before they are sent.
+/// The policy for copying batches before they are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Staging {
-    /// Arrays whose parts all start at a multiple of 64 bytes are read where they lie, be it the heap or a worker's slab;
-    /// others are copied into a slot first.
+    /// Reads arrays in place, on the heap or in a worker's slab, if all parts start at multiples of 64 bytes. Copies other
+    /// arrays into a slot first.
     #[default]
     WhereNeeded,
-    /// All are copied into slots: what the pipeline gave is free again at once, and slots can be pinned.
+    /// Copies all arrays into slots. Memory of the pipeline is free again at once, and slots can be pinned.
     Always,
 }
 
-/// The memory to send each leaf from, and how many bytes were copied; `None` if no slot became free within `patience`.
+/// Returns the source memory of each leaf and the number of copied bytes; `None` if no slot became free within `patience`.
 ///
 /// # Errors
-/// As [`SlotPool::take`].
+/// Fails like [`SlotPool::take`].
 pub(super) fn stage(
     leaves: &[Leaf<'_>],
     staging: Staging,
@@ -102,9 +102,9 @@ pub(super) fn stage(
     Ok(Some(Staged { hosts, copied }))
 }
 
-/// Memory to send from.
+/// The source memory of a batch.
 pub(super) struct Staged {
-    /// Of each leaf, of each of its parts.
+    /// Memory of each leaf, and of each of its parts.
     pub(super) hosts: Vec<Vec<HostBytes>>,
     pub(super) copied: usize,
 }
@@ -117,7 +117,7 @@ fn padded(len: usize) -> usize {
     len.next_multiple_of(ALIGNMENT)
 }
 
-/// The places in a slot of the leaves that are copied.
+/// The offsets in a slot of the copied leaves.
 struct Plan {
     starts: Vec<Option<usize>>,
     len: usize,

@@ -14,7 +14,7 @@ pub struct Array {
     data: Buffer,
 }
 
-/// Up to two dimensions lie in the handle; more go to the heap.
+/// The dimensions of an array: up to two are stored inline, more on the heap.
 #[derive(Clone, PartialEq, Eq)]
 enum Shape {
     Flat { rank: u8, dims: [usize; 2] },
@@ -41,10 +41,10 @@ impl Shape {
 }
 
 impl Array {
-    /// An array over `data`, whose length must be exactly what dtype and shape need.
+    /// Makes an array over `data`, whose length must match dtype and shape exactly.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is not, or if the product overflows.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the length does not match, or if the product overflows.
     pub fn new(dtype: DType, shape: &[usize], data: Buffer) -> Result<Self> {
         let need = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
         if need != Some(data.len()) {
@@ -53,7 +53,7 @@ impl Array {
         Ok(Self { dtype, shape: Shape::new(shape), data })
     }
 
-    /// An array of `rank` dimensions, 2 at most, over `data`, which has the length that they need.
+    /// Makes an array of `rank` dimensions, at most 2, over `data`, whose length must match them.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     #[inline(always)]
     pub(crate) fn flat(dtype: DType, rank: u8, dims: [usize; 2], data: Buffer) -> Self {
@@ -62,7 +62,7 @@ impl Array {
         array
     }
 
-    /// The same with other bytes, as many as these.
+    /// Returns an array of equal dtype and shape over `data`, whose length must equal the current length.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     #[inline(always)]
     pub(crate) fn with_data(&self, data: Buffer) -> Self {
@@ -70,42 +70,42 @@ impl Array {
         Self { dtype: self.dtype, shape: self.shape.clone(), data }
     }
 
-    /// A number: an array of shape `[]`, stored in the handle.
+    /// Makes an array of shape `[]` from one number, stored inline.
     #[inline]
     pub fn scalar<T: Scalar>(value: T) -> Self {
         Self { dtype: T::DTYPE, shape: Shape::new(&[]), data: Buffer::copy_from(bytemuck::bytes_of(&value)) }
     }
 
-    /// The same of a type that the compiler does not know: its bytes are the lowest of `bits`.
+    /// Makes an array of shape `[]` whose bytes are the lowest of `bits`, for a dtype known only at run time.
     #[cfg(any(feature = "columns", feature = "csv"))]
     #[inline]
     pub(crate) fn from_bits(dtype: DType, bits: u64) -> Self {
         Self { dtype, shape: Shape::Flat { rank: 0, dims: [0, 0] }, data: Buffer::from_word(bits, dtype.size()) }
     }
 
-    /// A truth value of shape `[]`.
+    /// Makes a boolean array of shape `[]`.
     pub fn bool(value: bool) -> Self {
         Self { dtype: DType::Bool, shape: Shape::new(&[]), data: Buffer::copy_from(&[u8::from(value)]) }
     }
 
-    /// A one-dimensional array that takes over `values` without a copy.
+    /// Makes a one-dimensional array that takes over `values` without a copy.
     pub fn from_vec<T: Scalar + Send + Sync>(values: Vec<T>) -> Self {
         Self { dtype: T::DTYPE, shape: Shape::new(&[values.len()]), data: Buffer::from_vec(values) }
     }
 
-    /// An array of 0, and its memory to fill.
+    /// Allocates a zeroed array to be filled in place.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it does not fit in memory.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the array does not fit in memory.
     pub fn builder(dtype: DType, shape: &[usize]) -> Result<ArrayMut> {
         let bytes = bytes_for(dtype, shape)?;
         Ok(ArrayMut { dtype, shape: Shape::new(shape), data: BufferMut::try_zeroed(bytes)? })
     }
 
-    /// An array of rows that are written one after the other, in memory that another such array may have had.
+    /// Allocates an array whose rows are written in order, possibly in memory recycled from an earlier array.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it does not fit in memory.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the array does not fit in memory.
     pub(crate) fn of_rows(dtype: DType, shape: &[usize]) -> Result<ArrayRows> {
         let bytes = bytes_for(dtype, shape)?;
         let array = ArrayMut { dtype, shape: Shape::new(shape), data: BufferMut::try_used(bytes)? };
@@ -113,46 +113,46 @@ impl Array {
         Ok(ArrayRows { array, row, written: 0 })
     }
 
-    /// The number type.
+    /// Returns the number type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The dimensions, outermost first; empty for a scalar.
+    /// Returns the dimensions, outermost first; empty for a scalar.
     pub fn shape(&self) -> &[usize] {
         self.shape.dims()
     }
 
-    /// Numbers in it.
+    /// Returns the count of numbers over all dimensions.
     pub fn size(&self) -> usize {
         self.data.len() / self.dtype.size()
     }
 
-    /// The bytes, row-major, little-endian.
+    /// Returns the bytes, row-major and little-endian.
     pub fn bytes(&self) -> &[u8] {
         self.data.as_bytes()
     }
 
-    /// The memory it shares.
+    /// Returns the underlying shared memory.
     pub fn buffer(&self) -> &Buffer {
         &self.data
     }
 
-    /// The same array in memory that nobody else views and that may be written to: its own, if it can be.
+    /// Returns the array in writable memory without other views. Copies if the memory is shared, inline or not on the heap.
     pub fn into_exclusive(self) -> Self {
         Self { data: self.data.into_exclusive(), ..self }
     }
 
-    /// The memory it shares, by value.
+    /// Consumes the array and returns the underlying shared memory.
     #[cfg(feature = "python")]
     pub(crate) fn into_buffer(self) -> Buffer {
         self.data
     }
 
-    /// The numbers, without a copy.
+    /// Returns the numbers without a copy.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the dtype is another, or the bytes are a misaligned view of a file.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the dtype is not `T`, or if the bytes are a misaligned view of a file.
     pub fn as_slice<T: Scalar>(&self) -> Result<&[T]> {
         if self.dtype != T::DTYPE {
             return Err(Error::data(format!("expected an array of {}, got {self:?}", T::DTYPE)));
@@ -162,7 +162,7 @@ impl Array {
             .ok_or_else(|| Error::data(format!("{self:?} is not aligned to {} bytes", self.dtype.size())))
     }
 
-    /// The one number of a scalar, widened from any integer type.
+    /// Returns the only number of an array of size 1, widened from any integer type or bool; `None` for floats.
     pub fn as_i64(&self) -> Option<i64> {
         let b = self.bytes();
         Some(match self.dtype {
@@ -179,7 +179,7 @@ impl Array {
         })
     }
 
-    /// Rows `range` of the outermost dimension, sharing the memory; `None` if they do not all exist or it is a scalar.
+    /// Returns rows `range` of the outermost dimension, sharing the memory; `None` for a scalar or if a row is missing.
     pub fn rows(&self, range: std::ops::Range<usize>) -> Option<Self> {
         let (&rows, inner) = self.shape().split_first()?;
         if range.start > range.end || range.end > rows {
@@ -192,7 +192,8 @@ impl Array {
         Some(Self { dtype: self.dtype, shape: Shape::new(&shape), data })
     }
 
-    /// Rows of these numbers of the outermost dimension, in this order, copied; `None` if they do not all exist or it is a scalar.
+    /// Copies the rows with these indices of the outermost dimension, in this order; `None` for a scalar or if a row is
+    /// missing.
     pub fn rows_at(&self, rows: &[usize]) -> Option<Self> {
         let (&len, inner) = self.shape().split_first()?;
         let row = inner.iter().product::<usize>() * self.dtype.size();
@@ -210,7 +211,7 @@ impl Array {
         Some(out.freeze())
     }
 
-    /// Row `row` of the outermost dimension without that dimension, sharing the memory.
+    /// Returns row `row` of the outermost dimension, without that dimension, sharing the memory.
     pub fn row(&self, row: usize) -> Option<Self> {
         let rows = self.rows(row..row.checked_add(1)?)?;
         let shape = Shape::new(&self.shape()[1..]);
@@ -218,7 +219,7 @@ impl Array {
     }
 }
 
-/// Bytes of an array, if a process can have so many.
+/// Returns the bytes of an array, or an error if they exceed `isize::MAX`.
 fn bytes_for(dtype: DType, shape: &[usize]) -> Result<usize> {
     let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d)).filter(|&n| n <= isize::MAX as usize);
     bytes.ok_or_else(|| Error::config(format!("an array {dtype}{shape:?} does not fit in memory")))
@@ -230,7 +231,7 @@ impl fmt::Debug for Array {
     }
 }
 
-/// An array that is being written.
+/// A writable array, not yet shared.
 pub struct ArrayMut {
     dtype: DType,
     shape: Shape,
@@ -238,21 +239,21 @@ pub struct ArrayMut {
 }
 
 impl ArrayMut {
-    /// The bytes to fill, row-major, all 0 at first.
+    /// Returns the bytes to fill, row-major; initially 0.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.data.as_mut_bytes()
     }
 
-    /// The numbers to fill, all 0 at first.
+    /// Returns the numbers to fill; initially 0.
     ///
     /// # Panics
-    /// If `T` is not the array's dtype, which is a bug of the caller: it chose both.
+    /// Panics if `T` is not the array's dtype. This is a bug in the caller, which chose both.
     pub fn as_mut_slice<T: Scalar>(&mut self) -> &mut [T] {
         assert_eq!(T::DTYPE, self.dtype, "an array is filled with its own dtype");
         self.data.as_mut_slice()
     }
 
-    /// Ends the writing.
+    /// Finishes writing and returns the array.
     pub fn freeze(self) -> Array {
         Array { dtype: self.dtype, shape: self.shape, data: self.data.freeze() }
     }
@@ -264,25 +265,25 @@ impl fmt::Debug for ArrayMut {
     }
 }
 
-/// An array whose rows are written one after the other, every byte once: its memory is not zeroed before.
+/// An array whose rows are written in order, every byte once. Its memory is not zeroed first.
 pub(crate) struct ArrayRows {
     array: ArrayMut,
-    /// Bytes of a row, and bytes of all that were handed out.
+    /// Bytes of a row; `written` counts the bytes of all rows handed out.
     row: usize,
     written: usize,
 }
 
 impl ArrayRows {
-    /// The numbers of the next row, all of which are to be written: they are anything at first. `None` behind the last.
+    /// Returns the numbers of the next row, or `None` after the last. The initial values are arbitrary; write all of them.
     ///
     /// # Panics
-    /// If `T` is not the array's dtype, which is a bug of the caller: it chose both.
+    /// Panics if `T` is not the array's dtype. This is a bug in the caller, which chose both.
     pub(crate) fn next_row<T: Scalar>(&mut self) -> Option<&mut [T]> {
         assert_eq!(T::DTYPE, self.array.dtype, "an array is filled with its own dtype");
         self.next_bytes().map(bytemuck::cast_slice_mut)
     }
 
-    /// Writes the next row; `None` if it is no such row, or behind the last.
+    /// Writes the next row; `None` if its length is wrong or all rows are written.
     pub(crate) fn push(&mut self, row: &[u8]) -> Option<()> {
         if row.len() != self.row {
             return None;
@@ -298,7 +299,7 @@ impl ArrayRows {
         Some(place)
     }
 
-    /// Ends the writing. Rows that were not written are 0.
+    /// Finishes writing and returns the array. Unwritten rows are 0.
     pub(crate) fn freeze(mut self) -> Array {
         let written = self.written;
         self.array.bytes_mut()[written..].fill(0);
@@ -323,10 +324,10 @@ mod tests {
         assert!(Array::new(DType::I32, &[usize::MAX, 3], six).is_err());
     }
 
-    /// A batch is written to where one lay before, which nobody has any more, and shows nothing of it.
+    /// A batch reuses the memory of a dropped batch and exposes none of its contents.
     #[test]
     fn rows_are_written_to_memory_that_was_in_use_before() {
-        // No other test has arrays of that size.
+        // No other test has arrays of this size.
         let shape = [300, 1021];
         let batch = |rows: usize, id: i32| {
             let mut batch = Array::of_rows(DType::I32, &shape).unwrap();

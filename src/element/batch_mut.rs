@@ -1,35 +1,35 @@
-//! Batches that are written in place, column by column, in whatever order the rows come.
+//! Batches that are written in place, column by column, with rows in any order.
 
 use super::stack::is_listed;
 use super::{Array, ArrayMut, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// A batch as [`Stack::stack`](super::Stack::stack) makes it, before it has all of its rows. The first element says what
-/// it is: its arrays gain a dimension, its trees are trees of such, anything else becomes a list.
+/// An incomplete batch with the structure of [`Stack::stack`](super::Stack::stack). The first element determines the
+/// structure: arrays gain a dimension, trees nest, and any other value becomes a list.
 pub(crate) struct BatchMut {
     fields: Vec<(Name, ColumnMut)>,
 }
 
-/// A column of it.
+/// A column of a batch.
 pub(crate) enum ColumnMut {
     Array(RowsMut),
     List(ListMut),
     Tree(BatchMut),
 }
 
-/// Rows of anything else.
+/// Rows of values other than arrays and trees.
 pub(crate) struct ListMut {
     values: Vec<Value>,
     rows: usize,
 }
 
-/// Rows of numbers, all of one shape.
+/// Rows of arrays of equal dtype and shape.
 pub(crate) struct RowsMut {
     first: Array,
     out: ArrayMut,
 }
 
-/// Consecutive rows: where they come from, and where in the batch they go.
+/// A range of consecutive rows: the first source row, the first row in the batch, and the length.
 #[cfg(feature = "columns")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -40,28 +40,28 @@ pub(crate) struct Run {
 
 #[cfg(feature = "columns")]
 impl Run {
-    /// The rows of all `runs`, and where each goes.
+    /// Iterates over the rows of all `runs`, as pairs of source row and row in the batch.
     pub(crate) fn rows(runs: &[Self]) -> impl Iterator<Item = (usize, usize)> {
         runs.iter().flat_map(|run| (run.from..run.from + run.len).zip(run.to..))
     }
 }
 
 impl BatchMut {
-    /// For so many rows like `first`.
+    /// Allocates a batch of `rows` rows with the structure of `first`.
     ///
     /// # Errors
-    /// If they do not fit in memory.
+    /// Fails if the rows do not fit in memory.
     pub(crate) fn like(first: &Element, rows: usize) -> Result<Self> {
         let field = |(name, value): &(Name, Value)| Ok((name.clone(), ColumnMut::like(value, rows)?));
         Ok(Self { fields: first.fields.iter().map(field).collect::<Result<_>>()? })
     }
 
-    /// Its columns, in order.
+    /// Iterates over the columns in order.
     pub(crate) fn columns_mut(&mut self) -> impl ExactSizeIterator<Item = (&Name, &mut ColumnMut)> {
         self.fields.iter_mut().map(|(name, column)| (&*name, column))
     }
 
-    /// Writes a row; `None` if it has not the structure of the first.
+    /// Writes a row; `None` if its structure differs from the first row.
     fn put(&mut self, row: usize, element: Element) -> Option<()> {
         if element.len() != self.fields.len() {
             return None;
@@ -71,7 +71,7 @@ impl BatchMut {
             .try_for_each(|((name, column), (other, value))| if *name == other { column.put(row, value) } else { None })
     }
 
-    /// The batch, once every row is written: those that are not are 0 and null.
+    /// Returns the finished batch. Unwritten rows are 0 or null.
     pub(crate) fn finish(self) -> Element {
         Element::from_unique(self.fields.into_iter().map(|(name, column)| (name, column.finish())).collect())
     }
@@ -90,7 +90,7 @@ impl ColumnMut {
         })
     }
 
-    /// Writes a row; `None` if it is not like the first.
+    /// Writes a row; `None` if its type or shape differs from the first row.
     pub(crate) fn put(&mut self, row: usize, value: Value) -> Option<()> {
         match (self, value) {
             (Self::Array(rows), Value::Array(array)) => {
@@ -121,7 +121,7 @@ impl ListMut {
         Ok(Self { values, rows })
     }
 
-    /// Writes a row; `None` if there is no such row, or its value is in no list.
+    /// Writes a row; `None` if the row does not exist or the value does not belong in a list.
     #[inline]
     pub(crate) fn put(&mut self, row: usize, value: Value) -> Option<()> {
         is_listed(&value).then_some(())?;
@@ -132,7 +132,7 @@ impl ListMut {
         self.put_anywhere(row, value)
     }
 
-    /// Puts a value at any row, where rows do not come in order.
+    /// Writes a row out of order.
     fn put_anywhere(&mut self, row: usize, value: Value) -> Option<()> {
         if self.values.len() < self.rows {
             self.values.resize(self.rows, Value::Null);
@@ -148,12 +148,12 @@ impl ListMut {
 }
 
 impl RowsMut {
-    /// Whether its rows are of this type and shape.
+    /// Returns true if the rows have this dtype and shape.
     pub(crate) fn holds(&self, dtype: DType, shape: &[usize]) -> bool {
         (self.first.dtype(), self.first.shape()) == (dtype, shape)
     }
 
-    /// Writes rows that lie one behind the other, from row `to` on; `None` if there is no room for them.
+    /// Writes contiguous rows from row `to` on; `None` if they do not fit.
     pub(crate) fn copy(&mut self, to: usize, rows: &[u8]) -> Option<()> {
         let start = to.checked_mul(self.first.bytes().len())?;
         self.out.bytes_mut().get_mut(start..start.checked_add(rows.len())?)?.copy_from_slice(rows);
@@ -161,10 +161,10 @@ impl RowsMut {
     }
 
     #[cfg(feature = "columns")]
-    /// Writes `runs` of rows of `data`, which is nothing but such rows; `None` if they are not there.
+    /// Writes `runs` of rows of `data`, an array of contiguous rows; `None` if a run is out of bounds.
     pub(crate) fn copy_runs(&mut self, runs: &[Run], data: &[u8]) -> Option<()> {
         let size = self.first.bytes().len();
-        // A row that is a number is moved, which takes a fraction of what copying any number of bytes does.
+        // A row of a single number is moved as a value, which costs a fraction of a copy of variable length.
         match size {
             1 => return move_runs::<1>(self.out.bytes_mut(), runs, data),
             2 => return move_runs::<2>(self.out.bytes_mut(), runs, data),

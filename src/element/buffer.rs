@@ -1,4 +1,4 @@
-//! Reference-counted bytes, whoever owns them.
+//! Reference-counted bytes of any owner.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use crate::units::Bytes;
 
 /// Memory that a [`Buffer`] can view: the heap, a file mapping, an Arrow buffer, a leased shared-memory slot.
 ///
-/// Dropping the last view drops the owner: that is how a lease returns.
+/// Dropping the last view drops the owner, which returns a lease.
 pub trait Owner: Send + Sync {
-    /// The bytes: always the same place and length for the life of the owner.
+    /// Returns the bytes, whose address and length never change while the owner lives.
     fn bytes(&self) -> &[u8];
 
-    /// The same bytes, where whoever holds the owner alone may write to them; files and shared memory stay as they are.
+    /// Returns the bytes, writable, for the sole holder of the owner; `None` for files and shared memory.
     fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         None
     }
@@ -33,66 +33,67 @@ impl<T: Pod + Send + Sync> Owner for Vec<T> {
     }
 }
 
-/// The alignment in bytes of what gristmill allocates: a cache line, and what JAX and Arrow take over without a copy.
+/// Alignment in bytes of memory that gristmill allocates: a cache line. JAX and Arrow take over such memory without a copy.
 const ALIGNMENT: usize = 64;
 
-/// Whether so many bytes can be had is found out before they are taken.
+/// Smallest size in bytes that is probed before allocation, so that a refusal is an error instead of an abort.
 const PROBED: usize = 1 << 20;
 
-/// The unit of allocation, as aligned as memory comes anyway: asking for more takes allocators several times as long,
-/// and keeps them from handing out pages that are zero already.
+/// The unit of allocation, with the default alignment of allocators. A larger alignment makes allocators several times
+/// slower and prevents them from handing out pages that the system already zeroed.
 pub(super) type Word = u128;
 const WORD: usize = size_of::<Word>();
 
-/// Words that hold `len` bytes wherever the first of them has to lie.
+/// Returns the number of words for `len` bytes plus any padding for alignment.
 fn words_for(len: usize) -> usize {
     len.div_ceil(WORD) + ALIGNMENT / WORD - 1
 }
 
-/// Words in front of the first that lies at a multiple of [`ALIGNMENT`]; there is one where words are aligned as they are long.
+/// Returns the number of words before the first word at a multiple of [`ALIGNMENT`]. Such a word exists if words are
+/// aligned to their size.
 fn words_before(first: *const Word) -> usize {
     first.align_offset(ALIGNMENT).min(ALIGNMENT / WORD - 1)
 }
 
-/// Memory that gristmill allocated, 64-byte aligned, still writable because it has one holder.
+/// Memory that gristmill allocated, 64-byte aligned, writable because it has a single holder.
 ///
 /// Freeze it into a [`Buffer`] to share it.
 pub struct BufferMut {
     words: Vec<Word>,
-    /// Bytes in front of the first.
+    /// Offset of the first byte in `words`.
     start: usize,
     len: usize,
-    /// Whether the memory is used again once nobody has it.
+    /// Whether the memory returns to the pool when its last view is dropped.
     lent: bool,
 }
 
 impl BufferMut {
-    /// `len` bytes of 0. Large allocations come zeroed from the system and cost nothing until touched.
+    /// Allocates `len` bytes of 0. The system zeroes large allocations lazily, so they cost nothing until touched.
     pub fn zeroed(len: usize) -> Self {
         let words: Vec<Word> = vec![0; words_for(len)];
         Self::over(words, len, false)
     }
 
-    /// The first `len` bytes of `words` that begin where they should.
+    /// Wraps the first `len` aligned bytes of `words`.
     fn over(words: Vec<Word>, len: usize, lent: bool) -> Self {
         let start = WORD * words_before(words.as_ptr());
         Self { words, start, len, lent }
     }
 
-    /// The same, for a length that a user or a file has chosen.
+    /// Allocates `len` bytes of 0, for a length chosen by a user or a file.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the system has not as much memory.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the system does not have enough memory.
     pub fn try_zeroed(len: usize) -> Result<Self> {
         refuse_too_many(len, words_for(len))?;
         Ok(Self::zeroed(len))
     }
 
-    /// `len` bytes that are all to be written: what is large may have been another array's, and have what that had. It is
-    /// neither zeroed nor, where it was in use before, handed out anew by the system page by page.
+    /// Allocates `len` bytes that the caller overwrites completely. Large memory may come from the pool, with the contents
+    /// of an earlier array. Pooled memory is not zeroed, and its pages take no new page faults.
     ///
     /// # Errors
-    /// As for [`try_zeroed`](Self::try_zeroed).
+    /// Fails like [`try_zeroed`](Self::try_zeroed).
     pub(super) fn try_used(len: usize) -> Result<Self> {
         if !spare::is_large(len) {
             return Ok(Self::zeroed(len));
@@ -105,30 +106,30 @@ impl BufferMut {
         Ok(Self::over(vec![0; count], len, true))
     }
 
-    /// Room for `count` numbers of type `T`, all 0.
+    /// Allocates `count` numbers of type `T`, all 0.
     pub fn zeroed_for<T: Pod>(count: usize) -> Self {
         Self::zeroed(count * size_of::<T>())
     }
 
-    /// The bytes, writable.
+    /// Returns the bytes, writable.
     pub fn as_mut_bytes(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[self.start..self.start + self.len]
     }
 
-    /// The bytes as numbers of type `T`.
+    /// Returns the bytes as numbers of type `T`, writable.
     ///
     /// # Panics
-    /// If the length is not a multiple of the size of `T`, which is a bug of the caller: it chose the length.
+    /// Panics if the length is not a multiple of the size of `T`. This is a bug in the caller, which chose the length.
     pub fn as_mut_slice<T: Pod>(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(self.as_mut_bytes())
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[self.start..self.start + self.len]
     }
 
-    /// Makes them shareable, without a copy.
+    /// Turns the memory into a shareable [`Buffer`] without a copy.
     pub fn freeze(self) -> Buffer {
         let Self { words, start, len, lent } = self;
         let owner: Arc<dyn Owner> = if lent { spare::lend(words) } else { Arc::new(words) };
@@ -136,10 +137,10 @@ impl BufferMut {
     }
 }
 
-/// Checks that the system has memory for `len` bytes, which are to lie in so many words.
+/// Checks that the system has memory for `len` bytes, allocated as `words` words.
 fn refuse_too_many(len: usize, words: usize) -> Result<()> {
-    // Memory that is 0 from the start can only be asked for in a way that ends the program where it is refused. So more
-    // than a little is asked for first as it comes, which costs nothing: nobody writes to it.
+    // A zeroed allocation aborts the program if it is refused. So larger requests first reserve uninitialized memory,
+    // which costs nothing because its pages are never touched.
     if len >= PROBED {
         let mut probe: Vec<Word> = Vec::new();
         let refused = probe.try_reserve_exact(words).is_err();
@@ -157,10 +158,10 @@ impl fmt::Debug for BufferMut {
     }
 }
 
-/// Bytes that many holders share; a clone or a slice copies nothing.
+/// Bytes shared by many holders; a clone or a slice copies nothing.
 ///
-/// Up to 8 bytes (a scalar) lie in the handle itself. What [`BufferMut`] allocated starts 64-byte aligned; a view
-/// of foreign memory starts where it starts, and typed access checks that.
+/// Up to 8 bytes (a scalar) are stored inline. Memory from [`BufferMut`] is 64-byte aligned. A view of foreign memory
+/// may have any alignment, which typed access checks.
 #[derive(Clone)]
 pub struct Buffer(Repr);
 
@@ -171,16 +172,16 @@ enum Repr {
 }
 
 impl Buffer {
-    /// No bytes.
+    /// A buffer without bytes.
     pub const EMPTY: Self = Self(Repr::Inline { words: [0], len: 0 });
 
-    /// All bytes of `owner`.
+    /// Returns a view of all bytes of `owner`.
     pub fn from_owner(owner: Arc<dyn Owner>) -> Self {
         let len = owner.bytes().len();
         Self(Repr::Shared { owner, start: 0, len })
     }
 
-    /// Up to 8 bytes, the lowest of `word` first; what is above them does not count.
+    /// Makes a buffer of the `len` lowest bytes of `word`, at most 8, lowest first. Higher bytes are ignored.
     #[cfg(any(all(feature = "workers", target_os = "linux"), feature = "columns", feature = "csv"))]
     #[inline(always)]
     pub(crate) fn from_word(word: u64, len: usize) -> Self {
@@ -189,19 +190,19 @@ impl Buffer {
         Self(Repr::Inline { words: [kept.to_le()], len: len as u8 })
     }
 
-    /// `len` bytes from `start` on of `owner`, which has them: where it has not, reading them panics.
+    /// Returns a view of `len` bytes of `owner` from `start` on. Reading the view panics if the range is out of bounds.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     #[inline(always)]
     pub(crate) fn part_of(owner: &Arc<dyn Owner>, start: usize, len: usize) -> Self {
         Self(Repr::Shared { owner: owner.clone(), start, len })
     }
 
-    /// The numbers of a vector, without a copy.
+    /// Takes over the numbers of a vector without a copy.
     pub fn from_vec<T: Pod + Send + Sync>(vec: Vec<T>) -> Self {
         Self::from_owner(Arc::new(vec))
     }
 
-    /// A copy of `bytes`, 64-byte aligned.
+    /// Copies `bytes` to memory with 64-byte alignment, or inline up to 8 bytes.
     #[inline]
     pub fn copy_from(bytes: &[u8]) -> Self {
         Self::inline(bytes).unwrap_or_else(|| Self::aligned(bytes))
@@ -228,7 +229,7 @@ impl Buffer {
         Some(Self(Repr::Inline { words, len: bytes.len() as u8 }))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Repr::Inline { words, len } => &bytemuck::bytes_of(words)[..usize::from(*len)],
@@ -236,7 +237,7 @@ impl Buffer {
         }
     }
 
-    /// The bytes, writable: `None` if anybody else views their memory, or if it is not the heap's.
+    /// Returns the bytes, writable; `None` if the memory has other views or is not on the heap.
     pub fn as_mut_bytes(&mut self) -> Option<&mut [u8]> {
         match &mut self.0 {
             Repr::Inline { words, len } => Some(&mut bytemuck::bytes_of_mut(words)[..usize::from(*len)]),
@@ -244,7 +245,7 @@ impl Buffer {
         }
     }
 
-    /// The same bytes on the heap, for this holder alone: a copy only if they are anybody else's, too.
+    /// Moves the bytes to heap memory that has no other views. Copies if they are shared, inline or not on the heap.
     pub fn into_exclusive(mut self) -> Self {
         let lent = self.as_mut_bytes().is_some();
         match self.0 {
@@ -257,12 +258,12 @@ impl Buffer {
         }
     }
 
-    /// The bytes as numbers, or `None` if they are misaligned for `T` or no whole number of them.
+    /// Returns the bytes as numbers; `None` if they are misaligned for `T` or their length is not a multiple of its size.
     pub fn as_slice<T: Pod>(&self) -> Option<&[T]> {
         bytemuck::try_cast_slice(self.as_bytes()).ok()
     }
 
-    /// Bytes in it.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Inline { len, .. } => usize::from(*len),
@@ -270,12 +271,12 @@ impl Buffer {
         }
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the buffer has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A view of `range` that shares the memory, or `None` if it does not lie inside.
+    /// Returns a view of `range` that shares the memory; `None` if `range` is out of bounds.
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         if range.start > range.end || range.end > self.len() {
             return None;
@@ -357,7 +358,7 @@ mod tests {
         assert_eq!(part.as_mut_bytes().unwrap(), [4; 4]);
     }
 
-    /// Files and shared memory.
+    /// An owner without writable bytes, like a file or shared memory.
     #[test]
     fn what_an_owner_does_not_lend_is_copied() {
         struct Sealed([u8; 9]);

@@ -1,4 +1,4 @@
-//! Numbers as another type: of a schema that declares it, or of a column that several files have.
+//! Casts of numbers to another type: the type declared in a schema, or the common type of a column in several files.
 
 use half::{bf16, f16};
 
@@ -11,8 +11,8 @@ enum Number {
     Float(f64),
 }
 
-/// The array in another type: whole numbers as they are, others rounded to the nearest of that type. `None` where a whole
-/// number does not fit, or would be another one.
+/// Casts an array to another type. Integers must stay exact; floats round to the nearest value. `None` if an integer
+/// does not fit or would change, or if a finite float would become infinite.
 pub(crate) fn cast(array: &Array, to: DType) -> Option<Array> {
     let mut cast = Array::builder(to, array.shape()).ok()?;
     let (from, width) = (array.dtype(), to.size());
@@ -23,7 +23,7 @@ pub(crate) fn cast(array: &Array, to: DType) -> Option<Array> {
     Some(cast.freeze())
 }
 
-/// Writes the number in `bytes` to `out` as another type, by the rule of [`cast`].
+/// Writes the number in `bytes` to `out` as type `to`, by the rules of [`cast`].
 pub(crate) fn cast_number(bytes: &[u8], from: DType, to: DType, out: &mut [u8]) -> Option<()> {
     put(read(bytes, from)?, to, out)
 }
@@ -72,7 +72,7 @@ fn put(number: Number, to: DType, out: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// The number, if it is a whole one.
+/// Returns the number as an integer, if it has no fraction.
 fn as_whole(number: Number) -> Option<i128> {
     match number {
         Number::Whole(number) => Some(number),
@@ -90,7 +90,7 @@ fn as_float(number: Number) -> f64 {
     }
 }
 
-/// Whether `rounded` may stand for it.
+/// Returns true if `rounded` is an acceptable cast of `number`.
 fn is_kept(number: Number, rounded: f64) -> bool {
     match number {
         Number::Whole(number) => rounded as i128 == number,

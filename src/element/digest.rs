@@ -1,17 +1,17 @@
-//! Digests of values and of whole streams: how one shows that two runs delivered the same bytes.
+//! Digests of values and of whole streams, used to check that two runs delivered identical bytes.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Array, Element, Value};
 
-/// Feeds the bytes of a value, and what separates them, to a hasher: equal digests mean equal values.
+/// A value that can be hashed: its bytes are fed with separators, so equal digests mean equal values.
 pub trait Digest {
-    /// Feeds this value.
+    /// Feeds the value to `hasher`.
     fn digest(&self, hasher: &mut StreamHasher);
 }
 
-/// XXH3 (128 bit) over tagged, length-prefixed bytes. Source: the xxHash specification, by way of `xxhash-rust`.
+/// A hasher over tagged, length-prefixed bytes: XXH3, 128 bit. Source: the xxHash specification, through `xxhash-rust`.
 #[derive(Clone)]
 pub struct StreamHasher(Xxh3);
 
@@ -30,7 +30,7 @@ impl StreamHasher {
         self.0.update(bytes);
     }
 
-    /// Feeds bytes of which the length is known.
+    /// Feeds bytes without a length prefix, for bytes of a fixed length.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -129,14 +129,14 @@ number_digest!(u8, i8, u16, i16, u32, i32, u64, i64, usize, f32, f64);
 
 /// The order hash: a digest of everything delivered so far, in order.
 ///
-/// It is a chain, `h' = H(h, element)`, so it costs 16 bytes in a checkpoint and goes on after a resume: a run that
-/// was killed and resumed ends with the hash of a run that was not.
+/// The hash is a chain, `h' = H(h, element)`, and takes 16 bytes in a checkpoint. The chain continues after a resume: a
+/// killed and resumed run ends with the hash of an uninterrupted run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct OrderHash(u128);
 
 impl OrderHash {
-    /// Takes the next element in.
+    /// Adds the next element to the chain.
     pub fn update(&mut self, element: &impl Digest) {
         let mut hasher = StreamHasher::new();
         hasher.0.update(&self.0.to_le_bytes());
@@ -165,7 +165,7 @@ impl TryFrom<String> for OrderHash {
     }
 }
 
-/// Reads a digest as it is written, or says what it is to be.
+/// Parses a digest of 32 hexadecimal digits; the error names `what` and the expected form.
 pub(crate) fn read_hex(what: &str, text: &str) -> Result<u128, String> {
     let number = u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 32);
     number.ok_or_else(|| format!("{what} is 32 hexadecimal digits, got {text:?}"))

@@ -52,7 +52,7 @@ impl DType {
         Self::F64,
     ];
 
-    /// Bytes of one number.
+    /// Returns the size of a number in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::U8 | Self::I8 => 1,
@@ -62,10 +62,10 @@ impl DType {
         }
     }
 
-    /// Reads a number out of its bytes, if all of this type are whole ones; truth values are none.
+    /// Returns a function that reads an integer from its bytes; `None` for floats and bool.
     ///
     /// # Panics
-    /// The function, for bytes of another length.
+    /// The returned function panics for bytes of a different length.
     pub(crate) fn whole_reader(self) -> Option<fn(&[u8]) -> i128> {
         macro_rules! whole {
             ($type:ty) => {
@@ -89,7 +89,7 @@ impl DType {
         }
     }
 
-    /// NumPy's name: `int32`, `float16`, `bfloat16`, …
+    /// Returns NumPy's name: `int32`, `float16`, `bfloat16`, …
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -108,7 +108,7 @@ impl DType {
         }
     }
 
-    /// The type of that NumPy name.
+    /// Returns the type with this NumPy name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.name() == name)
     }
@@ -120,11 +120,11 @@ impl std::fmt::Display for DType {
     }
 }
 
-/// A Rust type that an array can be viewed as without copying.
+/// A Rust number type that array bytes can be viewed as without a copy.
 ///
-/// `bool` is missing on purpose: a byte read from a file need not be 0 or 1. Read [`DType::Bool`] as `u8`.
+/// `bool` is excluded on purpose: a byte read from a file need not be 0 or 1. Read [`DType::Bool`] as `u8`.
 pub trait Scalar: bytemuck::Pod {
-    /// Its array type.
+    /// The dtype of the Rust type.
     const DTYPE: DType;
 }
 

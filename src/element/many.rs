@@ -1,15 +1,15 @@
-//! The results of many indices at once.
+//! The results of many indices in one value.
 
 use crate::error::{Error, Result};
 
-/// Calls what it is given, once: what those calls need, such as an interpreter, is taken for all of them together.
+/// A function that runs a closure once, with a resource such as an interpreter acquired for all calls in the closure.
 pub(crate) type Around = fn(&mut dyn FnMut());
 
 /// The results of [`MapDataset::get_many`](crate::MapDataset::get_many): a place for each index, with its element, nothing
 /// (a filter dropped it), or an error.
 ///
-/// Elements lie one behind the other; the places that have none, rare as a rule, are listed apart. A stage that
-/// changes elements runs over them in a tight loop, and each exception keeps its place.
+/// Elements are stored contiguously; places without an element are usually rare and listed separately. A stage
+/// transforms the elements in a tight loop, and each exception keeps its place.
 /// ```
 /// use gristmill::dataset::map::Many;
 /// let many = Many::from(vec![1, 2, 3]).filter_map(|_, x| Ok((x != 2).then_some(10 * x)));
@@ -28,7 +28,7 @@ pub struct Many<T> {
 #[derive(Debug)]
 struct Gap {
     place: usize,
-    /// `None` where it was dropped.
+    /// `None` if the element was dropped.
     error: Option<Error>,
 }
 
@@ -39,17 +39,17 @@ impl Gap {
 }
 
 impl<T> Many<T> {
-    /// No places yet.
+    /// Makes an empty list.
     pub fn new() -> Self {
         Self { items: Vec::new(), gaps: Vec::new() }
     }
 
-    /// No places yet, and room for the elements of so many.
+    /// Makes an empty list with room for the elements of `places` places.
     pub fn with_capacity(places: usize) -> Self {
         Self { items: Vec::with_capacity(places), gaps: Vec::new() }
     }
 
-    /// Collects what `get` gives for each index, one after the other.
+    /// Calls `get` for each index in order and collects the results.
     pub fn one_by_one(indices: &[u64], mut get: impl FnMut(u64) -> Result<Option<T>>) -> Self {
         let mut many = Self::with_capacity(indices.len());
         indices.iter().for_each(|&index| many.push(get(index)));
@@ -82,41 +82,41 @@ impl<T> Many<T> {
         self.gaps.extend(other.gaps.into_iter().map(|gap| Gap { place: before + gap.place, ..gap }));
     }
 
-    /// Places: those with an element and those without.
+    /// Returns the number of places, with or without an element.
     pub fn len(&self) -> usize {
         self.items.len() + self.gaps.len()
     }
 
-    /// Whether there is no place.
+    /// Returns true if there are no places.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The elements, in order.
+    /// Returns the elements in order.
     pub fn items(&self) -> &[T] {
         &self.items
     }
 
-    /// The elements, if every place has one.
+    /// Returns the elements if every place has an element.
     ///
     /// # Errors
-    /// Itself, if one has none.
+    /// Returns `self` unchanged if a place has no element.
     pub fn dense(self) -> Result<Vec<T>, Self> {
         if self.gaps.is_empty() { Ok(self.items) } else { Err(self) }
     }
 
-    /// Each element through `f`, which is given its place too.
+    /// Maps each element with `f`, which also receives its place.
     #[inline]
     pub fn map<U>(self, mut f: impl FnMut(usize, T) -> U) -> Many<U> {
         if self.gaps.is_empty() {
-            // Collected in place where sizes allow it.
+            // Collects in place if the sizes allow it.
             let items = self.items.into_iter().enumerate().map(|(place, item)| f(place, item)).collect();
             return Many { items, gaps: Vec::new() };
         }
         self.filter_map(|place, item| Ok(Some(f(place, item))))
     }
 
-    /// Each element through `f`, which may drop it or fail, and is given its place too.
+    /// Maps each element with `f`, which also receives its place and may drop the element or fail.
     #[inline]
     pub fn filter_map<U>(self, mut f: impl FnMut(usize, T) -> Result<Option<U>>) -> Many<U> {
         let mut out = Many::with_capacity(self.items.len());
@@ -131,7 +131,7 @@ impl<T> Many<T> {
         out
     }
 
-    /// [`filter_map`](Self::filter_map), where all calls of `f` are made inside of `around`.
+    /// Works like [`filter_map`](Self::filter_map), with all calls of `f` inside a single call of `around`.
     pub(crate) fn filter_map_in<U>(self, around: Around, mut f: impl FnMut(usize, T) -> Result<Option<U>>) -> Many<U> {
         let (mut many, mut out) = (Some(self), Many::new());
         around(&mut || {
@@ -142,7 +142,7 @@ impl<T> Many<T> {
         out
     }
 
-    /// Each error through `f`, which is given its place too.
+    /// Maps each error with `f`, which also receives its place.
     pub fn map_errors(mut self, mut f: impl FnMut(usize, Error) -> Error) -> Self {
         for gap in &mut self.gaps {
             gap.error = gap.error.take().map(|error| f(gap.place, error));
@@ -158,7 +158,7 @@ impl<T> Default for Many<T> {
 }
 
 impl<T> From<Vec<T>> for Many<T> {
-    /// An element at every place.
+    /// Makes a list with an element at every place.
     fn from(items: Vec<T>) -> Self {
         Self { items, gaps: Vec::new() }
     }
@@ -182,7 +182,7 @@ impl<T> IntoIterator for Many<T> {
     }
 }
 
-/// The places of [`Many`], one by one.
+/// An iterator over the places of [`Many`].
 #[derive(Debug)]
 pub struct ManySlots<T> {
     items: std::vec::IntoIter<T>,
@@ -191,7 +191,7 @@ pub struct ManySlots<T> {
 }
 
 impl<T> ManySlots<T> {
-    /// Moves elements into `out`, at most so many, until a place has none; how many they were.
+    /// Moves at most `most` elements into `out`, up to the first place without an element. Returns their number.
     pub(crate) fn run(&mut self, most: usize, out: &mut Vec<T>) -> usize {
         let until = self.gaps.as_slice().first().map_or(self.items.len(), |gap| gap.place - self.place);
         let count = until.min(most);
@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// A slot in words, and back.
+    /// Makes a slot from a number: an element, nothing or an error.
     fn slot(x: i32) -> Result<Option<i32>> {
         match x % 4 {
             0 => Ok(None),
@@ -251,13 +251,13 @@ mod tests {
         slots.into_iter().map(|slot| format!("{slot:?}")).collect()
     }
 
-    /// Drops, fails or keeps, by value.
+    /// Drops the element, fails or keeps it, depending on its value.
     fn sift(x: i32) -> Result<Option<i32>> {
         if x % 3 == 0 { slot(x / 3) } else { Ok(Some(-x)) }
     }
 
     proptest! {
-        /// It is what a list of slots is, whatever is done with it.
+        /// `Many` behaves like a plain list of slots under all operations.
         #[test]
         fn equals_a_list_of_slots(xs in prop::collection::vec(0i32..40, 0..30), cut in 0usize..30, most in 0usize..30) {
             let list = || xs.iter().map(|&x| slot(x));
@@ -274,7 +274,7 @@ mod tests {
             prop_assert_eq!(words(both), words(list()));
             let named = many().map_errors(|at, error| error.index(at as u64));
             prop_assert_eq!(words(named), words(list().enumerate().map(|(at, s)| s.map_err(|e| e.index(at as u64)))));
-            // A run ends in front of the first place without an element.
+            // A run ends before the first place without an element.
             let (mut slots, mut run) = (many().into_iter(), Vec::new());
             let count = slots.run(most, &mut run);
             let elements: Vec<i32> = list().map_while(|slot| slot.ok().flatten()).take(most).collect();

@@ -1,7 +1,7 @@
-//! Elements where they must be dynamic: across processes, in declared pipelines, in Python.
+//! Dynamically typed elements: across processes, in declared pipelines, in Python.
 //!
 //! Inside a typed Rust pipeline an element is any `T`. An [`Element`] is an ordered tree of named leaves; a leaf is an
-//! [`Array`] (dtype, shape, bytes), bytes or text. Its memory is shared, never copied, when it moves along.
+//! [`Array`] (dtype, shape, bytes), bytes or text. Moving or cloning an element shares its memory and never copies it.
 
 mod array;
 #[cfg(any(feature = "columns", feature = "csv"))]
@@ -56,7 +56,7 @@ pub(crate) use tree::Tree;
 
 use crate::error::{Error, Result};
 
-/// One value of an [`Element`].
+/// A value of an [`Element`].
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -64,7 +64,7 @@ pub enum Value {
     Null,
     /// Numbers.
     Array(Array),
-    /// Text: up to 23 bytes lie in the value itself, more are shared by all clones.
+    /// Text: stored inline up to 23 bytes; longer text is shared by all clones.
     Str(Text),
     /// Raw bytes.
     Bytes(Buffer),
@@ -75,7 +75,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Its kind, in one word.
+    /// Returns the kind of the value in one word, such as `array`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -87,7 +87,7 @@ impl Value {
         }
     }
 
-    /// Payload bytes in it and below.
+    /// Returns the payload bytes of the value, including nested values.
     pub fn nbytes(&self) -> usize {
         match self {
             Self::Null => 0,
@@ -131,10 +131,10 @@ impl From<Element> for Value {
     }
 }
 
-/// An ordered tree of named values: what a dataset yields where its type is not known to the compiler.
+/// An ordered tree of named values: the element of a dataset whose type is not known at compile time.
 ///
-/// A batch is the same with a leading dimension. Names are unique; the order is that of insertion and is part of the
-/// value. Looking a name up is linear: elements have a handful of fields.
+/// A batch is an element with a leading dimension. Names are unique. Fields keep their insertion order, which is part
+/// of the value. Looking up a name takes linear time: elements have a handful of fields.
 #[derive(Clone, Default, PartialEq)]
 pub struct Element {
     fields: Vec<(Name, Value)>,
@@ -144,42 +144,42 @@ pub struct Element {
 pub type Batch = Element;
 
 impl Element {
-    /// No fields.
+    /// Returns an element without fields.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No fields yet, room for `fields`.
+    /// Returns an element without fields, with room for `fields` of them.
     pub fn with_capacity(fields: usize) -> Self {
         Self { fields: Vec::with_capacity(fields) }
     }
 
-    /// Fields whose names are known to be unique.
+    /// Returns an element of `fields`, whose names must be unique.
     pub(crate) fn from_unique(fields: Vec<(Name, Value)>) -> Self {
         Self { fields }
     }
 
-    /// Fields of these names, which are unique, all null: values are written to their [places](Self::place_mut).
+    /// Returns an element of null fields with these unique names; write the values through [`place_mut`](Self::place_mut).
     #[cfg(any(feature = "columns", feature = "csv"))]
     pub(crate) fn nulls(names: &[Name]) -> Self {
         Self { fields: names.iter().map(|name| (name.clone(), Value::Null)).collect() }
     }
 
-    /// The value of field `at`, which is one of those there are.
+    /// Returns the value of field `at`, which must exist.
     #[cfg(any(feature = "columns", feature = "csv"))]
     #[inline]
     pub(crate) fn place_mut(&mut self, at: usize) -> &mut Value {
         &mut self.fields[at].1
     }
 
-    /// Adds a field, or replaces the value of that name in its place.
+    /// Adds a field, or replaces the value of an existing field in place.
     #[must_use]
     pub fn with(mut self, name: impl AsRef<str>, value: impl Into<Value>) -> Self {
         self.insert(name, value);
         self
     }
 
-    /// Adds a field, or replaces the value of that name in its place, and returns the old value.
+    /// Adds a field, or replaces the value of an existing field in place and returns the old value.
     pub fn insert(&mut self, name: impl AsRef<str>, value: impl Into<Value>) -> Option<Value> {
         let name = name.as_ref();
         match self.get_mut(name) {
@@ -191,26 +191,27 @@ impl Element {
         }
     }
 
-    /// Takes a field out.
+    /// Removes a field and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.fields.iter().position(|(n, _)| n == name)?;
         Some(self.fields.remove(at).1)
     }
 
-    /// The value of that name.
+    /// Returns the value of field `name`, if it exists.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v)
     }
 
-    /// The value of that name, to change.
+    /// Returns a mutable reference to the value of field `name`.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         self.fields.iter_mut().find(|(n, _)| n == name).map(|(_, v)| v)
     }
 
-    /// The array of that name.
+    /// Returns the array of field `name`.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) that lists the fields if there is none, or names what is there instead.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) that lists the fields if `name` is missing, or names the kind of its value
+    /// if it is not an array.
     pub fn array(&self, name: &str) -> Result<&Array> {
         match self.field(name)? {
             Value::Array(array) => Ok(array),
@@ -218,10 +219,10 @@ impl Element {
         }
     }
 
-    /// The text of that name.
+    /// Returns the text of field `name`.
     ///
     /// # Errors
-    /// As [`array`](Self::array).
+    /// Fails like [`array`](Self::array), with text in place of an array.
     pub fn text(&self, name: &str) -> Result<&str> {
         match self.field(name)? {
             Value::Str(text) => Ok(text),
@@ -229,10 +230,10 @@ impl Element {
         }
     }
 
-    /// The value of that name.
+    /// Returns the value of field `name`, or an error if it is missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) that lists the fields there are.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) that lists the existing fields.
     pub fn field(&self, name: &str) -> Result<&Value> {
         self.get(name).ok_or_else(|| {
             let names: Vec<_> = self.fields.iter().map(|(n, _)| n.as_str()).collect();
@@ -240,27 +241,27 @@ impl Element {
         })
     }
 
-    /// Fields in order.
+    /// Iterates over the fields in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> + Clone {
         self.fields.iter().map(|(n, v)| (n.as_str(), v))
     }
 
-    /// Fields in order, by value.
+    /// Consumes the element and iterates over its fields in order.
     pub fn into_fields(self) -> impl ExactSizeIterator<Item = (Name, Value)> {
         self.fields.into_iter()
     }
 
-    /// Number of fields.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether it has no fields.
+    /// Returns true if the element has no fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Payload bytes in it.
+    /// Returns the payload bytes of all fields.
     pub fn nbytes(&self) -> usize {
         self.fields.iter().map(|(_, v)| v.nbytes()).sum()
     }

@@ -2,19 +2,19 @@
 
 use super::digest::{Digest, StreamHasher};
 
-/// A batch that was filled up to its fixed size.
+/// A batch padded to its fixed size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Padded<B> {
-    /// The batch, always of the fixed size.
+    /// The batch, always `size` elements long.
     pub batch: B,
-    /// Elements that are real; the rest, at the end, is padding.
+    /// The number of real elements. The remaining elements, at the end, are padding.
     pub real: usize,
     /// The fixed size.
     pub size: usize,
 }
 
 impl<B> Padded<B> {
-    /// `true` for every real element.
+    /// Returns a mask of `size` values: `true` for real elements, `false` for padding.
     pub fn mask(&self) -> Vec<bool> {
         (0..self.size).map(|i| i < self.real).collect()
     }

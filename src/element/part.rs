@@ -1,30 +1,30 @@
-//! Elements of consecutive indices, as those who evaluate them hand them over.
+//! Elements of consecutive indices, in the form in which evaluation returns them.
 
 use super::many::Many;
 use crate::error::Result;
 
-/// One index: an element, nothing (a filter dropped it), or an error.
+/// The result of an index: an element, nothing (a filter dropped it), or an error.
 pub(crate) type Slot<T> = Result<Option<T>>;
 
-/// Elements of consecutive indices that are made one by one.
+/// Elements of consecutive indices, created lazily.
 pub(crate) type Rows<T> = Box<dyn ExactSizeIterator<Item = T> + Send>;
 
-/// The result of consecutive indices.
+/// The results of consecutive indices.
 pub(crate) enum Part<T, W> {
-    /// A slot for each.
+    /// A slot for each index.
     Slots(Many<T>),
-    /// An element for each, made when it is asked for.
+    /// An element for each index, created on demand.
     #[cfg_attr(
         not(all(feature = "workers", target_os = "linux")),
         expect(dead_code, reason = "rows come from worker processes")
     )]
     Rows(Rows<T>),
-    /// A group of so many indices, all of which had an element, as one.
+    /// A group, and its number of indices, each of which has an element.
     Whole(Result<W>, u64),
 }
 
 impl<T, W> Part<T, W> {
-    /// Indices that it stands for.
+    /// Returns the number of indices.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Slots(slots) => slots.len() as u64,
@@ -36,7 +36,7 @@ impl<T, W> Part<T, W> {
 
 #[cfg(all(any(test, fuzzing), feature = "workers", target_os = "linux"))]
 impl<T, W> Part<T, W> {
-    /// With rows made into slots.
+    /// Converts rows to slots.
     pub(crate) fn made(self) -> Self {
         match self {
             Self::Rows(rows) => Self::Slots(rows.map(|item| Ok(Some(item))).collect()),

@@ -1,12 +1,12 @@
-//! Rows of different lengths, as columns.
+//! Columns of rows with different lengths.
 
 use super::{Array, Buffer, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// Rows of several columns of sequences, without an element for each: how long every sequence is, and where its cells lie.
+/// Rows of several columns of sequences, stored as lengths and locations without an element per row.
 ///
-/// A plan is made from the [lengths](RaggedColumn::lens) alone; the [cells](RaggedColumn::cells) are looked at when a sequence is
-/// written to its place.
+/// Plans read the [lengths](RaggedColumn::lens) only. The [cells](RaggedColumn::cells) are read when a sequence is
+/// written to its final position.
 ///
 /// ```
 /// use gristmill::element::{Buffer, DType, Ragged, RaggedColumn};
@@ -26,52 +26,52 @@ pub struct Ragged {
     stands_for: Option<StandsFor>,
 }
 
-/// Which element a row stands for where rows are planned: its index, and where that comes from.
+/// The element of a planned row: its index, and the origin of that index.
 pub(crate) type Tag = [u64; 2];
 
-/// The elements that rows stand for, of which nothing was evaluated.
+/// The elements of planned rows, before any evaluation.
 #[derive(Clone, Debug)]
 pub(crate) struct StandsFor {
-    /// Of each row, which it is.
+    /// The element of each row.
     pub(crate) tags: Vec<Tag>,
-    /// Of each row, the indices up to it: those that yield nothing are passed with the next row.
+    /// The number of indices up to and including each row. Indices that yield nothing count with the next row.
     pub(crate) ends: Vec<u32>,
 }
 
-/// A column of [`Ragged`] rows: a sequence of cells in each row, all cells of one dtype and shape.
+/// A column of [`Ragged`] rows: a sequence of cells in each row. All cells have equal dtype and shape.
 #[derive(Clone, Debug)]
 pub struct RaggedColumn {
     dtype: DType,
     inner: Vec<usize>,
-    /// Bytes of a cell.
+    /// Size of a cell in bytes.
     cell: usize,
     memory: Vec<Buffer>,
     places: Vec<Place>,
 }
 
-/// The place of a row's cells.
+/// The location of a row's cells.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     memory: u32,
     cells: u32,
-    /// The first byte.
+    /// Offset of the first byte.
     start: usize,
 }
 
 impl Ragged {
-    /// Makes so many rows without columns.
+    /// Makes `rows` rows without columns.
     pub fn new(rows: usize) -> Self {
         Self { rows, columns: Vec::new(), stands_for: None }
     }
 
-    /// Says which elements rows stand for, of which there are as many.
+    /// Sets the elements of planned rows; ignored if their number differs from the number of rows.
     pub(crate) fn standing_for(mut self, elements: StandsFor) -> Self {
         self.stands_for =
             Some(elements).filter(|elements| [elements.tags.len(), elements.ends.len()] == [self.rows; 2]);
         self
     }
 
-    /// The elements that rows stand for where they are planned; `None` where they have cells.
+    /// Returns the elements of planned rows; `None` if the rows have cells.
     #[inline]
     pub(crate) fn stands_for(&self) -> Option<&StandsFor> {
         self.stands_for.as_ref()
@@ -80,7 +80,7 @@ impl Ragged {
     /// Adds a column.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it has another number of rows.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the column has a different number of rows.
     pub fn with_column(mut self, column: RaggedColumn) -> Result<Self> {
         if column.places.len() != self.rows {
             return Err(Error::data(format!("a column of {} rows, and there are {}", column.places.len(), self.rows)));
@@ -89,30 +89,30 @@ impl Ragged {
         Ok(self)
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there is no row.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// The columns, in the order in which they were asked for.
+    /// Returns the columns, in the order of insertion.
     pub fn columns(&self) -> &[RaggedColumn] {
         &self.columns
     }
 
-    /// The payload bytes of all rows.
+    /// Returns the payload bytes of all rows.
     pub fn nbytes(&self) -> usize {
         self.columns.iter().map(|column| column.lens().sum::<usize>() * column.cell).sum()
     }
 
-    /// Row `row` as the element that it stands for; `names` are those of the columns.
+    /// Returns row `row` as an element; `names` are the names of the columns.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if there is no such row.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the row does not exist.
     pub fn row(&self, names: &[Name], row: usize) -> Result<Element> {
         let field = |(name, column): (&Name, &RaggedColumn)| Ok((name.clone(), Value::Array(column.array(row)?)));
         Ok(Element::from_unique(names.iter().zip(&self.columns).map(field).collect::<Result<_>>()?))
@@ -120,19 +120,19 @@ impl Ragged {
 }
 
 impl RaggedColumn {
-    /// Makes so many empty rows of cells of this dtype and shape.
+    /// Makes `rows` empty rows, whose cells have dtype `dtype` and shape `inner`.
     pub fn new(dtype: DType, inner: &[usize], rows: usize) -> Self {
         let cell = inner.iter().fold(dtype.size(), |size, &n| size.saturating_mul(n));
         Self { dtype, inner: inner.to_vec(), cell, memory: Vec::new(), places: vec![Place::default(); rows] }
     }
 
-    /// Adds memory that rows lie in, and gives its number.
+    /// Adds memory for rows and returns its number.
     pub fn add_memory(&mut self, memory: Buffer) -> usize {
         self.memory.push(memory);
         self.memory.len() - 1
     }
 
-    /// Says where a row lies: so many cells from byte `start` of a memory on. `None` if they are not there.
+    /// Sets the location of a row: `cells` cells from byte `start` of `memory` on. `None` if they are out of bounds.
     #[inline]
     pub fn place(&mut self, row: usize, memory: usize, start: usize, cells: usize) -> Option<()> {
         let end = start.checked_add(cells.checked_mul(self.cell)?)?;
@@ -142,35 +142,35 @@ impl RaggedColumn {
         Some(())
     }
 
-    /// The dtype of the cells.
+    /// Returns the dtype of the cells.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The shape of a cell: empty for numbers.
+    /// Returns the shape of a cell; empty for numbers.
     pub fn inner(&self) -> &[usize] {
         &self.inner
     }
 
-    /// The number of cells of each row.
+    /// Iterates over the number of cells of each row.
     pub fn lens(&self) -> impl ExactSizeIterator<Item = usize> {
         self.places.iter().map(|place| place.cells as usize)
     }
 
-    /// The number of cells of a row, which there is.
+    /// Returns the number of cells of a row, which must exist.
     #[inline]
     pub(crate) fn len_of(&self, row: usize) -> usize {
         self.places[row].cells as usize
     }
 
-    /// The bytes of the cells of a row.
+    /// Returns the bytes of the cells of a row.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// Panics if the row does not exist.
     #[inline]
     pub fn cells(&self, row: usize) -> &[u8] {
         let Place { memory, cells, start } = self.places[row];
-        // Empty rows may lie nowhere.
+        // Empty rows may have no memory.
         let bytes = self.memory.get(memory as usize).map_or(&[][..], Buffer::as_bytes);
         &bytes[start..start + cells as usize * self.cell]
     }

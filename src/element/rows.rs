@@ -1,4 +1,4 @@
-//! Rows of a batch: along the leading dimension that all its leaves share.
+//! Rows of a batch, along the leading dimension that all leaves share.
 
 use std::ops::Range;
 
@@ -6,10 +6,11 @@ use super::{Array, Element, ElementSpec, Value};
 use crate::error::{Error, Result};
 
 impl Element {
-    /// Rows of this batch: the leading dimension of its arrays, which is the length of its lists.
+    /// Returns the number of rows: the leading dimension of all arrays and the length of all lists.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if leaves differ in it, if one has none, or if there are no leaves.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if leaves differ in length, if a leaf has no rows, or if there are no
+    /// leaves.
     pub fn num_rows(&self) -> Result<usize> {
         let mut first: Option<(&str, usize)> = None;
         each_leaf(self, &mut |name, rows| match (first, rows) {
@@ -26,10 +27,10 @@ impl Element {
         first.map(|(_, rows)| rows).ok_or_else(|| Error::data("an element without fields has no rows"))
     }
 
-    /// Rows `range` of this batch; arrays share their memory with it.
+    /// Returns rows `range` of the batch. Arrays share their memory with the batch.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a leaf does not have them.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a leaf lacks any of these rows.
     pub fn rows(&self, range: Range<usize>) -> Result<Self> {
         let mut rows = Self::with_capacity(self.len());
         for (name, value) in self.iter() {
@@ -45,10 +46,10 @@ impl Element {
         Ok(rows)
     }
 
-    /// Rows of these numbers, in this order, copied.
+    /// Copies the rows with these indices, in this order.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a leaf does not have one of them.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a leaf lacks any of these rows.
     pub fn rows_at(&self, rows: &[usize]) -> Result<Self> {
         let mut taken = Self::with_capacity(self.len());
         for (name, value) in self.iter() {
@@ -66,10 +67,10 @@ impl Element {
         Ok(taken)
     }
 
-    /// Row `row` of this batch: its arrays without their leading dimension, and the items of its lists.
+    /// Returns row `row` of the batch: arrays lose their leading dimension, and lists yield an item.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a leaf does not have it.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a leaf lacks this row.
     pub fn row(&self, row: usize) -> Result<Self> {
         let mut element = Self::with_capacity(self.len());
         for (name, value) in self.iter() {
@@ -85,10 +86,11 @@ impl Element {
         Ok(element)
     }
 
-    /// The rows of all `parts`, of which there is at least one, in order, copied into one batch.
+    /// Copies the rows of all `parts`, in order, into a single batch.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if they differ in anything but the number of rows.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if `parts` is empty, or if parts differ in anything but their number of
+    /// rows.
     pub fn concat_rows(parts: &[Self]) -> Result<Self> {
         let first = parts.first().ok_or_else(|| Error::data("no batches to put together"))?;
         let mut whole = Self::with_capacity(first.len());
@@ -106,7 +108,7 @@ impl Element {
     }
 }
 
-/// Calls `visit` with the name and the rows of every leaf.
+/// Calls `visit` with the name and the number of rows of every leaf.
 fn each_leaf<'a>(element: &'a Element, visit: &mut dyn FnMut(&'a str, Option<usize>) -> Result<()>) -> Result<()> {
     for (name, value) in element.iter() {
         match value {
@@ -119,7 +121,7 @@ fn each_leaf<'a>(element: &'a Element, visit: &mut dyn FnMut(&'a str, Option<usi
     Ok(())
 }
 
-/// `None` where the values have not one structure.
+/// Concatenates the rows of a field; `None` if the values differ in structure.
 fn concat_values(first: &Value, column: &[&Value]) -> Option<Result<Value>> {
     match first {
         Value::Array(_) => {

@@ -1,4 +1,5 @@
-//! Large memory that is used again: what the system hands out anew takes a fault for every 4 KiB, and as long again as writing there.
+//! A pool of large allocations. Fresh memory from the system takes a page fault every 4 KiB, which costs as much time
+//! as writing the page.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -15,74 +16,76 @@ use crate::fork::PerProcess;
 #[cfg(feature = "store")]
 use crate::units::Bytes;
 
-/// Smaller memory is left to the allocator, which does not give it back at once.
+/// Smallest pooled allocation in bytes. The allocator itself caches smaller allocations.
 const LEAST: usize = 64 << 10;
-/// Bytes that a process keeps in any case, and the part of all that is lent: elements go in bursts, and come again.
+/// Bytes that a process always keeps in a pool. `PART` allows an eighth of the lent bytes if that is more: elements are
+/// dropped and allocated in bursts.
 const FEW: usize = 8 << 20;
 const PART: usize = 8;
 
-/// Memory of one kind that is used again.
+/// A per-process pool for a kind of memory.
 type Pool<T> = PerProcess<Mutex<Spare<T>>>;
 
-/// Of what is appended to, byte by byte.
+/// The pool of byte vectors, which are cleared and appended to.
 #[cfg(any(feature = "array_record", feature = "store"))]
 static BYTES: Pool<u8> = PerProcess::new(|| Mutex::new(Spare::new()));
-/// Of arrays: each is as long as it was, and has what it had.
+/// The pool of array memory. Each allocation keeps its length and its contents.
 static WORDS: Pool<Word> = PerProcess::new(|| Mutex::new(Spare::new()));
 
 struct Spare<T> {
-    /// Memory that was let go of, the latest last: it is still in the processor's cache.
+    /// Returned memory, most recent last: the most recent is still in the processor's cache.
     memory: VecDeque<Vec<T>>,
     bytes: usize,
-    /// Bytes that are shared.
+    /// Bytes currently lent.
     lent: usize,
 }
 
-/// Whether memory of so many bytes is used again.
+/// Returns true if memory of `len` bytes is pooled.
 pub(super) fn is_large(len: usize) -> bool {
     len >= LEAST
 }
 
-/// Takes so many words that were written to before, if there are any.
+/// Takes `count` previously written words from the pool, if available.
 pub(super) fn old_words(count: usize) -> Option<Vec<Word>> {
     WORDS.lock().take(count)
 }
 
-/// The words of an array, shared, which are used again when the last view of it is gone.
+/// Wraps the words of an array as an owner. They return to the pool when the last view is dropped.
 pub(super) fn lend(words: Vec<Word>) -> Arc<dyn Owner> {
     Arc::new(Lent::new(words, &WORDS))
 }
 
-/// Room for `len` bytes, to be [shared](share) once they are written.
+/// Returns an empty vector with room for `len` bytes; [`share`] it after writing them.
 #[cfg(any(feature = "array_record", feature = "store"))]
 pub(crate) fn room(len: usize) -> Vec<u8> {
     if len < LEAST {
         return Vec::with_capacity(len);
     }
     let size = rounded(len);
-    // Nobody waits while the system hands out memory.
+    // Releases the lock before the allocation, so that no other thread waits for the system.
     let used = BYTES.lock().take(size);
     let mut room = used.unwrap_or_else(|| Vec::with_capacity(size));
     room.clear();
     room
 }
 
-/// Memory for bytes of which only somebody else says how many there will be: it grows as they come.
+/// Memory for bytes whose length is only claimed, by a file or a server. It grows as bytes arrive.
 ///
-/// A file or a server may claim any length. No more than 16 MiB is taken for what is not there yet, and twice what is.
+/// A claim may be wrong by any amount. At most 16 MiB is allocated for a claim alone, and at most twice the bytes that
+/// have arrived.
 #[cfg(feature = "store")]
 pub(crate) struct Room {
     bytes: Vec<u8>,
     claimed: usize,
 }
 
-/// Bytes that are taken for a claim alone.
+/// Bytes allocated for a claim alone, at most.
 #[cfg(feature = "store")]
 const BELIEVED: usize = 16 << 20;
 
 #[cfg(feature = "store")]
 impl Room {
-    /// Room for as many bytes as are claimed, which need not be there.
+    /// Returns room for `claimed` bytes, which may never arrive.
     pub(crate) fn new(claimed: u64) -> Result<Self> {
         let Ok(len) = usize::try_from(claimed) else { return Err(too_much(claimed, 0)) };
         let spare = if len < LEAST { None } else { BYTES.lock().take(rounded(len)) };
@@ -99,8 +102,7 @@ impl Room {
         Ok(())
     }
 
-    /// Takes memory for `need` bytes, and, so that it does not have to grow each time, for twice as many as there was, but
-    /// for no more than all that were claimed.
+    /// Allocates memory for `need` bytes. Doubles the capacity to avoid repeated growth, up to the claimed length.
     fn reserve(&mut self, need: usize) -> Result<()> {
         let (len, capacity) = (self.bytes.len(), self.bytes.capacity());
         if need <= capacity {
@@ -108,12 +110,12 @@ impl Room {
         }
         let whole = if self.claimed < LEAST { self.claimed } else { rounded(self.claimed) };
         let size = capacity.saturating_mul(2).max(need).min(whole.max(need));
-        // Memory of a size that is used again, as far as that is what was believed anyway.
+        // A pooled size, if the whole claim is below the limit for claims.
         let size = if whole <= BELIEVED { whole.max(need) } else { size };
         self.bytes.try_reserve_exact(size - len).map_err(|_| too_much(self.claimed as u64, len))
     }
 
-    /// The bytes, [shared](share).
+    /// Returns the bytes as a shared [`Buffer`], like [`share`].
     pub(crate) fn share(self) -> Buffer {
         share(self.bytes)
     }
@@ -126,12 +128,13 @@ fn too_much(claimed: u64, here: usize) -> Error {
         .help("the file or its server claims a length that cannot be, or this process needs more memory")
 }
 
-/// Lengths that differ little have memory of one size, an eighth more at most; powers of two, which blocks have, just what they need.
+/// Rounds a length up to a pooled size, so that similar lengths share memory. Adds an eighth at most, and nothing to
+/// powers of two, which are the sizes of blocks.
 pub(super) fn rounded(len: usize) -> usize {
     len.checked_next_power_of_two().map_or(len, |power| len.next_multiple_of((power / 16).max(1)))
 }
 
-/// The bytes, shared, whose memory is used again when the last view of it is gone.
+/// Turns the bytes into a shared [`Buffer`], whose memory returns to the pool when the last view is dropped.
 #[cfg(any(feature = "array_record", feature = "store"))]
 pub(crate) fn share(bytes: Vec<u8>) -> Buffer {
     if bytes.capacity() < LEAST {
@@ -140,7 +143,7 @@ pub(crate) fn share(bytes: Vec<u8>) -> Buffer {
     Buffer::from_owner(Arc::new(Lent::new(bytes, &BYTES)))
 }
 
-/// Pieces, one behind the other, of `len` bytes together.
+/// Concatenates `pieces`, `len` bytes in total.
 #[cfg(feature = "array_record")]
 pub(crate) fn gather<'a>(len: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Buffer {
     let mut bytes = room(len);
@@ -148,7 +151,7 @@ pub(crate) fn gather<'a>(len: usize, pieces: impl Iterator<Item = &'a [u8]>) -> 
     share(bytes)
 }
 
-/// Bytes of memory that has room for what `memory` has.
+/// Returns the capacity of `memory` in bytes.
 fn bytes_of<T>(memory: &Vec<T>) -> usize {
     memory.capacity() * size_of::<T>()
 }
@@ -158,7 +161,7 @@ impl<T> Spare<T> {
         Self { memory: VecDeque::new(), bytes: 0, lent: 0 }
     }
 
-    /// Memory for just so many.
+    /// Takes the most recent memory with a capacity of exactly `size`.
     fn take(&mut self, size: usize) -> Option<Vec<T>> {
         let latest = self.memory.iter().rposition(|memory| memory.capacity() == size)?;
         let memory = self.memory.remove(latest)?;
@@ -166,9 +169,9 @@ impl<T> Spare<T> {
         Some(memory)
     }
 
-    /// Takes back what was lent. Those go that nobody has asked for longest.
+    /// Takes back lent memory. Frees the memory returned longest ago if the pool exceeds its limit.
     fn keep(&mut self, memory: Vec<T>) {
-        // What was lent before a fork was counted by the parent.
+        // Memory lent before a fork was counted by the parent process.
         self.lent = self.lent.saturating_sub(bytes_of(&memory));
         self.bytes += bytes_of(&memory);
         self.memory.push_back(memory);
@@ -178,7 +181,7 @@ impl<T> Spare<T> {
     }
 }
 
-/// Memory that goes back to its pool when this is dropped.
+/// Memory that returns to its pool on drop.
 struct Lent<T: Pod + Send + Sync> {
     memory: Vec<T>,
     pool: &'static Pool<T>,
@@ -211,7 +214,7 @@ impl<T: Pod + Send + Sync> Drop for Lent<T> {
 mod tests {
     use super::*;
 
-    /// After these came back, while so many bytes are still lent.
+    /// A pool after memory of these sizes came back, with `lent` bytes still lent.
     fn of(sizes: &[usize], lent: usize) -> Spare<u8> {
         let mut spare = Spare { lent: lent + sizes.iter().sum::<usize>(), ..Spare::new() };
         sizes.iter().for_each(|&size| spare.keep(Vec::with_capacity(size)));
@@ -238,7 +241,7 @@ mod tests {
             assert!(room.bytes.capacity() <= 80 << 20, "{} bytes for 40 MiB", room.bytes.capacity());
             assert_eq!(room.share().len(), 40 << 20);
         }
-        // More than any process has.
+        // More memory than any process has.
         let error = Room::new(1 << 40).and_then(|mut room| room.reserve(1 << 62)).unwrap_err();
         assert_eq!(error.message(), "no memory for 1 TiB, of which 0 B have come");
         for len in [0, 10, LEAST - 1, LEAST + 1, BELIEVED + 1, 3 * BELIEVED + 5] {

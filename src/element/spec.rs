@@ -4,36 +4,36 @@ use std::fmt;
 
 use super::{DType, Element, Value};
 
-/// The spec of one leaf.
+/// The spec of a leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeafSpec {
-    /// Numbers of this type and shape.
+    /// An array of this dtype and shape.
     Array(DType, Vec<usize>),
-    /// Anything else, by its [`Value::kind`].
+    /// Any other value, by its [`Value::kind`].
     Other(&'static str),
 }
 
-/// The leaves of an element: `tokens/left` and its spec, in order.
+/// The specs of all leaves of an element in order, each with a path such as `tokens/left`.
 ///
-/// Two elements of equal spec can be stacked; one spec for a whole run means that an accelerator compiles once.
+/// Elements with equal specs can be stacked. An accelerator compiles only once if the spec is constant for a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElementSpec(Vec<(String, LeafSpec)>);
 
 impl ElementSpec {
-    /// The spec of `element`.
+    /// Returns the spec of `element`.
     pub fn of(element: &Element) -> Self {
         let mut leaves = Vec::new();
         collect("", element, &mut leaves);
         Self(leaves)
     }
 
-    /// Leaves in order, with the path of each.
+    /// Iterates over the leaves in order, each with its path.
     pub fn leaves(&self) -> impl ExactSizeIterator<Item = (&str, &LeafSpec)> {
         self.0.iter().map(|(path, leaf)| (path.as_str(), leaf))
     }
 
-    /// The first leaf in which `self` and `other` differ, in words; `None` if they are equal.
+    /// Describes the first leaf that differs between `self` and `other`; `None` if they are equal.
     pub fn first_difference(&self, other: &Self) -> Option<String> {
         let both = self.0.iter().zip(&other.0).find(|(a, b)| a != b);
         if let Some(((name_a, a), (name_b, b))) = both {

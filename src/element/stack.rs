@@ -1,9 +1,9 @@
-//! Stacking elements into a batch.
+//! Stacking of elements into batches.
 
 use super::{Array, DType, Element, ElementSpec, Name, Value};
 use crate::error::{Error, Result};
 
-/// The trait of what `batch` can stack: elements of one kind become one batch with a leading dimension.
+/// A type that `batch` can stack: its elements become a batch with a leading dimension.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stacked into a batch",
     label = "no `Stack`",
@@ -11,19 +11,19 @@ use crate::error::{Error, Result};
     note = "where a function returns a `Result`, `try_map` in place of `map` yields what is in it"
 )]
 pub trait Stack: Sized {
-    /// The type of a batch of them.
+    /// The type of a batch.
     type Batch;
 
-    /// Stacks `items`, of which there is at least one, in order.
+    /// Stacks `items`, which must not be empty, in order.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if they differ in structure, dtype or shape, naming the first difference.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data), naming the first difference, if items differ in structure, dtype or shape.
     fn stack(items: Vec<Self>) -> Result<Self::Batch>;
 
-    /// An item like `self`, all padding: what fills a last batch to its fixed size.
+    /// Returns a padding item shaped like `self`, used to fill the last batch to its fixed size.
     fn padding(&self) -> Self;
 
-    /// Payload bytes of it, for the report; 0 where they are not known.
+    /// Returns the payload bytes of the item for the report, or 0 if unknown.
     fn nbytes(&self) -> usize {
         size_of::<Self>()
     }
@@ -73,7 +73,7 @@ impl<A: Stack, B: Stack> Stack for (A, B) {
     }
 }
 
-/// Arrays get a leading dimension; anything else becomes a list.
+/// Stacks arrays along a new leading dimension and trees by field; any other value becomes a list.
 impl Stack for Element {
     type Batch = Element;
 
@@ -98,18 +98,19 @@ fn stack_elements(items: &[&Element]) -> Result<Element> {
     Ok(sink.whole)
 }
 
-/// The target of a batch: its fields in order, those of a tree in it between [`open`](Self::open) and [`close`](Self::close).
+/// A target for a batch. Receives fields in order; fields of a tree arrive between [`open`](Self::open) and
+/// [`close`](Self::close).
 pub(crate) trait StackSink {
-    /// The reason why it takes no more.
+    /// The reason why the sink stops.
     type Stop: From<Error>;
 
-    /// The batch itself begins, or the tree `name` in it: one field for every field of `first`.
+    /// Begins the batch, or the nested tree `name`, with a field for each field of `first`.
     fn open(&mut self, name: &str, first: &Element) -> Result<(), Self::Stop>;
 
-    /// Ends what was opened last, which has all its fields.
+    /// Ends the batch or tree opened last, after its last field.
     fn close(&mut self);
 
-    /// An array of `shape`: the bytes of `rows`, all of one length, one after the other.
+    /// Adds an array of `shape`, the concatenation of `rows`, which have equal length.
     fn array<'a>(
         &mut self,
         name: &str,
@@ -118,11 +119,11 @@ pub(crate) trait StackSink {
         rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     ) -> Result<(), Self::Stop>;
 
-    /// Values that cannot be stacked, as a list.
+    /// Adds a list of values that cannot be stacked.
     fn list(&mut self, name: &str, values: &[&Value]) -> Result<(), Self::Stop>;
 }
 
-/// Stacks `items`, of which there is at least one, into `sink`: every byte is written once, in its place.
+/// Stacks `items`, which must not be empty, into `sink`. Every byte is written once, at its final position.
 pub(crate) fn stack_into<S: StackSink>(items: &[&Element], sink: &mut S) -> Result<(), S::Stop> {
     stack_tree("", items, "", sink)
 }
@@ -160,14 +161,14 @@ fn stack_tree<S: StackSink>(name: &str, items: &[&Element], path: &str, sink: &m
     Ok(())
 }
 
-/// Whether values become a list. Whichever row comes first, a column is an array, a tree or a list.
+/// Returns true if a column becomes a list. The result does not depend on the order of the rows.
 fn are_listed(column: &[&Value]) -> bool {
     // JSON has no type for the items of an empty list.
     let has_lists = column.iter().any(|value| matches!(value, Value::List(_)));
     column.iter().all(|value| is_listed(value) || has_lists && is_empty(value))
 }
 
-/// Whether a value stands in a list of a batch, whatever stands beside it.
+/// Returns true if a value always goes into a list of the batch, regardless of other rows.
 pub(super) fn is_listed(value: &Value) -> bool {
     !matches!(value, Value::Array(_) | Value::Tree(_))
 }
@@ -176,7 +177,7 @@ fn is_empty(value: &Value) -> bool {
     matches!(value, Value::Array(array) if array.shape() == [0])
 }
 
-/// The values of a field in all items, if every item has it: as a rule at place `at`.
+/// Returns the values of a field in all items, if every item has the field. Tries position `at` before a search by name.
 fn column<'a>(items: &[&'a Element], at: usize, name: &str) -> Option<Vec<&'a Value>> {
     let field = |item: &&'a Element| match item.fields.get(at) {
         Some((n, value)) if n == name => Some(value),
@@ -193,7 +194,7 @@ fn row(value: &Value) -> &[u8] {
     if let Value::Array(array) = value { array.bytes() } else { &[] }
 }
 
-/// Puts the batch together as an element of its own.
+/// A sink that assembles the batch as a new element.
 #[derive(Default)]
 struct ElementSink {
     open: Vec<(Name, Element)>,
@@ -247,7 +248,7 @@ impl StackSink for ElementSink {
     }
 }
 
-/// Makes the error that trees at `path` have not the same fields.
+/// Makes the error for trees at `path` with different fields.
 #[cold]
 fn mismatch(items: &[&Element], path: &str) -> Error {
     let missing = |(at, item): (usize, &&Element)| {
@@ -263,7 +264,7 @@ fn mismatch(items: &[&Element], path: &str) -> Error {
     unlike(items.len(), at, &what, "give all elements the same fields by a `map` before `batch`, or choose columns")
 }
 
-/// Makes the error that the values of a field are not alike.
+/// Makes the error for values of a field that differ in type or shape.
 #[cold]
 fn mismatch_in(column: &[&Value], path: &str) -> Error {
     let first = column[0];
@@ -292,7 +293,7 @@ fn unlike(count: usize, at: usize, what: &str, help: &str) -> Error {
 fn value_padding(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,
-        // A shape that exists once can be allocated again.
+        // An array of this shape exists, so the allocation is expected to succeed.
         Value::Array(a) => {
             Array::builder(a.dtype(), a.shape()).map_or(Value::Null, |zeros| Value::Array(zeros.freeze()))
         }

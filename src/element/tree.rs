@@ -1,9 +1,9 @@
-//! Trees of any shape: Python objects on their way from a worker.
+//! Trees of any shape: Python objects received from a worker.
 
 use super::{Array, Buffer};
 
-/// A tree of what crosses without being pickled, and of pickled leaves. It is made without an interpreter; arrays are views of the memory
-/// that they came in.
+/// A tree of plain values and pickled leaves. Building a tree needs no interpreter. Arrays are views of the memory that
+/// they arrived in.
 #[derive(Clone, Debug)]
 pub(crate) enum Tree {
     None,
@@ -16,12 +16,12 @@ pub(crate) enum Tree {
     List(Vec<Tree>),
     Tuple(Vec<Tree>),
     Dict(Vec<(Box<str>, Tree)>),
-    /// Anything else, and the memory that its pickle refers to: a dataclass, an object of a user's own class.
+    /// A pickle of any other object, such as a dataclass or a user's class, and the memory that the pickle refers to.
     Pickled(Buffer, Vec<Buffer>),
 }
 
 impl Tree {
-    /// Payload bytes in it.
+    /// Returns the payload bytes of the tree.
     pub(crate) fn nbytes(&self) -> usize {
         match self {
             Self::None | Self::Bool(_) => 1,

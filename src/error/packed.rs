@@ -1,26 +1,26 @@
-//! Errors of another language on their way to another process.
+//! Errors of another language that are sent to another process.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Makes bytes of a cause, if it is an error of that language.
+/// Function that serialises a cause, if it is an error of another language.
 pub(crate) type Pack = fn(&(dyn StdError + 'static)) -> Option<Vec<u8>>;
 
 static PACK: OnceLock<Pack> = OnceLock::new();
 
-/// Has causes that `pack` knows cross as the bytes that it makes of them. The first one stands.
+/// Sets the function that serialises causes. Only the first call has an effect.
 #[cfg(feature = "python")]
 pub(crate) fn pack_by(pack: Pack) {
     let _ = PACK.set(pack);
 }
 
-/// The bytes of `cause`, if anybody knows it.
+/// Serialises `cause`, if it is an error of another language.
 pub(super) fn pack(cause: &(dyn StdError + 'static)) -> Option<Vec<u8>> {
     PACK.get().and_then(|pack| pack(cause))
 }
 
-/// An error of another language, as it came from the process where it arose.
+/// Error of another language, as received from another process.
 #[derive(Debug)]
 pub(crate) struct Packed {
     message: String,
@@ -33,7 +33,7 @@ impl Packed {
         Self { message, bytes }
     }
 
-    /// Returns the exception as it was made there.
+    /// Returns the serialised exception.
     #[cfg(feature = "python")]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -1,4 +1,4 @@
-//! An error in the open: how it crosses to another process.
+//! The serialised form of an error, which is sent to another process.
 
 use std::error::Error as StdError;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::packed::{Packed, pack};
 use super::{Context, Error, ErrorKind, Repr};
 
-/// Causes that are kept: a chain that is longer goes round in circles.
+/// Maximum number of causes: a longer chain is cyclic.
 const MAX_CAUSES: usize = 16;
 
-/// Everything that an [`Error`] tells. The errors behind it are reduced to what they say.
+/// Serialised form of an [`Error`]. Underlying errors are reduced to their messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Told {
@@ -22,14 +22,14 @@ pub(crate) struct Told {
     message: String,
     help: Option<String>,
     stage: Option<String>,
-    /// As the system has it, which need not be UTF-8.
+    /// Bytes of the path, which may not be UTF-8.
     path: Option<Vec<u8>>,
     line: Option<u64>,
     record: Option<u64>,
     offset: Option<u64>,
     index: Option<u64>,
     causes: Vec<String>,
-    /// The first of them that is an error of another language, and its place.
+    /// First cause that is an error of another language: its position among the causes, and its bytes.
     packed: Option<(usize, Vec<u8>)>,
 }
 
@@ -54,13 +54,13 @@ impl From<&Error> for Told {
 }
 
 impl Told {
-    /// The error in words alone, none of them without end: its context is part of its message, and its causes stay behind.
+    /// Serialises an error as bounded text: the context is part of the message, and the causes are left out.
     pub(crate) fn in_words(error: &Error) -> Self {
         let help = error.help_text().map(shorten);
         Self::from(&help.into_iter().fold(Error::new(error.kind(), shorten(&error.to_string())), Error::help))
     }
 
-    /// The error again.
+    /// Restores the error.
     pub(crate) fn into_error(self) -> Error {
         let context = Context {
             stage: self.stage,
@@ -72,7 +72,7 @@ impl Told {
         };
         let mut causes = self.causes;
         let source: Option<Box<dyn StdError + Send + Sync>> = match self.packed {
-            // What is in front of it or behind it says nothing that it does not say itself.
+            // The other causes contain nothing that this cause does not contain.
             Some((at, bytes)) if at < causes.len() => Some(Box::new(Packed::new(causes.swap_remove(at), bytes))),
             _ => {
                 let chain = |behind, message| Some(Box::new(Cause { message, behind }));
@@ -84,7 +84,7 @@ impl Told {
     }
 }
 
-/// Keeps words without end out of messages.
+/// Truncates text that is too long for a message.
 fn shorten(text: &str) -> String {
     const LIMIT: usize = 16 << 10;
     if text.len() <= LIMIT {
@@ -94,7 +94,7 @@ fn shorten(text: &str) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Words of an error behind another one, as they were where it came from.
+/// Message of an underlying error, as received from another process.
 #[derive(Debug)]
 struct Cause {
     message: String,

@@ -1,22 +1,22 @@
-//! The consumer's clock, as those see it who work for it.
+//! The consumer's clock, as its evaluators read it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Clock of the consumer: how long it has waited. One thread writes, others read.
+/// Clock of the consumer's waits. One thread writes, others read.
 #[derive(Debug)]
 pub(crate) struct Demand {
     start: Instant,
     waited_ns: AtomicU64,
-    /// Since when it has been waiting, in nanoseconds after `start`; 0 if it is not.
+    /// Start of the current wait, in nanoseconds after `start`; 0 if the consumer does not wait.
     since_ns: AtomicU64,
-    /// Time at which it last got something; the longest time since then for which it did something else; and how often it did.
+    /// Time of the last element, in nanoseconds after `start`; longest step since the last call of `steps`; number of steps.
     got_ns: AtomicU64,
     longest_ns: AtomicU64,
     steps: AtomicU64,
-    /// Whether we keep it from asking.
+    /// Whether other work, such as a report, keeps the consumer from asking.
     aside: AtomicBool,
-    /// Whether those who work for it wait for memory that only it can give back.
+    /// Whether evaluators wait for memory that only the consumer can release.
     short: AtomicBool,
 }
 
@@ -29,7 +29,7 @@ impl Default for Demand {
 }
 
 impl Demand {
-    /// The consumer begins to wait.
+    /// Records that the consumer begins to wait.
     pub(crate) fn begin(&self, now: Instant) {
         let now = self.ns(now).max(1);
         self.since_ns.store(now, Relaxed);
@@ -37,7 +37,7 @@ impl Demand {
         self.steps.fetch_add(1, Relaxed);
     }
 
-    /// It has got what it waited for.
+    /// Records that the wait has ended.
     pub(crate) fn end(&self, now: Instant) {
         let now = self.ns(now);
         self.got_ns.store(now, Relaxed);
@@ -45,7 +45,7 @@ impl Demand {
         self.waited_ns.fetch_add(now.saturating_sub(since), Relaxed);
     }
 
-    /// Does something for the consumer that takes its time, a report: it neither waits for elements nor does without them.
+    /// Runs longer `work` for the consumer, such as a report. The time counts neither as a wait nor as a step.
     pub(crate) fn aside<R>(&self, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         self.aside.store(true, Relaxed);
@@ -55,14 +55,14 @@ impl Demand {
         result
     }
 
-    /// Time waited so far, the present wait too.
+    /// Returns the time waited so far, including the current wait.
     pub(crate) fn waited(&self) -> std::time::Duration {
         let since = self.since_ns.load(Relaxed);
         let present = if since == 0 { 0 } else { self.ns(Instant::now()).saturating_sub(since) };
         std::time::Duration::from_nanos(self.waited_ns.load(Relaxed) + present)
     }
 
-    /// Counts how often it has asked for something so far, and for how long at most it did not since this was last read.
+    /// Returns the number of requests so far, and the longest time between requests since the last call.
     pub(crate) fn steps(&self) -> (u64, std::time::Duration) {
         let asked = self.since_ns.load(Relaxed) > 0 || self.aside.load(Relaxed);
         let present = if asked { 0 } else { self.ns(Instant::now()).saturating_sub(self.got_ns.load(Relaxed)) };
@@ -70,7 +70,7 @@ impl Demand {
         (self.steps.load(Relaxed), std::time::Duration::from_nanos(longest))
     }
 
-    /// For how long it has been waiting, if it is: until it has asked for the first time, it waits for all to begin.
+    /// Returns the length of the current wait, if any. Before its first request, the consumer counts as waiting.
     #[cfg(all(any(feature = "workers", feature = "top"), target_os = "linux"))]
     pub(crate) fn waiting(&self, now: Instant) -> Option<std::time::Duration> {
         let since = self.since_ns.load(Relaxed);
@@ -78,13 +78,13 @@ impl Demand {
         waits.then(|| std::time::Duration::from_nanos(self.ns(now).saturating_sub(since)))
     }
 
-    /// Says whether those who work for it wait for memory that only it can give back.
+    /// Sets whether evaluators wait for memory that only the consumer can release.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn set_short(&self, short: bool) {
         self.short.store(short, Relaxed);
     }
 
-    /// The value that was said last.
+    /// Returns true if evaluators wait for memory that only the consumer can release.
     pub(crate) fn is_short(&self) -> bool {
         self.short.load(Relaxed)
     }
@@ -106,7 +106,7 @@ mod tests {
         demand.begin(demand.start + at(1));
         demand.end(demand.start + at(2));
         demand.aside(|| {
-            // The work that is done aside. It counts by its own time, so the test holds if it takes longer.
+            // The work aside counts with its measured time, so the test holds if the sleep takes longer.
             std::thread::sleep(at(30));
             assert_eq!(demand.steps(), (1, at(1)));
         });

@@ -1,38 +1,42 @@
-//! Elements that fail after rows were planned of them.
+//! Elements that fail after their rows were planned.
 
 use std::sync::Mutex;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 
-/// Policy for an element that fails after rows were planned of it, by [keys](crate::keys) or by indices: a damaged record, a function that refuses
-/// it.
+/// Policy for an element that fails after its row was planned, by [keys](crate::keys) or by indices.
 ///
-/// Its key has said that it is there and how long it is, so that all hosts have planned their rows by it, and no policy changes the plan.
-/// Only errors of [`ErrorKind::Data`] are about an element; all others end the run under either, as do elements that are not as their keys say.
+/// Causes are a damaged record, or a function that rejects the element. The element's key contains its length.
+/// All hosts have planned their rows by this key, so no policy changes the plan.
+///
+/// The policy applies to errors of [`ErrorKind::Data`] only. All other errors end the run.
+/// Elements that do not match their keys also end the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailedElements {
-    /// It ends the run.
+    /// A failed element ends the run.
     #[default]
     Error,
-    /// It becomes padding, is counted in the report, and the first few are named there and logged: its cells in a packed row have segment id 0,
-    /// and a row that it is alone has a mask of 0.
+    /// A failed element becomes padding, and is counted in the report. The first few are named there and logged.
+    ///
+    /// In a packed row, its cells have segment id 0. If the element is a row, the mask of the row is 0.
     Pad {
-        /// Elements that may become padding before one ends the run after all, counted since the loader was built; no limit if `None`.
+        /// Maximum number of elements that become padding, counted since the loader was built; no limit if `None`.
+        /// The next failure ends the run.
         limit: Option<u64>,
     },
 }
 
 impl FailedElements {
-    /// They become padding, as many as there are.
+    /// Returns the policy that turns any number of failed elements into padding.
     pub const fn pad() -> Self {
         Self::Pad { limit: None }
     }
 
-    /// The policy that is chosen by a word and a limit.
+    /// Returns the policy for the options `pads` and `limit`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a limit where nothing becomes padding.
+    /// [`ErrorKind::Config`] for a limit without padding.
     #[cfg(any(feature = "python", feature = "spec"))]
     pub(crate) fn chosen(pads: bool, limit: Option<u64>) -> Result<Self> {
         match (pads, limit) {
@@ -46,10 +50,10 @@ impl FailedElements {
     }
 }
 
-/// Failed elements that are named.
+/// Number of failed elements that are named.
 const NAMED: usize = 5;
 
-/// The elements that have failed, under a policy.
+/// Failed elements, and the policy for them.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {
     policy: FailedElements,
@@ -67,15 +71,15 @@ impl Failed {
         Self { policy, padded: Mutex::default() }
     }
 
-    /// Whether they become padding.
+    /// Returns true if failed elements become padding.
     pub(crate) fn pads(&self) -> bool {
         self.policy != FailedElements::Error
     }
 
-    /// Has an element that failed with `error` become padding, and counts it.
+    /// Turns an element that failed with `error` into padding, and counts it.
     ///
     /// # Errors
-    /// `error`, where it may not.
+    /// Returns `error` if the policy does not permit padding.
     #[cold]
     pub(crate) fn pad(&self, error: Error) -> Result<()> {
         let FailedElements::Pad { limit } = self.policy else { return Err(error) };
@@ -94,7 +98,7 @@ impl Failed {
         Ok(())
     }
 
-    /// Says how many became padding, and which the first were.
+    /// Returns a remark with the number of padded elements and the first errors, if there are any.
     pub(crate) fn remark(&self) -> Option<String> {
         let Padded { count, first } = &*self.padded.locked();
         let elements = if *count == 1 { "element" } else { "elements" };

@@ -1,91 +1,91 @@
-//! Figures of worker processes: who they are, what they use, what the budget holds.
+//! Figures of worker processes: their identity, usage and memory budget.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tune::Decision;
 
-/// Worker processes and their memory.
+/// Figures of worker processes and their memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkersReport {
-    /// The RAM budget in bytes: shared memory, and the private memory of all workers.
+    /// RAM budget in bytes: shared memory, and the private memory of all workers.
     pub ram_budget: u64,
     /// Bytes of shared memory.
     pub slab_bytes: u64,
-    /// The most of it that was in use at once.
+    /// Peak bytes of shared memory in use.
     pub slab_high_water_bytes: u64,
-    /// Bytes that came from the workers.
+    /// Bytes received from the workers.
     pub handed_over_bytes: u64,
-    /// Parts that had to be copied, because views held all other shared memory.
+    /// Parts that were copied because views held all other shared memory.
     pub copies: u64,
     /// Workers that died and were replaced.
     pub replaced: u64,
-    /// Threads of each worker.
+    /// Number of threads of each worker.
     pub threads_per_worker: usize,
-    /// Ranges of elements that may be under way or ready.
+    /// Maximum number of ranges of elements that are in flight or ready.
     pub window: usize,
-    /// Seconds from the start until the first worker was ready; 0 until then.
+    /// Seconds from the start until the first worker was ready; 0 before.
     pub started_s: f64,
-    /// Of those, what it took to make its pipeline: files opened, tokenizers loaded.
+    /// Seconds of `started_s` spent on building the worker's pipeline: opening files, loading tokenizers.
     pub built_s: f64,
-    /// Whether the number of threads or workers follows what the consumer needs.
+    /// Whether the number of threads or workers is tuned to the consumer's demand.
     pub tuned: bool,
-    /// Links to the machines that workers run on, where those are others.
+    /// Links to other machines that workers run on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkReport>,
-    /// Answers that other passes had their part in, where the workers are of a pool.
+    /// Answers shared with other passes, if the workers belong to a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolReport>,
     /// Decisions of the tuner, with times and reasons.
     pub decisions: Vec<Decision>,
-    /// Workers that run now.
+    /// Workers that are running now.
     pub workers: Vec<WorkerReport>,
 }
 
-/// What crossed the link to a machine that workers run on.
+/// Traffic over the link to a machine that workers run on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// The machine.
+    /// Name of the machine.
     pub host: String,
-    /// Bytes of blocks, as they lie in memory.
+    /// Size of the blocks in memory, in bytes.
     pub raw_bytes: u64,
-    /// Bytes of these that crossed, packed or as they lie.
+    /// Bytes sent over the link for these blocks, packed or not.
     pub wire_bytes: u64,
-    /// Blocks that crossed.
+    /// Blocks sent over the link.
     pub blocks: u64,
-    /// Of those, the ones that were packed.
+    /// Blocks that were packed.
     pub packed_blocks: u64,
-    /// Bytes a second that the link gave of late, where a block took long enough to measure it.
+    /// Recent throughput in bytes per second, if a block took long enough to measure it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<f64>,
-    /// Why blocks are packed, or are not.
+    /// Reason for packing the blocks, or for not packing them.
     pub why: String,
 }
 
-/// Answers of workers that several passes lease.
+/// Answers of workers that are leased by several passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolReport {
-    /// Answers that came.
+    /// Answers received.
     pub answers: u64,
-    /// Of those, the ones that had been made for another pass and were kept for a moment.
+    /// Answers that were made for another pass and kept for a moment.
     pub kept: u64,
 }
 
-/// One worker process.
+/// Figures of a worker process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
-    /// Counted from 0 over the whole run, those that were replaced too.
+    /// Number of the worker, from 0 over the whole run, including replaced workers.
     pub number: u64,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The machine that it runs on, if that is another.
+    /// Name of the machine that the worker runs on, if it is another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Seconds of CPU time of all its threads.
+    /// CPU time of all threads, in seconds.
     pub cpu_s: f64,
     /// Bytes of anonymous memory in RAM.
     pub heap_bytes: u64,
-    /// The limit of its private memory; nothing where it runs on another machine.
+    /// Limit of the private memory in bytes; 0 if the worker runs on another machine.
     pub heap_limit_bytes: u64,
-    /// Tasks that it has done.
+    /// Tasks completed.
     pub tasks: u64,
 }

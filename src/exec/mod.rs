@@ -1,4 +1,4 @@
-//! Executors: who evaluates a pipeline. None of them changes a byte of it.
+//! Executors, which evaluate a pipeline. No executor changes a byte of the elements.
 
 mod demand;
 mod failed;

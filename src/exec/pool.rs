@@ -1,4 +1,4 @@
-//! Threads that take chunks of elements from one queue.
+//! A pool of threads that take chunks of elements from a queue.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -13,11 +13,12 @@ use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::sync::{Locked, Regardless};
 
-/// A piece of work, which is told whether it is to go on. It sends its result wherever its maker waits for it; where it is
-/// dropped, or stops early, its maker sees that nothing will come.
+/// Unit of work, which can stop early if the pool is no longer [`Open`].
+///
+/// A task sends its result to its submitter. If the task is dropped or stops early, the submitter sees that no result will come.
 pub(crate) type Task = Box<dyn FnOnce(&Open) + Send>;
 
-/// Whether a pool still works.
+/// Flag that is set until a pool is cancelled.
 #[derive(Debug)]
 pub(crate) struct Open(AtomicBool);
 
@@ -27,26 +28,27 @@ impl Open {
     }
 }
 
-/// The most threads of a pool: more than any store or disk answers at once, and few enough to be started in a second.
+/// Maximum number of threads of a pool: more than any store or disk serves at once, and few enough to start in a second.
 pub(crate) const MOST_THREADS: usize = 4096;
 
-/// Threads and the queue they take from, first come first served. Their number may change.
+/// Pool of threads with a queue, first come, first served. The number of threads may change.
 ///
-/// The submitter bounds what it has in the queue, so the queue itself needs no bound. Tasks may hold their pool: it is
-/// therefore ended by whoever has started it, [`cancel`](Self::cancel) and [`join`](Self::join), and not by the last holder.
-/// In a fork it drops every task.
+/// The submitter bounds its tasks in the queue, so the queue has no bound. In a fork the pool drops every task.
+///
+/// Tasks may hold their pool. The starter of the pool therefore ends it with [`cancel`](Self::cancel) and [`join`](Self::join);
+/// dropping the last reference is not enough.
 #[derive(Debug)]
 pub(crate) struct Pool {
     hands: Ours<Hands>,
-    /// Ranges that may be under way or wait to be read.
+    /// Maximum number of ranges that are in flight or wait to be read.
     window: AtomicUsize,
     shared: Arc<Shared>,
 }
 
-/// A value that a forked child does not have.
+/// Parts of a pool that a forked child does not have.
 #[derive(Debug)]
 struct Hands {
-    /// `None` once cancelled.
+    /// `None` after a cancel.
     queue: Mutex<Option<Sender<Task>>>,
     tasks: Receiver<Task>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -55,36 +57,36 @@ struct Hands {
 #[derive(Debug)]
 struct Shared {
     open: Open,
-    /// Threads that are to work; others wait for their turn to come again.
+    /// Number of threads that should work. Other threads wait for the number to rise.
     active: Mutex<usize>,
     changed: Condvar,
     busy_ns: AtomicU64,
     cpu_ns: AtomicU64,
-    /// Threads that are at a task.
+    /// Number of threads that are running a task.
     working: AtomicUsize,
     indices: AtomicU64,
-    /// The pass that the threads work for.
+    /// Pass that the threads work for.
     pass: super::thread::Pass,
 }
 
-/// Work of the threads of a pool so far.
+/// Work done by the threads of a pool so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
-    /// Time at work, summed over all threads; and the part of it on a core.
+    /// Time at work, summed over all threads, and the part of it on a core.
     pub(crate) busy: Duration,
     pub(crate) cpu: Duration,
-    /// Root indices that were evaluated.
+    /// Number of root indices evaluated.
     pub(crate) indices: u64,
 }
 
-/// Clocks of threads are read so often at most: it takes a system call.
+/// Minimum time between two reads of a thread's clock, because a read takes a system call.
 const READ_EVERY: Duration = Duration::from_millis(2);
 
 impl Pool {
-    /// A pool of `count` threads.
+    /// Starts a pool of `count` threads.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for more than [`MOST_THREADS`], [`ErrorKind::Io`](crate::ErrorKind::Io) if they
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for more than [`MOST_THREADS`], [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread
     /// cannot be started.
     pub(crate) fn start(count: usize) -> Result<Arc<Self>> {
         if count > MOST_THREADS {
@@ -108,19 +110,19 @@ impl Pool {
         Ok(Arc::new(pool))
     }
 
-    /// Puts a task at the end of the queue; once cancelled, drops it.
+    /// Appends a task to the queue, or drops it if the pool is cancelled.
     pub(crate) fn submit(&self, task: Task) {
         let Some(hands) = self.hands.get() else { return };
         if let Some(queue) = &*hands.queue.locked() {
-            // The threads hold the other end until the pool goes.
+            // The receiver exists until the pool is dropped.
             let _ = queue.send(task);
         }
     }
 
-    /// Has so many threads work from now on. Those that are too many finish the task that they have, or take one more.
+    /// Sets the number of working threads. Surplus threads finish their task, or take one more task.
     ///
     /// # Errors
-    /// If the system refuses one; those there are do the work.
+    /// If the system refuses to start a thread. The existing threads then do the work.
     pub(crate) fn set_threads(&self, count: usize) -> Result<()> {
         let Some(hands) = self.hands.get() else { return Ok(()) };
         let mut threads = hands.threads.locked();
@@ -142,7 +144,7 @@ impl Pool {
         self.hands.get().map_or(0, |_| *self.shared.active())
     }
 
-    /// Ranges that may be under way or wait to be read.
+    /// Returns the maximum number of ranges that are in flight or wait to be read.
     pub(crate) fn window(&self) -> usize {
         self.window.load(Ordering::Relaxed)
     }
@@ -151,43 +153,43 @@ impl Pool {
         self.window.store(ranges, Ordering::Relaxed);
     }
 
-    /// Whether a thread has nothing to do, because nothing is left in the queue.
+    /// Returns true if a thread is idle because the queue is empty.
     pub(crate) fn is_idle(&self) -> bool {
         self.hands.get().is_some_and(|hands| hands.tasks.is_empty())
             && self.shared.working.load(Ordering::Relaxed) < self.threads()
     }
 
-    /// Notes that so many root indices more were evaluated.
+    /// Adds to the number of root indices evaluated.
     pub(crate) fn evaluated(&self, indices: u64) {
         self.shared.indices.fetch_add(indices, Ordering::Relaxed);
     }
 
-    /// Time in which threads were at work, summed over all of them.
+    /// Returns the time at work, summed over all threads.
     pub(crate) fn busy(&self) -> Duration {
         self.done().busy
     }
 
-    /// Sums of what threads have done.
+    /// Returns the work done so far, summed over all threads.
     pub(crate) fn done(&self) -> Done {
         let time = |ns: &AtomicU64| Duration::from_nanos(ns.load(Ordering::Relaxed));
         let Shared { busy_ns, cpu_ns, indices, .. } = &*self.shared;
         Done { busy: time(busy_ns), cpu: time(cpu_ns), indices: indices.load(Ordering::Relaxed) }
     }
 
-    /// Drops what waits, and has what is under way stop as soon as it can.
+    /// Drops queued tasks, and stops running tasks as soon as possible.
     pub(crate) fn cancel(&self) {
         let Some(hands) = self.hands.get() else { return };
-        // Nobody is about to start to wait, and would not hear of it.
+        // While the lock is held, no thread can begin to wait and miss the notification.
         let active = self.shared.active();
         self.shared.open.0.store(false, Ordering::Relaxed);
         drop(active);
         self.shared.changed.notify_all();
         *hands.queue.locked() = None;
-        // What nobody takes any more goes with what it holds.
+        // Drops the tasks that no thread takes any more, with everything they hold.
         hands.tasks.try_iter().for_each(drop);
     }
 
-    /// Waits for the threads of a pool that was cancelled.
+    /// Waits for the threads of a cancelled pool.
     pub(crate) fn join(&self) {
         let Some(hands) = self.hands.get() else { return };
         let threads = std::mem::take(&mut *hands.threads.locked());
@@ -209,7 +211,7 @@ impl Shared {
         self.active.locked()
     }
 
-    /// Waits until thread `index` is to work; `false` once the pool is cancelled.
+    /// Waits until thread `index` should work. Returns false if the pool is cancelled.
     fn is_wanted(&self, index: usize) -> bool {
         let mut active = self.active();
         while self.open.get() && index >= *active {
@@ -218,7 +220,7 @@ impl Shared {
         self.open.get()
     }
 
-    /// Does a task, and counts the time that it takes.
+    /// Runs a task, and counts its time.
     fn work(&self, task: Task, clock: &mut (Instant, Duration)) {
         self.working.fetch_add(1, Ordering::Relaxed);
         let own = OwnTime::start();
@@ -275,7 +277,7 @@ mod tests {
         started.recv().unwrap();
         pool.cancel();
         pool.join();
-        // Nothing of the tasks is left, those that never began included.
+        // All tasks are dropped, including tasks that never began.
         assert!(dropped.try_recv().is_err_and(|e| e.is_disconnected()));
         assert_eq!(Arc::strong_count(&pool), 1);
         pool.submit(Box::new(|_| panic!("nobody is there")));
@@ -294,7 +296,7 @@ mod tests {
             }
             (0..tasks).for_each(|_| seen.recv().unwrap());
         }
-        // None is started twice, and those that rest end, too.
+        // No thread is started twice, and resting threads end, too.
         assert_eq!(pool.hands.get().unwrap().threads.lock().unwrap().len(), 64);
         pool.cancel();
         pool.join();

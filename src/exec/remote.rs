@@ -1,4 +1,4 @@
-//! Ranges of root indices that are evaluated outside this process: what the core knows of it.
+//! The evaluation of ranges of root indices outside this process.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -13,12 +13,12 @@ use crate::element::Owner;
 use crate::error::Result;
 use crate::sync::Locked;
 
-/// A stage of the whole pipeline whose elements are evaluated elsewhere.
+/// Stage of the whole pipeline whose elements are evaluated elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Border {
-    /// The id of the stage, shifted by those of its neighbours.
+    /// Id of the stage, shifted by the stages of its neighbours.
     pub(crate) stage: u32,
-    /// The share of each batch, its index and their number, where only the elements of that are counted through.
+    /// Share of each batch as (index, count), if indices count the elements of that share only.
     pub(crate) share: Option<(u32, u32)>,
 }
 
@@ -29,65 +29,65 @@ impl From<u32> for Border {
     }
 }
 
-/// Somebody who evaluates ranges of root indices in other processes.
+/// Evaluator of ranges of root indices in other processes.
 pub(crate) trait Remote: Debug + Send + Sync {
-    /// Threads that evaluate at a time, all processes together.
+    /// Returns the number of threads that evaluate at a time, over all processes.
     fn parallel(&self) -> usize;
 
-    /// Threads of each process that evaluate at a time.
+    /// Returns the number of threads that evaluate at a time in each process.
     fn parallel_each(&self) -> usize;
 
-    /// Ranges that may be under way or wait to be read.
+    /// Returns the maximum number of ranges that are in flight or wait to be read.
     fn window(&self) -> usize;
 
-    /// Bytes that a range should bring at most: more is evaluated in parts, one after the other.
+    /// Returns the maximum bytes of a range's result. A larger result is evaluated in parts, one after the other.
     fn part_bytes(&self) -> usize;
 
-    /// Time that a range should take, so that handing it over takes little beside that: several wake-ups, and messages between processes.
+    /// Returns the target time of a range. It is long compared with the hand-over: several wake-ups, and messages between processes.
     fn range_time(&self) -> Duration {
         Duration::from_millis(5)
     }
 
-    /// The same for a segment of one of so many lanes: all of them have one ready and one under way.
+    /// Returns the maximum bytes of a segment if there are `lanes` lanes. Each lane has one segment ready and one in flight.
     fn lane_bytes(&self, lanes: usize) -> usize;
 
-    /// Whether other passes have the same evaluated: ranges should begin and end where theirs do.
+    /// Returns true if other passes evaluate the same elements. Ranges should then begin and end at the same indices.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Has `range` of `border` evaluated, as `how` says. What comes of it goes to `deliver`, in index order.
+    /// Submits `range` of `border` for evaluation by the method `how`. Results go to `deliver`, in index order.
     fn submit(&self, border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver>);
 
-    /// Has them tell what their stages counted, and waits for it no longer than `patience`.
+    /// Collects the counts of the evaluators' stages, and waits at most `patience` for them.
     fn sync(&self, patience: Duration);
 
-    /// Ends everything that is under way: whoever waits is told.
+    /// Ends everything in flight, and notifies the waiting receivers.
     fn cancel(&self);
 
-    /// Tells who they are and what they use, as of the last [`sync`](Self::sync).
+    /// Returns the figures of the processes, as of the last [`sync`](Self::sync).
     fn figures(&self) -> WorkersReport;
 
-    /// Time in which those processes were at work, summed over their threads.
+    /// Returns the time at work, summed over the threads of all processes.
     fn busy(&self) -> Duration;
 }
 
-/// Ways to evaluate a range.
+/// Method of evaluating a range.
 #[derive(Debug)]
 pub(crate) enum How {
     /// Index by index.
     Slots,
-    /// The same of these indices, in place of those of the range, which counts them.
+    /// Index by index, with these indices instead of the range's indices. The range only counts them.
     Listed(Box<[u64]>),
-    /// Groups of so many indices, from the start of the range on, may come as one.
+    /// Groups of this number of indices, from the start of the range on. A group may come as one.
     Groups(u64),
-    /// It is the next elements of a lane, from there on. It is wanted before other segments that are due later.
+    /// The next elements of a lane, from this place on. They have priority over segments that are due later.
     Lane { from: Segment, due: u64 },
-    /// A stage's function of elements that the parent has read.
+    /// The function of a stage, applied to elements that the parent has read.
     Fed(Fed),
 }
 
-/// Elements that the parent has read, for the function of a stage.
+/// Elements that the parent has read, as input of a stage's function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fed {
     /// Number of the first element.
@@ -96,55 +96,55 @@ pub(crate) struct Fed {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// Place from which a lane is to be read on.
+/// Place at which the reading of a lane continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Segment {
     pub(crate) lane: u64,
-    /// The task that read it up to here: whoever had it may still have the lane open.
+    /// Task that read the lane up to this place. The worker of that task may still have the lane open.
     pub(crate) after: Option<u64>,
     pub(crate) at: Point,
 }
 
-/// A place in a lane: a state, and how many elements behind it.
+/// Place in a lane: a state, and a number of elements after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Point {
-    /// In JSON.
+    /// State in JSON.
     pub(crate) state: Box<str>,
     pub(crate) skip: u64,
 }
 
-/// Takes what came of a range.
+/// Receiver of the results of a range.
 pub(crate) trait Deliver: Send {
-    /// Whether anybody still waits for it.
+    /// Returns true if the range is still needed.
     fn wanted(&self) -> bool;
 
-    /// Groups are too large to come as one: from now on their indices come one by one.
+    /// Switches from groups to single indices, because groups are too large to come as one.
     fn ungroup(&mut self);
 
-    /// Takes the elements of the next indices; of a lane, returns where it is then.
+    /// Takes the elements of the next indices. For a lane, returns the place after them.
     ///
     /// # Errors
-    /// `delivery` is not what a worker of this build writes. Nothing was delivered then.
+    /// If `delivery` is not in the format of this build's workers. Nothing was delivered then.
     fn part(&mut self, delivery: &Delivery) -> Result<Option<Point>>;
 
-    /// The next index has no element: one that no worker survives, left out.
+    /// Skips the next index, whose element is left out because no worker survives it.
     fn skip(&mut self);
 
-    /// Nothing more comes, because of `error`.
+    /// Ends the range with `error`.
     fn fail(&mut self, error: crate::error::Error);
 }
 
-/// Elements of some indices, as they lie in memory.
+/// Elements of some indices, in their form in memory.
 pub(crate) struct Delivery {
     pub(crate) bytes: Arc<dyn Owner>,
     pub(crate) evaluated: Evaluated,
-    /// Without the time to open a lane.
+    /// Times and figures of the evaluation, without the opening of a lane.
     pub(crate) made: Made,
-    /// The task that it came of.
+    /// Task that the elements come from.
     pub(crate) task: u64,
 }
 
-/// In a worker: the borders of its pipeline, which tell it by themselves how their elements are evaluated.
+/// Borders of a worker's pipeline, each with the evaluator of its elements.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     prefixes: Entries<dyn Serve>,
@@ -154,47 +154,47 @@ pub(crate) struct Served {
 
 type Entries<S> = Mutex<Vec<(Border, Arc<S>)>>;
 
-/// Evaluates elements in front of a border, and writes them into an extent.
+/// Evaluator of the elements before a border, which writes them into an extent.
 pub(crate) trait Serve: Debug + Send + Sync {
-    /// Evaluates `indices`, one by one, as [`evaluate`](Self::evaluate) does those of a range.
+    /// Evaluates `indices` one by one, like [`evaluate`](Self::evaluate) for a range.
     fn evaluate_listed(&self, indices: &[u64], extent: &mut [u8]) -> Result<Evaluated>;
 
-    /// Evaluates indices of `range` until its end or until `extent` is full. With `groups_from`, those that are whole in
-    /// the range are made one, counted from that index on.
+    /// Evaluates indices of `range` until its end or until `extent` is full.
+    /// With `groups_from`, groups are counted from that index. Groups that are whole in the range are made into one.
     fn evaluate(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Result<Evaluated>;
 }
 
-/// Reads lanes behind a border, and writes their elements into an extent.
+/// Reader of lanes after a border, which writes their elements into an extent.
 pub(crate) trait ServeLanes: Debug + Send + Sync {
-    /// Reads elements `range` of a lane, which `from` is in front of, until its end or until `extent` is full. The lane stays
-    /// open, as `task` left it.
+    /// Reads elements `range` of a lane, starting from the place `from` before them, until its end or until `extent` is full.
+    /// The lane stays open at the place that `task` has reached.
     fn read_on(&self, task: u64, range: Range<u64>, from: &Segment, extent: &mut [u8]) -> Result<Evaluated>;
 }
 
-/// Applies the function of a stage to elements of a stream, and writes the results into an extent.
+/// Evaluator of a stage's function for elements of a stream, which writes the results into an extent.
 pub(crate) trait ServeFed: Debug + Send + Sync {
-    /// Applies it to the elements of `fed` that are numbered by `range`, until its end or until `extent` is full.
+    /// Applies the function to the elements of `fed` with numbers in `range`, until its end or until `extent` is full.
     fn apply(&self, range: Range<u64>, fed: &Fed, extent: &mut [u8]) -> Result<Evaluated>;
 }
 
-/// Outcome of a range, as it is sent to the parent: a figure that workers send back is a field here.
+/// Outcome of a range, as sent to the parent. Each figure that workers send back is a field here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Evaluated {
-    /// Indices of which there is something; fewer than were asked for where the extent is full.
+    /// Number of indices with a result; fewer than requested if the extent is full.
     pub(crate) indices: u64,
-    /// Bytes of the extent that were written.
+    /// Bytes of the extent written.
     pub(crate) used: usize,
-    /// Bytes that the next slot or group needs, if it was what ended the range early.
+    /// Bytes that the next slot or group needs, if its size ended the range early.
     pub(crate) need: Option<usize>,
-    /// Whether a lane ends here, or cannot go on.
+    /// Whether the lane ends here, or cannot continue.
     pub(crate) last: bool,
-    /// Time that it took to open a lane where it was.
+    /// Time taken to open the lane at its place.
     pub(crate) opened: Duration,
-    /// What took longest.
+    /// Piece that took longest.
     pub(crate) slowest: Option<Piece>,
-    /// What was waited for meanwhile.
+    /// Waits during the evaluation.
     pub(crate) off: Off,
-    /// Whether it had been made for another pass.
+    /// Whether the result was made for another pass.
     pub(crate) kept: bool,
 }
 

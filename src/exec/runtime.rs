@@ -18,28 +18,31 @@ use crate::part::{Deal, Part};
 use crate::sync::Locked;
 use crate::tune::Decision;
 
-/// The evaluator of the elementwise part of a pipeline, and the place where its stateful part runs.
+/// Executor of a pipeline: the threads that evaluate its elementwise part and its stateful part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Executor {
-    /// Everything on the consumer's thread, on demand. No function and no source of the user's is called before its element, or
-    /// the batch that it is in, is asked for; what only the crate's own stages make is, by 50 µs at most.
+    /// Evaluates everything on the consumer's thread, on demand.
+    ///
+    /// No function or source of the user is called before its element, or the batch with that element, is requested.
+    /// Elements that need only the crate's stages are made at most 50 µs ahead.
     Inline,
-    /// The elementwise part on so many threads, the stateful part on one more, both ahead of the consumer.
+    /// Evaluates the elementwise part on this number of threads, and the stateful part on one more. Both run ahead of the consumer.
     Threads(usize),
-    /// The same on threads whose number, and how far they are ahead, follow what the consumer needs while it runs: one for each core
-    /// at first, and up to 256 if elements mostly wait.
+    /// Evaluates like [`Threads`](Self::Threads), and tunes the number of threads and the prefetch to the consumer's demand.
+    ///
+    /// Starts with one thread per core, and uses up to 256 if elements mostly wait.
     Auto,
 }
 
 impl Executor {
-    /// One thread for every available core.
+    /// Returns the executor with one thread per available core.
     pub fn all_cores() -> Self {
         Self::Threads(cores())
     }
 }
 
-/// Time for which counts of other processes are waited for.
+/// Maximum wait for the counts of other processes.
 const SYNC: Duration = Duration::from_millis(200);
 
 fn cores() -> usize {
@@ -56,9 +59,9 @@ impl std::fmt::Display for Executor {
     }
 }
 
-/// Everything that an [`IterDataset`](crate::IterDataset) needs to start a pass: who evaluates its elements, and where to count.
+/// Context in which an [`IterDataset`](crate::IterDataset) starts a pass: the evaluator of its elements, and the recorder of counts.
 ///
-/// A stage hands it on to its parents; one with several parents shifts the stage ids of each by [`offset`](Self::offset).
+/// A stage passes its runtime on to its parents. A stage with several parents shifts the stage ids of each by [`offset`](Self::offset).
 #[derive(Clone, Debug, Default)]
 pub struct Runtime {
     engine: Engine,
@@ -66,30 +69,30 @@ pub struct Runtime {
     demand: Arc<Demand>,
     tuning: Option<Arc<Ours<Tuning>>>,
     keys: Option<Arc<dyn KeySource>>,
-    /// Who notes the keys of what passes a border, by the id of its stage, where keys are recorded.
+    /// Notes of the keys that pass each border, if keys are recorded.
     noted: Option<Arc<NotedBorders>>,
-    /// The first reason for which a pipeline has no plan.
+    /// First reason why the pipeline has no plan.
     unplanned: Arc<OnceLock<String>>,
     deal: Arc<Deal>,
     failed: Arc<Failed>,
     base: usize,
-    /// The share of each batch that is evaluated, if it is not all: its index, and their number.
+    /// Share of each batch to evaluate, as (index, count), unless all is evaluated.
     #[cfg_attr(
         not(all(feature = "workers", target_os = "linux")),
         expect(dead_code, reason = "only workers have to be told of it")
     )]
     share: Option<(u32, u32)>,
-    /// Whether no more than half of the rows of each batch are evaluated here.
+    /// Whether at most half of the rows of each batch are evaluated here.
     apart: bool,
 }
 
-/// Notes of borders: what is behind `Any`, those know who note.
+/// Notes of keys by the id of the border's stage. [`Runtime::noted`] restores their type.
 type NotedBorders = Mutex<HashMap<usize, Arc<dyn Any + Send + Sync>>>;
 
-/// The evaluator of elements.
+/// Evaluator of elements.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Engine {
-    /// The consumer, as it asks for them.
+    /// The consumer's thread, on demand.
     #[default]
     Inline,
     /// Threads of this process.
@@ -97,21 +100,21 @@ pub(crate) enum Engine {
     /// Worker processes.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     Workers(Arc<dyn Remote>),
-    /// This is a worker: borders say how their elements are evaluated, nothing is read in order.
+    /// This process is a worker. Borders define the evaluation of their elements, and nothing is read in order.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     Serving(Arc<Served>),
 }
 
 impl Runtime {
-    /// No threads, no counting.
+    /// Returns a runtime without threads and counts.
     pub fn inline() -> Self {
         Self::default()
     }
 
-    /// The runtime of `executor`, counting into `recorder`.
+    /// Makes the runtime of `executor`, which counts into `recorder`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for 0 threads, [`ErrorKind::Io`](crate::ErrorKind::Io) if they cannot be started.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for 0 threads, [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
     pub fn new(executor: Executor, recorder: Option<Arc<Recorder>>) -> Result<Self> {
         let engine = match executor {
             Executor::Inline => Engine::Inline,
@@ -135,133 +138,134 @@ impl Runtime {
         Self { engine, recorder, ..Self::default() }
     }
 
-    /// The same, with a consumer that somebody watches already.
+    /// Sets the clock of a consumer that is already watched.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn with_demand(self, demand: Arc<Demand>) -> Self {
         Self { demand, ..self }
     }
 
-    /// The same, with keys by which rows can be planned.
+    /// Sets the keys by which rows can be planned.
     pub(crate) fn with_keys(self, keys: Option<Arc<dyn KeySource>>) -> Self {
         Self { keys, ..self }
     }
 
-    /// The place where keys of elements are kept, if there is one.
+    /// Returns the source of keys, if there is one.
     pub(crate) fn keys(&self) -> Option<&dyn KeySource> {
         self.keys.as_deref()
     }
 
-    /// The same, where keys are recorded of what is evaluated, if `others` are: it shares their notes.
+    /// Shares the notes of keys of `others`, if keys are recorded there.
     pub(crate) fn noting_with(self, others: &Self) -> Self {
         Self { noted: others.noted.clone(), ..self }
     }
 
-    /// The same, where keys are to be recorded.
+    /// Enables the recording of keys.
     pub(crate) fn noting(self) -> Self {
         Self { noted: Some(Arc::default()), ..self }
     }
 
-    /// Has the pass over the border `stage` noted, where keys are recorded.
+    /// Adds the notes of the pass over the border `stage`, if keys are recorded.
     pub(crate) fn have_noted(&self, stage: StageId, noted: impl FnOnce() -> Arc<dyn Any + Send + Sync>) {
         if let Some(borders) = &self.noted {
             borders.locked().insert(self.base + stage.0 as usize, noted());
         }
     }
 
-    /// Whether keys are recorded: they are noted in the order of the elements, on the thread that reads these.
+    /// Returns true if keys are recorded. They are noted in the order of the elements, on the thread that reads the elements.
     pub(crate) fn is_noting(&self) -> bool {
         self.noted.is_some()
     }
 
-    /// Who notes the keys of what passes the border `stage`, if anybody does.
+    /// Returns the notes of keys that pass the border `stage`, if any.
     pub(crate) fn noted<N: Any + Send + Sync>(&self, stage: StageId) -> Option<Arc<N>> {
         let noted = self.noted.as_ref()?.locked().get(&(self.base + stage.0 as usize)).cloned()?;
         noted.downcast().ok()
     }
 
-    /// Notes why there is no plan, with the id of the stage that has this place in this part of the pipeline; the first note stays.
+    /// Records the reason why there is no plan, unless a reason is recorded already.
+    /// `place` is the stage's place in this part of the pipeline; `why` receives the stage's id.
     pub(crate) fn note_unplanned(&self, place: usize, why: impl FnOnce(usize) -> String) {
         self.unplanned.get_or_init(|| why(self.base + place));
     }
 
-    /// The reason for which there is no plan, once one was asked for.
+    /// Returns the reason why there is no plan, after a plan was requested.
     pub(crate) fn unplanned(&self) -> Option<&str> {
         self.unplanned.get().map(String::as_str)
     }
 
-    /// The same, where the rows of a part are dealt in this way.
+    /// Sets the deal of the rows of a part.
     pub(crate) fn with_deal(self, deal: Deal) -> Self {
         Self { deal: Arc::new(deal), ..self }
     }
 
-    /// How the rows of a part are dealt.
+    /// Returns the deal of the rows of a part.
     pub(crate) fn deal(&self) -> &Deal {
         &self.deal
     }
 
-    /// The same, with what becomes of elements that fail after rows were planned of them.
+    /// Sets the policy for elements that fail after their rows were planned.
     pub(crate) fn with_failed(self, failed: Arc<Failed>) -> Self {
         Self { failed, ..self }
     }
 
-    /// The elements that have failed after rows were planned of them.
+    /// Returns the elements that failed after their rows were planned.
     pub(crate) fn failed(&self) -> &Arc<Failed> {
         &self.failed
     }
 
-    /// The clock of the consumer.
+    /// Returns the consumer's clock.
     pub(crate) fn demand(&self) -> &Demand {
         &self.demand
     }
 
-    /// The same, for a parent whose stage ids start `stages` higher.
+    /// Returns the runtime of a parent whose stage ids start `stages` higher.
     #[must_use]
     pub fn offset(&self, stages: usize) -> Self {
         Self { base: self.base + stages, ..self.clone() }
     }
 
-    /// The same for a pass over the rows of `part` alone.
+    /// Returns the runtime of a pass over the rows of `part` only.
     pub(crate) fn over(&self, part: &Part) -> Self {
         Self { apart: part.is_half_at_most(), ..self.clone() }
     }
 
-    /// Whether a pass over the rows of a part leaves out half of all elements or more.
+    /// Returns true if a pass over the rows of a part leaves out at least half of all elements.
     pub(crate) fn is_apart(&self) -> bool {
         self.apart
     }
 
-    /// The same for the elements of one part of every batch: a share, its index and how many there are, or another; `None` for one that those who
-    /// evaluate elements cannot be told of.
+    /// Returns the runtime for the elements of a part of every batch. `share` is (index, count), or `None` for other parts.
+    /// Returns `None` if elements are evaluated elsewhere and `share` cannot describe the part.
     pub(crate) fn for_part(&self, share: Option<(usize, usize)>) -> Option<Self> {
         let number = |number: usize| u32::try_from(number).ok();
         let share = share.and_then(|(index, count)| Some((number(index)?, number(count)?)));
         (share.is_some() || self.reads_here()).then(|| Self { share, ..self.clone() })
     }
 
-    /// Notes what the consumer was given, and what caused its wait for it.
+    /// Records the elements given to the consumer, and the cause of its wait for them.
     pub(crate) fn given(&self, given: &Given, begins: Option<Cause>) {
         if let Some(recorder) = &self.recorder {
             recorder.given(given, begins);
         }
     }
 
-    /// A context for this part of the pipeline.
+    /// Makes a context for this part of the pipeline.
     pub fn cx(&self) -> Cx {
         Cx::at(self.recorder.as_ref(), self.base)
     }
 
-    /// A context for those who evaluate elements ahead of whoever asks for them.
+    /// Makes a context for evaluators that work ahead of their consumer.
     pub(crate) fn cx_ahead(&self) -> Cx {
         self.cx().ahead()
     }
 
-    /// The same for what is read on the thread of whoever asks, and nowhere else.
+    /// Returns the runtime for elements that are read on the requesting thread only.
     pub(crate) fn on_one_thread(&self) -> Self {
         Self { engine: Engine::Inline, ..self.clone() }
     }
 
-    /// The same for datasets that are made while the pipeline runs. Their stages have no ids in it, so they count nowhere,
-    /// and other processes do not know them.
+    /// Returns the runtime for datasets that are made while the pipeline runs.
+    /// Their stages have no ids in the pipeline, so they are not counted, and other processes cannot evaluate them.
     pub(crate) fn unrecorded(&self) -> Self {
         let engine = match &self.engine {
             Engine::Threads(pool) => Engine::Threads(pool.clone()),
@@ -274,12 +278,12 @@ impl Runtime {
         &self.engine
     }
 
-    /// Whether elements are evaluated in this process.
+    /// Returns true if elements are evaluated in this process.
     pub(crate) fn reads_here(&self) -> bool {
         matches!(self.engine, Engine::Inline | Engine::Threads(_))
     }
 
-    /// Whether this is a worker, which never reads the passes that it starts.
+    /// Returns true if this process is a worker, which never reads the passes that it starts.
     pub(crate) fn is_serving(&self) -> bool {
         #[cfg(all(feature = "workers", target_os = "linux"))]
         return matches!(self.engine, Engine::Serving(_));
@@ -287,18 +291,18 @@ impl Runtime {
         false
     }
 
-    /// The name of a stage across processes.
+    /// Returns the name of a stage across processes.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn border(&self, stage: crate::cx::StageId) -> Border {
         super::remote::border(self.base, stage, self.share)
     }
 
-    /// Has everything counted that happens elsewhere.
+    /// Collects the counts of other processes.
     pub(crate) fn sync(&self) {
         self.sync_within(SYNC);
     }
 
-    /// The same, as far as it is told within `patience`.
+    /// Collects the counts of other processes that arrive within `patience`.
     #[cfg_attr(
         not(all(feature = "workers", target_os = "linux")),
         expect(unused_variables, reason = "nothing happens elsewhere without workers")
@@ -310,7 +314,7 @@ impl Runtime {
         }
     }
 
-    /// Has everybody who evaluates elements stop, so that nobody waits for them.
+    /// Stops all evaluators, so that no thread waits for them.
     pub(crate) fn cancel(&self) {
         match &self.engine {
             Engine::Threads(pool) => pool.cancel(),
@@ -320,14 +324,14 @@ impl Runtime {
         }
     }
 
-    /// Waits for the threads that were told to stop.
+    /// Waits for the threads that were stopped.
     pub(crate) fn join(&self) {
         if let Engine::Threads(pool) = &self.engine {
             pool.join();
         }
     }
 
-    /// Worker processes, if there are any.
+    /// Returns the figures of worker processes, if there are any.
     pub(crate) fn workers(&self) -> Option<WorkersReport> {
         match &self.engine {
             #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -336,17 +340,17 @@ impl Runtime {
         }
     }
 
-    /// Whether their number follows what the consumer needs.
+    /// Returns true if the number of threads or workers is tuned to the consumer's demand.
     pub(crate) fn is_tuned(&self) -> bool {
         self.tuning.is_some() || self.workers().is_some_and(|workers| workers.tuned)
     }
 
-    /// Decisions about threads of this process, with their reasons.
+    /// Returns the decisions about threads of this process, with their reasons.
     pub(crate) fn decisions(&self) -> Vec<Decision> {
         self.tuning.as_ref().and_then(|tuning| tuning.get()).map(Tuning::decisions).unwrap_or_default()
     }
 
-    /// Counts those who evaluate elements at a time, beside whoever asks for them.
+    /// Returns the number of threads that evaluate at a time, in addition to the requesting thread.
     pub(crate) fn parallel(&self) -> usize {
         match &self.engine {
             Engine::Inline => 0,
@@ -358,7 +362,7 @@ impl Runtime {
         }
     }
 
-    /// Time in which they were at work, summed over all.
+    /// Returns the time at work, summed over all threads.
     pub(crate) fn busy(&self) -> Duration {
         match &self.engine {
             Engine::Inline => Duration::ZERO,

@@ -3,28 +3,28 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-/// Runs the body of a thread in the surroundings that functions of another language need.
+/// Function that runs the body of a thread in the surroundings that functions of another language require.
 pub(crate) type Around = fn(&mut (dyn FnMut() + Send));
 
 static AROUND: OnceLock<Around> = OnceLock::new();
 
-/// Has `around` put around every thread that starts from now on. The first one stands.
+/// Sets the surroundings of every thread that starts from now on. Only the first call has an effect.
 #[cfg(feature = "python")]
 pub(crate) fn surround(around: Around) {
     let _ = AROUND.set(around);
 }
 
-/// Number of an iterator over a running pipeline; 0 is none.
+/// Number of an iterator over a running pipeline; 0 for none.
 pub(crate) type Pass = u64;
 
 thread_local!(static PASS: Cell<Pass> = const { Cell::new(0) });
 
-/// The pass that this thread works for.
+/// Returns the pass that this thread works for.
 pub(crate) fn pass() -> Pass {
     PASS.get()
 }
 
-/// Does `work` for a pass: threads that are started meanwhile belong to it.
+/// Runs `work` for a pass. Threads that start meanwhile belong to that pass.
 #[cfg(feature = "python")]
 pub(crate) fn for_pass<T>(pass: Pass, work: impl FnOnce() -> T) -> T {
     struct Before(Pass);
@@ -38,7 +38,7 @@ pub(crate) fn for_pass<T>(pass: Pass, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Runs `body`, which is that of a whole thread, for the `pass` of the thread that started it.
+/// Runs `body`, the body of a whole thread, for the `pass` of the thread that started it.
 pub(crate) fn run(pass: Pass, body: impl FnOnce() + Send) {
     PASS.set(pass);
     let Some(around) = AROUND.get() else { return body() };

@@ -1,4 +1,4 @@
-//! Threads of a pool whose number follows what the consumer needs.
+//! A pool of threads whose number is tuned to the consumer's demand.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -14,13 +14,13 @@ use crate::fork::Ours;
 use crate::sync::Locked;
 use crate::tune::{Bounds, Decision, MANY_THREADS, Setting, Totals, Tuner};
 
-/// Ranges that may be under way or ready. What they hold is memory of this process.
+/// Maximum number of ranges that are in flight or ready. Their elements are in the memory of this process.
 const MOST_WINDOW: usize = 4 * MANY_THREADS;
-/// Time between two looks whether threads have nothing to do, and between two steps of tuning.
+/// Time between two looks for idle threads, and between two steps of tuning.
 const LOOK: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(1);
 
-/// The thread that tunes a pool, until this is dropped. A fork has none, and does not wait for it.
+/// Thread that tunes a pool until this handle is dropped. A fork has no such thread, and does not wait for it.
 #[derive(Debug)]
 pub(crate) struct Tuning(Ours<Running>);
 
@@ -32,7 +32,7 @@ struct Running {
 }
 
 impl Tuning {
-    /// Begins to tune `pool` for the consumer whose `demand` this is; `recorder` is that of those who evaluate.
+    /// Starts tuning `pool` to the consumer's `demand`. `recorder` is the recorder of the evaluators.
     pub(crate) fn start(pool: Arc<Pool>, demand: Arc<Demand>, recorder: Option<Arc<Recorder>>) -> Result<Self> {
         let (stop, stopped) = bounded(0);
         let decisions = Arc::<Mutex<Vec<Decision>>>::default();
@@ -44,7 +44,7 @@ impl Tuning {
         Ok(Self(Ours::new(Running { stop: Some(stop), thread: Some(thread), decisions })))
     }
 
-    /// Decisions so far, with their reasons.
+    /// Returns the decisions so far, with their reasons.
     pub(crate) fn decisions(&self) -> Vec<Decision> {
         let Some(Running { decisions, .. }) = self.0.get() else { return Vec::new() };
         decisions.locked().clone()

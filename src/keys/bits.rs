@@ -1,9 +1,9 @@
-//! Whole numbers packed into as few bits as the largest of them needs above the least.
+//! Integers packed into the bits that their range needs.
 
-/// Bytes that must follow packed numbers: one is read by way of the eight bytes that it begins in.
+/// Bytes that must follow packed numbers: each number is read with an unaligned load of eight bytes.
 pub(super) const SLACK: usize = 8;
 
-/// The frame of a run of numbers: the least of them, and the bits that each takes above it. Equal numbers take none.
+/// Frame of a run of numbers: the smallest number, and the bits that each number takes above it. Equal numbers take no bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     width: u8,
@@ -11,10 +11,10 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Its length in a file: the bits in one byte, the least number in four.
+    /// Length of a frame in a file: one byte for the bit width, four bytes for the smallest number.
     pub(super) const BYTES: usize = 5;
 
-    /// The frame of these numbers.
+    /// Returns the frame of these numbers.
     pub(super) fn of(values: impl IntoIterator<Item = u32>) -> Self {
         let (mut least, mut most) = (u32::MAX, 0);
         for value in values {
@@ -32,31 +32,31 @@ impl Frame {
         [self.width, a, b, c, d]
     }
 
-    /// The frame that stands there, unless no number has so many bits.
+    /// Reads a frame. Returns `None` if the bit width is above 32.
     #[inline]
     pub(super) fn from_bytes([width, base @ ..]: [u8; Self::BYTES]) -> Option<Self> {
         (u32::from(width) <= u32::BITS).then_some(Self { width, base: u32::from_le_bytes(base) })
     }
 
-    /// Bytes that so many packed numbers take.
+    /// Returns the number of bytes that `count` packed numbers take.
     #[inline]
     pub(super) fn bytes_for(self, count: usize) -> usize {
         (count as u64 * u64::from(self.width)).div_ceil(8) as usize
     }
 
-    /// The number that all are, where none takes bits.
+    /// Returns the common value if all numbers are equal and take no bits.
     #[inline]
     pub(super) fn only(self) -> Option<u32> {
         (self.width == 0).then_some(self.base)
     }
 
-    /// Whether every number is 0 or 1, and takes a bit.
+    /// Returns true if every number is 0 or 1 and takes one bit.
     #[inline]
     pub(super) fn is_bitmap(self) -> bool {
         self == Self { width: 1, base: 0 }
     }
 
-    /// Appends the numbers, which are those that the frame was made of.
+    /// Appends the packed numbers to `out`. The frame must be the frame of these numbers.
     pub(super) fn pack(self, values: impl Iterator<Item = u32>, out: &mut Vec<u8>) {
         let (mut bits, mut held) = (0u64, 0);
         for value in values {
@@ -72,7 +72,7 @@ impl Frame {
     }
 }
 
-/// A run of packed numbers, and [`SLACK`] bytes or more behind it.
+/// Run of packed numbers, followed by at least [`SLACK`] bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed<'a> {
     frame: Frame,
@@ -81,7 +81,7 @@ pub(super) struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    /// The first `count` numbers of `bytes`; `None` if there are not so many.
+    /// Returns the first `count` numbers of `bytes`, or `None` if `bytes` is too short.
     #[inline]
     pub(super) fn new(frame: Frame, count: usize, bytes: &'a [u8]) -> Option<Self> {
         let end = frame.bytes_for(count).checked_add(SLACK)?;
@@ -93,29 +93,29 @@ impl<'a> Packed<'a> {
         self.frame
     }
 
-    /// Number `at` of the run.
+    /// Returns number `at` of the run.
     #[inline]
     pub(super) fn get(self, at: usize) -> u32 {
         debug_assert!(at < self.count, "number {at} of {}", self.count);
         let bit = at * usize::from(self.frame.width);
         let Some(word) = self.bytes[bit / 8..].first_chunk() else { return 0 };
         let above = (u64::from_le_bytes(*word) >> (bit % 8)) & ((1 << self.frame.width) - 1);
-        // A frame that was not made of numbers may lead beyond the largest.
+        // A frame from a damaged file may overflow `u32`.
         self.frame.base.wrapping_add(above as u32)
     }
 
-    /// The numbers in order.
+    /// Iterates over the numbers in order.
     #[inline]
     pub(super) fn iter(self) -> impl ExactSizeIterator<Item = u32> {
         (0..self.count).map(move |at| self.get(at))
     }
 
-    /// Ones among the first `count` numbers of a bitmap.
+    /// Returns the number of set bits among the first `count` numbers of a bitmap.
     #[inline]
     pub(super) fn ones(self, count: usize) -> usize {
         let word = |at: usize| {
             let word = self.bytes[at / 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-            // Of the last word those that are asked for.
+            // Masks the bits at and above `count` in the last word.
             word & (u64::MAX >> (64 - (count - at).min(64)))
         };
         (0..count).step_by(64).map(|at| word(at).count_ones() as usize).sum()

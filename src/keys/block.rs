@@ -4,20 +4,20 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// The key of one slot: what becomes of the record that stands there, as far as a plan must know it.
+/// Key of a slot: the outcome of its record, as far as a plan needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// The record yields so many elements: none where a filter drops it, as a rule one, several behind `flat_map`.
+    /// The record yields this number of elements: usually 1, 0 if a filter drops the record, several after `flat_map`.
     Elements(u32),
-    /// The record is bad: evaluating it is an error, which a policy may skip.
+    /// The record is bad: its evaluation fails, and a policy may skip it.
     Bad,
 }
 
 impl Key {
-    /// The most elements of a slot.
+    /// Maximum number of elements of a slot.
     pub const MOST: u32 = u32::MAX - 1;
 
-    /// Elements that the slot yields.
+    /// Returns the number of elements that the slot yields.
     #[inline]
     pub fn elements(self) -> u32 {
         match self {
@@ -26,7 +26,7 @@ impl Key {
         }
     }
 
-    /// The number that stands for it: small for what is frequent. More than [`MOST`](Self::MOST) elements have none of their own.
+    /// Returns the code of the key: small for frequent keys. Counts above [`MOST`](Self::MOST) have no distinct code.
     #[inline]
     pub(super) fn code(self) -> u32 {
         match self {
@@ -36,7 +36,7 @@ impl Key {
         }
     }
 
-    /// The key for which a number stands.
+    /// Returns the key of a code.
     #[inline]
     pub(super) fn of_code(code: u32) -> Self {
         match code {
@@ -47,15 +47,15 @@ impl Key {
     }
 }
 
-/// The code of [`Key::Bad`].
+/// Code of [`Key::Bad`].
 const BAD: u32 = 2;
-/// The code of one element.
+/// Code of a slot with one element.
 pub(super) const ONE: u32 = 1;
 
-/// Keys of slots in a row, with the lengths of what these yield.
+/// Keys of consecutive slots, with the lengths of their elements.
 ///
-/// A block of a key file has [`BLOCK`](super::BLOCK) slots, the last one what is left; one in memory may have any number. Keys that yield one
-/// element each take 4 bytes a column, others 4 bytes more.
+/// A block of a key file has [`BLOCK`](super::BLOCK) slots, or fewer if it is the last. A block in memory may have any number of slots.
+/// A length takes 4 bytes of memory. Each slot takes 4 more bytes unless every slot of the block yields one element.
 ///
 /// ```
 /// use gristmill::keys::{Key, KeyBlock};
@@ -75,22 +75,22 @@ pub struct KeyBlock {
     columns: usize,
     slots: usize,
     elements: u64,
-    /// A number for each slot; none while every slot yields one element.
+    /// Code of each slot; empty while every slot yields one element.
     codes: Vec<u32>,
-    /// Element by element, and of each one column after the other.
+    /// Lengths, element by element; each element has one length per column.
     lens: Vec<u32>,
 }
 
 impl KeyBlock {
-    /// A block of no slots yet, whose elements have a length in each of so many columns.
+    /// Creates an empty block whose elements have a length in each of `columns` columns.
     pub fn new(columns: usize) -> Self {
         Self { columns, slots: 0, elements: 0, codes: Vec::new(), lens: Vec::new() }
     }
 
-    /// Adds a slot that yields so many elements, whose lengths are given element by element, each with a number for every column.
+    /// Adds a slot that yields `yields` elements. `lens` holds their lengths, element by element, with one length per column.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are fewer or more lengths than that, or more than [`Key::MOST`] elements.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the number of lengths is wrong, or if there are more than [`Key::MOST`] elements.
     #[inline]
     pub fn push(&mut self, yields: u32, lens: &[u32]) -> Result<()> {
         if yields > Key::MOST || lens.len() as u64 != u64::from(yields) * self.columns as u64 {
@@ -107,7 +107,7 @@ impl KeyBlock {
         self.push_key(Key::Bad);
     }
 
-    /// Adds a slot with this key.
+    /// Adds a slot with the given key.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -129,7 +129,7 @@ impl KeyBlock {
         Error::config(format!("a key of {yields} elements and {} columns has {} lengths", self.columns, lens.len()))
     }
 
-    /// Adds a slot, whose lengths were added.
+    /// Adds a slot whose lengths are already in [`lens_mut`](Self::lens_mut).
     #[inline]
     pub(super) fn push_key(&mut self, key: Key) {
         if key.code() != ONE || !self.codes.is_empty() {
@@ -140,45 +140,45 @@ impl KeyBlock {
         self.elements += u64::from(key.elements());
     }
 
-    /// The lengths, to which those of a slot that comes next may be added.
+    /// Returns the lengths, to which the caller may append the lengths of the next slot.
     #[inline]
     pub(super) fn lens_mut(&mut self) -> &mut Vec<u32> {
         &mut self.lens
     }
 
-    /// Takes every slot away, and keeps the memory.
+    /// Removes all slots and keeps the allocated memory.
     pub fn clear(&mut self) {
         (self.slots, self.elements) = (0, 0);
         self.codes.clear();
         self.lens.clear();
     }
 
-    /// Slots.
+    /// Returns the number of slots.
     pub fn len(&self) -> usize {
         self.slots
     }
 
-    /// Whether it has no slots.
+    /// Returns true if the block has no slots.
     pub fn is_empty(&self) -> bool {
         self.slots == 0
     }
 
-    /// Columns of which each element has a length.
+    /// Returns the number of columns: the lengths per element.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Elements that all slots yield together.
+    /// Returns the total number of elements of all slots.
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// Lengths of all elements, element by element, and of each one column after the other.
+    /// Returns the lengths of all elements, element by element, with one length per column.
     pub fn lens(&self) -> &[u32] {
         &self.lens
     }
 
-    /// The key of each slot, and the lengths of its elements, as [`push`](Self::push) takes them.
+    /// Iterates over the slots: the key of each, and the lengths of its elements as in [`push`](Self::push).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Key, &[u32])> {
         let mut rest = self.lens.as_slice();
         (0..self.slots).map(move |slot| {
@@ -189,12 +189,12 @@ impl KeyBlock {
         })
     }
 
-    /// Whether every slot yields one element.
+    /// Returns true if every slot yields one element.
     pub(crate) fn is_one_each(&self) -> bool {
         self.codes.is_empty()
     }
 
-    /// Adds so many slots that yield one element each, whose lengths were added.
+    /// Adds `slots` slots that yield one element each, whose lengths are already in [`lens_mut`](Self::lens_mut).
     #[inline]
     pub(super) fn push_ones(&mut self, slots: usize) {
         if !self.codes.is_empty() {
@@ -204,7 +204,7 @@ impl KeyBlock {
         self.elements += slots as u64;
     }
 
-    /// The number that stands for the key of a slot.
+    /// Returns the code of a slot's key.
     #[inline]
     pub(super) fn code(&self, slot: usize) -> u32 {
         self.codes.get(slot).copied().unwrap_or(ONE)

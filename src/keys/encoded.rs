@@ -1,4 +1,4 @@
-//! The bytes of a block, as a key file has them: see [the layout](super#layout).
+//! Encoding of a block in a key file: see [the layout](super#layout).
 
 use std::ops::Range;
 
@@ -10,26 +10,26 @@ use crate::error::{Error, Result};
 use crate::mmap::prefetch;
 use crate::units::grouped;
 
-/// Slots of a group, whose numbers have frames of their own.
+/// Slots per group; each group has its own frames.
 pub(super) const GROUP: usize = 128;
-/// The most lengths of one block: what decoding it takes in memory is four times as many bytes.
+/// Maximum number of lengths in a block; decoding takes four bytes of memory for each.
 const MOST_LENS: u64 = 1 << 26;
-/// For each group where it begins and how many elements there are before it, both in the block, of four bytes each.
+/// Bytes per group in the directory of a block: four for the group's offset, four for the elements before the group.
 const PLACE: usize = 8;
 
-/// Bytes of a group that are asked for before one of its keys is read: as many as lengths of text take.
+/// Bytes of a group that are prefetched before a key is read: about the size of a group of text lengths.
 const PREFETCHED: usize = 256;
 
-/// The first bytes of a block.
+/// Head of a block: its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHead {
-    /// The hash of everything behind it, up to the end of the block.
+    /// Hash of the rest of the block.
     pub(super) hash: u64,
-    /// Blocks of the file in front of it.
+    /// Number of earlier blocks in the file.
     pub(super) number: u64,
-    /// Elements of the file in front of it.
+    /// Number of elements in earlier blocks of the file.
     pub(super) before: u64,
-    /// Bytes of the block, these ones included.
+    /// Length of the block in bytes, including this head.
     pub(super) bytes: u32,
     pub(super) slots: u32,
     pub(super) elements: u32,
@@ -37,7 +37,7 @@ pub(super) struct BlockHead {
 
 impl BlockHead {
     pub(super) const BYTES: usize = 36;
-    /// Bytes that the hash is not of.
+    /// Length of the hash, which the hash does not cover.
     const UNHASHED: usize = 8;
 
     fn to_bytes(self) -> Vec<u8> {
@@ -53,15 +53,15 @@ impl BlockHead {
     }
 }
 
-/// The hash of a whole block, in a file whose head has the hash `seed`: so a block of another file is none of this one.
+/// Returns the hash of a whole block. The hash of the file's head is the seed, so a block of another file does not match.
 pub(super) fn hash_of(block: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(block.get(BlockHead::UNHASHED..).unwrap_or_default(), seed)
 }
 
-/// Puts the bytes of a block into `out`, in the place of what is there.
+/// Encodes a block into `out` and replaces the previous content.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if it has more elements or lengths than a block may have.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if the block has too many elements or lengths.
 pub(super) fn encode(block: &KeyBlock, number: u64, before: u64, seed: u64, out: &mut Vec<u8>) -> Result<BlockHead> {
     let elements = u32::try_from(block.elements()).ok().filter(|_| block.lens().len() as u64 <= MOST_LENS);
     let elements = elements.ok_or_else(|| too_many(block))?;
@@ -112,9 +112,9 @@ fn too_many(block: &KeyBlock) -> Error {
     .help("yield fewer elements of a record, or split records before they are read")
 }
 
-/// The bytes of a block, and what is known of it.
+/// Bytes of an encoded block, with its expected columns, slots and elements.
 ///
-/// What it gives is `None` where the bytes cannot be those of a block, which is not so once [`is_whole`](Self::is_whole) has said that they are.
+/// Methods return `None` if the bytes are not a valid block; this cannot happen once [`is_whole`](Self::is_whole) has returned true.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Encoded<'a> {
     pub(super) bytes: &'a [u8],
@@ -124,7 +124,7 @@ pub(super) struct Encoded<'a> {
 }
 
 impl<'a> Encoded<'a> {
-    /// Checks that everything of it stands where it is looked for.
+    /// Returns true if every group is complete and at its expected place.
     pub(super) fn is_whole(self) -> bool {
         self.check().is_some()
     }
@@ -151,7 +151,7 @@ impl<'a> Encoded<'a> {
         (few && done == self.elements && at.checked_add(SLACK)? == self.bytes.len()).then_some(())
     }
 
-    /// Group `number` of those that have their slots in it.
+    /// Returns group `number` of the block.
     #[inline]
     pub(super) fn group(self, number: usize) -> Option<Group<'a>> {
         let place = |number: usize| {
@@ -166,14 +166,14 @@ impl<'a> Encoded<'a> {
         Some(Group { at, before, slots, elements, columns: self.columns, bytes: self.bytes.get(at..)? })
     }
 
-    /// The bytes that say where a group lies.
+    /// Returns the directory entry of a group.
     #[inline]
     pub(super) fn place_of(self, number: usize) -> &'a [u8] {
         let Some(place) = self.bytes.get(BlockHead::BYTES + number * PLACE..) else { return &[] };
         &place[..place.len().min(PLACE)]
     }
 
-    /// Appends all keys to a block of as many columns.
+    /// Appends all keys to a block with the same number of columns.
     pub(super) fn decode(self, into: &mut KeyBlock) -> Option<()> {
         into.lens_mut().reserve(self.elements * self.columns);
         for number in 0..self.slots.div_ceil(GROUP) {
@@ -197,46 +197,46 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// A group of slots inside the bytes of a block.
+/// Group of slots in an encoded block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group<'a> {
-    /// Where it begins in the block.
+    /// Offset of the group in the block.
     at: usize,
-    /// Elements of the block in front of it.
+    /// Number of elements in earlier groups of the block.
     before: usize,
     slots: usize,
     elements: usize,
     columns: usize,
-    /// From where it begins to the end of the block.
+    /// Bytes from the start of the group to the end of the block.
     bytes: &'a [u8],
 }
 
 impl<'a> Group<'a> {
-    /// Asks for the bytes that a key of it is likely to be read of.
+    /// Prefetches the bytes from which a key of the group is likely to be read.
     #[inline]
     pub(super) fn prefetch(self) {
         prefetch(&self.bytes[..self.bytes.len().min(PREFETCHED)]);
     }
 
-    /// The frame of the codes, and those of the columns behind it.
+    /// Returns a frame: 0 is the frame of the codes, `1 + column` the frame of a column.
     #[inline]
     fn frame(self, number: usize) -> Option<Frame> {
         Frame::from_bytes(*self.bytes.get(number * Frame::BYTES..)?.first_chunk()?)
     }
 
-    /// What is packed, behind the frames.
+    /// Returns the offset of the packed numbers, after the frames.
     #[inline]
     fn packed(self) -> usize {
         (1 + self.columns) * Frame::BYTES
     }
 
-    /// The codes of its slots.
+    /// Returns the codes of the slots.
     #[inline]
     fn codes(self) -> Option<Packed<'a>> {
         Packed::new(self.frame(0)?, self.slots, self.bytes.get(self.packed()..)?)
     }
 
-    /// Where the lengths of a column begin in the group; of one more than there are, where it ends.
+    /// Returns the offset of a column's lengths in the group. With the number of columns, returns the end of the group.
     #[inline]
     fn start_of(self, column: usize) -> Option<usize> {
         let mut start = self.packed() + self.frame(0)?.bytes_for(self.slots);
@@ -246,20 +246,20 @@ impl<'a> Group<'a> {
         Some(start)
     }
 
-    /// The lengths of its elements in a column.
+    /// Returns the lengths of all elements in a column.
     #[inline]
     fn column(self, column: usize) -> Option<Packed<'a>> {
         let start = self.start_of(column)?;
         Packed::new(self.frame(1 + column)?, self.elements, self.bytes.get(start..)?)
     }
 
-    /// Where it ends in the block, if there it does.
+    /// Returns the end of the group in the block, if the block is long enough.
     fn end(self) -> Option<usize> {
         let end = self.at + self.start_of(self.columns)?;
         (end <= self.at + self.bytes.len()).then_some(end)
     }
 
-    /// Appends the keys of some of its slots to a block of as many columns.
+    /// Appends the keys of a range of slots to a block with the same number of columns.
     pub(super) fn append(self, slots: Range<usize>, into: &mut KeyBlock) -> Option<()> {
         let is_one_each = self.codes()?.frame().only() == Some(ONE) && self.columns == 1;
         if is_one_each && slots.end <= self.elements {
@@ -275,7 +275,7 @@ impl<'a> Group<'a> {
         Some(())
     }
 
-    /// The key of a slot of it, and the lengths appended to `lens`.
+    /// Returns the key of a slot, and appends its lengths to `lens`.
     #[inline]
     pub(super) fn key(self, slot: usize, lens: &mut Vec<u32>) -> Option<Key> {
         let codes = self.codes()?;
@@ -334,7 +334,7 @@ mod tests {
         (0..3 * GROUP).for_each(|_| block.push(1, &[4096]).unwrap());
         let mut bytes = encoded(&block);
         assert!(view(&block, &bytes).is_whole());
-        // Group 1 has the bytes of group 0, which are as good as its own.
+        // Group 1 points at the bytes of group 0, which are equal to its own.
         bytes.copy_within(BlockHead::BYTES..BlockHead::BYTES + 4, BlockHead::BYTES + PLACE);
         assert!(!view(&block, &bytes).is_whole());
     }
@@ -357,7 +357,7 @@ mod tests {
         block.push(2, &[]).unwrap();
         let error = encode(&block, 0, 0, 0, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().starts_with("2 slots in a row yield 4 294 967 296 elements"), "{error}");
-        // Lengths that are equal take no bytes: a small file may claim very many.
+        // Equal lengths take no bytes, so a small file can claim a huge number of them.
         let mut block = KeyBlock::new(1);
         block.push(1, &[7]).unwrap();
         let mut bytes = encoded(&block);

@@ -1,4 +1,4 @@
-//! A key file that is read.
+//! Reader of key files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,45 +15,45 @@ use super::{BLOCK, Sums};
 use crate::error::{Error, Result};
 use crate::mmap::{Access, Mapping, prefetch};
 
-/// Slots in a row that are read together, at least.
+/// Minimum number of consecutive slots that are read as one run.
 const RUN: usize = 16;
-/// Slots ahead of the one that is read, of which the place is asked for from memory, and of those half as far ahead the keys themselves.
+/// Prefetch distance in slots for a group's directory entry; the keys are prefetched at half this distance.
 const AHEAD: usize = 16;
 
-/// A key file, mapped into memory: keys in order, a block at a time, or anywhere.
+/// Key file, mapped into memory. Keys can be read in order, by block, or at random.
 ///
-/// Head and index are checked when it is opened, and each block once, when something of it is first read. Any number of threads may read.
+/// Opening the file checks its head and its index. Each block is checked once, on its first read. Any number of threads may read.
 ///
 /// # The user's part
-/// Do not change the file while it is read: see [`Mapping`](crate::source::Mapping). [`KeyWriter`](super::KeyWriter) puts a new one in its
-/// place, and who has the old one open keeps that.
+/// Do not change the file while it is open: see [`Mapping`](crate::source::Mapping). [`KeyWriter`](super::KeyWriter) replaces a file by
+/// renaming a new file over it, and open readers keep the old file.
 pub struct KeyFile {
     path: PathBuf,
     bytes: Bytes,
     head: KeyHead,
-    /// The hash of the head, from which all others begin.
+    /// Hash of the head, the seed of all other hashes.
     seed: u64,
     index: Index,
     id: u64,
-    /// A bit for each block that was checked.
+    /// Bitmap of the blocks that have been checked.
     checked: Vec<AtomicU64>,
     sums: Sums,
     recent: Recent,
 }
 
 impl KeyFile {
-    /// Opens a key file: reads its head and its index, and nothing of its blocks.
+    /// Opens a key file. Reads its head and its index, but no block.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is cut off or damaged,
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if it is of another version. Each says how to make it again.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is truncated or
+    /// damaged, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if its version is unsupported. The help names the remedy.
     pub fn open(path: impl AsRef<Path>) -> Result<Arc<Self>> {
         let path = path.as_ref();
         let mapping = Mapping::open(path, Access::Normal).map_err(stale)?;
         Self::of(path, Bytes::Mapped(mapping), Sums::Checked).map(Arc::new)
     }
 
-    /// The same with bytes in memory.
+    /// Opens a key file from bytes in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn of_bytes(bytes: Vec<u8>, sums: Sums) -> Result<Self> {
         Self::of("x.gmk".as_ref(), Bytes::Held(bytes), sums)
@@ -67,63 +67,63 @@ impl KeyFile {
         Ok(Self { path: path.to_owned(), bytes, head, seed, index, id, checked, sums, recent: Recent::default() })
     }
 
-    /// The prefix whose keys it holds.
+    /// Returns the head, which identifies the prefix.
     pub fn head(&self) -> &KeyHead {
         &self.head
     }
 
-    /// A hash of everything in it: two files of the same hash hold the same keys of the same prefix.
+    /// Returns a hash of the whole content. Files with equal ids hold the same keys of the same prefix.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Slots, each with a key.
+    /// Returns the number of slots; each slot has a key.
     pub fn len(&self) -> u64 {
         self.head.len
     }
 
-    /// Whether it has no slots.
+    /// Returns true if the file has no slots.
     pub fn is_empty(&self) -> bool {
         self.head.len == 0
     }
 
-    /// Elements that all slots yield together.
+    /// Returns the total number of elements of all slots.
     pub fn elements(&self) -> u64 {
         self.index.elements
     }
 
-    /// Blocks of [`BLOCK`](super::BLOCK) slots; the last one may have fewer.
+    /// Returns the number of blocks of [`BLOCK`](super::BLOCK) slots; the last block may have fewer slots.
     pub fn blocks(&self) -> u64 {
         self.index.blocks.len() as u64
     }
 
-    /// Elements that the blocks in front of block `number` yield together; of one behind the last, all of them.
+    /// Returns the number of elements before block `number`, or of the whole file if there is no such block.
     pub fn elements_before(&self, number: u64) -> u64 {
         let block = usize::try_from(number).ok().and_then(|number| self.index.blocks.get(number));
         block.map_or(self.index.elements, |block| block.before)
     }
 
-    /// Checks that the keys are those of `wanted`, which may want fewer columns.
+    /// Checks that this file holds the keys of `wanted`, which may have fewer columns.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) with the first stage, source or column that differs.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) with the first difference in stages, sources or columns.
     pub fn check(&self, wanted: &KeyHead) -> Result<()> {
         self.head.check(wanted).map_err(|e| e.path(&self.path))
     }
 
-    /// The keys of the slots from `number * BLOCK` on. A few that were asked for last are kept.
+    /// Returns the keys of the slots from `number * BLOCK` on. A few recently used blocks are cached.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset if the block is damaged, [`ErrorKind::Config`](crate::ErrorKind::Config)
-    /// if there is none of this number.
+    /// if the file has no such block.
     ///
     /// # Cost
-    /// Some nanoseconds a key; 4 bytes of memory a length, and 4 a slot unless all yield one element.
+    /// Some nanoseconds per key. Takes 4 bytes of memory per length, and 4 per slot unless every slot yields one element.
     pub fn block(&self, number: u64) -> Result<Arc<KeyBlock>> {
         if number >= self.blocks() {
             let text = format!("there is no block {number} of keys, there are {}", self.blocks());
@@ -140,27 +140,27 @@ impl KeyFile {
         Ok(block)
     }
 
-    /// The key of one slot. The lengths of its elements, as [`KeyBlock::push`] takes them, are put into `lens`, in the place of what is there.
+    /// Returns the key of a slot, and replaces the content of `lens` with its lengths, as in [`KeyBlock::push`].
     ///
     /// # Errors
     /// As [`block`](Self::block).
     ///
     /// # Cost
-    /// Two or three reads of memory, where the block was checked: nothing is decoded but the key, or what up to 127 slots in front of it yield, where
-    /// some yield several elements.
+    /// Two or three memory reads if the block has been checked. Decodes only this key. If some slots yield several elements, the call also
+    /// sums the counts of up to 127 earlier slots.
     #[inline]
     pub fn key(&self, slot: u64, lens: &mut Vec<u32>) -> Result<Key> {
         lens.clear();
         self.append(slot, lens)
     }
 
-    /// Appends the keys of these slots, which may be in any order, to a block of as many columns.
+    /// Appends the keys of `slots`, in any order, to a block with the same number of columns.
     ///
     /// # Errors
-    /// As [`block`](Self::block). What stands in front of the slot that failed was appended.
+    /// As [`block`](Self::block). The keys before the failed slot have been appended.
     ///
     /// # Cost
-    /// Less than [`key`](Self::key) of each: several are on their way from memory at the same time, and those that follow one another are read as one.
+    /// Less than calling [`key`](Self::key) for each slot: several memory reads overlap, and consecutive slots are read as one run.
     pub fn gather(&self, slots: &[u64], into: &mut KeyBlock) -> Result<()> {
         if into.columns() != self.head.columns.len() {
             let (columns, room) = (self.head.columns.len(), into.columns());
@@ -196,7 +196,7 @@ impl KeyFile {
         Ok(())
     }
 
-    /// Appends the keys of so many slots in a row.
+    /// Appends the keys of `count` consecutive slots.
     fn append_run(&self, slot: u64, count: usize, into: &mut KeyBlock) -> Result<()> {
         let Some(end) = slot.checked_add(count as u64).filter(|&end| end <= self.head.len) else {
             return Err(self.outside(self.head.len));
@@ -212,7 +212,7 @@ impl KeyFile {
         Ok(())
     }
 
-    /// Appends the lengths of a slot to `lens`.
+    /// Returns the key of a slot, and appends its lengths to `lens`.
     #[inline]
     fn append(&self, slot: u64, lens: &mut Vec<u32>) -> Result<Key> {
         if slot >= self.head.len {
@@ -228,7 +228,7 @@ impl KeyFile {
         Error::config(format!("there is no key {slot}, there are {}", self.head.len)).path(&self.path)
     }
 
-    /// The block that a slot lies in, if it was checked.
+    /// Returns the block of a slot and the slot's group, if the block has been checked.
     #[inline]
     fn ready(&self, slot: u64) -> Option<(Encoded<'_>, usize)> {
         let (number, inside) = split(slot);
@@ -261,7 +261,7 @@ impl KeyFile {
         Encoded { bytes, columns: self.head.columns.len(), slots, elements }
     }
 
-    /// A block that there is, which is checked first where it was not.
+    /// Returns an existing block, and checks it on its first use.
     #[inline]
     fn checked(&self, number: usize) -> Result<Encoded<'_>> {
         let block = self.encoded(number);
@@ -291,7 +291,7 @@ impl KeyFile {
         Ok(())
     }
 
-    /// The error of a block that was right when it was checked.
+    /// Returns the error for a block that changed after its check.
     #[cold]
     fn changed(&self, number: usize) -> Error {
         let error = Error::data(format!("block {number} was changed while it was read"));
@@ -299,7 +299,7 @@ impl KeyFile {
     }
 }
 
-/// The block of a slot, and its place there.
+/// Returns the block of a slot, and the slot's index in the block.
 #[inline]
 fn split(slot: u64) -> (usize, usize) {
     ((slot / BLOCK as u64) as usize, (slot % BLOCK as u64) as usize)

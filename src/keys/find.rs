@@ -1,4 +1,4 @@
-//! Keys as a plan asks for them, wherever they come from.
+//! Interfaces through which a plan finds keys.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -7,24 +7,25 @@ use std::sync::Arc;
 use super::{Key, KeyBlock, KeyRecorder, LaneFile, MarkedLanes};
 use crate::error::Result;
 
-/// Keys of the records of one source.
+/// Keys of the records of a source.
 pub trait Keys: Send + Sync {
-    /// The key of record `record`; the lengths of each element of it are put behind `lens`, in the order of the arrays that were asked for.
+    /// Returns the key of a record, and appends its lengths to `lens`, element by element, in the order of the requested arrays.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they are damaged, or there is no such record.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the keys are damaged or the record does not exist.
     fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key>;
 
-    /// Takes in the key of a record that a pass has evaluated: see [`KeySource::recorder`].
+    /// Records the key of a record that a pass has evaluated: see [`KeySource::recorder`].
     fn note(&self, record: u64, key: Key, lens: &[u32]) {
         let _ = (record, key, lens);
     }
 
-    /// Appends the keys of `records`, in any order, to a block with a column for each array that was asked for: what [`key`](Self::key) gives for each
-    /// of them. For keys that are found many at once in less time than one after the other.
+    /// Appends the keys of `records`, in any order, to a block with one column per requested array.
+    ///
+    /// The result equals calls of [`key`](Self::key) for each record. Override this method if a batched lookup is faster.
     ///
     /// # Errors
-    /// As [`key`](Self::key). Keys in front of the one that failed may have been appended.
+    /// As [`key`](Self::key). Keys before the failed record may have been appended.
     fn gather(&self, records: &[u64], into: &mut KeyBlock) -> Result<()> {
         let mut lens = Vec::new();
         for &record in records {
@@ -36,59 +37,58 @@ pub trait Keys: Send + Sync {
     }
 }
 
-/// Records of a source and what is done to each of them by itself: what has keys, and can make them.
+/// Records of a source with the elementwise stages applied to them: the object that has keys, and can compute them.
 pub trait Keyed: Send + Sync {
-    /// The source and the stages behind it that see each element alone, first to last, as a fingerprint names them.
+    /// Returns the fingerprint lines of the source and of the elementwise stages after it, first to last.
     fn lines(&self) -> &[String];
 
-    /// The records of the source.
+    /// Returns the number of records of the source.
     fn records(&self) -> u64;
 
-    /// The arrays whose lengths are asked for.
+    /// Returns the names of the arrays whose lengths are requested.
     fn names(&self) -> &[String];
 
-    /// Whether no function of the user's is among the stages: then [`lines`](Self::lines) name all that decides what the keys are.
+    /// Returns true if no stage has a user function. [`lines`](Self::lines) then determine the keys completely.
     fn is_native(&self) -> bool;
 
-    /// Brings records, which are evaluated next, into memory, if their files are mapped, and as little as possible of what lies around them.
+    /// Loads records that are evaluated next, if their files are mapped, with as few neighbouring bytes as possible.
     fn bring(&self, records: &[u64]) {
         let _ = records;
     }
 
-    /// Makes the keys of some records, by evaluating them; `take` gets each with the lengths of its elements, one element behind the other.
+    /// Evaluates `records` and passes each key to `take`, with the lengths of its elements, element by element.
     ///
     /// # Errors
-    /// Errors that are not of the data, such as a file that cannot be read; and elements without an array that is asked for.
+    /// Errors other than bad data, such as an unreadable file, and elements that lack a requested array.
     fn make(&self, records: Range<u64>, take: &mut dyn FnMut(Key, &[u32])) -> Result<()>;
 
-    /// Makes the keys of these records, which may be in any order, as [`make`](Self::make) does. For records that are evaluated many at once in less
-    /// time than one after the other.
+    /// Evaluates `records`, in any order, as [`make`](Self::make) does. Override this method if a batched evaluation is faster.
     ///
     /// # Errors
-    /// As [`make`](Self::make). Keys in front of the one that failed may have been taken.
+    /// As [`make`](Self::make). Keys before the failed record may have been passed to `take`.
     fn make_each(&self, records: &[u64], take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
         records.iter().try_for_each(|&record| self.make(record..record + 1, take))
     }
 }
 
-/// A place where keys are kept, or where they are made.
+/// Store or generator of keys.
 pub trait KeySource: Debug + Send + Sync {
-    /// The keys of what is `keyed`; `None` where it has none.
+    /// Returns the keys of `keyed`, or `None` if this source has none.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where what it has is damaged.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the stored keys are damaged.
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>>;
 
-    /// The index of these lanes; `None` where it has none.
+    /// Returns the index of these lanes, or `None` if this source has none.
     ///
     /// # Errors
-    /// As [`find`](Self::find), and [`ErrorKind::State`](crate::ErrorKind::State) where it is of other lanes.
+    /// As [`find`](Self::find), and [`ErrorKind::State`](crate::ErrorKind::State) if the index belongs to other lanes.
     fn find_lanes(&self, lanes: &Arc<dyn MarkedLanes>) -> Result<Option<Arc<LaneFile>>> {
         let _ = lanes;
         Ok(None)
     }
 
-    /// The recorder that is told the keys of what a pass evaluates, where there are none yet; `None` where none are recorded.
+    /// Returns the recorder to which a pass reports missing keys, or `None` if keys are not recorded.
     fn recorder(&self) -> Option<Arc<KeyRecorder>> {
         None
     }

@@ -1,4 +1,4 @@
-//! Key files of a folder.
+//! Folder of key files.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -13,45 +13,45 @@ use crate::cores;
 use crate::error::{Error, Result};
 use crate::sync::Locked;
 
-/// Key files by what they are keys of: `gristmill index --keys` writes them.
+/// Folder of key files, as `gristmill index --keys` writes them.
 ///
-/// A file is named by a hash of its source and of the stages behind that see each element alone; so several pipelines share one, and keys
-/// of data or stages that have changed are not found. Where the file that is there holds no lengths of an array that is asked for, those that are asked
-/// for have a file of their own beside it.
+/// A file is named by a hash of its source and of the elementwise stages after it. Several pipelines therefore share a file, and keys of
+/// changed data or stages are not found. If the existing file lacks the lengths of a requested array, the requested columns get a
+/// separate file beside it.
 #[derive(Clone, Debug)]
 pub struct KeyFolder {
     folder: PathBuf,
-    /// Whether it is an error if keys are not there.
+    /// Whether missing keys are an error.
     needed: bool,
-    /// Whether keys that are not there are recorded.
+    /// Whether missing keys are recorded.
     records: bool,
-    /// What the functions of the stages are called, beside what the stages are.
+    /// Name of the user functions, which is hashed with the stages.
     functions: String,
-    /// Files of which a sample was compared with what the stages make now.
+    /// Files whose sample has been compared with the current results of the stages.
     compared: Arc<Mutex<HashSet<PathBuf>>>,
     open: Arc<Mutex<HashMap<PathBuf, Arc<KeyFile>>>>,
     open_lanes: Arc<Mutex<HashMap<PathBuf, Arc<LaneFile>>>>,
 }
 
-/// A key file that was written, or that was there.
+/// Key file that was written, or that existed already.
 #[derive(Clone, Debug)]
 pub struct RecordedKeys {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The source, as a fingerprint names it.
+    /// Line that names the source in a fingerprint.
     pub source: String,
-    /// Records, and the elements that they yield.
+    /// Number of records.
     pub records: u64,
-    /// Elements that those yield.
+    /// Number of elements that the records yield.
     pub elements: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Whether it was there already.
+    /// Whether the file existed already.
     pub was_there: bool,
 }
 
 impl KeyFolder {
-    /// The key files in `folder`, which need not exist.
+    /// Creates a handle to the key files in `folder`, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -64,32 +64,36 @@ impl KeyFolder {
         }
     }
 
-    /// The same, for stages whose functions are named so: keys of others have another file. A function has no name that lasts, so whoever
-    /// changes what it does changes this, too. A sample of one record of 16, 256 at most, is evaluated when a file is opened, and compared.
+    /// Names the user functions of the stages; keys of other functions are in another file.
+    ///
+    /// Functions have no durable name, so change this name if a function changes. Opening a file also evaluates a sample of 1/16 of the
+    /// records, at most 256. The results are compared with the stored keys.
     pub fn functions(self, name: impl Into<String>) -> Self {
         Self { functions: name.into(), ..self }
     }
 
-    /// The same, where keys that are not there are an error: without them a host evaluates everything.
+    /// Makes missing keys an error. Without keys, each host evaluates everything.
     pub fn needed(self) -> Self {
         Self { needed: true, ..self }
     }
 
-    /// The same, where a pass that evaluates everything writes the files that are not there, as far as it comes to their records: one without a
-    /// [part](crate::part), or of the part that has the first row. The next start plans by them.
+    /// Records missing keys: a pass that evaluates everything writes the missing files, for the records that it reaches.
+    ///
+    /// This applies to passes without a [part](crate::part), or with the part that has the first row. The next start plans from the files.
     ///
     /// # Cost
-    /// Less than a microsecond an element; where records come in another order than their own, up to 512 MiB, until a block of them is whole. More are not recorded.
+    /// Less than a microsecond per element. If records arrive out of order, their keys take up to 512 MiB until a block is complete.
+    /// Above that limit, the recording stops.
     pub fn recorded(self) -> Self {
         Self { records: true, ..self }
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.folder
     }
 
-    /// The hash by which a file is found. Keys that say of which elements others were made have another file than those that do not.
+    /// Returns the hash that names the file. Keys with a column of input elements (`OF`) have another file than keys without.
     fn fingerprint(&self, keyed: &dyn Keyed) -> String {
         let mut of = keyed.lines().join("\n");
         if keyed.names().first().is_some_and(|name| name == OF) {
@@ -106,7 +110,9 @@ impl KeyFolder {
         head.stages(keyed.lines()).columns(keyed.names())
     }
 
-    /// The files in which the keys of `keyed` may be: that of its stages, whose columns are those of whoever was first; and that of its columns, too.
+    /// Returns the candidate files of `keyed`. The first is named by its stages, the second by its stages and columns.
+    ///
+    /// The first file has the columns of its first writer.
     pub(super) fn files(&self, keyed: &dyn Keyed) -> [PathBuf; 2] {
         let first = self.fingerprint(keyed);
         let of = format!("{first}\n{}", keyed.names().join("\n"));
@@ -114,7 +120,7 @@ impl KeyFolder {
         [first, own].map(|name| self.folder.join(name + ".gmk"))
     }
 
-    /// The file in which the keys of `keyed` are or belong, and whether they are there.
+    /// Returns the file in which the keys of `keyed` are or belong, and whether they are there.
     fn place(&self, keyed: &dyn Keyed) -> Result<(PathBuf, bool)> {
         let head = self.head(keyed);
         let [first, own] = self.files(keyed);
@@ -129,11 +135,12 @@ impl KeyFolder {
         Ok((if lacks { own } else { first }, false))
     }
 
-    /// Makes the keys of `keyed` on all cores, unless they are there, and tells `progress` now and then of how many records there are keys. Where
-    /// it was interrupted, it goes on.
+    /// Computes the keys of `keyed` on all cores, unless they exist. Passes the number of finished records to `progress` now and then.
+    ///
+    /// An interrupted recording is resumed.
     ///
     /// # Errors
-    /// Errors of evaluating records that are not of the data, and of writing the file.
+    /// Errors of evaluating records, other than bad data, and errors of writing the file.
     pub fn record(&self, keyed: &dyn Keyed, mut progress: impl FnMut(u64)) -> Result<RecordedKeys> {
         let (path, was_there) = self.place(keyed)?;
         if !was_there {
@@ -151,7 +158,7 @@ impl KeyFolder {
         Ok(RecordedKeys { path, source, records: file.len(), elements: file.elements(), bytes, was_there })
     }
 
-    /// The file at `path`, which is of the prefix of `wanted`; what was opened is kept.
+    /// Returns the file at `path`, which must have the prefix of `wanted`. Opened files are cached.
     fn opened(&self, path: &Path, wanted: &KeyHead) -> Result<Arc<KeyFile>> {
         let mut open = self.open.locked();
         if let Some(file) = open.get(path) {
@@ -163,16 +170,17 @@ impl KeyFolder {
         Ok(file)
     }
 
-    /// The file of the index of lanes.
+    /// Returns the path of an index of lanes.
     fn lane_file(&self, head: &LaneHead) -> PathBuf {
         self.folder.join(format!("{}.gml", head.fingerprint))
     }
 
-    /// Makes the index of `lanes` on all cores, unless it is there, and tells `progress` now and then of how many elements it knows. Records are the
-    /// lanes.
+    /// Builds the index of `lanes` on all cores, unless it exists. Passes the number of indexed elements to `progress` now and then.
+    ///
+    /// In the result, `records` is the number of lanes.
     ///
     /// # Errors
-    /// Errors of reading the lanes, whatever they are: an index knows no element that is not there. Errors of writing the file.
+    /// All errors of reading the lanes, since an index cannot skip an element. Errors of writing the file.
     pub fn record_lanes(&self, lanes: &dyn MarkedLanes, mut progress: impl FnMut(u64)) -> Result<RecordedKeys> {
         let (head, path) = (lanes.head(), self.lane_file(lanes.head()));
         let was_there = path.exists() && LaneFile::open(&path)?.head().check(head).is_ok();
@@ -202,7 +210,7 @@ impl KeyFolder {
         )
     }
 
-    /// Whether there is a file of these stages with other functions.
+    /// Returns true if the folder has a file of these stages with other functions.
     fn has_other_functions(&self, keyed: &dyn Keyed) -> bool {
         let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut files = files.filter(|path| path.extension().is_some_and(|ending| ending == "gmk"));
@@ -211,12 +219,14 @@ impl KeyFolder {
     }
 }
 
-/// Size of a sample if functions of the user are evaluated: one record of 16, within these bounds.
+/// Sampling interval for user functions: one record in `EVERY`. [`SAMPLE`] bounds the number of records.
 const EVERY: u64 = 16;
 const SAMPLE: [u64; 2] = [16, 256];
 
-/// Compares the keys of a sample with those that the stages make now, because no name describes a function completely. A change of 1 % of the records is
-/// found in 12 of 13 cases. The names of native stages are complete: 16 records find forged keys and another build of the tokenizer.
+/// Compares a sample of the keys with the current results of the stages, because no name describes a function completely.
+///
+/// A change of 1 % of the records is found in 12 of 13 cases. The names of native stages are complete: 16 records are enough to find
+/// forged keys and another build of the tokenizer.
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the first record that differs.
@@ -237,7 +247,7 @@ fn compare(keyed: &dyn Keyed, keys: &OfFile, head: &KeyHead) -> Result<()> {
     for (record, (made, made_lens)) in records.into_iter().zip(now) {
         lens.clear();
         let key = keys.key(record, &mut lens)?;
-        // What fails now is for the policy of elements that fail.
+        // The policy for failing elements handles records that fail now.
         if made != Key::Bad && (key != made || lens != made_lens) {
             let differs = match key == made {
                 true => "has other lengths".to_owned(),
@@ -254,7 +264,7 @@ fn compare(keyed: &dyn Keyed, keys: &OfFile, head: &KeyHead) -> Result<()> {
     Ok(())
 }
 
-/// What becomes of a record.
+/// Describes the outcome of a record.
 fn says(key: Key) -> String {
     match key {
         Key::Elements(0) => "is dropped".to_owned(),
@@ -264,10 +274,10 @@ fn says(key: Key) -> String {
     }
 }
 
-/// Records of which one thread makes the keys at a time.
+/// Number of records per task, whose keys one thread computes.
 pub(super) const TOGETHER: u64 = 512;
 
-/// Makes the keys of `records`, on this thread.
+/// Computes the keys of `records` on this thread.
 pub(super) fn make(keyed: &dyn Keyed, records: Range<u64>) -> Result<KeyBlock> {
     let (mut keys, mut pushed) = (KeyBlock::new(keyed.names().len()), Ok(()));
     keyed.make(records, &mut |key, lens| {
@@ -278,7 +288,7 @@ pub(super) fn make(keyed: &dyn Keyed, records: Range<u64>) -> Result<KeyBlock> {
     pushed.map(|()| keys)
 }
 
-/// Makes the keys of `count` records from `first` on, on all cores.
+/// Computes the keys of `count` records from `first` on, on all cores.
 fn block(keyed: &dyn Keyed, first: u64, count: u64) -> Result<KeyBlock> {
     let starts = (first..first + count).step_by(TOGETHER as usize);
     let make = |start: u64| make(keyed, start..(first + count).min(start + TOGETHER));
@@ -333,7 +343,7 @@ impl KeySource for KeyFolder {
     }
 }
 
-/// Keys of a file, with the lengths of some of its columns, if not of all.
+/// Keys of a file, with the lengths of all columns or of some.
 struct OfFile {
     file: Arc<KeyFile>,
     columns: Option<Vec<usize>>,
@@ -347,7 +357,7 @@ impl OfFile {
     }
 }
 
-/// The lengths of some `columns` of each element, of which there are `width`.
+/// Selects some `columns` from lengths with `width` columns per element.
 fn chosen<'a>(lens: &'a [u32], width: usize, columns: &'a [usize]) -> impl Iterator<Item = u32> + 'a {
     lens.chunks(width.max(1)).flat_map(|of| columns.iter().map(|&column| of[column]))
 }

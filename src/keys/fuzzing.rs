@@ -1,16 +1,18 @@
-//! The target of fuzzers: a key file in memory.
+//! Fuzz target for key files in memory.
 
 use super::block::KeyBlock;
 use super::file::KeyFile;
 use super::{BLOCK, Sums, encoded};
 
-/// Blocks that are read of a file, and slots that are read one by one of a block.
+/// Maximum number of blocks read per file, and of slots read individually per block.
 const READ: u64 = 1000;
-/// Small files can claim very many elements; memory for those would be taken.
+/// Maximum number of elements per block. Small files can claim a huge number of elements, which would allocate memory.
 const ELEMENTS: u64 = 1 << 20;
 
-/// A key file: a block, its slots one by one and those gathered in another order hold the same keys, and so does what is encoded again. Hashes
-/// are not checked here, or damage would never get behind them.
+/// Reads a key file from arbitrary bytes, and checks that all ways to read a block return equal keys.
+///
+/// The whole block, its single slots, its slots gathered in reverse and its re-encoding must agree. Hashes are not checked, since damage
+/// would never get past them.
 pub(crate) fn keys(data: &[u8]) {
     let Ok(file) = KeyFile::of_bytes(data.to_vec(), Sums::Ignored) else { return };
     for number in 0..file.blocks().min(READ) {

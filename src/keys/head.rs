@@ -1,4 +1,4 @@
-//! The head of a key file: whose keys it holds.
+//! Head of a key file, which identifies the prefix of the keys.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,30 +6,30 @@ use super::Sums;
 use super::sealed::{first_that_differs, seal, unseal};
 use crate::error::{Error, Result};
 
-/// The version of the format that this crate writes.
+/// Format version that this crate writes.
 pub const FORMAT: u32 = 1;
-/// The text that every key file begins with.
+/// First bytes of every key file.
 const BEGINNING: &[u8] = b"{\"gristmill_keys\":";
-/// The most columns that keys have lengths of.
+/// Maximum number of columns.
 const MOST_COLUMNS: usize = 16;
-/// The most slots of a file.
+/// Maximum number of slots in a file.
 const MOST_SLOTS: u64 = 1 << 48;
 
-/// The prefix whose keys a file holds, its sources, and the columns that there are lengths of.
+/// Identity of a key file: the prefix of its keys, the sources, and the columns of lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyHead {
-    /// The hash of the stages, as checkpoints have it.
+    /// Hash of the stages, as in a checkpoint.
     pub fingerprint: String,
-    /// Every stage with its parameters, in post-order: what the fingerprint is made of, so that an error can name the first that differs.
+    /// Stages with their parameters, in post-order. The fingerprint is computed from them, and errors name the first difference.
     #[serde(default)]
     pub stages: Vec<String>,
-    /// A line for each source that says which files it has and what tells them from others.
+    /// Line for each source, with its files and their identity.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// Names of the arrays of which each element has a length.
+    /// Names of the arrays whose lengths each element has.
     #[serde(default)]
     pub columns: Vec<String>,
-    /// Slots, each with a key.
+    /// Number of slots; each has a key.
     pub len: u64,
 }
 
@@ -41,38 +41,38 @@ struct Written<'a> {
 }
 
 impl KeyHead {
-    /// The head of a file of `len` keys, of a prefix of which nothing but the fingerprint is told.
+    /// Creates the head of a file of `len` keys, with a fingerprint and no stages, sources or columns.
     pub fn new(fingerprint: impl Into<String>, len: u64) -> Self {
         Self { fingerprint: fingerprint.into(), stages: Vec::new(), sources: Vec::new(), columns: Vec::new(), len }
     }
 
-    /// The same with these stages.
+    /// Sets the stages.
     #[must_use]
     pub fn stages(self, stages: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { stages: stages.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The same with these sources.
+    /// Sets the sources.
     #[must_use]
     pub fn sources(self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { sources: sources.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The same with lengths of these arrays.
+    /// Sets the columns: the arrays whose lengths are stored.
     #[must_use]
     pub fn columns(self, columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { columns: columns.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The place of a column among the lengths of an element.
+    /// Returns the index of a column in the lengths of an element.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column == name)
     }
 
-    /// Checks that this is the head of a file for `wanted`: the same prefix over the same sources, with lengths of all columns that are wanted.
+    /// Checks that a file with this head serves `wanted`: prefix and sources are equal, and all wanted columns exist.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) with the first stage, source or column that differs.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) with the first difference in stages, sources or columns.
     pub fn check(&self, wanted: &Self) -> Result<()> {
         self.check_prefix(wanted)?;
         self.lacks(wanted).map_or(Ok(()), |name| {
@@ -81,17 +81,17 @@ impl KeyHead {
         })
     }
 
-    /// The first column that is wanted and is not there.
+    /// Returns the first wanted column that this head lacks.
     pub(super) fn lacks<'a>(&self, wanted: &'a Self) -> Option<&'a str> {
         wanted.columns.iter().map(String::as_str).find(|name| self.column(name).is_none())
     }
 
-    /// Whether it is of these stages.
+    /// Returns true if the stages are equal to `stages`.
     pub(super) fn stages_are(&self, stages: &[String]) -> bool {
         self.stages == stages
     }
 
-    /// Checks that this is the head of a file of the same prefix over the same sources, whatever its columns are.
+    /// Checks that prefix and sources are equal to `wanted`, regardless of the columns.
     pub(super) fn check_prefix(&self, wanted: &Self) -> Result<()> {
         let differs = |what: &str, theirs: &str, ours: &str| {
             Err(stale(Error::state(format!("the keys are of another prefix: {what} was {theirs} and is {ours}"))))
@@ -114,7 +114,7 @@ impl KeyHead {
     /// Checks that a file can have this head.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it has too many columns or slots, or a column twice.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are too many columns or slots, or if a column is repeated.
     pub(super) fn check_writable(&self) -> Result<()> {
         if self.columns.len() > MOST_COLUMNS {
             let text = format!("keys with lengths of {} columns, at most {MOST_COLUMNS} are held", self.columns.len());
@@ -127,16 +127,16 @@ impl KeyHead {
         twice.map_or(Ok(()), |(_, name)| Err(Error::config(format!("keys with lengths of {name:?} twice"))))
     }
 
-    /// The line with the hash behind it, and that hash.
+    /// Returns the head as a line followed by its hash, and the hash.
     pub(super) fn encode(&self) -> (Vec<u8>, u64) {
         seal(&Written { gristmill_keys: FORMAT, head: self })
     }
 
-    /// The head at the beginning of these bytes, its hash, and where it ends.
+    /// Reads the head at the start of `bytes`. Returns the head, its hash, and the offset of its end.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is none or damaged, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if
-    /// it is of another version.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the head is missing or damaged, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
+    /// if its version is unsupported.
     pub(super) fn decode(bytes: &[u8], sums: Sums) -> Result<(Self, u64, usize)> {
         let line = unseal(bytes, BEGINNING, "key file", sums, stale)?;
         let head = Self::parse(line.text).map_err(|e| e.offset(0))?;
@@ -161,7 +161,7 @@ impl KeyHead {
     }
 }
 
-/// Adds what is to be done with a file of other keys, or of none.
+/// Adds the remedy for a file of other keys, or for a file without keys.
 #[cold]
 pub(super) fn stale(error: Error) -> Error {
     error.help("make it again with `gristmill index --keys`")

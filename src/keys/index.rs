@@ -1,4 +1,4 @@
-//! The index of blocks, and the last bytes of a key file.
+//! Index of blocks and trailer of a key file.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -8,21 +8,21 @@ use super::{BLOCK, Sums, slots_of};
 use crate::error::{Error, Result};
 use crate::units::grouped;
 
-/// The last bytes of every key file.
+/// Last bytes of every key file.
 const END: &[u8; 8] = b"gmkeyend";
-/// Where the index begins, elements of all blocks, the hash, and [`END`].
+/// Length of the trailer: offset of the index, elements of all blocks, the hash, and [`END`].
 const TRAILER: usize = 32;
-/// Bytes of the trailer that the hash is of, behind the index.
+/// Bytes of the trailer that the hash covers, in addition to the index.
 const HASHED: usize = 16;
 
-/// A block, as the index has it.
+/// Index entry of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Where it begins in the file.
+    /// Offset of the block in the file.
     pub(super) at: u64,
-    /// Elements of the blocks in front of it.
+    /// Number of elements in earlier blocks.
     pub(super) before: u64,
-    /// Its hash.
+    /// Hash of the block.
     pub(super) hash: u64,
 }
 
@@ -38,35 +38,35 @@ impl Entry {
     }
 }
 
-/// Number `i` of those that stand there.
+/// Reads the `i`-th number of `bytes`.
 fn number(bytes: &[u8], i: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * i + byte]))
 }
 
-/// All blocks of a file.
+/// Index of all blocks of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) blocks: Vec<Entry>,
-    /// Where the last of them ends.
+    /// Offset of the end of the last block.
     pub(super) end: u64,
-    /// Elements of all of them.
+    /// Number of elements of all blocks.
     pub(super) elements: u64,
 }
 
 impl Index {
-    /// No blocks yet, in a file whose head ends at `end`.
+    /// Creates an index without blocks, for a file whose head ends at `end`.
     pub(super) fn empty(end: usize) -> Self {
         Self { blocks: Vec::new(), end: end as u64, elements: 0 }
     }
 
-    /// Adds the block that begins where the last one ends.
+    /// Appends a block that begins at the end of the last block.
     pub(super) fn push(&mut self, block: BlockHead) {
         self.blocks.push(Entry { at: self.end, before: self.elements, hash: block.hash });
         self.end += u64::from(block.bytes);
         self.elements += u64::from(block.elements);
     }
 
-    /// The bytes behind the blocks, of a file whose head has the hash `seed`.
+    /// Returns the index and the trailer as bytes. `seed` is the hash of the file's head.
     pub(super) fn encode(&self, seed: u64) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.blocks.iter().copied().flat_map(Entry::to_bytes).collect();
         bytes.extend([self.end, self.elements].into_iter().flat_map(u64::to_le_bytes));
@@ -76,10 +76,10 @@ impl Index {
         bytes
     }
 
-    /// The index at the end of `file`, whose head ends at `head_end`, and its hash.
+    /// Reads the index at the end of `file`, whose head ends at `head_end`. Returns the index and its hash.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset if it is cut off, or not what was written.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset if the index is truncated or damaged.
     pub(super) fn decode(file: &[u8], head: &KeyHead, head_end: usize, seed: u64, sums: Sums) -> Result<(Self, u64)> {
         let len = file.len();
         let cut = |text: String| stale(Error::data(text).offset(len as u64));
@@ -107,7 +107,7 @@ impl Index {
         }
     }
 
-    /// Whether the blocks follow one another from the head to the index.
+    /// Returns true if the blocks are contiguous from the head to the index.
     fn is_sound(&self, head_end: u64, begin: u64) -> bool {
         let ends = self.blocks.iter().skip(1).map(|block| (block.at, block.before)).chain([(self.end, self.elements)]);
         let ordered = self.blocks.iter().zip(ends).all(|(block, (end, elements))| {
@@ -118,7 +118,7 @@ impl Index {
         ordered && first == (head_end, 0) && self.end == begin
     }
 
-    /// What a block is to be: its bytes in the file, its slots and its elements.
+    /// Returns the expected bytes of a block in the file, its slots and its elements.
     #[inline]
     pub(super) fn block(&self, number: usize, len: u64) -> (std::ops::Range<usize>, usize, usize) {
         let Entry { at, before, .. } = self.blocks[number];

@@ -1,13 +1,14 @@
-//! What a plan asks of elements, without the elements: how many a record yields, and how long each is.
+//! Keys: the number of elements that each record yields, and their lengths, without the elements.
 //!
-//! Stages that filter, pack, mix and shuffle decide by *keys*. A [`KeyFile`] holds those of one elementwise prefix: for each slot (an
-//! index of the prefix) how many elements its record yields, or that it is bad, and for each element the lengths of some named arrays, its
-//! columns. So a host of a training job plans the whole stream and evaluates its own elements alone. [`KeyWriter`] writes
-//! such a file, [`KeyBlock`] holds keys in memory, [`KeyHead`] says whose they are.
+//! Stages that filter, pack, mix and shuffle decide by *keys*. A [`KeyFile`] holds the keys of an elementwise prefix of a pipeline.
+//! Each slot (an index of the prefix) has a key: the number of elements that its record yields, or a mark for a bad record.
+//! Each element has the lengths of some named arrays, the columns. With these keys, a host of a training job plans the whole stream
+//! and evaluates only its own elements. [`KeyWriter`] writes a key file, [`KeyBlock`] holds keys in memory, and [`KeyHead`] identifies
+//! the prefix.
 //!
 //! # Layout
-//! A key file, `.gmk`, is a line of text, blocks of [`BLOCK`] slots one behind the other, and an index of them. Numbers are little-endian and lie at
-//! any byte; hashes are XXH3 of 64 bits. Every byte of the file is under a hash, but for the last eight, which are known.
+//! A key file, `.gmk`, consists of a line of text, consecutive blocks of [`BLOCK`] slots, and an index of the blocks. Numbers are
+//! little-endian and unaligned; hashes are 64-bit XXH3. A hash covers every byte of the file except the last eight, which are constant.
 //!
 //! | bytes | head |
 //! |---|---|
@@ -18,39 +19,40 @@
 //! |---|---|
 //! | 8 | hash, with the seed, of the rest of the block |
 //! | 8 | number of the block |
-//! | 8 | elements of the blocks in front of it |
+//! | 8 | elements in earlier blocks |
 //! | 4 | bytes of the block, from its hash to its last byte |
-//! | 4 | slots: 65 536, in the last block what is left |
+//! | 4 | slots: 65 536, or fewer in the last block |
 //! | 4 | elements |
-//! | 8 for each group of 128 slots | 4: where the group begins, from the begin of the block; 4: elements of the block in front of the group |
+//! | 8 for each group of 128 slots | 4: offset of the group in the block; 4: elements in earlier groups of the block |
 //! | … | groups |
 //! | 8 | zeros |
 //!
-//! | bytes | group of 128 slots, in the last group what is left |
+//! | bytes | group of 128 slots, or fewer in the last group |
 //! |---|---|
-//! | 5 | frame of the codes: 1: bits of each; 4: the least of them |
+//! | 5 | frame of the codes: 1: bits per code; 4: the smallest code |
 //! | 5 for each column | frame of its lengths |
 //! | … | codes, packed |
 //! | … for each column | lengths of the elements in this column, packed |
 //!
-//! A slot's code says what its record yields: 0 nothing, 1 one element, 2 that it is bad, and `n + 1` as many as `n` elements, from two on.
-//! *Packed* numbers are written as their difference from the least of the frame, in so many bits as the frame says, the low bits first
-//! and without gaps, and fill the last byte with zeros. So numbers that are all equal take nothing but their frame, and a large one
-//! widens those of its group alone.
+//! A slot's code encodes the result of its record: 0 is no element, 1 is an element, 2 is a bad record. Code `n + 1` is `n` elements,
+//! if `n` is two or more. *Packed* numbers are written as their difference from the smallest number of the frame. Each takes the number of
+//! bits that the frame gives, low bits first and without gaps; zeros fill the last byte. A run of equal numbers therefore takes only its
+//! frame, and a large number widens only its own group.
 //!
-//! Keys of a stage behind one that makes several elements of a record have a column more, in front of the others, named `\0of`, as no array is. It has for each
-//! element the number of the one that it was made of, among those that the record yields in front of that stage. With 2^31 added it says that
-//! the stage has failed there: the other lengths are 0 then. The elements that the record yields behind the stage are numbered as they stand, those that have failed among them.
+//! A stage after a stage that makes several elements from a record has one more column in its keys. The column comes first and is named
+//! `\0of`, a name that no array has. It holds, for each element, the number of its input element. Input elements are numbered within the
+//! record, before the stage. An entry with 2^31 added marks an element on which the stage failed; its other lengths are 0. The output
+//! elements of a record are numbered in order, including failed elements.
 //!
-//! | bytes | index, behind the last block |
+//! | bytes | index, after the last block |
 //! |---|---|
-//! | 24 for each block | 8: where it begins in the file; 8: elements in front of it; 8: its hash |
-//! | 8 | where the index begins in the file |
+//! | 24 for each block | 8: offset of the block in the file; 8: elements in earlier blocks; 8: hash of the block |
+//! | 8 | offset of the index in the file |
 //! | 8 | elements of all blocks |
 //! | 8 | hash, with the seed, of the index up to here: the [id](KeyFile::id) of the file |
 //! | 8 | `gmkeyend` |
 //!
-//! A part file has head and blocks, and no index: whoever goes on with it follows the blocks by their lengths up to the first whose hash is another.
+//! A part file has a head and blocks, and no index. A resumed writer follows the blocks by their lengths up to the first wrong hash.
 
 mod bits;
 mod block;
@@ -88,32 +90,32 @@ pub use recorder::KeyRecorder;
 pub(crate) use wanted::Wanted;
 pub use writer::KeyWriter;
 
-/// Slots of a block; the last block of a file has what is left.
+/// Slots per block; the last block of a file may have fewer.
 pub const BLOCK: usize = 1 << 16;
 
-/// The column that says of each element of which other one of its record it was made.
+/// Name of the column that holds, for each element, the number of its input element within the record.
 pub(crate) const OF: &str = "\0of";
 
-/// The number from which on it says that what was made of it has failed.
+/// Flag in column [`OF`] for an element on which the stage failed.
 pub(crate) const FAILED: u32 = 1 << 31;
 
-/// Whether hashes must be right.
+/// Policy for wrong hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sums {
     Checked,
-    /// What a fuzzer changes would not get behind them.
+    /// Skips the check, so that a fuzzer reaches the code after it.
     #[cfg(any(test, fuzzing))]
     Ignored,
 }
 
 impl Sums {
-    /// Whether a hash is wrong that must be right.
+    /// Returns true if hashes are checked and the two hashes differ.
     fn differ(self, written: u64, computed: u64) -> bool {
         self == Self::Checked && written != computed
     }
 }
 
-/// Slots of block `number` of a file of `len` slots.
+/// Returns the number of slots of block `number` in a file of `len` slots.
 fn slots_of(number: u64, len: u64) -> usize {
     len.saturating_sub(number.saturating_mul(BLOCK as u64)).min(BLOCK as u64) as usize
 }

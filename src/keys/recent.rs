@@ -1,4 +1,4 @@
-//! Blocks that were decoded last.
+//! Cache of recently decoded blocks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use super::block::KeyBlock;
 use crate::sync::Locked;
 
-/// The most blocks that are kept.
+/// Maximum number of cached blocks.
 const BLOCKS: usize = 8;
-/// The most memory of kept blocks, in lengths. The newest one is kept however large it is.
+/// Maximum memory of cached blocks, in lengths. The newest block is cached regardless of its size.
 const LENS: usize = 16 << 20;
 
-/// A few blocks by their numbers, the newest in front.
+/// Least-recently-used cache of a few blocks, keyed by block number; the newest is first.
 #[derive(Debug, Default)]
 pub(super) struct Recent(Mutex<VecDeque<(u64, Arc<KeyBlock>)>>);
 
 impl Recent {
-    /// The block of this number, if it is kept.
+    /// Returns the block of this number, if it is cached.
     pub(super) fn get(&self, number: u64) -> Option<Arc<KeyBlock>> {
         let mut kept = self.0.locked();
         let at = kept.iter().position(|(other, _)| *other == number)?;
@@ -25,10 +25,10 @@ impl Recent {
         kept.front().map(|(_, block)| block.clone())
     }
 
-    /// Keeps a block, in the place of those that were asked for longest ago.
+    /// Caches a block, and evicts the least recently used blocks above the limits.
     pub(super) fn keep(&self, number: u64, block: &Arc<KeyBlock>) {
         let mut kept = self.0.locked();
-        // Two threads may have decoded it at the same time.
+        // Two threads may have decoded the block at once.
         kept.retain(|(other, _)| *other != number);
         kept.push_front((number, block.clone()));
         kept.truncate(BLOCKS);

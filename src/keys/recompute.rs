@@ -1,4 +1,4 @@
-//! Keys that are made when they are asked for.
+//! Keys that are computed on demand.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -8,17 +8,18 @@ use super::{Key, KeyBlock};
 use crate::error::{Error, Result};
 use crate::sync::Locked;
 
-/// Keys that each host makes for itself, of all records, as it comes to them: right for any prefix that gives the same of the same
-/// record whenever it is evaluated, and cheap where that is.
+/// Key source that computes the keys of all records on each host, on demand.
+///
+/// Correct for any prefix whose result for a record is deterministic, and cheap if the prefix is cheap.
 ///
 /// # Cost
-/// Every host evaluates the whole prefix once, and its own elements once more. It holds the keys of a few thousand records.
+/// Every host evaluates the whole prefix once, and its own elements a second time. A few thousand keys are held in memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recompute;
 
-/// Records whose keys are made together, where they are asked for together, or in their own order.
+/// Number of records whose keys are computed together, if they are requested together or in order.
 const TOGETHER: u64 = 64;
-/// Keys that are kept.
+/// Number of cached keys.
 const KEPT: usize = 4096;
 
 impl KeySource for Recompute {
@@ -33,18 +34,18 @@ struct Made {
     kept: Mutex<Kept>,
 }
 
-/// A record, its key, and the lengths of its elements, in memory that serves those that come to its place.
+/// Cached key of a record and the lengths of its elements. The buffer is reused by later records.
 #[derive(Default)]
 struct Entry {
-    /// None at first.
+    /// `None` until the first record is cached here.
     key: Option<(u64, Key)>,
     lens: Vec<u32>,
 }
 
-/// Keys that were made last, each at the place that its record gives it.
+/// Direct-mapped cache of recent keys: a record's place is its number modulo [`KEPT`].
 struct Kept {
     keys: Vec<Entry>,
-    /// The record behind the last that was made.
+    /// Record after the last record that was evaluated.
     next: u64,
 }
 
@@ -59,7 +60,7 @@ impl Kept {
         entry.key = Some((record, key));
         entry.lens.clear();
         entry.lens.extend_from_slice(lens);
-        // One that was made for very many is not held on to.
+        // Frees the buffer of an unusually long record.
         entry.lens.shrink_to(4 * lens.len().max(16));
         self.next = record + 1;
     }
@@ -73,7 +74,7 @@ impl Kept {
         })
     }
 
-    /// Appends the keys of a few records to a block; those that are not kept are made together.
+    /// Appends the keys of a few records to a block. Keys that are not cached are computed together.
     fn gather(&mut self, records: &[u64], keyed: &dyn Keyed, into: &mut KeyBlock) -> Result<()> {
         let missing: Vec<u64> = records.iter().copied().filter(|&record| self.get(record).is_none()).collect();
         let (mut made, mut pushed) = (KeyBlock::new(into.columns()), Ok(()));
@@ -83,7 +84,7 @@ impl Kept {
             }
         })?;
         pushed?;
-        // One that is made may take the place of another that is asked for: none is kept before all are appended.
+        // A new key may evict a requested key, so keys are cached only after all have been appended.
         let mut new = missing.iter().zip(made.iter()).peekable();
         for record in records {
             match new.next_if(|(next, _)| *next == record) {

@@ -1,4 +1,4 @@
-//! Keys that a pass writes down while it evaluates everything.
+//! Recording of keys during a pass that evaluates everything.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use crate::error::{Error, Result};
 use crate::sync::Locked;
 use crate::units::grouped;
 
-/// Bytes of keys of one source that are held until their blocks are whole: those of some thirty million records of one element each.
+/// Memory limit per source for the keys of incomplete blocks: about thirty million records with an element each.
 const MOST_HELD: usize = 512 << 20;
 
-/// Has the keys of sources that have no file yet written down, record by record, in whatever order a pass comes to them.
+/// Recorder of keys for sources without a key file. Passes report keys record by record, in any order.
 ///
-/// A file is written block by block, in their order; blocks whose records have come in another order wait in memory. Once it is whole it has its
-/// name, and before that it is a part file, with which the next pass, or `gristmill index --keys`, goes on behind its last block.
+/// Blocks are written in their order; blocks that complete out of order wait in memory. A complete file gets its final name. Before that
+/// it is a part file, and the next pass or `gristmill index --keys` resumes after its last block.
 pub struct KeyRecorder {
     folder: KeyFolder,
     recordings: Mutex<Vec<Arc<Recording>>>,
-    /// The reason for which keys would not help.
+    /// Reason why keys would not help.
     useless: OnceLock<String>,
 }
 
@@ -32,23 +32,24 @@ impl KeyRecorder {
         Self { folder, recordings: Mutex::default(), useless: OnceLock::new() }
     }
 
-    /// Records nothing, because keys would not help.
+    /// Stops recording, because keys would not help.
     pub(crate) fn refuse(&self, why: &str) {
         self.recordings.locked().clear();
         self.useless.get_or_init(|| why.to_owned());
     }
 
-    /// Evaluates the records that a pass which has ended did not come to, where those are not more than the others; on all cores, or on this thread.
+    /// Evaluates the records that a finished pass did not reach, if the pass reached at least half of them.
+    /// Runs on all cores or on this thread.
     pub(crate) fn complete(&self, on_all_cores: bool) {
         let recordings = self.recordings.locked().clone();
         recordings.iter().for_each(|recording| recording.complete(on_all_cores));
     }
 
-    /// Says of each source how far its keys are written.
+    /// Returns a remark for each source about the progress of its recording.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let useless = self.useless.get().map(|why| format!("keys are not recorded, as they would not help: {why}"));
         let recordings = self.recordings.locked();
-        // There are stages of which no pass knows what they made of which record.
+        // Some stages do not map elements to records, so their recordings never begin.
         let are_all_begun = recordings.iter().all(|recording| recording.has_begun());
         let is_any_begun = recordings.iter().any(|recording| recording.has_begun());
         let begun = recordings.iter().filter(|_| is_any_begun);
@@ -62,7 +63,7 @@ impl KeySource for KeyRecorder {
             return Ok(Some(keys));
         }
         let mut recordings = self.recordings.locked();
-        // Several borders may read one source, and one mix several times.
+        // Several borders may read one source, and a mix may read one source several times.
         let known = recordings.iter().find(|known| known.is_of(&**keyed)).cloned();
         let recording = match known {
             Some(known) => known,
@@ -85,7 +86,7 @@ impl std::fmt::Debug for KeyRecorder {
     }
 }
 
-/// The keys of one source, as they come.
+/// Recording of the keys of a source.
 struct Recording {
     keyed: Arc<dyn Keyed>,
     path: PathBuf,
@@ -95,20 +96,20 @@ struct Recording {
 
 struct State {
     file: File,
-    /// Blocks behind those that are written, by their numbers.
+    /// Incomplete or waiting blocks after the written blocks, by number.
     open: BTreeMap<u64, OpenBlock>,
-    /// Bytes of those, and how many there may be.
+    /// Bytes held by the open blocks; recording stops above `most_held`.
     held: usize,
     most_held: usize,
 }
 
-/// A key file on its way.
+/// State of the key file.
 enum File {
-    /// No key has come.
+    /// No key has been reported.
     NotBegun,
     Writing(Box<KeyWriter>),
     Whole,
-    /// Nothing more is written, for a reason. What was stays, for others to go on with.
+    /// Writing has stopped, for the given reason. The part file remains, and a later pass can resume it.
     GivenUp(String),
 }
 
@@ -144,7 +145,7 @@ impl Recording {
         }
     }
 
-    /// Makes the keys of runs of records.
+    /// Computes the keys of runs of records.
     fn make(&self, runs: &[Range<u64>], on_all_cores: bool) -> Vec<Result<KeyBlock>> {
         let make = |run: &Range<u64>| folder::make(&*self.keyed, run.clone());
         match on_all_cores {
@@ -157,7 +158,7 @@ impl Recording {
         !matches!(self.state.locked().file, File::NotBegun)
     }
 
-    /// Says how far it is; `are_all_begun` says whether there will be all keys of the pipeline.
+    /// Describes the progress. With `are_all_begun`, the keys of the whole pipeline are being recorded.
     fn remark(&self, are_all_begun: bool) -> String {
         let source = self.keyed.lines().first().map_or("", String::as_str);
         match &self.state.locked().file {
@@ -184,7 +185,7 @@ impl Keys for Recording {
 
     fn note(&self, record: u64, key: Key, lens: &[u32]) {
         let mut state = self.state.locked();
-        // A pass is not stopped because its keys cannot be written.
+        // A pass does not fail if its keys cannot be written.
         if let Err(error) = state.note(record, key, lens, (&*self.keyed, &self.path, &self.head)) {
             state.give_up(&error);
         }
@@ -206,7 +207,7 @@ impl State {
         if matches!(self.file, File::NotBegun) {
             path.parent().map_or(Ok(()), |folder| std::fs::create_dir_all(folder).map_err(|e| Error::io(e, folder)))?;
             self.file = File::Writing(Box::new(KeyWriter::resume(path, head.clone())?));
-            // A part file may lack its end alone.
+            // The part file may lack nothing but its index.
             self.write_whole_blocks()?;
         }
         let (records, columns) = (keyed.records(), keyed.names().len());
@@ -235,14 +236,14 @@ impl State {
         *self = Self::new(File::GivenUp(error.to_string()));
     }
 
-    /// Whether keys have come of half the records, and some are missing.
+    /// Returns true if at least half of the records have keys and the file is not complete.
     fn is_mostly_seen(&self, records: u64) -> bool {
         let File::Writing(writer) = &self.file else { return false };
         let open: usize = self.open.values().map(|block| block.keys.len() - block.missing).sum();
         (writer.next_slot() + open as u64).saturating_mul(2) >= records
     }
 
-    /// Runs of records without keys in the block that is to be written next; none where no file is written any more.
+    /// Returns the runs of records without keys in the next block; empty if the file is not being written.
     fn missing_of_next_block(&self, records: u64) -> Vec<Range<u64>> {
         let File::Writing(writer) = &self.file else { return Vec::new() };
         let first = writer.next_slot();
@@ -258,7 +259,7 @@ impl State {
         runs
     }
 
-    /// Writes the blocks that come next and are whole, and ends the file behind the last.
+    /// Writes the next blocks that are complete, and finishes the file after the last block.
     fn write_whole_blocks(&mut self) -> Result<()> {
         while let File::Writing(writer) = &mut self.file {
             if writer.slots_wanted() == 0 {
@@ -277,12 +278,12 @@ impl State {
     }
 }
 
-/// A block of which some keys are there.
+/// Block that has only some of its keys.
 struct OpenBlock {
     columns: usize,
-    /// Of each slot its key, and where its lengths begin.
+    /// Key of each slot, and the offset of its lengths in `lens`.
     keys: Vec<Option<(Key, u32)>>,
-    /// Lengths, as they have come.
+    /// Lengths in the order of arrival.
     lens: Vec<u32>,
     missing: usize,
 }
@@ -300,12 +301,12 @@ impl OpenBlock {
         matches!(self.keys.get(slot), Some(None))
     }
 
-    /// Bytes of memory.
+    /// Returns the memory used, in bytes.
     fn bytes(&self) -> usize {
         self.keys.len() * size_of::<Option<(Key, u32)>>() + self.lens.capacity() * size_of::<u32>()
     }
 
-    /// Puts a key where none is. One that comes again, in another epoch or behind a restore, changes nothing.
+    /// Stores a key if its slot is empty. Repeated keys, from another epoch or after a restore, are ignored.
     fn put(&mut self, slot: usize, key: Key, lens: &[u32]) {
         let start = u32::try_from(self.lens.len()).ok();
         if let (Some(empty @ None), Some(start)) = (self.keys.get_mut(slot), start) {
@@ -315,7 +316,7 @@ impl OpenBlock {
         }
     }
 
-    /// The same as a block, whose slots are all there.
+    /// Converts to a [`KeyBlock`]. All slots must have keys.
     fn close(&self) -> Result<KeyBlock> {
         let mut block = KeyBlock::new(self.columns);
         for (key, start) in self.keys.iter().flatten() {
@@ -337,7 +338,7 @@ mod tests {
     use super::super::KeyFile;
     use super::*;
 
-    /// So many records, of which each is one element.
+    /// Source with the given number of records, each with one element. The list serves as both lines and names.
     struct Numbers(u64, Vec<String>);
 
     impl Keyed for Numbers {

@@ -1,4 +1,4 @@
-//! Frame that key files and indices of lanes have in common: a line of text that begins them, with its hash behind it, and the memory that they are read from.
+//! Common framing of key files and indices of lanes: a line of text and its hash. Also the memory of the file.
 
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -7,7 +7,7 @@ use super::Sums;
 use crate::error::{Error, Result};
 use crate::mmap::Mapping;
 
-/// Bytes of the hash behind the line.
+/// Length of the hash after the line.
 pub(super) const HASH: usize = 8;
 
 /// Memory that holds a file.
@@ -28,7 +28,7 @@ impl Bytes {
     }
 }
 
-/// The line of `head` with its hash behind it, and that hash.
+/// Returns `head` as a line followed by its hash, and the hash.
 pub(super) fn seal(head: &impl Serialize) -> (Vec<u8>, u64) {
     let mut line = serde_json::to_vec(head).expect("strings and numbers serialise");
     line.push(b'\n');
@@ -37,18 +37,20 @@ pub(super) fn seal(head: &impl Serialize) -> (Vec<u8>, u64) {
     (line, hash)
 }
 
-/// Line that a file begins with.
+/// Line at the start of a file.
 pub(super) struct Line<'a> {
     pub(super) text: &'a [u8],
     pub(super) hash: u64,
-    /// The offset behind its hash.
+    /// Offset after the hash.
     pub(super) end: usize,
 }
 
-/// The line at the beginning of `bytes`, of a file that is `what` and begins with `beginning`; `stale` adds what is to be done with another.
+/// Reads the line at the start of `bytes`, which must begin with `beginning`.
+///
+/// In errors, `what` names the kind of file, and `stale` adds the remedy.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) if there is none, or it is damaged.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if the line is missing or damaged.
 pub(super) fn unseal<'a>(
     bytes: &'a [u8],
     beginning: &[u8],
@@ -70,7 +72,7 @@ pub(super) fn unseal<'a>(
     Ok(Line { text, hash, end: end + HASH })
 }
 
-/// The first place where two lists differ, and what stands there.
+/// Returns the first index at which two lists differ, with both entries; `nothing` replaces a missing entry.
 pub(super) fn first_that_differs<'a>(theirs: &'a [String], ours: &'a [String]) -> Option<(usize, &'a str, &'a str)> {
     let at = theirs.iter().zip(ours).position(|(a, b)| a != b);
     let at = at.or_else(|| (theirs.len() != ours.len()).then_some(theirs.len().min(ours.len())))?;

@@ -1,4 +1,4 @@
-//! Keys that a pipeline would ask for.
+//! Collection of the keys that a pipeline requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,12 +7,12 @@ use super::{Key, LaneFile, MarkedLanes, lanes};
 use crate::error::{Error, Result};
 use crate::sync::Locked;
 
-/// Notes what keys are asked for, and has none.
+/// Key source without keys, which collects the requests.
 #[derive(Clone, Default)]
 pub(crate) struct Wanted(Arc<Mutex<Vec<Arc<dyn Keyed>>>>, Arc<Mutex<Vec<Arc<dyn MarkedLanes>>>>);
 
 impl Wanted {
-    /// What was asked for, each once.
+    /// Returns the requested keys, without duplicates.
     pub(crate) fn take(&self) -> Vec<Arc<dyn Keyed>> {
         let mut all = std::mem::take(&mut *self.0.locked());
         let mut seen = std::collections::HashSet::new();
@@ -20,7 +20,7 @@ impl Wanted {
         all
     }
 
-    /// The lanes whose indices were asked for, each once.
+    /// Returns the lanes whose indices were requested, without duplicates.
     pub(crate) fn take_lanes(&self) -> Vec<Arc<dyn MarkedLanes>> {
         let mut all = std::mem::take(&mut *self.1.locked());
         let mut seen = std::collections::HashSet::new();
@@ -47,7 +47,7 @@ impl KeySource for Wanted {
     }
 }
 
-/// No keys at all.
+/// Placeholder without any keys.
 struct NoKeys;
 
 impl Keys for NoKeys {

@@ -1,4 +1,4 @@
-//! A key file that is written.
+//! Writer of key files.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -13,13 +13,13 @@ use super::{BLOCK, Sums, slots_of};
 use crate::error::{Error, Result};
 use crate::temporary::{is_link, open_part, sync_folder};
 
-/// Bytes in which a head of other keys is looked for.
+/// Number of bytes that are searched for the head of other keys.
 const LONGEST_HEAD: u64 = 64 << 20;
 
-/// The writer of a key file, which takes the keys block by block and evaluates nothing.
+/// Writer of a key file. Takes keys block by block and evaluates nothing.
 ///
-/// They go into a part file beside it, `NAME.part`, which gets the name of the file once it is whole. What ends before that leaves the part file, and
-/// [`resume`](Self::resume) goes on behind the last block that is whole in it.
+/// Blocks are written to a part file beside the target, `NAME.part`, which is renamed once it is complete. An interruption leaves the
+/// part file, and [`resume`](Self::resume) continues after its last complete block.
 ///
 /// ```
 /// use gristmill::keys::{BLOCK, Key, KeyBlock, KeyFile, KeyHead, KeyWriter};
@@ -51,26 +51,26 @@ pub struct KeyWriter {
     part: PathBuf,
     file: File,
     head: KeyHead,
-    /// The hash of the head, from which all others begin.
+    /// Hash of the head, the seed of all other hashes.
     seed: u64,
     index: Index,
     encoded: Vec<u8>,
 }
 
 impl KeyWriter {
-    /// Begins a key file; a part file that is there is thrown away.
+    /// Creates a key file, and discards an existing part file.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; [`ErrorKind::Config`](crate::ErrorKind::Config) if another process writes it,
-    /// or no file can have this head.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written; [`ErrorKind::Config`](crate::ErrorKind::Config) if another
+    /// process is writing it, or if the head is invalid.
     pub fn create(path: impl AsRef<Path>, head: KeyHead) -> Result<Self> {
         Self::open(path.as_ref(), head)?.begin()
     }
 
-    /// Goes on with the part file that is there, behind its last whole block, or begins one.
+    /// Resumes an existing part file after its last complete block, or creates a part file.
     ///
     /// # Errors
-    /// As [`create`](Self::create); [`ErrorKind::State`](crate::ErrorKind::State) if the part file is of other keys: another prefix or other sources.
+    /// As [`create`](Self::create); [`ErrorKind::State`](crate::ErrorKind::State) if the part file has another prefix or other sources.
     pub fn resume(path: impl AsRef<Path>, head: KeyHead) -> Result<Self> {
         let writer = Self::open(path.as_ref(), head)?;
         let (line, _) = writer.head.encode();
@@ -83,7 +83,7 @@ impl KeyWriter {
             writer.file.set_len(index.end).map_err(io)?;
             return Ok(Self { index, ..writer });
         }
-        // What is not even a head is what a crash left of one.
+        // A part file without a valid head is the remainder of a crash.
         file.take(LONGEST_HEAD).read_to_end(&mut begun).map_err(io)?;
         if let Ok((other, ..)) = KeyHead::decode(&begun, Sums::Checked) {
             let differs = other.check(&writer.head).err().map_or_else(String::new, |e| format!(": {}", e.message()));
@@ -116,22 +116,22 @@ impl KeyWriter {
         Ok(self)
     }
 
-    /// The first slot of the block that is wanted next: the keys of those in front of it are written.
+    /// Returns the first slot of the next block. The keys of earlier slots have been written.
     pub fn next_slot(&self) -> u64 {
         (self.index.blocks.len() as u64 * BLOCK as u64).min(self.head.len)
     }
 
-    /// Slots of the block that is wanted next: [`BLOCK`](super::BLOCK), of the last one what is left, and 0 behind that.
+    /// Returns the number of slots of the next block: [`BLOCK`](super::BLOCK), fewer in the last block, and 0 after the last block.
     pub fn slots_wanted(&self) -> usize {
         slots_of(self.index.blocks.len() as u64, self.head.len)
     }
 
-    /// Elements of all blocks so far.
+    /// Returns the number of elements written so far.
     pub fn elements(&self) -> u64 {
         self.index.elements
     }
 
-    /// The prefix whose keys are written.
+    /// Returns the head of the file.
     pub fn head(&self) -> &KeyHead {
         &self.head
     }
@@ -139,8 +139,8 @@ impl KeyWriter {
     /// Writes the keys of the next [`slots_wanted`](Self::slots_wanted) slots.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written: it may be tried again. [`ErrorKind::Config`](crate::ErrorKind::Config) if the block
-    /// has other slots or columns than are wanted, or more lengths than a block may have.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the block cannot be written; the call may be retried.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the block has the wrong number of slots or columns, or too many lengths.
     pub fn push_block(&mut self, block: &KeyBlock) -> Result<()> {
         let (slots, columns) = (self.slots_wanted(), self.head.columns.len());
         if (block.len(), block.columns()) != (slots, columns) || slots == 0 {
@@ -155,7 +155,7 @@ impl KeyWriter {
         Ok(())
     }
 
-    /// Writes what is encoded behind the last block: where an attempt failed, over what it left.
+    /// Writes the encoded bytes after the last block, over the remainder of a failed attempt.
     fn write(&mut self) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(self.index.end))?;
         self.file.write_all(&self.encoded)
@@ -166,10 +166,10 @@ impl KeyWriter {
         Error::config(text).path(&self.path)
     }
 
-    /// Writes the index and gives the file its name: after a crash there is the whole file, or the part file.
+    /// Writes the index and renames the part file. After a crash, either the complete file or the part file exists.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; [`ErrorKind::Config`](crate::ErrorKind::Config) if blocks are wanted still.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written; [`ErrorKind::Config`](crate::ErrorKind::Config) if blocks are missing.
     pub fn finish(mut self) -> Result<()> {
         if self.slots_wanted() > 0 {
             let text = format!("only {} of {} keys are written", self.next_slot(), self.head.len);
@@ -194,7 +194,7 @@ impl fmt::Debug for KeyWriter {
     }
 }
 
-/// Opens a part file for this process alone, and makes it if it is not there. File systems without locks have none.
+/// Opens or creates a part file and locks it for this process. File systems without locks get no protection.
 fn own(part: &Path) -> Result<File> {
     let other = || {
         Error::config("another process writes this key file").path(part).help("wait for it, or name another key file")
@@ -206,7 +206,7 @@ fn own(part: &Path) -> Result<File> {
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
         return Err(other());
     }
-    // Who had the lock may have given the file its name meanwhile.
+    // The previous owner of the lock may have renamed the file.
     if is_at(&file, part).map_err(|e| Error::io(e, part))? { Ok(file) } else { Err(other()) }
 }
 
@@ -228,7 +228,7 @@ fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The blocks of a part file up to the first that is torn, read from behind its head.
+/// Reads the blocks of a part file after its head, up to the first torn block.
 fn whole_blocks(file: &mut impl Read, head: &KeyHead, seed: u64, head_end: usize) -> io::Result<Index> {
     let mut index = Index::empty(head_end);
     let mut bytes = Vec::new();
@@ -241,7 +241,7 @@ fn whole_blocks(file: &mut impl Read, head: &KeyHead, seed: u64, head_end: usize
         if (block.number, block.before, block.slots as usize) != wanted || block.slots == 0 {
             return Ok(index);
         }
-        // No more memory is taken than there are bytes in the file.
+        // Limits the memory to the bytes in the file.
         file.by_ref().take(u64::from(block.bytes).saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes)?;
         if bytes.len() != block.bytes as usize || hash_of(&bytes, seed) != block.hash {
             return Ok(index);

@@ -4,23 +4,25 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use crate::error::{Error, Result};
 
-/// The word in front of an address at which all users of this machine are answered.
+/// Prefix of an address at which all users of this machine get answers.
 pub(super) const EVERYBODY: &str = "everybody@";
 
-/// An address to listen at, and who is answered there.
+/// An address to listen at, and the users who get answers there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listening {
     pub(super) address: SocketAddr,
-    /// Whether users of this machine other than the one of this process are answered.
+    /// True if users of this machine other than the user of this process get answers.
     pub(super) everybody: bool,
 }
 
 impl Listening {
-    /// Parses `HOST:PORT`, or a port alone, which is one of this machine's own; with [`EVERYBODY`] in front it answers other users, too, as it does at an address
-    /// that other machines reach.
+    /// Parses `HOST:PORT`, or a port alone, which is a port on 127.0.0.1.
+    ///
+    /// The prefix [`EVERYBODY`] admits other users of this machine. Addresses outside loopback admit other users
+    /// without it.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for what is neither, and for a host that is not known.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `text` is neither, or if the host cannot be resolved.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let (everybody, place) = match text.strip_prefix(EVERYBODY) {
             Some(place) => (true, place),

@@ -1,7 +1,8 @@
-//! The endpoint of metrics: `GET /metrics`, answered by one thread.
+//! HTTP endpoint for metrics: a single thread answers `GET /metrics`.
 //!
-//! A scrape is a few hundred bytes, a few times a minute, so a library of HTTP would be more to trust than what is here. Clients may be anybody:
-//! there are at most so many connections, each with so many bytes and so much time, and none waits for another.
+//! A scrape is a few hundred bytes, a few times a minute. An HTTP library would be more code to trust than this module.
+//! Any client may connect, so connections, bytes per request and time per connection are limited. No client waits for
+//! another.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -16,14 +17,15 @@ use super::neighbour::is_same_user;
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{CONTENT_TYPE, Depth};
 
-/// Connections at a time; beyond, the oldest goes.
+/// Maximum number of connections; a further connection closes the oldest.
 const MOST_OPEN: usize = 16;
-/// Bytes of a request, and time that a connection has for all.
+/// Maximum size of a request in bytes; `MOST_TIME` limits the time of a whole connection.
 const MOST_BYTES: usize = 8 << 10;
 const MOST_TIME: Duration = Duration::from_secs(2);
-/// Time between two looks at connections that are open.
+/// Time between two polls of open connections.
 const LOOK: Duration = Duration::from_millis(5);
-/// Figures are made anew when they are older: however many ask, the pass is asked no more often.
+/// Age after which the figures are computed again. Limits the reports on the pass, regardless of the number of
+/// requests.
 const FRESH: Duration = Duration::from_millis(100);
 
 /// An endpoint that listens until it is dropped.
@@ -35,10 +37,11 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens at `address` for those who ask for figures of `live`.
+    /// Listens at `address` and serves the figures of `live`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for what is no address, and one that cannot be listened at, such as one that is taken.
+    /// [`ErrorKind::Config`] if `address` is not an address or cannot be bound, for example because it is taken;
+    /// [`ErrorKind::Io`] if the thread cannot start.
     pub(crate) fn start(address: &str, live: Arc<Live>) -> Result<Self> {
         let Listening { address: asked, everybody } = Listening::parse(address)?;
         let taken = |e: io::Error| {
@@ -58,7 +61,7 @@ impl Endpoint {
         Ok(Self { address, over, thread: Some(thread) })
     }
 
-    /// The address at which it listens.
+    /// Returns the address at which the endpoint listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -67,31 +70,31 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
-        // The thread waits for somebody to come.
+        // The thread blocks in `accept` until a client connects.
         let ip = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
         let called = TcpStream::connect_timeout(&(ip, self.address.port()).into(), MOST_TIME);
-        // One that cannot be called ends with the next who comes.
+        // If this connection fails, the thread ends after the next client connects.
         if let (Ok(_), Some(thread)) = (called, self.thread.take()) {
             let _ = thread.join();
         }
     }
 }
 
-/// The figures, as they were made last.
+/// Text of the figures, with its age.
 struct Page {
     live: Arc<Live>,
-    /// Whether other users of this machine may have them.
+    /// True if other users of this machine may read the figures.
     everybody: bool,
     text: String,
     made: Option<Instant>,
 }
 
 impl Page {
-    /// The text; nothing once the pass is gone.
+    /// Returns the text, or `None` if the pass is gone.
     fn text(&mut self) -> Option<&str> {
         if self.made.is_none_or(|made| made.elapsed() >= FRESH) {
             self.text = self.live.report(Depth::Figures)?.to_openmetrics();
@@ -104,7 +107,7 @@ impl Page {
 fn serve(listener: &TcpListener, page: &mut Page, over: &AtomicBool) {
     let mut open: Vec<Connection> = Vec::new();
     while !over.load(Ordering::Acquire) {
-        // Where nobody is to be answered, it sleeps until somebody comes.
+        // Blocks until a client connects if no connection is open.
         let accepted = listener.set_nonblocking(!open.is_empty()).and_then(|()| listener.accept());
         match accepted {
             Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => {
@@ -114,21 +117,21 @@ fn serve(listener: &TcpListener, page: &mut Page, over: &AtomicBool) {
                 open.push(Connection::new(stream));
             }
             Ok(_) => {}
-            // Nobody has come: until the next look at open connections.
+            // No new client: waits until the next poll of the open connections.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK),
-            // Such as too many open files.
+            // For example, too many open files.
             Err(_) => std::thread::sleep(10 * LOOK),
         }
         open.retain_mut(|connection| connection.goes_on(page));
     }
 }
 
-/// A client.
+/// A connection to a client.
 struct Connection {
     stream: TcpStream,
     since: Instant,
     request: Vec<u8>,
-    /// What is still to be sent, once it is known.
+    /// Bytes that remain to be sent; `None` until the request is complete.
     answer: Option<Vec<u8>>,
 }
 
@@ -137,7 +140,7 @@ impl Connection {
         Self { stream, since: Instant::now(), request: Vec::new(), answer: None }
     }
 
-    /// Does what can be done now; whether there is more to do.
+    /// Makes as much progress as possible without blocking. Returns true if the connection stays open.
     fn goes_on(&mut self, page: &mut Page) -> bool {
         if self.since.elapsed() >= MOST_TIME {
             return false;
@@ -154,7 +157,7 @@ impl Connection {
         self.write()
     }
 
-    /// Whether the request is there; an error where it never will be.
+    /// Returns true if the request is complete or too long; returns an error if the request cannot be completed.
     fn read(&mut self) -> std::result::Result<bool, ()> {
         let mut some = [0; 1024];
         loop {
@@ -170,7 +173,8 @@ impl Connection {
         }
     }
 
-    /// Sends what there is room for; then sees to it that the client has all of it before the connection ends.
+    /// Sends as much as the socket accepts, then waits until the client has received everything and closes. Returns
+    /// true if the connection stays open.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         while !answer.is_empty() {
@@ -184,7 +188,7 @@ impl Connection {
                 return false;
             }
         }
-        // What is closed with bytes unread may take the answer with it.
+        // Closing a socket with unread bytes may discard the answer.
         let mut rest = [0; 1024];
         match self.stream.read(&mut rest) {
             Ok(0) => false,
@@ -198,13 +202,14 @@ fn is_busy(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// The head of a request that is whole, without the empty line behind it.
+/// Returns the head of a complete request, without the empty line after it.
 fn head(request: &[u8]) -> Option<&[u8]> {
     let end = request.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
     request.get(..end)
 }
 
-/// Whether a request asks for this machine, by an address or as `localhost`: a page of the web that has its name lead here asks by that name.
+/// Returns true if the request names this machine by an IP address or as `localhost`. A page on the web whose name
+/// resolves to this machine sends that name instead.
 fn is_for_this_machine(request: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head(request).unwrap_or_default());
     let host = head.lines().skip(1).filter_map(|line| line.split_once(':'));
@@ -219,13 +224,13 @@ fn is_for_this_machine(request: &[u8]) -> bool {
     })
 }
 
-/// The answer to a request for another machine.
+/// Returns the answer to a request for another machine.
 fn misdirected() -> Vec<u8> {
     let text = format!("the figures are at localhost; for other names listen at {EVERYBODY}HOST:PORT\n");
     response("421 Misdirected Request", "text/plain; charset=utf-8", "", &text)
 }
 
-/// The answer to a request, with its head.
+/// Returns the answer to a request, with its head.
 fn answer(request: &[u8], page: &mut Page) -> Vec<u8> {
     let told = |status: &str, extra: &str, text: &str| response(status, "text/plain; charset=utf-8", extra, text);
     let Some(head) = head(request) else {
@@ -246,7 +251,7 @@ fn answer(request: &[u8], page: &mut Page) -> Vec<u8> {
     }
 }
 
-/// The answer to another user.
+/// Returns the answer to another user.
 fn refusal() -> Vec<u8> {
     let text =
         format!("another user runs this: its figures are yours where it is told to listen at {EVERYBODY}HOST:PORT\n");

@@ -1,4 +1,4 @@
-//! Views that look at a pass once in a while, on one thread.
+//! Views that read a pass at intervals, on a single thread.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use super::Live;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Time between two looks at first, and at most: in between a hundredth of the time that the pass has run.
+/// Shortest and longest time between two looks. Between these limits it is a hundredth of the pass's time so far.
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(10);
 
-/// A view that looks at a pass once in a while, and at its end.
+/// A view that reads a pass at intervals and at its end.
 pub(crate) trait View: Debug + Send {
-    /// Looks; at the `end` for the last time.
+    /// Reads the pass; `end` is true at the last call.
     ///
     /// # Errors
-    /// Those that keep it from looking again, such as a disk that is full.
+    /// Errors that prevent further looks, such as a full disk.
     fn look(&mut self, live: &Live, end: bool) -> Result<()>;
 }
 
-/// Views that look until this is dropped.
+/// Views that read a pass until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Looks {
-    /// Dropped when the pass is over.
+    /// Sender that is dropped when the pass is over.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Looks {
-    /// Has `views` look at `live`.
+    /// Starts a thread on which `views` read `live`.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if there is no thread for them.
+    /// [`ErrorKind::Io`] if the thread cannot start.
     pub(crate) fn start(views: Vec<Box<dyn View>>, live: Arc<Live>) -> Result<Self> {
         let (over, is_over) = bounded(0);
         let thread = std::thread::Builder::new().name("gristmill-views".into());
@@ -59,7 +59,7 @@ fn run(mut views: Vec<Box<dyn View>>, live: &Live, is_over: &Receiver<()>) {
     let start = Instant::now();
     loop {
         let end = !matches!(is_over.recv_timeout(pause(start.elapsed())), Err(RecvTimeoutError::Timeout));
-        // One that fails is told of once, and the pass goes on.
+        // A view that fails is logged and removed; the pass goes on.
         views.retain_mut(|view| view.look(live, end).inspect_err(|error| tracing::warn!("{error}")).is_ok());
         if end || views.is_empty() {
             return;
@@ -67,7 +67,7 @@ fn run(mut views: Vec<Box<dyn View>>, live: &Live, is_over: &Receiver<()>) {
     }
 }
 
-/// Time until the next look at a pass that has run for `time`.
+/// Returns the time until the next look at a pass that has run for `time`.
 fn pause(time: Duration) -> Duration {
     (time / 100).clamp(LEAST, MOST)
 }

@@ -1,8 +1,8 @@
-//! A pass seen by others while it runs.
+//! Views of a pass from other threads and processes while it runs.
 //!
-//! Nearly all that a report is made of is shared anyway: counts, records, who evaluates. What the consumer alone knows, how long its own calls took, it
-//! tells [`Live`] ten times a second where there are viewers; those make reports of both on threads of their own, and the consumer waits for
-//! none of them. A pass without viewers has no `Live`.
+//! Most input of a report is shared already: counts, records, and the threads and workers that evaluate. Only the
+//! consumer has the durations of its calls, and it copies them to [`Live`] ten times a second. Viewers build reports on
+//! their own threads, and the consumer waits for none of them. A pass without viewers has no `Live`.
 
 mod address;
 mod endpoint;
@@ -30,46 +30,46 @@ use crate::exec::Runtime;
 use crate::report::{ConsumerMeter, Depth, First, Report, Seen as SeenBy};
 use crate::sync::Locked;
 
-/// Time between two accounts of the consumer.
+/// Time between two updates from the consumer.
 pub(crate) const EVERY: Duration = Duration::from_millis(100);
-/// Time for which counts of other processes are waited for.
+/// Longest time to wait for counts of other processes.
 const SYNC: Duration = Duration::from_millis(2);
 
 /// A pass as viewers see it.
 #[derive(Debug)]
 pub(crate) struct Live {
     told: Mutex<Told>,
-    /// Elements that were delivered, which is told of each.
+    /// Number of delivered elements, updated for each element.
     delivered: AtomicU64,
-    /// Times as a loop in another language sees them, around those of the pass.
+    /// Times of the surrounding loop in another language, which include the times of the pass.
     around: Mutex<Option<Arc<Mutex<ConsumerMeter>>>>,
-    /// What reports are made of; `None` once the pass is gone.
+    /// Shared input of reports; `None` if the pass is gone.
     subject: Mutex<Option<Subject>>,
 }
 
-/// The account of the consumer: what it alone knows.
+/// Data that only the consumer has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) meter: ConsumerMeter,
     pub(crate) account: Account,
     pub(crate) first: First,
     pub(crate) remarks: Remarks,
-    /// Times of the loop around it, if there is one.
+    /// Times of the surrounding loop, if there is a surrounding loop.
     pub(crate) around: Option<ConsumerMeter>,
-    /// Whether no more is told: the loop around it counts its last call behind that.
+    /// True after the last update. The surrounding loop counts its last call after that update.
     pub(crate) ended: bool,
 }
 
-/// Remarks about a pass that stand beside its counts.
+/// Remarks about a pass, reported beside its counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remarks {
-    /// The part that is delivered, in words.
+    /// Description of the delivered part.
     pub(crate) part: Option<String>,
     pub(crate) remarks: Vec<String>,
 }
 
 impl Remarks {
-    /// Adds them to a report.
+    /// Adds the remarks to a report.
     pub(crate) fn add_to(self, report: &mut Report) {
         report.part = self.part;
         report.remarks.extend(self.remarks);
@@ -94,48 +94,48 @@ impl Live {
         })
     }
 
-    /// So many elements were delivered.
+    /// Sets the number of delivered elements.
     #[inline]
     pub(crate) fn delivered(&self, count: u64) {
         self.delivered.store(count, Ordering::Relaxed);
     }
 
-    /// The consumer tells of itself.
+    /// Updates the data of the consumer.
     pub(crate) fn tell(&self, told: Told) {
         *self.told.locked() = Told { around: self.now_around(), ..told };
     }
 
-    /// Times of the loop around it, as they are now.
+    /// Returns the current times of the surrounding loop.
     fn now_around(&self) -> Option<ConsumerMeter> {
         self.around.locked().as_ref().map(|around| around.locked().clone())
     }
 
-    /// Times of a loop in another language are seen from now on.
+    /// Sets the meter of the surrounding loop in another language.
     #[cfg(feature = "python")]
     pub(crate) fn show_around(&self, around: Arc<Mutex<ConsumerMeter>>) {
         *self.around.locked() = Some(around);
     }
 
-    /// Another pass is seen from now on in the place of this one, or none.
+    /// Shows another pass in place of this pass, or no pass if `subject` is `None`.
     pub(crate) fn show(&self, subject: Option<Subject>) {
-        // Whoever makes a report has it until that is done, and drops none of it.
+        // A report holds the lock until it is done, so viewers never drop a subject.
         let before = std::mem::replace(&mut *self.subject.locked(), subject);
         drop(before);
     }
 
-    /// Records that have come since `seen`, which is moved behind them; at the `end` with what is under way.
+    /// Returns the records since `seen` and advances `seen`; at the `end`, includes work that is under way.
     pub(crate) fn news(&self, seen: &mut Seen, end: bool) -> News {
         let subject = self.subject.locked();
         subject.as_ref().map(|subject| subject.recorder.news(seen, end)).unwrap_or_default()
     }
 
-    /// For how long the consumer has been waiting, if it is.
+    /// Returns the time for which the consumer has been waiting, or `None` if the consumer is not waiting.
     #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn waiting(&self) -> Option<Duration> {
         self.subject.locked().as_ref()?.run.demand().waiting(Instant::now())
     }
 
-    /// Reports on the pass as of now, unless it is gone.
+    /// Returns a report on the pass as of now, or `None` if the pass is gone.
     pub(crate) fn report(&self, depth: Depth) -> Option<Report> {
         let subject = self.subject.locked();
         let Subject { pipeline, executor, recorder, run } = subject.as_ref()?;

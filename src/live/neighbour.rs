@@ -2,7 +2,8 @@
 
 use std::net::TcpStream;
 
-/// Whether the other end of a connection within this machine is of the user of this process, or of root; what the system does not say, is not.
+/// Returns true if the other end of a local connection belongs to the user of this process or to root. Returns false if
+/// the system does not report the user.
 #[cfg(target_os = "linux")]
 pub(super) fn is_same_user(stream: &TcpStream) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -11,7 +12,7 @@ pub(super) fn is_same_user(stream: &TcpStream) -> bool {
     linux::user_of(stream).zip(own.ok()).is_some_and(|(user, own)| user == own || user == 0)
 }
 
-/// Nothing is known of users elsewhere.
+/// Returns true, because the user is not available on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn is_same_user(_: &TcpStream) -> bool {
     true
@@ -23,18 +24,20 @@ mod linux {
     use std::io::{BufRead, BufReader};
     use std::net::{IpAddr, SocketAddr, TcpStream};
 
-    /// The user of the other end, as the kernel's table of sockets has it.
+    /// Returns the user of the other end, from the kernel's table of sockets.
     pub(super) fn user_of(stream: &TcpStream) -> Option<u32> {
         let (own, other) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
         let table = if own.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
-        // The kernel looks through all of its own table for each read, which takes more than a millisecond: few reads, and none behind the row.
+        // Every read scans the kernel's whole table, which takes more than a millisecond. Reads are therefore large,
+        // and stop at the matching row.
         user_in(BufReader::with_capacity(READ, File::open(table).ok()?), other, own)
     }
 
-    /// Bytes of the table that are read at a time: some four hundred rows.
+    /// Bytes of the table per read: about 400 rows.
     const READ: usize = 64 << 10;
 
-    /// The user of the socket at `from` that is connected with `to`, in a table as Linux writes it (`Documentation/networking/proc_net_tcp`).
+    /// Returns the user of the socket at `from` that is connected to `to`. The table has Linux's format
+    /// (`Documentation/networking/proc_net_tcp`).
     pub(super) fn user_in(table: impl BufRead, from: SocketAddr, to: SocketAddr) -> Option<u32> {
         let (from, to) = (written(from), written(to));
         table.lines().map_while(Result::ok).find_map(|line| {
@@ -44,7 +47,7 @@ mod linux {
         })
     }
 
-    /// An address as the table has it: words of the machine's own byte order, in hexadecimal.
+    /// Formats an address as in the table: hexadecimal words in the machine's byte order.
     fn written(address: SocketAddr) -> String {
         let ip: String = match address.ip() {
             IpAddr::V4(ip) => word(ip.octets()),

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::report::Depth;
 use crate::report::record::RecordWriter;
 
-/// A recording that goes on with a pass.
+/// A recording that is extended while a pass runs.
 #[derive(Debug)]
 pub(crate) struct RecordView {
     writer: RecordWriter,
@@ -16,10 +16,10 @@ pub(crate) struct RecordView {
 }
 
 impl RecordView {
-    /// Begins a recording.
+    /// Creates a recording at `path`.
     ///
     /// # Errors
-    /// See [`RecordWriter::create`].
+    /// The errors of [`RecordWriter::create`].
     pub(crate) fn create(path: &Path) -> Result<Self> {
         Ok(Self { writer: RecordWriter::create(path)?, seen: Seen::default() })
     }

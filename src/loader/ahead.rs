@@ -1,4 +1,4 @@
-//! The stateful part on a thread of its own, ahead of the consumer.
+//! The stateful part on a separate thread, ahead of the consumer.
 
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -16,53 +16,53 @@ use crate::sync::Locked;
 
 /// Packet from the thread of the stateful part.
 struct Packet<T, S> {
-    /// Elements, each with the state behind it.
+    /// Elements, each with the state after it.
     elements: Vec<Result<(T, S)>>,
-    /// Time at which the first was begun, and the last was there.
+    /// Times at which the first element was begun and the last element was ready.
     made: (Instant, Instant),
 }
 
-/// Packets are sent off when they have been filled for this long: a large batch travels alone, small elements together.
+/// Time after which a packet is sent: a large batch travels alone, small elements travel together.
 const PACKET_TIME: Duration = Duration::from_micros(200);
 const MAX_PACKET: usize = 256;
 
-/// See the [module](self).
+/// Consumer's side of the thread: see the [module](self).
 pub(super) struct Ahead<T, S> {
     packets: Option<Receiver<Packet<T, S>>>,
     current: std::vec::IntoIter<Result<(T, S)>>,
-    /// When the present packet was made.
+    /// Start and end of the time in which the current packet was made.
     made: Option<(Instant, Instant)>,
     thread: Option<JoinHandle<()>>,
-    /// State that the thread is sent to; `None` once it has nothing more to do.
+    /// Sender of orders to the thread; `None` after the thread has ended.
     orders: Option<Sender<Order<T, S>>>,
     buffer: usize,
     run: Runtime,
-    /// What the consumer waits for, if it gave up waiting in between.
+    /// Wait that the consumer interrupted, if any.
     waiting: Option<Asked>,
-    /// The cause of the next wait, if that is for the first element behind a beginning.
+    /// Cause of the next wait, if it is for the first element after a start or restore.
     begins: Option<Cause>,
 }
 
-/// A request of the consumer.
+/// Request for an element by the consumer.
 #[derive(Clone, Copy)]
 struct Asked {
     at: Instant,
-    /// Places of the buffer that were filled then.
+    /// Number of filled places in the buffer at that time.
     ready: Option<usize>,
 }
 
-/// Request that sends the thread elsewhere.
+/// Order to continue at another state.
 struct Order<T, S> {
     state: S,
     packets: Sender<Packet<T, S>>,
     answer: Sender<Result<S>>,
 }
 
-/// So long it is waited for a thread that is sent elsewhere: it may be busy with an element.
+/// Maximum wait for the answer to an order: the thread may be busy with an element.
 const ORDER_TIME: Duration = Duration::from_secs(1);
 
 impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
-    /// Starts the thread; the first wait `begins` a pass.
+    /// Starts the thread. `begins` is the cause of the first wait.
     pub(super) fn start<I>(iter: I, cx: Cx, buffer: usize, run: &Runtime, begins: Cause) -> Result<Self>
     where
         I: DatasetIterator<Item = T, State = S> + 'static,
@@ -81,7 +81,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         })
     }
 
-    /// Starts a thread; where its packets come from, and where it takes orders.
+    /// Starts a thread. Returns the receiver of its packets, the sender of its orders, and its handle.
     #[expect(clippy::type_complexity, reason = "the three ends that the caller keeps")]
     fn spawn<I>(
         iter: I,
@@ -105,12 +105,12 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Ok((packets, orders, thread))
     }
 
-    /// Whether the thread has ended, behind the last element.
+    /// Returns true if the thread has ended, after the last element.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.is_none()
     }
 
-    /// Starts another thread in the place of one that has ended.
+    /// Starts another thread to replace a thread that has ended.
     pub(super) fn start_again<I>(&mut self, iter: I, cx: Cx) -> Result<()>
     where
         I: DatasetIterator<Item = T, State = S> + 'static,
@@ -122,7 +122,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Ok(())
     }
 
-    /// The next element; pending where it is not there within `patience`.
+    /// Returns the next element; pending if it is not ready within `patience`.
     pub(super) fn next(
         &mut self,
         patience: Option<Duration>,
@@ -132,7 +132,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
             meter.no_wait();
             return next.map(|next| Poll::Ready(Some(next)));
         }
-        // One wait, however often the consumer looked up from it.
+        // An interrupted wait counts as one wait.
         let asked = self.waiting.take().unwrap_or_else(|| self.begin(meter));
         let Poll::Ready(next) = self.receive(patience) else {
             self.waiting = Some(asked);
@@ -149,7 +149,8 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         next.transpose().map(Poll::Ready)
     }
 
-    /// Has the thread go on at `state`, and returns where it is then; `None` if it does not follow in time, or no more.
+    /// Orders the thread to continue at `state`, and returns its state after the move.
+    /// `None` if the thread has ended or does not answer in time.
     pub(super) fn restore(&mut self, state: S) -> Option<Result<S>> {
         let orders = self.orders.as_ref()?;
         let ((sender, packets), (answer, answered)) = (bounded(self.buffer), bounded(1));
@@ -163,7 +164,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         answered.recv_timeout(ORDER_TIME).ok()
     }
 
-    /// Whether [`next`](Self::next) would not wait.
+    /// Returns true if [`next`](Self::next) would not wait.
     #[cfg(feature = "pjrt")]
     pub(super) fn is_ready(&self) -> bool {
         self.current.len() > 0 || self.packets.as_ref().is_none_or(|packets| !packets.is_empty())
@@ -177,7 +178,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Asked { at, ready }
     }
 
-    /// The first element of the next packet.
+    /// Receives the next packet, and returns its first element.
     fn receive(&mut self, patience: Option<Duration>) -> Poll<Option<Result<(T, S)>>> {
         let Some(packets) = &self.packets else { return Poll::Ready(None) };
         let received = match patience {
@@ -195,7 +196,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         Poll::Ready(self.current.next())
     }
 
-    /// A panic of the thread is a panic here: it was the consumer's own closure, or a bug.
+    /// Waits for the thread to end, and resumes its panic here. A panic comes from a user's closure or is a bug.
     fn join(&mut self) {
         self.orders = None;
         if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
@@ -215,7 +216,7 @@ impl<T, S> Drop for Ahead<T, S> {
     }
 }
 
-/// Yields what `iter` does, from wherever it is ordered to.
+/// Sends the elements of `iter`, then continues at each ordered state.
 fn serve<I: DatasetIterator<Item: Send + 'static> + 'static>(
     mut iter: I,
     mut cx: Cx,
@@ -235,7 +236,7 @@ fn serve<I: DatasetIterator<Item: Send + 'static> + 'static>(
     }
 }
 
-/// Packs up what `iter` yields, to its end or until nobody wants it.
+/// Sends the elements of `iter` in packets, until its end or until the receiver is gone.
 fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
     iter: &mut I,
     cx: &mut Cx,
@@ -255,7 +256,7 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
                 outbox.elements.push(Ok((element, state)));
                 !outbox.is_due() || {
                     cx.flush_if_due();
-                    // Where the buffer is full, it waits for the consumer.
+                    // If the buffer is full, `send` waits for the consumer.
                     cx.works(false);
                     let sent = outbox.send();
                     cx.works(true);
@@ -274,14 +275,14 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
             }
         };
         if !sent {
-            // It has a sender, too.
+            // The callback holds a sender, too.
             cx.before_waiting(|| ());
             return;
         }
     }
 }
 
-/// Elements that are ready to travel.
+/// Elements that are ready to be sent.
 struct Outbox<T, S> {
     elements: Vec<Result<(T, S)>>,
     clock: PacketClock,
@@ -293,7 +294,7 @@ impl<T, S> Outbox<T, S> {
         self.elements.len() >= MAX_PACKET || self.clock.is_over(self.elements.len())
     }
 
-    /// Sends it off; `false` if nobody is there any more.
+    /// Sends the elements. Returns false if the receiver is gone.
     fn send(&mut self) -> bool {
         let sent = self.elements.is_empty() || {
             let packet = self.packet();
@@ -303,7 +304,7 @@ impl<T, S> Outbox<T, S> {
         sent
     }
 
-    /// The next element is not there yet: what is ready need not wait for it.
+    /// Sends the ready elements if the buffer has room, because the next element is not ready yet.
     fn offer(&mut self) {
         if self.elements.is_empty() {
             return;
@@ -320,8 +321,9 @@ impl<T, S> Outbox<T, S> {
     }
 }
 
-/// Decides when a packet travels. It looks at the clock after every element where they are slow, and rarely where
-/// they are fast: the distance is learned from the packet before.
+/// Clock that decides when a packet is sent.
+///
+/// The clock is read after every element if elements are slow, and rarely if they are fast. The previous packet determines the stride.
 struct PacketClock {
     start: Instant,
     look_at: usize,
@@ -343,7 +345,7 @@ impl PacketClock {
             return false;
         }
         let elapsed = self.start.elapsed();
-        // A quarter of the packet's time between two looks, and never more than twice as far as before.
+        // Aims at a quarter of the packet's time between two looks. The stride at most doubles.
         let per_element = elapsed.as_nanos() as usize / len.max(1);
         let quarter = PACKET_TIME.as_nanos() as usize / 4 / per_element.max(1);
         self.stride = quarter.clamp(1, (2 * self.stride).min(MAX_PACKET / 4));

@@ -1,4 +1,4 @@
-//! The choices of how a pipeline is run, and its start.
+//! The options of a run, and its start.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,15 +26,15 @@ use crate::keys::KeySource;
 use crate::part::{Deal, Part, RowBatch};
 use crate::report::{ConsumerMeter, First, remark};
 
-/// Batches that may be kept ready: each has its place from the start.
+/// Maximum number of batches kept ready: each has a preallocated place.
 const MOST_BUFFER: usize = 1 << 20;
 
-/// Starts those who evaluate a pipeline, if that is neither the consumer's thread nor threads beside it.
+/// Alternative to an [`Executor`]: starts another evaluator, such as worker processes.
 pub(crate) trait Backend: Send {
-    /// Starts them for the elements of `pipeline`; returns what runs it, and who evaluates in words.
+    /// Starts the evaluator for the elements of `pipeline`. Returns its runtime and a description of it.
     ///
     /// # Errors
-    /// If they cannot be started.
+    /// If the evaluator cannot be started.
     fn start(self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)>;
 }
 
@@ -44,7 +44,7 @@ impl Backend for Box<dyn Backend> {
     }
 }
 
-/// Chooses how a pipeline is run: see [`Load::loader`](super::Load::loader).
+/// Builder of a [`Loader`]: see [`Load::loader`](super::Load::loader).
 #[must_use = "a builder does nothing until `build`"]
 pub struct LoaderBuilder<D: IterDataset> {
     dataset: D,
@@ -63,7 +63,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     pub(super) viewers: Viewers,
     #[cfg(feature = "cli")]
     command: Option<Command>,
-    /// Counted remarks of the report from before the pass.
+    /// Counted remarks for the report, from before the pass.
     #[cfg(feature = "cli")]
     notes: Vec<(&'static str, u64)>,
 }
@@ -93,73 +93,76 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         }
     }
 
-    /// The pipeline.
+    /// Returns the pipeline.
     pub(crate) fn dataset(&self) -> &D {
         &self.dataset
     }
 
-    /// Counts shards in the report that the pipeline leaves out.
+    /// Adds the number of shards that the pipeline leaves out to the report.
     #[cfg(feature = "cli")]
     pub(crate) fn skipped_shards(mut self, shards: usize) -> Self {
         self.notes.extend((shards > 0).then_some(("bad shards skipped", shards as u64)));
         self
     }
 
-    /// Has those evaluate the elements that `backend` starts, in place of an [`executor`](Self::executor).
+    /// Evaluates elements by `backend`, instead of an [`executor`](Self::executor).
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn backend(mut self, backend: impl Backend + 'static) -> Self {
         self.backend = Some(Box::new(backend));
         self
     }
 
-    /// Who evaluates it; [`Executor::Inline`] at first. The choice never changes the elements.
+    /// Sets the executor; [`Executor::Inline`] by default. The choice never changes the elements.
     pub fn executor(mut self, executor: Executor) -> Self {
         self.executor = executor;
         self
     }
 
-    /// `n` threads for the elementwise part and one for the stateful part.
+    /// Uses `n` threads for the elementwise part and one for the stateful part.
     pub fn threads(self, n: usize) -> Self {
         self.executor(Executor::Threads(n))
     }
 
-    /// Batches kept ready ahead of the consumer by [`Executor::Threads`]; 2 at first, and 1,048,576 at most.
+    /// Sets the number of batches that [`Executor::Threads`] keeps ready ahead of the consumer; 2 by default, at most 1,048,576.
     pub fn buffer(mut self, batches: usize) -> Self {
         self.buffer = batches.max(1);
         self
     }
 
-    /// Whether single batches and chunks are recorded, as they always are: what that costs is measured by doing without.
+    /// Sets whether single batches and chunks are recorded, as they are by default. Turning it off shows the cost of recording.
     #[doc(hidden)]
     pub fn keep_records(mut self, keep: bool) -> Self {
         self.keeps_records = keep;
         self
     }
 
-    /// Marks the pass as the run of a command. `is_drained`: the loop of the command discards the elements.
+    /// Marks the pass as the run of a command. `is_drained`: the command's loop discards the elements.
     #[cfg(feature = "cli")]
     pub(crate) fn command(mut self, is_drained: bool) -> Self {
         self.command = Some(Command { is_drained, cpu: Cpu::now() });
         self
     }
 
-    /// Continues where `checkpoint` was taken, under whatever executor that was.
+    /// Resumes from `checkpoint`, which may come from any executor.
     pub fn resume(mut self, checkpoint: Checkpoint) -> Self {
         self.resume = Some(checkpoint);
         self
     }
 
-    /// Accepts a state of another pipeline: a file was withdrawn, a weight or a function's name has changed. Positions are taken as they are, and the change is
-    /// logged, stands in the report and in all later [states](Checkpoint::accepted_changes).
+    /// Accepts the state of another pipeline: a file was withdrawn, or a weight or the name of a function has changed.
     ///
-    /// Stages after `to_iter` that hold positions must be as before: the state of a stream of other parents does not fit.
+    /// Positions are taken unchanged. The change is logged, and recorded in the report and in all later
+    /// [states](Checkpoint::accepted_changes).
+    ///
+    /// Stages after `to_iter` that hold positions must not change: the state of a stream does not fit other parents.
     pub fn accept_changes(mut self, accept: bool) -> Self {
         self.accepts_changes = accept;
         self
     }
 
-    /// Delivers only the rows of `part` of every batch: see [`part`](crate::part). All else is as without: the batches of the pipeline are the global
-    /// ones, and any part goes on from the state of any other.
+    /// Delivers only the rows of `part` of every batch: see [`part`](crate::part).
+    ///
+    /// The batches of the pipeline are the global batches. Any part can continue from the state of any other part.
     pub fn part(mut self, part: Part) -> Self
     where
         D::Item: RowBatch,
@@ -168,62 +171,78 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
-    /// Chooses how rows are dealt among [parts](Self::part); [`Deal::Even`] at first. Another deal needs to know what all rows of a batch cost: where they are
-    /// planned by [keys](Self::keys) and packed, and cost what their segments do, the plan says it; else each host evaluates all of them.
+    /// Sets how rows are dealt among [parts](Self::part); [`Deal::Even`] by default.
+    ///
+    /// Deals by cost require the cost of every row of a batch. The plan contains the costs if rows are planned by [keys](Self::keys) and
+    /// packed, and their cost depends on their segments only. Otherwise each host evaluates all rows.
     pub fn deal(mut self, deal: Deal) -> Self {
         self.deal = deal;
         self
     }
 
-    /// Plans the rows of a [part](Self::part) out of keys, where they decide by no more than those, so that elements of other parts are not
-    /// evaluated: see [`plan`](crate::dataset::plan). The batches are the same.
+    /// Plans the rows of a [part](Self::part) from keys, so that elements of other parts are not evaluated.
+    ///
+    /// Applies if keys are enough to plan the rows: see [`plan`](crate::dataset::plan). The batches do not change.
     pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
         self.keys = Some(Arc::new(keys));
         self
     }
 
-    /// Chooses what becomes of an element that fails after rows of a [part](Self::part) were planned of it, by [keys](Self::keys) or by
-    /// indices; [`FailedElements::Error`] at first. Where hosts evaluate all elements it changes nothing: there is no plan, and one that fails is an error, or what
-    /// [`on_bad_record`](crate::dataset::iter::Stream::on_bad_record) says.
+    /// Sets the policy for an element that fails after its row of a [part](Self::part) was planned, by [keys](Self::keys) or by
+    /// indices; [`FailedElements::Error`] by default.
+    ///
+    /// The policy has no effect if hosts evaluate all elements, because there is no plan. A failed element is then an error, or
+    /// handled by [`on_bad_record`](crate::dataset::iter::Stream::on_bad_record).
     pub fn on_failed_element(mut self, policy: FailedElements) -> Self {
         self.failed_elements = policy;
         self
     }
 
-    /// Answers `GET /metrics` at `address` while the pass lives, with its [figures](crate::Report::metrics) as OpenMetrics text, for Prometheus: `"127.0.0.1:9464"`, or a
-    /// port alone, which nobody but this machine reaches. On Linux other users of it but root are refused, unless `everybody@` stands in front. One thread answers, of what is counted anyway; port 0 is a free one, which
-    /// [`Loader::metrics_address`] tells.
+    /// Serves `GET /metrics` at `address` during the pass: its [figures](crate::Report::metrics) as OpenMetrics text, for Prometheus.
+    ///
+    /// `address` is a socket address such as `"127.0.0.1:9464"`, or only a port, which is reachable from this machine only.
+    /// Port 0 picks a free port, which [`Loader::metrics_address`] returns.
+    ///
+    /// On Linux, other users of the machine except root are refused, unless the address begins with `everybody@`.
+    /// One thread serves all requests, from counts that are kept anyway.
     pub fn metrics(mut self, address: impl Into<String>) -> Self {
         self.viewers.metrics = Some(address.into());
         self
     }
 
-    /// Records the pass in a file while it runs: every batch and chunk, and the report as of then, once a second at first. [`Report::from_record`](crate::Report::from_record)
-    /// and `gristmill report` read it back, also where the process was killed. A recording that is there is kept beside it as `NAME.1.ENDING`.
+    /// Records the pass in a file while it runs: every batch and chunk, and the report, at first once a second.
+    ///
+    /// [`Report::from_record`](crate::Report::from_record) and `gristmill report` read the recording, even if the process was killed.
+    /// An existing recording is kept as `NAME.1.ENDING`.
     pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
         self.viewers.record = Some(path.into());
         self
     }
 
-    /// Writes the pass as a trace while it runs, in Chrome's format of events, which Perfetto shows: the steps and waits of the consumer, batches as they were made, chunks as
-    /// they were evaluated, with arrows from each to its batch and step, and the buffer and memory over time. A file that ends in `.gz` is compressed.
+    /// Writes a trace of the pass while it runs, in Chrome's trace event format, which Perfetto displays.
+    ///
+    /// The trace contains the steps and waits of the consumer, the making of batches, and the evaluation of chunks. Arrows lead from each
+    /// chunk to its batch and step. Counters show the buffer and memory over time. A file name that ends in `.gz` is compressed.
     pub fn trace(mut self, path: impl Into<PathBuf>) -> Self {
         self.viewers.trace = Some(path.into());
         self
     }
 
-    /// Lets people of this machine look at the pass while it runs, by `gristmill top`: over a socket that only the same user may open, in `XDG_RUNTIME_DIR` or a folder
-    /// of the user's own among temporary files. `GRISTMILL_TOP=1` in the environment does so for every pass. Needs Linux and the feature `top`.
+    /// Offers a live view of the running pass to `gristmill top` on this machine. Needs Linux and the feature `top`.
+    ///
+    /// The socket is open to the same user only. It is in `XDG_RUNTIME_DIR`, or in a private folder of the user among temporary files.
+    /// `GRISTMILL_TOP=1` in the environment offers the view for every pass.
     pub fn top(mut self) -> Self {
         self.viewers.top = true;
         self
     }
 
-    /// Starts.
+    /// Starts the pass.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) naming the stage that cannot work, and for an address of metrics that is none, or is taken; [`ErrorKind::State`](crate::ErrorKind::State)
-    /// for a checkpoint of another pipeline; what the sources report while elements in memory are read again.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the name of a stage that cannot work, or for an invalid or occupied metrics address.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for a checkpoint of another pipeline.
+    /// Errors of the sources if elements in memory are read again.
     pub fn build(mut self) -> Result<Loader<D>> {
         if self.buffer > MOST_BUFFER {
             let text = format!("buffer is {}, and must be {MOST_BUFFER} or less", self.buffer);
@@ -249,10 +268,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let (run, executor) = self.runtime(&recorder)?;
         let keys = self.keys.take();
         let key_recorder = keys.as_ref().and_then(|keys| keys.recorder());
-        // Keys that are needed would be an error where none can be made.
+        // Drops keys that are not needed, because failing to make them would be an error.
         let help = || parted.as_ref().is_none_or(|parted| keys_help(&self.dataset, parted.deal()));
         let keys = keys.filter(|_| key_recorder.is_some() || help());
-        // One host of all writes the files.
+        // Only one of the hosts writes the files.
         let is_first = parted.as_ref().is_none_or(|parted| parted.part().has_first_row());
         let key_recorder = key_recorder.filter(|_| is_first);
         let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
@@ -313,7 +332,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         })
     }
 
-    /// Who evaluates, and that in words.
+    /// Starts the runtime. Returns it with a description.
     fn runtime(&mut self, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
         if let Some(backend) = self.backend.take() {
             return backend.start(&self.dataset, recorder);
@@ -322,7 +341,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     }
 }
 
-/// Warns of orders that are seldom meant.
+/// Warns of orders that are seldom intended.
 fn warn_of_orders(pipeline: &dyn Stage) {
     pipeline.walk(&mut |id, stage| {
         if stage.role() == Role::Order

@@ -1,4 +1,4 @@
-//! What a loader does so that hosts which disagree are stopped: it says what it has, and waits for what the others say.
+//! The guard of a loader, which stops hosts that disagree. It posts this host's statements, and reads the statements of the others.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use super::here::Here;
 use super::last_words::{LAST, LastWords};
 use super::{Loader, LoaderBuilder};
 
-/// Time after which a host that has said nothing is an error.
+/// Time after which a silent host is an error.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Time between two looks at what others have said, at first and later.
+/// Minimum and maximum time between two looks at the statements of other hosts.
 const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(100);
 
@@ -28,34 +28,34 @@ pub(super) struct Guarded<T> {
     content: fn(&T) -> Fed,
     timeout: Duration,
     guard: Guard,
-    /// Whether the present series of rounds has begun.
+    /// Whether the current series of rounds has begun.
     begun: bool,
-    /// Rounds of it that this host has spoken in.
+    /// Number of rounds in this series in which this host has posted.
     rounds: u64,
-    /// Batches behind which it has spoken last.
+    /// Number of batches before the last statement.
     spoke_at: u64,
-    /// A round that this host has spoken in, and not read.
+    /// Round in which this host has posted, but which it has not read.
     unread: Option<u64>,
-    /// Since when what is unread is waited for.
+    /// Start of the wait for the unread round.
     waits: Option<Instant>,
-    /// Whether it has said that the stream has ended.
+    /// Whether this host has posted the end of its stream.
     closed: bool,
-    /// The batch behind which all meet before anybody goes on, where a host was started again alone, and goes on from an earlier one.
+    /// Batch after which all hosts meet, if a host was restarted alone and continues from an earlier batch.
     meets_at: Option<u64>,
-    /// Hosts that agreed last, and up to which batch.
+    /// Number of hosts that agreed last, and the batch up to which they agreed.
     agreed: Option<(usize, u64)>,
     /// Whether the stream has ended.
     ended: bool,
-    /// The error that the stream has ended by and the batch that it came at, while others do not know of it.
+    /// Error that ended the stream, and its batch, until the error is posted.
     failed: Option<(String, u64)>,
     last_words: LastWords,
-    /// The process that posts.
+    /// Process that posts the statements.
     origin: Origin,
-    /// The statement that was made last.
+    /// Last statement of this host.
     said: Option<Statement>,
-    /// What differs in short, while details are waited for.
+    /// Disagreement in short statements, until the detailed statements arrive.
     verdict: Option<Error>,
-    /// The error of a meeting that was held before the next element was asked for.
+    /// Error of a meeting that was held before the consumer asked for the next element.
     #[cfg(feature = "python")]
     error: Option<Error>,
 }
@@ -89,7 +89,7 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Takes in batch `number`, before the rows of the part are taken out of it.
+    /// Feeds batch `number` to the guard, before the rows of the part are taken from it.
     pub(super) fn feed(&mut self, number: u64, batch: &Dealt<T>) {
         let fed = match batch {
             Dealt::Own(_, _, BatchPlan { digest: Some(plan), .. })
@@ -100,28 +100,28 @@ impl<T> Guarded<T> {
         self.guard.feed(number, fed);
     }
 
-    /// Begins anew with the next batch: all hosts have gone to a state, or have other parts.
+    /// Begins another series with the next batch, after all hosts have moved to a state or have taken other parts.
     pub(super) fn restart(&mut self) {
         self.begun = false;
     }
 
-    /// Goes on elsewhere in the stream, which has not ended there.
+    /// Forgets the end and the error of the stream, after a move of the loader.
     pub(super) fn go_on(&mut self) {
         (self.ended, self.closed, self.failed) = (false, false, None);
     }
 
-    /// Posts the error that has ended the pass, if that was an error.
+    /// Posts the error that ended the pass, if any.
     pub(super) fn tell(&mut self) {
         let Some((error, batch)) = self.failed.take() else { return };
         let Some(said) = self.said.take() else { return };
         let mut said = said.behind(&self.guard);
         (said.failed, said.batches) = (Some(error), batch);
-        // If a post fails, the others wait until their time is over.
+        // If a post fails, the others wait until their timeout.
         let _ = self.exchange.post(self.rounds, &said.to_json());
         self.post_last(&said);
     }
 
-    /// Posts the batch after which the loader is closed before its end.
+    /// Posts the batch after which the loader was closed, if it was closed before the end.
     fn tell_closed(&mut self) {
         if let (Some(said), false, true) = (self.said.take(), self.ended, self.origin.is_here()) {
             let mut said = said.behind(&self.guard);
@@ -130,22 +130,23 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Posts last words, which hosts that have met look for.
+    /// Posts last words if all hosts have met: only hosts that have met look for them.
     fn post_last(&mut self, said: &Statement) {
         if self.has_met() {
             let _ = self.exchange.post(LAST, &said.to_json());
         }
     }
 
-    /// Whether all hosts have spoken in the first round of this series.
+    /// Returns true if all hosts have posted in the first round of this series.
     fn has_met(&self) -> bool {
         self.begun && (self.rounds > 1 || self.unread.is_none())
     }
 
-    /// Speaks and listens where that is due before the next batch, or at the end: pending where others have not spoken within `patience`.
+    /// Posts and reads the statements that are due before the next batch, or at the end.
+    /// Pending if other hosts have not posted within `patience`.
     ///
     /// # Errors
-    /// As [`compare`], and for hosts that are silent for too long.
+    /// As [`compare`], and if a host is silent until the timeout.
     pub(super) fn meet<S: Serialize>(&mut self, here: &Here<'_, T, S>, patience: Option<Duration>) -> Result<Poll<()>> {
         if !self.begun {
             self.guard = Guard::new(here.delivered);
@@ -160,9 +161,9 @@ impl<T> Guarded<T> {
                 Next::Read(round) => match self.read(round, here.delivered, until) {
                     Ok(Heard::All(said)) => self.compare(&said, here)?,
                     Ok(Heard::Pending) => return Ok(Poll::Pending),
-                    // What this host has had since the last round, it tells where all meet.
+                    // The meeting compares this host's batches since the last round.
                     Ok(Heard::Anew) => self.begin(here, true)?,
-                    // What differs is known; who has not said more has stopped already.
+                    // The disagreement is known. A host that posts no details has already stopped.
                     Err(error) => return Err(self.verdict.take().unwrap_or(error)),
                 },
                 Next::Speak => self.speak_of(here)?,
@@ -171,7 +172,7 @@ impl<T> Guarded<T> {
         Ok(Poll::Ready(()))
     }
 
-    /// Begins a series of rounds; `waits` for a host that was started again, if it was in one before.
+    /// Begins a series of rounds. `waits`: this host was in a series before, and waits for a restarted host.
     fn begin<S: Serialize>(&mut self, here: &Here<'_, T, S>, waits: bool) -> Result<()> {
         self.exchange.begin(here.parted.part())?;
         (self.begun, self.rounds, self.unread, self.waits, self.closed) = (true, 0, None, None, false);
@@ -181,14 +182,15 @@ impl<T> Guarded<T> {
         self.speak(here.delivered, said)
     }
 
-    /// What is to be done before the next batch.
+    /// Returns the step that is due before the next batch.
     fn due<S>(&self, here: &Here<'_, T, S>) -> Option<Next> {
         let speaks = match self.meets_at {
             _ if self.ended => !self.closed,
             Some(batch) => here.delivered >= batch,
             None => here.delivered > self.spoke_at && here.delivered.is_multiple_of(EVERY),
         };
-        // Before the first batch, behind the last and where they meet, nobody goes on before all are there; else they have had the time of many batches.
+        // Before the first batch, after the last batch and at a meeting, no host continues before all have posted.
+        // In other rounds, hosts have had the time of many batches to post.
         let waits = self.rounds == 1 || self.closed || self.meets_at.is_some() || self.verdict.is_some();
         match self.unread {
             Some(round) if speaks || waits => Some(Next::Read(round)),
@@ -196,7 +198,8 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Says what is due before the next batch; in detail where hosts meet that have not had the same batches in this series.
+    /// Posts the statement that is due before the next batch.
+    /// The statement has details if the hosts at a meeting have read different batches in this series.
     fn speak_of<S: Serialize>(&mut self, here: &Here<'_, T, S>) -> Result<()> {
         let mut said = here.statement(&self.guard)?;
         (said.ended, self.closed) = (self.ended, self.ended);
@@ -220,7 +223,7 @@ impl<T> Guarded<T> {
         Ok(())
     }
 
-    /// Compares what all have said. Where it differs in short, all of them see that here, and go into details.
+    /// Compares the statements of all hosts. If short statements differ, every host sees the difference here, and posts details.
     fn compare<S>(&mut self, said: &[String], here: &Here<'_, T, S>) -> Result<()> {
         match (compare(said), self.said.clone()) {
             (Err(error), Some(own)) if self.verdict.is_none() && wants_details(said) => {
@@ -229,11 +232,11 @@ impl<T> Guarded<T> {
             }
             (compared, _) => {
                 compared?;
-                // In detail it may be that hosts have nothing in common that could differ.
+                // Detailed statements may have no batches in common that could differ.
                 (self.verdict, self.agreed) = (None, Some((said.len(), self.spoke_at)));
                 let met = std::mem::replace(&mut self.meets_at, meeting(said)).is_some();
                 if met {
-                    // From here on all have had the same.
+                    // From here on all hosts read the same batches.
                     self.guard = Guard::new(here.delivered);
                 }
                 Ok(())
@@ -241,11 +244,11 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Reads what all hosts have said in a round.
+    /// Reads the statements of all hosts in a round.
     fn read(&mut self, round: u64, batch: u64, until: Option<Instant>) -> Result<Heard> {
         let mut nap = SHORT;
         let said = loop {
-            // Before the exchange is read: other hosts are not late if this one is slow.
+            // Measured before the exchange is read: a slow exchange does not make other hosts late.
             let now = Instant::now();
             let since = *self.waits.get_or_insert(now);
             let said = self.exchange.read(round)?;
@@ -269,7 +272,7 @@ impl<T> Guarded<T> {
                     return Err(silent(&missing, said.len(), batch, self.timeout, &closed));
                 }
                 Wait::Pending => return Ok(Heard::Pending),
-                // An exchange is looked at: a folder on a disk reports nothing.
+                // The exchange is polled: a folder on a disk sends no notifications.
                 Wait::Nap(nap) => std::thread::sleep(nap),
             }
             nap = (2 * nap).min(LONG);
@@ -278,7 +281,7 @@ impl<T> Guarded<T> {
         Ok(Heard::All(said.into_iter().flatten().collect()))
     }
 
-    /// Says how far hosts agree, for the report.
+    /// Returns a description of the hosts' agreement, for the report.
     pub(super) fn remark(&self) -> String {
         match self.agreed {
             None => "the hosts have not been compared yet".to_owned(),
@@ -289,9 +292,12 @@ impl<T> Guarded<T> {
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
-    /// Compares this host with the others before the first batch, every [128](crate::part::EVERY) batches and at the end: one with other files, another pipeline or a
-    /// function with randomness of its own is an error on all of them. See [`compare`](crate::part::compare), and
-    /// [`Exchange`] for how hosts speak. It needs a [part](Self::part), and costs [an eighth](DigestBatch) of a reading of each batch.
+    /// Compares this host with the other hosts before the first batch, every [128](crate::part::EVERY) batches and at the end.
+    ///
+    /// If a host has other files, another pipeline or a function that draws unseeded random numbers, all hosts end with an error.
+    /// A guard requires a [part](Self::part), and costs [an eighth](DigestBatch) of a read of each batch.
+    ///
+    /// See [`compare`](crate::part::compare) for the comparison, and [`Exchange`] for the exchange of statements between hosts.
     pub fn guard(mut self, exchange: impl Exchange + 'static) -> Self
     where
         D::Item: DigestBatch,
@@ -300,13 +306,13 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
-    /// Time after which a host that has said nothing to the others is an error; 10 minutes at first.
+    /// Sets the time after which a silent host is an error; 10 minutes by default.
     pub fn guard_timeout(mut self, timeout: Duration) -> Self {
         self.guard_timeout = Some(timeout);
         self
     }
 
-    /// The guard that was asked for.
+    /// Returns the guard, if one was set.
     pub(super) fn guarded(&mut self, has_part: bool) -> Result<Option<Guarded<D::Item>>> {
         let Some(mut guarded) = self.guarded.take() else { return Ok(None) };
         if !has_part {
@@ -318,8 +324,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
 }
 
 impl<D: IterDataset + 'static> Loader<D> {
-    /// Compares this host with others over another exchange from the next batch on: behind [`repart`](Self::repart), where hosts have come or gone.
-    /// See [`LoaderBuilder::guard`](LoaderBuilder::guard).
+    /// Compares this host with other hosts over another exchange, from the next batch on.
+    /// Used after [`repart`](Self::repart), if hosts have joined or left. See [`LoaderBuilder::guard`](LoaderBuilder::guard).
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) without a part.
@@ -334,7 +340,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         Ok(())
     }
 
-    /// The next element, once the others have said what is due; pending where nothing was there within `patience`.
+    /// Returns the next element, after the other hosts have posted their due statements. Pending if this takes longer than `patience`.
     pub(super) fn advance_guarded(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {
         self.check_process()?;
         if self.meet(patience)?.is_pending() {
@@ -374,7 +380,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         guarded.meet(&here, patience)
     }
 
-    /// Whether others have not said within `patience` what is due before the next element: for those who then hold what others need to say it.
+    /// Returns true if other hosts have not posted their due statements within `patience`.
+    /// Used by callers that would otherwise hold a lock that other hosts need in order to post.
     #[cfg(feature = "python")]
     pub(crate) fn waits_for_others(&mut self, patience: Duration) -> bool {
         let met = if self.ended { Ok(Poll::Ready(())) } else { self.meet(Some(patience)) };
@@ -387,7 +394,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Goes on with the guard that `other`, a pass over the same rows, has: where it is, or with all hosts `anew` from where this is.
+    /// Takes over the guard of `other`, a pass over the same rows.
+    /// The series of rounds continues, unless all hosts begin `anew` here.
     #[cfg(feature = "python")]
     pub(crate) fn take_guard(&mut self, other: &mut Self, anew: bool) {
         self.guarded = other.guarded.take();
@@ -397,13 +405,13 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Compares no more.
+    /// Stops the comparison with other hosts.
     #[cfg(feature = "python")]
     pub(crate) fn unguard(&mut self) {
         self.guarded = None;
     }
 
-    /// Tells the other hosts of the error that has ended this pass.
+    /// Posts the error that ended this pass to the other hosts.
     #[cfg(feature = "python")]
     pub(crate) fn tell_failure(&mut self) {
         if let Some(guarded) = &mut self.guarded {
@@ -412,7 +420,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 }
 
-/// The error where hosts are to be compared, and this is none of several.
+/// Makes the error for a guard without a part.
 #[cold]
 fn partless() -> Error {
     Error::config("hosts are to be compared, and no part says which rows of a batch this one takes").help("add `part`")
@@ -423,26 +431,26 @@ enum Next {
     Speak,
 }
 
-/// What comes of listening to the others.
+/// Outcome of reading a round.
 enum Heard {
     All(Vec<String>),
     Pending,
-    /// One of them was started again alone.
+    /// A host was restarted alone.
     Anew,
 }
 
-/// The next step of a host that waits for others.
+/// Next step of a host that waits for others.
 #[derive(Debug, PartialEq, Eq)]
 enum Wait {
-    /// The others were silent for too long.
+    /// The others were silent until the timeout.
     Over,
-    /// The consumer's patience is over.
+    /// The consumer's patience has run out.
     Pending,
     /// Time until the next look.
     Nap(Duration),
 }
 
-/// Decides at `now` about a wait that began at `since`. The consumer waits `until` then, if its patience is limited.
+/// Decides at `now` about a wait that began at `since`. `until`: end of the consumer's patience, if limited.
 fn wait(now: Instant, since: Instant, timeout: Duration, until: Option<Instant>, nap: Duration) -> Wait {
     if now.saturating_duration_since(since) > timeout {
         return Wait::Over;
@@ -468,7 +476,7 @@ mod tests {
     fn hosts_are_given_up_just_after_the_time_out_and_not_before() {
         let (since, ms) = (Instant::now(), Duration::from_millis);
         let nap = |time| Wait::Nap(ms(time));
-        // Time of the look, end of the consumer's patience, nap until the next look; the decision.
+        // Time of the look, end of the consumer's patience, time until the next look; the decision.
         for (at, until, next, expected) in [
             (0, None, 2, nap(2)),
             (299, None, 100, nap(100)),

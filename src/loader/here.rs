@@ -1,4 +1,4 @@
-//! The account that a loader gives of itself in a statement.
+//! The contents of a loader's statement to other hosts.
 
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -9,10 +9,10 @@ use crate::dataset::{Role, Stage};
 use crate::error::{Error, Result};
 use crate::part::{Guard, Statement};
 
-/// Files of a source that are named if hosts disagree: stores of keys and values take that many.
+/// Maximum number of files listed per source if hosts disagree. Key-value stores accept statements of this size.
 const MOST_FILES: usize = 10_000;
 
-/// The parts of a loader that go into a statement.
+/// Parts of a loader that go into a statement.
 pub(super) struct Here<'a, T, S> {
     pub(super) pipeline: &'a dyn Stage,
     pub(super) identity: &'a Identity,
@@ -35,7 +35,7 @@ impl<T, S: Serialize> Here<'_, T, S> {
 }
 
 impl<T, S> Here<'_, T, S> {
-    /// The stages that are sources, and their files.
+    /// Returns the stages that are sources, with up to `MOST_FILES` files each.
     pub(super) fn sources(&self) -> Vec<(usize, Vec<String>)> {
         let mut sources = Vec::new();
         self.pipeline.walk(&mut |id, stage| {

@@ -1,29 +1,29 @@
-//! Last words of hosts: a host that fails, or closes its loader before the end, tells the others between two rounds.
+//! Last words of hosts: the statement of a host that fails, or closes its loader before the end, posted between two rounds.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::part::{Exchange, last_words};
 
-/// The round in which last words are posted. No series of rounds comes to it.
+/// Round in which last words are posted. No series of rounds reaches it.
 pub(super) const LAST: u64 = u64::MAX;
 
-/// Shortest time between two looks.
+/// Minimum time between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A pause is at least as long as this number of looks, so that looks take at most 1 % of the time.
+/// Minimum pause as a multiple of the duration of a look, so that looks take at most 1 % of the time.
 const LOOKS: u32 = 100;
 
-/// What this host has read of the others' last words.
+/// Last words of other hosts that this host has read.
 #[derive(Debug, Default)]
 pub(super) struct LastWords {
-    /// The end of the last look, and the pause after it.
+    /// End of the last look, and the pause after it.
     looked: Option<(Instant, Duration)>,
-    /// Hosts that have closed their loaders, with the number of batches before.
+    /// Hosts that have closed their loaders, each with the number of batches before.
     closed: Vec<(usize, u64)>,
 }
 
 impl LastWords {
-    /// Reads last words, if a look is due at `now`.
+    /// Reads last words if a look is due at `now`.
     ///
     /// # Errors
     /// The error of a host that has failed, and errors of the exchange.
@@ -61,7 +61,7 @@ impl LastWords {
         self.looked = Some((to, PAUSE.max(LOOKS * to.saturating_duration_since(from))));
     }
 
-    /// Hosts that have closed their loaders, in words for the error of a host that waits in vain.
+    /// Lists the hosts that have closed their loaders, for the error of a host that waits in vain.
     pub(super) fn in_words(&self) -> String {
         let closed: Vec<String> = self
             .closed

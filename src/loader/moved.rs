@@ -1,4 +1,4 @@
-//! Moves of a loader: to a state, back, to the rows of another part.
+//! Moves of a loader: to a state, back by some elements, and to the rows of another part.
 
 #[cfg(feature = "python")]
 use super::{Checkpoint, typed_state};
@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::part::{Part, RowBatch};
 use crate::sync::Locked;
 
-/// The error where the thread that has the pass does not follow.
+/// Makes the error for a thread that does not follow a move.
 #[cold]
 fn too_busy() -> Error {
     let text = "the loader's thread is too busy to go elsewhere";
@@ -17,11 +17,11 @@ fn too_busy() -> Error {
 }
 
 impl<D: IterDataset + 'static> Loader<D> {
-    /// Goes to where `checkpoint` was taken, with the same threads, worker processes and open files; `false` where it takes others:
-    /// behind its end or an error, and where one is still busy.
+    /// Moves to the position of `checkpoint`, with the same threads, worker processes and open files.
+    /// Returns false if this requires other threads: after the end, after an error, and if a thread is still busy.
     ///
     /// # Errors
-    /// As [`LoaderBuilder::build`] with one to resume; then it has ended.
+    /// As [`LoaderBuilder::build`] with a checkpoint to resume. After an error the loader has ended.
     #[cfg(feature = "python")]
     pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
         self.check_process()?;
@@ -35,12 +35,15 @@ impl<D: IterDataset + 'static> Loader<D> {
         Ok(has_gone)
     }
 
-    /// Takes back the last `count` elements, 2 at most, which the loader then delivers again. A trainer calls `back` for a step that other hosts did not commit.
+    /// Takes back the last `count` elements, at most 2, which the loader then delivers again.
+    ///
+    /// A trainer calls `back` for a step that other hosts did not commit.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for more than were delivered or are kept; as [`LoaderBuilder::build`](crate::LoaderBuilder::build) where elements are read again, and
-    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) where the thread of the stateful stages does not answer within a second. Then it has ended,
-    /// and [`state`](Self::state) is the place to go on from by a new one.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if fewer elements were delivered or are kept.
+    /// Errors of [`LoaderBuilder::build`](crate::LoaderBuilder::build) if elements are read again.
+    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) if the thread of the stateful stages does not answer within a second.
+    /// After an error of the last two kinds, the loader has ended. A new loader can resume from [`state`](Self::state).
     pub fn back(&mut self, count: usize) -> Result<()> {
         self.check_process()?;
         let Some(checkpoint) = count.checked_sub(1) else { return Ok(()) };
@@ -53,7 +56,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         };
         let delivered = self.delivered - count as u64;
         (self.state, self.delivered) = (state.clone(), delivered);
-        // Behind the end there is nobody any more who goes there.
+        // After the end no thread is left to follow the move.
         let started = self.ended && self.start_again(&state)?;
         self.ended = false;
         if !started && !self.go_to(state, delivered)? {
@@ -62,7 +65,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         Ok(())
     }
 
-    /// Starts another thread at `state` in the place of one that has ended; `false` if there was none, or it is there.
+    /// Starts another thread at `state` if the previous thread has ended. Returns false if that thread still runs, or if there was none.
     fn start_again(&mut self, state: &StateOf<D>) -> Result<bool> {
         let Drive::Ahead(ahead) = &mut self.drive else { return Ok(false) };
         let Some(ahead) = ahead.get_mut().filter(|ahead| ahead.has_ended()) else { return Ok(false) };
@@ -75,15 +78,17 @@ impl<D: IterDataset + 'static> Loader<D> {
         Ok(true)
     }
 
-    /// The next element follows none of those that were delivered.
+    /// Forgets the delivered elements: the next element does not follow them.
     fn forget_elements(&mut self) {
         self.earlier.clear();
         self.withheld = None;
         self.guarded.iter_mut().for_each(Guarded::go_on);
     }
 
-    /// Takes back element number `delivered`, which could not be handed over: the state is again the one before it, until
-    /// [`hand_over`](Self::hand_over) or a call that moves the loader. `false` if another thread has taken more elements since.
+    /// Takes back element number `delivered`, which could not be handed over.
+    ///
+    /// The state before that element is current until [`hand_over`](Self::hand_over) or a call that moves the loader.
+    /// Returns false if another thread has taken more elements since.
     #[cfg(feature = "python")]
     pub(crate) fn withhold(&mut self, delivered: u64) -> bool {
         if self.delivered != delivered || self.withheld.is_some() {
@@ -95,7 +100,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         true
     }
 
-    /// Counts the withheld element as delivered; `false` if the loader has moved since, and the element is not the next any more.
+    /// Counts the withheld element as delivered. Returns false if the loader has moved since, so that another element is next.
     #[cfg(feature = "python")]
     pub(crate) fn hand_over(&mut self) -> bool {
         let Some(after) = self.withheld.take() else { return false };
@@ -103,7 +108,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         true
     }
 
-    /// See [`restore`](Self::restore).
+    /// Moves to `state`: see [`restore`](Self::restore).
     fn go_to(&mut self, state: StateOf<D>, delivered: u64) -> Result<bool> {
         self.forget_elements();
         if std::mem::replace(&mut self.ended, true) {
@@ -123,11 +128,11 @@ impl<D: IterDataset + 'static> Loader<D> {
         Ok(true)
     }
 
-    /// Takes the rows of another part from the next batch on, without a restart: where hosts have come or gone.
+    /// Takes the rows of another part from the next batch on, without a restart, after hosts have joined or left.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for what is no part, and for listed rows where rows are balanced; the present one stays then. Where it evaluates the rows of its part alone
-    /// also as [`back`](Self::back).
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an invalid part, and for listed rows if rows are balanced. The old part is kept.
+    /// Errors of [`back`](Self::back) if the loader evaluates only the rows of its part.
     pub fn repart(&mut self, part: Part) -> Result<()>
     where
         D::Item: RowBatch,
@@ -138,11 +143,11 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.guarded.iter_mut().for_each(Guarded::restart);
         match &self.by_rows {
             Some(wanted) => *wanted.locked() = Some(part),
-            // An element that is withheld has the rows of the part before.
+            // A withheld element has rows of the previous part.
             None if self.withheld.is_none() => return Ok(()),
             None => {}
         }
-        // What was made ahead is of other rows; behind the end there is nothing. States are of all rows: those from before can still be gone back to.
+        // Elements made ahead have other rows; after the end there are none. States cover all rows, so earlier states stay valid.
         let earlier = self.earlier.clone();
         if !self.ended && !self.go_to(self.state.clone(), self.delivered)? {
             return Err(too_busy());

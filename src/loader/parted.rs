@@ -1,4 +1,4 @@
-//! Passes over the batches of a pipeline, or over the rows of a part of each.
+//! Passes over the batches of a pipeline, or over the rows of a part of each batch.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,10 +10,10 @@ use crate::exec::Runtime;
 use crate::part::{Deal, Dealer, Part, RowBatch, RowNumbers};
 use crate::sync::Locked;
 
-/// Takes a part's rows of a batch, and says which they are.
+/// Function that takes a part's rows of a batch, and returns them with their numbers.
 type Cut<T> = fn(Dealt<T>, &mut Dealer) -> Result<(T, RowNumbers)>;
 
-/// Part that a loader delivers of each batch.
+/// Part of each batch that a loader delivers.
 pub(super) struct Parted<T> {
     dealer: Dealer,
     cut: Cut<T>,
@@ -38,7 +38,7 @@ impl<T: RowBatch> Parted<T> {
 }
 
 impl<T> Parted<T> {
-    /// The same with rows that are dealt in another way.
+    /// Sets the deal of the rows.
     ///
     /// # Errors
     /// See [`Part::check`] and [`Deal::check`].
@@ -57,7 +57,7 @@ impl<T> Parted<T> {
         &self.dealer.deal
     }
 
-    /// See [`Dealer::remark`].
+    /// Returns the remark of the dealer: see [`Dealer::remark`].
     pub(super) fn remark(&self) -> Option<String> {
         self.dealer.remark()
     }
@@ -70,22 +70,22 @@ impl<T> Parted<T> {
         Ok(taken)
     }
 
-    /// The rows taken last.
+    /// Returns the numbers of the rows taken last.
     pub(super) fn rows(&self) -> Option<&RowNumbers> {
         self.rows.as_ref()
     }
 }
 
-/// A pass over whole batches, or over the rows of a part alone.
+/// Pass over whole batches, or over only the rows of a part.
 pub(super) struct Pass<D: IterDataset> {
     dataset: Arc<D>,
     run: Runtime,
-    /// The part as it is wanted: a restore goes on with that.
+    /// The requested part, which a restore switches to.
     wanted: Wanted,
     inner: Inner<D>,
 }
 
-/// The part that is wanted of a pass, which another thread may have.
+/// Requested part of a pass that may run on another thread.
 pub(super) type Wanted = Arc<Mutex<Option<Part>>>;
 
 enum Inner<D: IterDataset> {
@@ -94,7 +94,7 @@ enum Inner<D: IterDataset> {
 }
 
 impl<D: IterDataset> Inner<D> {
-    /// Starts the pass that evaluates least.
+    /// Starts the pass that evaluates the fewest elements.
     fn start(dataset: &D, run: &Runtime, part: Option<Part>) -> Result<Self> {
         if let Some(part) = part
             && let Some(pass) = dataset.iter_part(&run.over(&part), &part)?
@@ -112,7 +112,7 @@ impl<D: IterDataset> Pass<D> {
         Ok(Self { dataset, run: run.clone(), wanted, inner })
     }
 
-    /// Whether it evaluates the rows of a part alone, so that another part takes a restore.
+    /// Returns true if the pass evaluates only the rows of a part, so that a change of part requires a restore.
     pub(super) fn is_of_part(&self) -> bool {
         matches!(self.inner, Inner::Part(..))
     }

@@ -1,4 +1,4 @@
-//! Those who look at a pass while it runs.
+//! Viewers of a pass while it runs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,21 +17,21 @@ use crate::live::{EVERY, Endpoint, Live, Looks, RecordView, Subject, Told, Trace
 #[cfg(feature = "python")]
 use crate::report::ConsumerMeter;
 
-/// The viewers that a pass is to have.
+/// Options for the viewers of a pass.
 #[derive(Debug, Default)]
 pub(super) struct Viewers {
-    /// The address of an endpoint of metrics.
+    /// Address of the metrics endpoint.
     pub(super) metrics: Option<String>,
-    /// The file of a recording.
+    /// Path of the recording.
     pub(super) record: Option<PathBuf>,
-    /// The file of a trace.
+    /// Path of the trace.
     pub(super) trace: Option<PathBuf>,
-    /// Whether people of this machine may look.
+    /// Whether the live view is offered to people on this machine.
     pub(super) top: bool,
 }
 
 impl Viewers {
-    /// Starts them, if there are any.
+    /// Starts the viewers, if any are enabled.
     pub(super) fn start<D: IterDataset + 'static>(
         &self,
         dataset: &Arc<D>,
@@ -58,7 +58,7 @@ impl Viewers {
     }
 }
 
-/// The live view, where there is one.
+/// The live view, in builds that have it.
 #[cfg(all(feature = "top", target_os = "linux"))]
 mod top {
     use std::sync::Arc;
@@ -67,7 +67,7 @@ mod top {
     use crate::live::Live;
     pub(super) use crate::live::top::{TopServer, is_asked_for};
 
-    /// Offers it, if it was `asked` for or the environment does so: then it is no error where that cannot be.
+    /// Starts the live view if it was `asked` for or the environment enables it. In the latter case a failure is only logged.
     pub(super) fn start(asked: bool, live: &Arc<Live>) -> Result<Option<TopServer>> {
         if !asked && !is_asked_for() {
             return Ok(None);
@@ -89,7 +89,7 @@ mod top {
     use crate::error::{Error, Result};
     use crate::live::Live;
 
-    /// There is none.
+    /// Placeholder for builds without a live view.
     #[derive(Debug)]
     pub(super) enum TopServer {}
 
@@ -105,7 +105,7 @@ mod top {
     }
 }
 
-/// The shared parts of a pass.
+/// Collects the shared parts of a pass.
 fn subject<D: IterDataset + 'static>(
     dataset: &Arc<D>,
     executor: &str,
@@ -116,7 +116,7 @@ fn subject<D: IterDataset + 'static>(
     Subject { pipeline, executor, recorder: recorder.clone(), run: run.clone() }
 }
 
-/// Viewers of a pass, and what they see.
+/// Viewers of a pass, and the state that they display.
 #[derive(Debug)]
 pub(super) struct Watched {
     endpoint: Option<Endpoint>,
@@ -124,38 +124,38 @@ pub(super) struct Watched {
     #[cfg_attr(not(all(feature = "top", target_os = "linux")), expect(dead_code, reason = "there is none"))]
     top: Option<top::TopServer>,
     live: Arc<Live>,
-    /// Time at which the consumer has told of itself last.
+    /// Time of the consumer's last update.
     told: Option<Instant>,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // The last look, and then nobody else may be the last to have it.
+        // Dropping `looks` takes the last look. After `show(None)`, no viewer can hold the last reference to the pass.
         self.looks = None;
         self.live.show(None);
     }
 }
 
 impl<D: IterDataset + 'static> Loader<D> {
-    /// The address at which `GET /metrics` is answered, if it [is](super::LoaderBuilder::metrics).
+    /// Returns the address that serves `GET /metrics`, if [enabled](super::LoaderBuilder::metrics).
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         Some(self.watched.as_ref()?.get()?.endpoint.as_ref()?.address())
     }
 
-    /// The pass as its viewers see it, if there are any.
+    /// Returns the pass as its viewers see it, if there are any.
     #[cfg(test)]
     pub(super) fn live(&self) -> Option<Arc<Live>> {
         Some(self.watched.as_ref()?.get()?.live.clone())
     }
 
-    /// The process and the number of the pass in it, if people of this machine may [look](super::LoaderBuilder::top).
+    /// Returns the process id, and the number of the pass unless it is 0. `None` without a [live view](super::LoaderBuilder::top).
     #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn top_place(&self) -> Option<String> {
         let place = self.watched.as_ref()?.get()?.top.as_ref()?.place();
         Some(if place.number == 0 { place.pid.to_string() } else { format!("{}.{}", place.pid, place.number) })
     }
 
-    /// Shows viewers the times that a loop in another language has seen `around` every call of [`next`](Iterator::next).
+    /// Shows viewers the times that a loop in another language measured `around` each call of [`next`](Iterator::next).
     #[cfg(feature = "python")]
     pub(crate) fn show_around(&self, around: &Arc<Mutex<ConsumerMeter>>) {
         if let Some(watched) = self.watched.as_ref().and_then(Ours::get) {
@@ -163,7 +163,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Has those who look at `other`, a pass over the same pipeline, look at this one.
+    /// Moves the viewers of `other`, a pass over the same pipeline, to this pass.
     #[cfg(feature = "python")]
     pub(crate) fn take_viewers(&mut self, other: &mut Self) {
         self.watched = other.watched.take();
@@ -173,7 +173,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Tells viewers how the consumer fares, where there are any and it is time to, or the end.
+    /// Sends the consumer's times to the viewers, if an update is due or the pass has ended.
     #[inline]
     pub(super) fn tell_viewers(&mut self) {
         let Some(watched) = self.watched.as_ref().and_then(Ours::get) else { return };
@@ -183,13 +183,13 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Ends the views of a pass that is not dropped: nobody looks at it any more.
+    /// Ends the views of a pass that is kept without viewers.
     #[cfg(feature = "cli")]
     pub(crate) fn end_views(&mut self) {
         self.watched = None;
     }
 
-    /// Tells viewers how the consumer fares, now, if there are any.
+    /// Sends the consumer's times to the viewers now, if there are any.
     #[cold]
     pub(super) fn tell(&mut self) {
         if self.watched.is_none() {

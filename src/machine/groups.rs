@@ -1,28 +1,28 @@
-//! Control groups of this process, of either version: limits hold for a group and everything below it.
+//! Control groups of this process, of version 1 or 2. Limits hold for a group and everything below it.
 
 use std::path::{Path, PathBuf};
 
 use super::Machine;
 
-/// Processor time that control groups allow.
+/// CPU time that control groups allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuGroup {
-    /// Cores that threads may take together; `None` where all may be taken.
+    /// Number of cores that threads may use together; `None` without a limit.
     pub(crate) cores: Option<f64>,
-    /// Share of the periods so far in which threads were held up, 0 to 1.
+    /// Share of the periods so far in which threads were throttled, 0 to 1.
     pub(crate) held_up: f64,
 }
 
-/// More than any machine has: what the first version says where there is no limit.
+/// Smallest number that means no limit: version 1 reports more than the memory of any machine.
 const UNLIMITED: u64 = 1 << 60;
 
 impl Machine {
-    /// Folders of the groups that a controller has this process in, its own first, and whether they are of the second version.
+    /// Returns the folders of this process's groups of a controller, innermost first, and whether each is of version 2.
     fn groups(&self, controller: &str) -> Vec<(PathBuf, bool)> {
         let Some(text) = self.text("/proc/self/cgroup") else { return Vec::new() };
         let mounts = self.mounts();
         let mut folders = Vec::new();
-        // `4:memory:/path` of the first version, `0::/path` of the second.
+        // `4:memory:/path` in version 1, `0::/path` in version 2.
         for line in text.lines() {
             let mut parts = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
@@ -33,7 +33,7 @@ impl Machine {
             let kind = if is_second { "cgroup2" } else { "cgroup" };
             let is_its = |mount: &&super::Mount| mount.kind == kind && (is_second || mount.has_option(controller));
             let Some(mount) = mounts.iter().rfind(is_its) else { continue };
-            // In a container the mounted folder may be that of the group already.
+            // In a container, the mounted folder may already be the folder of the group.
             let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
             let own = if below.components().any(|part| part.as_os_str() == "..") { Path::new("") } else { below };
             folders.extend(own.ancestors().map(|part| (mount.point.join(part), is_second)));
@@ -41,7 +41,9 @@ impl Machine {
         folders
     }
 
-    /// Numbers that the groups of a controller have in a file of the second or the first version; none that is no limit.
+    /// Returns the limits of a controller's groups, without unlimited groups.
+    ///
+    /// Each limit is read from the file `second` in version 2, and from `first` in version 1.
     fn group_limits(&self, controller: &str, second: &str, first: &str) -> Vec<(PathBuf, bool, u64)> {
         let limit = |(folder, is_second): (PathBuf, bool)| {
             let text = self.text(folder.join(if is_second { second } else { first }))?;
@@ -55,12 +57,12 @@ impl Machine {
         self.group_limits(controller, second, first).into_iter().map(|(.., limit)| limit).min()
     }
 
-    /// Bytes that the groups allow, where they limit at all.
+    /// Returns the bytes that the groups allow, if there is a limit.
     pub(crate) fn group_memory(&self) -> Option<u64> {
         self.least("memory", "memory.max", "memory.limit_in_bytes")
     }
 
-    /// Bytes that the groups leave, where they limit at all.
+    /// Returns the bytes that the groups leave, if there is a limit.
     pub(super) fn group_memory_left(&self) -> Option<u64> {
         let limits = self.group_limits("memory", "memory.max", "memory.limit_in_bytes");
         let left = |(folder, is_second, limit): (PathBuf, bool, u64)| {
@@ -69,7 +71,7 @@ impl Machine {
                 false => ("memory.usage_in_bytes", "total_inactive_file"),
             };
             let used: u64 = self.text(folder.join(used))?.parse().ok()?;
-            // What is kept of files that nobody has used for long is given back when memory is asked for.
+            // The kernel reclaims inactive file cache when memory is needed.
             let idle = self.text(folder.join("memory.stat")).and_then(|stat| field(&stat, idle)).unwrap_or(0);
             Some(limit.saturating_sub(used.saturating_sub(idle)))
         };
@@ -78,18 +80,18 @@ impl Machine {
 }
 
 impl Machine {
-    /// Bytes above which the groups slow their processes down.
+    /// Returns the number of bytes above which the groups throttle their processes.
     pub(crate) fn group_memory_high(&self) -> Option<u64> {
-        // The first version has no such limit.
+        // Version 1 has no such limit.
         self.least("memory", "memory.high", "")
     }
 
-    /// Processes and threads that the groups allow together.
+    /// Returns the number of processes and threads that the groups allow together.
     pub(crate) fn group_processes(&self) -> Option<u64> {
         self.least("pids", "pids.max", "pids.max")
     }
 
-    /// Processes of its own group that the kernel has ended for lack of memory.
+    /// Returns the number of processes in this process's group that the kernel has killed for lack of memory.
     pub(crate) fn ended_for_memory(&self) -> u64 {
         let counts = |(folder, is_second): &(PathBuf, bool)| {
             let file = if *is_second { "memory.events" } else { "memory.oom_control" };
@@ -98,7 +100,7 @@ impl Machine {
         self.groups("memory").iter().find_map(counts).unwrap_or(0)
     }
 
-    /// What the groups allow of the processors.
+    /// Returns the CPU time that the groups allow.
     pub(crate) fn cpu_group(&self) -> CpuGroup {
         let mut found = CpuGroup::default();
         for (folder, is_second) in self.groups("cpu") {
@@ -111,7 +113,7 @@ impl Machine {
                 let number = |file: &str| self.text(folder.join(file))?.parse::<f64>().ok();
                 number("cpu.cfs_quota_us").zip(number("cpu.cfs_period_us")).map(|(quota, period)| quota / period)
             };
-            // The first version says -1 where there is no limit.
+            // Version 1 contains -1 if there is no limit.
             let cores = cores.filter(|cores| *cores > 0.0);
             found.cores = found.cores.into_iter().chain(cores).reduce(f64::min);
             let stat = self.text(folder.join("cpu.stat")).unwrap_or_default();
@@ -124,7 +126,7 @@ impl Machine {
     }
 }
 
-/// The number behind a name on a line.
+/// Returns the number after `name` on a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let number = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok();
     text.lines().find_map(number)

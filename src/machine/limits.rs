@@ -1,18 +1,18 @@
-//! Limits of this process, by `/proc/self/limits`.
+//! Limits of this process, from `/proc/self/limits`.
 
 use super::Machine;
 
-/// A limit of this process; `None` is no limit.
+/// Limit of this process; `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// The one that holds.
+    /// Soft limit, which is in effect.
     pub(crate) now: Option<u64>,
-    /// The one up to which the process may raise it.
+    /// Hard limit, up to which the process may raise the soft limit.
     pub(crate) most: Option<u64>,
 }
 
 impl Machine {
-    /// The limit of that name, such as `Max open files`.
+    /// Returns the limit `name`, such as `Max open files`.
     pub(crate) fn limit(&self, name: &str) -> Option<Limit> {
         let text = self.text("/proc/self/limits")?;
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;

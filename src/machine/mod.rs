@@ -1,4 +1,4 @@
-//! The machine, and what the kernel lets this process have of it, as `/proc` and `/sys` say.
+//! The machine, and the kernel's limits for this process, from `/proc` and `/sys`.
 
 mod groups;
 mod limits;
@@ -9,41 +9,41 @@ use std::path::{Path, PathBuf};
 pub(crate) use limits::Limit;
 pub(crate) use mounts::Mount;
 
-/// A view of `/proc` and `/sys`, which may lie below another folder than the root.
+/// View of `/proc` and `/sys`, which may be below a folder other than the root.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     root: PathBuf,
 }
 
 impl Machine {
-    /// The machine that this process runs on.
+    /// Returns the machine of this process.
     pub(crate) fn here() -> Self {
         Self::below("/")
     }
 
-    /// The machine whose `proc` and `sys` lie in `root`.
+    /// Returns the machine whose `proc` and `sys` are in `root`.
     pub(crate) fn below(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The place of an absolute path of that machine.
+    /// Returns the location of an absolute path of that machine.
     pub(crate) fn place(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path.as_ref().strip_prefix("/").unwrap_or(path.as_ref()))
     }
 
-    /// The text of a file without its last line end; `None` where it cannot be read.
+    /// Reads a file as text, without the last line end; `None` if it cannot be read.
     pub(crate) fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = std::fs::read(self.place(path)).ok()?;
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
     }
 
-    /// Bytes that programs can still have: memory that is free or can be freed, within what the control groups leave.
-    /// `None` where neither is known.
+    /// Returns the bytes that programs can still use: free and reclaimable memory, within the limits of the control groups.
+    /// `None` if neither is known.
     pub(crate) fn available_bytes(&self) -> Option<u64> {
         self.memory("MemAvailable:").into_iter().chain(self.group_memory_left()).min()
     }
 
-    /// Bytes that `/proc/meminfo` gives for `key`.
+    /// Returns the bytes of `key` in `/proc/meminfo`.
     pub(crate) fn memory(&self, key: &str) -> Option<u64> {
         let text = self.text("/proc/meminfo")?;
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -55,7 +55,7 @@ impl Machine {
 pub(crate) mod tests {
     use super::*;
 
-    /// A folder with these files in it, and a view of it.
+    /// Makes a folder with these files, and a view of it.
     pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
         let folder = tempfile::tempdir().unwrap();
         let machine = Machine::below(folder.path());

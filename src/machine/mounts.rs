@@ -1,4 +1,4 @@
-//! Mounted file systems, by `/proc/self/mountinfo`.
+//! Mounted file systems, from `/proc/self/mountinfo`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use super::Machine;
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// Where it is mounted, and the folder of it that is.
+    /// Mount point, and the folder of the file system that is mounted there.
     pub(crate) point: PathBuf,
     pub(super) root: PathBuf,
-    /// Its type: `ext4`, `nfs4`, `fuse.gcsfuse`.
+    /// Type: `ext4`, `nfs4`, `fuse.gcsfuse`.
     pub(crate) kind: String,
-    /// What it is of: a device, a server and its folder.
+    /// Source: a device, or a server and its folder.
     pub(crate) source: String,
-    /// Numbers of its device, `8:1`; those of no device begin with 0.
+    /// Device number, as in `8:1`. File systems without a device have numbers that begin with 0.
     pub(crate) device: String,
-    /// Its options: those of the mount, then those of the file system.
+    /// Options of the mount, then options of the file system.
     pub(crate) options: Vec<String>,
 }
 
@@ -45,29 +45,29 @@ impl Mount {
 }
 
 impl Machine {
-    /// All that is mounted, in the order in which it was.
+    /// Returns all mounts, in the order of mounting.
     pub(crate) fn mounts(&self) -> Vec<Mount> {
         self.text("/proc/self/mountinfo").iter().flat_map(|text| text.lines()).filter_map(Mount::parse).collect()
     }
 
-    /// The file system that an absolute path without links lies in.
+    /// Returns the file system that contains an absolute path without links.
     pub(crate) fn mount_of(&self, path: &Path) -> Option<Mount> {
         let over = self.mounts().into_iter().filter(|mount| path.starts_with(&mount.point));
-        // The last of those at one place hides the others.
+        // The last mount at a place hides the others.
         over.max_by_key(|mount| mount.point.components().count())
     }
 
-    /// Whether the disk of a file system says that it turns; `None` of one without a disk of its own.
+    /// Returns true if the disk of a file system reports that it rotates; `None` if the file system has no disk.
     pub(crate) fn turns(&self, mount: &Mount) -> Option<bool> {
         let block = Path::new("/sys/dev/block").join(&mount.device);
-        // A partition has no queue, the disk around it has.
+        // A partition has no queue, but its disk has a queue.
         let queues = ["queue/rotational", "../queue/rotational"];
         let said = queues.iter().find_map(|queue| self.text(block.join(queue)))?;
         Some(said == "1")
     }
 }
 
-/// A name in which blanks and backslashes stand as `\040`.
+/// Decodes a name, in which blanks and backslashes are written as `\040`.
 fn unescaped(name: &str) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();

@@ -1,4 +1,4 @@
-//! The memory rows are written into, and reused from group to group.
+//! Memory of packed rows, reused from group to group.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::feature::Feature;
 use crate::element::{BufferMut, Owner};
 use crate::error::{Error, Result};
 
-/// Place of one output array: rows of `stride` bytes from byte `start`.
+/// Place of an output array: rows of `stride` bytes, starting at byte `start`.
 #[derive(Clone, Copy, Debug)]
 struct Plane {
     start: usize,
@@ -22,41 +22,46 @@ impl Plane {
         row + cells.start * unit..row + cells.end * unit
     }
 
-    /// The same counted from where `other` starts, which is in front of it.
+    /// Returns this plane with `start` relative to the start of `other`, which must come first in memory.
     fn behind(self, other: Self) -> Self {
         Self { start: self.start - other.start, ..self }
     }
 }
 
-/// An array of a feature.
+/// Array of a feature in an [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The packed cells.
+    /// Packed cells.
     Values,
-    /// `i32`: 1, 2, … along the row, 0 for padding.
+    /// Segment ids, `i32`: 1, 2, … along the row; 0 for padding.
     SegmentIds,
-    /// `i32`: the place of a cell in its sequence, 0 for padding.
+    /// Positions, `i32`: the index of a cell in its sequence; 0 for padding.
     Positions,
-    /// The cells shifted left by one within each sequence: the target at a place is the value at the next place. The
-    /// last cell of a sequence has no next one: there, and in padding, the target is padding.
+    /// Cells shifted left by one within each sequence: each target is the value of the next cell.
+    ///
+    /// The last cell of a sequence has no next cell, so its target is padding. Targets of padding are padding.
     Targets,
-    /// `i32`: the segment ids where there is a target, 0 elsewhere.
+    /// Segment ids of the targets, `i32`; 0 if a cell has no target.
     TargetSegmentIds,
-    /// `i32`: the positions where there is a target, 0 elsewhere.
+    /// Positions of the targets, `i32`; 0 if a cell has no target.
     TargetPositions,
 }
 
-/// Layout of an [`Arena`]: per feature, values, then segment ids and positions, each `[rows, length]`.
+/// Layout of an [`Arena`]: the arrays of each feature in the order of [`Part`].
+///
+/// Each array has shape `[rows, length]`, followed by the inner dimensions of a cell for values and targets.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     features: Vec<Feature>,
-    /// The parts of each feature in the order of [`Part`]; those that it does not have are empty.
+    /// Arrays of each feature, in the order of [`Part`]. Absent arrays have stride 0.
     planes: Vec<[Plane; 6]>,
     rows: usize,
     bytes: usize,
 }
 
 impl Layout {
+    /// Lays out `rows` rows of `features`.
+    ///
     /// # Errors
     /// `Config` if the arena would not fit in memory.
     pub(crate) fn new(features: &[Feature], rows: usize) -> Result<Arc<Self>> {
@@ -74,7 +79,7 @@ impl Layout {
         Ok(Arc::new(layout))
     }
 
-    /// The next array of `unit` bytes a cell, from a 64-byte boundary.
+    /// Reserves the next array with `unit` bytes per cell, at a 64-byte boundary.
     fn plane(&mut self, feature: &Feature, unit: usize) -> Result<Plane> {
         let plane = Plane { start: self.bytes, stride: feature.length.saturating_mul(unit) };
         let bytes = plane.stride.checked_mul(self.rows).and_then(|b| b.checked_next_multiple_of(64));
@@ -90,15 +95,15 @@ impl Layout {
         &self.features
     }
 
-    /// Bytes of an arena.
+    /// Returns the size of an arena in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// Rows of every feature in one piece of memory, written in place.
+/// Rows of every feature in a single allocation, written in place.
 ///
-/// Parts that nothing was written to yet hold whatever was there before: padding is written where a row ends.
+/// Unwritten parts hold zeros or the bytes of earlier rows. Padding is written at the end of each row.
 #[derive(Debug)]
 pub struct Arena {
     layout: Arc<Layout>,
@@ -110,8 +115,9 @@ impl Arena {
         Ok(Self { layout: layout.clone(), memory: BufferMut::try_zeroed(layout.bytes)? })
     }
 
-    /// Writes the cells `cells` of a sequence from cell `at` of row `row`, as segment `segment`, counting positions
-    /// from `position`.
+    /// Writes `cells` into row `row` from cell `at` on, as segment `mark.segment`.
+    ///
+    /// Positions count from `mark.position`.
     #[inline]
     pub(crate) fn write(&mut self, feature: usize, row: usize, at: usize, cells: &[u8], mark: Mark) {
         let cell = self.layout.features[feature].cell;
@@ -153,7 +159,7 @@ impl Arena {
         }
     }
 
-    /// Ends a row of which `used` cells are written: pads the rest, and writes the shifted copy where there is one.
+    /// Ends a row with `used` written cells: pads the rest, and writes the shifted copy if the feature has targets.
     pub(crate) fn end_row(&mut self, feature: usize, row: usize, used: usize) {
         let Feature { length, shifted, .. } = self.layout.features[feature];
         self.pad(feature, row, used..length);
@@ -162,11 +168,11 @@ impl Arena {
         }
     }
 
-    /// Writes the shifted copy of a row.
+    /// Writes the targets of a row, with their segment ids and positions.
     fn shift(&mut self, feature: usize, row: usize) {
         let Feature { length, cell, padding, .. } = &self.layout.features[feature];
         let [values, ids, positions, targets, target_ids, target_positions] = self.layout.planes[feature];
-        // Targets lie behind what they are made of, so one cut parts reading from writing.
+        // Targets come after their inputs in memory, so a single split separates reads from writes.
         let (read, write) = self.memory.as_mut_bytes().split_at_mut(targets.start);
         let marks = |plane: Plane| bytemuck::cast_slice::<u8, i32>(&read[plane.bytes(row, 4, 0..*length)]);
         let ids = marks(ids);
@@ -186,16 +192,16 @@ impl Arena {
         }
     }
 
-    /// The bytes of one cell, to change.
+    /// Returns the bytes of a cell for modification.
     pub(crate) fn cell_mut(&mut self, feature: usize, row: usize, at: usize) -> &mut [u8] {
         let cell = self.layout.features[feature].cell;
         let range = self.layout.planes[feature][0].bytes(row, cell, at..at + 1);
         &mut self.memory.as_mut_bytes()[range]
     }
 
-    /// Finds `rows` of an array of feature number `feature` in [`bytes`](Owner::bytes); empty for the segment ids and positions
-    /// of a meta feature.
+    /// Returns the byte range of `rows` of an array of feature number `feature` within [`bytes`](Owner::bytes).
     ///
+    /// The range is empty if the array does not exist, such as the segment ids and positions of a meta feature.
     /// # Panics
     /// If there is no such feature.
     pub fn range(&self, feature: usize, part: Part, rows: Range<usize>) -> Range<usize> {
@@ -203,7 +209,7 @@ impl Arena {
         start + rows.start * stride..start + rows.end * stride
     }
 
-    /// One row of segment ids or positions.
+    /// Returns a row of segment ids or positions.
     ///
     /// # Panics
     /// If there is no such feature or row.
@@ -211,7 +217,7 @@ impl Arena {
         bytemuck::cast_slice(self.row(feature, part, row))
     }
 
-    /// One row of an array, as bytes.
+    /// Returns a row of an array as bytes.
     ///
     /// # Panics
     /// If there is no such feature or row.
@@ -227,7 +233,7 @@ impl Owner for Arena {
     }
 }
 
-/// Marks of the cells of a sequence.
+/// Segment id and first position of the `len` cells of a sequence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) len: usize,
@@ -235,20 +241,22 @@ pub(crate) struct Mark {
     pub(crate) position: i32,
 }
 
-/// Arrays start at 64-byte boundaries and their cells have 4 bytes, so this cannot fail.
+/// Casts bytes to `i32`.
+///
+/// The cast cannot fail: arrays start at 64-byte boundaries and these cells have 4 bytes.
 #[inline]
 fn as_i32(bytes: &mut [u8]) -> &mut [i32] {
     bytemuck::cast_slice_mut(bytes)
 }
 
-/// Arenas that are looked at before a new one is made.
+/// Number of lent arenas to check for reuse before a new allocation.
 const TRIES: usize = 4;
 
-/// Arenas of one layout: those whose rows nobody looks at any more are written again.
+/// Pool of arenas with a common layout. Arenas are reused after all views of their rows are dropped.
 #[derive(Debug)]
 pub(crate) struct ArenaPool {
     layout: Arc<Layout>,
-    /// Oldest first: they tend to come back in that order.
+    /// Lent arenas, oldest first. They tend to return in this order.
     lent: VecDeque<Arc<Arena>>,
 }
 
@@ -257,15 +265,15 @@ impl ArenaPool {
         Self { layout, lent: VecDeque::new() }
     }
 
-    /// An arena to write into.
+    /// Returns an arena to write into, reused if possible.
     ///
     /// # Errors
-    /// `Config` if there is no memory for it.
+    /// `Config` if there is no memory for a new arena.
     pub(crate) fn take(&mut self) -> Result<Arena> {
         for _ in 0..TRIES.min(self.lent.len()) {
             match self.lent.pop_front().map(Arc::try_unwrap) {
                 Some(Ok(arena)) => return Ok(arena),
-                // Held for longer than others: it shall not stand in their way.
+                // Still in use: moves to the back, so that it does not block the others.
                 Some(Err(in_use)) => self.lent.push_back(in_use),
                 None => break,
             }
@@ -273,7 +281,7 @@ impl ArenaPool {
         Arena::new(&self.layout)
     }
 
-    /// The arena that is written, begun if it is not.
+    /// Returns the arena under construction, and takes one from the pool if there is none.
     #[inline]
     pub(crate) fn begun<'a>(&mut self, arena: &'a mut Option<Arena>) -> Result<&'a mut Arena> {
         match arena {
@@ -282,7 +290,7 @@ impl ArenaPool {
         }
     }
 
-    /// Shares a written arena, and remembers it for later.
+    /// Shares a written arena, and keeps a reference for later reuse.
     pub(crate) fn lend(&mut self, arena: Arena) -> Arc<Arena> {
         let shared = Arc::new(arena);
         self.lent.push_back(shared.clone());

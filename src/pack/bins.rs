@@ -1,18 +1,18 @@
-//! Choice of the open bin that takes a sequence: a search over free space, not over bins.
+//! Choice of the open bin for a sequence, by a search over free space instead of bins.
 
 use super::bit_tree::BitTree;
 
-/// Rule by which a bin is chosen among those with room.
+/// Rule that chooses a bin among all bins with room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fit {
-    /// The lowest bin that has room.
+    /// The lowest bin with room.
     #[default]
     First,
-    /// The fullest bin that has room: the largest sum of used cells, the lowest bin among equals.
+    /// The fullest bin with room: the largest number of used cells, summed over features. Ties go to the lowest bin.
     Best,
 }
 
-/// Bins of one group, by their free space.
+/// Bins of a group, indexed by free space.
 #[derive(Clone, Debug)]
 pub(crate) enum Bins {
     First(MaxTree),
@@ -27,7 +27,7 @@ impl Bins {
         }
     }
 
-    /// The bin for a sequence of `need` cells, if any has room.
+    /// Returns the bin for a sequence of `need` cells; `None` if no bin has room.
     #[inline]
     pub(crate) fn find(&self, need: usize) -> Option<usize> {
         match self {
@@ -36,7 +36,7 @@ impl Bins {
         }
     }
 
-    /// Leaves `free` cells in `bin`; `None` closes it.
+    /// Sets the free cells of `bin`; `None` closes the bin.
     #[inline]
     pub(crate) fn set(&mut self, bin: usize, free: Option<usize>) {
         match self {
@@ -54,10 +54,12 @@ impl Bins {
     }
 }
 
-/// A tournament over bins: every node holds the most free space below it, so the lowest bin with room is one walk down.
+/// Tournament tree over bins. Each node holds the most free space below it.
+///
+/// A single walk down the tree finds the lowest bin with room.
 #[derive(Clone, Debug)]
 pub(crate) struct MaxTree {
-    /// Heap order from 1; leaves are free cells + 1, and 0 where a bin is closed or does not exist.
+    /// Nodes in heap order, from index 1. A leaf holds free cells + 1, or 0 if the bin is closed or does not exist.
     nodes: Vec<usize>,
     leaves: usize,
     bins: usize,
@@ -86,7 +88,7 @@ impl MaxTree {
         }
         let mut node = 1;
         while node < self.leaves {
-            // Without a branch: the left child if it has room, else the right one.
+            // Branch-free: takes the left child if it has room, else the right child.
             node = 2 * node + usize::from(self.nodes[2 * node] <= need);
         }
         Some(node - self.leaves)
@@ -108,15 +110,16 @@ impl MaxTree {
     }
 }
 
-/// Pairs (free space, bin) as one set of integers: the least member at or above (need, 0) is the fullest bin with room,
-/// the lowest among equals.
+/// Set of integers that encode pairs (free space, bin).
+///
+/// The least member at or above (need, 0) is the fullest bin with room. Ties go to the lowest bin.
 #[derive(Clone, Debug)]
 pub(crate) struct FreeSet {
     set: BitTree,
-    /// The member of each bin; `None` where it is closed.
+    /// Member of each bin; `None` if the bin is closed.
     of_bin: Vec<Option<usize>>,
     length: usize,
-    /// Bits of a bin's number.
+    /// Number of bits in a bin number.
     shift: u32,
 }
 
@@ -152,10 +155,10 @@ impl FreeSet {
     }
 }
 
-/// The bin for an element of several features, all of which must fit: `used` holds the used cells of every bin, feature
-/// by feature, and `open` whether a bin takes another element.
+/// Finds the bin for an element of several features, all of which must fit.
 ///
-/// A scan: with several features there is no one order of free space to search in.
+/// `used` holds the used cells of each bin, feature by feature. `open` returns true if a bin accepts another element.
+/// This is a linear scan, because several features have no common order of free space.
 pub(crate) fn scan(
     fit: Fit,
     used: &[usize],
@@ -187,7 +190,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The search over free space finds what a scan over bins finds.
+        /// The search over free space and the scan over bins choose the same bin.
         #[test]
         fn search_equals_scan(
             fit in prop_oneof![Just(Fit::First), Just(Fit::Best)],

@@ -1,18 +1,18 @@
-//! A set of small integers that answers "the next member at or above" and "the last at or below".
+//! Set of small integers with queries for the next member at or above and the last member at or below a number.
 
-/// A set of integers below a fixed bound, as a tree of 64-bit words: a bit of a level says whether the word below it
-/// has a bit set.
+/// Set of integers below a fixed bound, as a tree of 64-bit words.
 ///
-/// `O(log64 bound)` for every operation: two levels up to 4,096, three up to 262,144.
+/// Each bit of a level is 1 if the word below it has a bit set.
+/// Every operation is `O(log64 bound)`: two levels up to 4,096, three up to 262,144.
 #[derive(Clone, Debug)]
 pub(crate) struct BitTree {
-    /// Members first, summaries above.
+    /// Levels of the tree: members first, then summaries from bottom to top.
     levels: Vec<Vec<u64>>,
     bound: usize,
 }
 
 impl BitTree {
-    /// The empty set of integers below `bound`.
+    /// Creates an empty set of integers below `bound`.
     pub(crate) fn new(bound: usize) -> Self {
         let mut levels = Vec::new();
         let mut words = bound.div_ceil(64).max(1);
@@ -25,7 +25,7 @@ impl BitTree {
         }
     }
 
-    /// Adds `member`, which is below the bound.
+    /// Adds `member`, which must be below the bound.
     #[inline]
     pub(crate) fn insert(&mut self, member: usize) {
         let mut at = member;
@@ -40,7 +40,7 @@ impl BitTree {
         }
     }
 
-    /// Takes `member` out.
+    /// Removes `member`.
     #[inline]
     pub(crate) fn remove(&mut self, member: usize) {
         let mut at = member;
@@ -54,7 +54,7 @@ impl BitTree {
         }
     }
 
-    /// The least member that is at least `from`.
+    /// Returns the least member at or above `from`.
     #[inline]
     pub(crate) fn next(&self, from: usize) -> Option<usize> {
         let mut at = from;
@@ -70,7 +70,7 @@ impl BitTree {
         None
     }
 
-    /// The greatest member that is at most `upto`.
+    /// Returns the greatest member at or below `upto`.
     #[inline]
     pub(crate) fn prev(&self, upto: usize) -> Option<usize> {
         let mut at = upto.min(self.bound.checked_sub(1)?);

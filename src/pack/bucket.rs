@@ -1,34 +1,34 @@
-//! Batches of sequences of about the same length.
+//! Batches of sequences of similar length.
 
 use std::collections::VecDeque;
 
 use super::held::{Held, HeldState};
 use crate::error::{Error, Result};
 
-/// Number of sequences that make a batch.
+/// Number of sequences in a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchSize {
-    /// The same number in every bucket.
+    /// The number of sequences, for all buckets.
     Fixed(usize),
-    /// One number per bucket.
+    /// The number of sequences for each bucket.
     PerBucket(Vec<usize>),
-    /// As many as fit in this many cells, padding included, and at least one: about the same work in every batch.
+    /// The budget in cells, padding included, but at least one sequence. All batches take about equal work.
     Tokens(usize),
 }
 
-/// Rules by which a [`BucketPlanner`] sorts.
+/// Options of a [`BucketPlanner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketOptions {
-    /// The longest sequence of each bucket, ascending.
+    /// Length of the longest sequence of each bucket, ascending.
     pub boundaries: Vec<usize>,
-    /// Sequences of a batch.
+    /// Number of sequences in a batch.
     pub batch: BatchSize,
-    /// Sequences looked ahead. If the oldest one of them would have to wait longer, its bucket comes out short.
+    /// Number of sequences to look ahead. The bucket of the oldest is yielded short if the window is full.
     pub window: usize,
 }
 
 impl BucketOptions {
-    /// Sequences of a full batch of each bucket.
+    /// Returns the number of sequences in a full batch of each bucket.
     pub(super) fn sizes(&self) -> Result<Vec<usize>> {
         let Self { boundaries, batch, window } = self;
         if boundaries.is_empty() || boundaries[0] == 0 || boundaries.windows(2).any(|pair| pair[0] >= pair[1]) {
@@ -50,8 +50,9 @@ impl BucketOptions {
         Ok(sizes)
     }
 
-    /// The most sequences that wait: what no batch takes before the last one comes.
+    /// Returns the maximum number of waiting sequences, at most `window`.
     ///
+    /// The maximum is reached when every bucket lacks one sequence and one more arrives.
     /// # Errors
     /// As [`BucketPlanner::new`].
     pub fn most_held(&self) -> Result<usize> {
@@ -60,47 +61,48 @@ impl BucketOptions {
     }
 }
 
-/// Sorts sequences into buckets by length; a full bucket is a batch.
+/// Planner that sorts sequences into buckets by length. A full bucket is a batch.
 ///
-/// Sequences are numbered as they are pushed, and a batch is a list of those ordinals, oldest first. The plan is a
-/// function of the lengths alone. As with a [`WindowPacker`](super::WindowPacker), the state is the oldest ordinal
-/// and which of those behind it came out.
+/// Sequences are numbered as they are pushed. A batch is a list of these ordinals, oldest first.
+/// The plan is a function of the lengths alone. As with a [`WindowPacker`](super::WindowPacker), the state contains
+/// the oldest held ordinal, and a bitmap of the later ordinals that were already yielded.
 ///
 /// # Cost
 /// `O(log buckets)` per sequence.
 /// # Source
-/// Bucketing by sequence length as in `tf.data`, with a bound on how long a sequence waits.
+/// Bucketing by sequence length as in `tf.data`, with a bound on the wait of each sequence.
 #[derive(Debug)]
 pub struct BucketPlanner {
     boundaries: Vec<usize>,
     sizes: Vec<usize>,
-    /// Ordinals of each bucket.
+    /// Held ordinals of each bucket.
     queues: Vec<VecDeque<u64>>,
-    /// The bucket of each slot of the window.
+    /// Bucket of each slot of the window.
     bucket_of: Vec<usize>,
     held: Held,
     window: usize,
-    /// The bucket that got the last sequence.
+    /// Bucket of the last pushed sequence.
     last: usize,
     batch: Vec<u64>,
 }
 
-/// A batch of a [`BucketPlanner`].
+/// Batch of a [`BucketPlanner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket<'a> {
-    /// Number of the bucket: its boundary is the length to pad to.
+    /// Number of the bucket. Its boundary is the length to pad to.
     pub bucket: usize,
-    /// The sequences, oldest first.
+    /// Ordinals of the sequences, oldest first.
     pub ordinals: &'a [u64],
     /// Number of sequences in a full batch.
     pub full: usize,
 }
 
 impl BucketPlanner {
-    /// Empty buckets.
+    /// Creates a planner with empty buckets.
     ///
     /// # Errors
-    /// `Config` for boundaries that do not ascend from 1 on, or a batch or a window of 0.
+    /// `Config` if the boundaries do not ascend from 1 on, or a batch or the window is 0.
+    /// `Config` if the number of batch sizes differs from the number of buckets, or the window is above 2^24.
     pub fn new(options: &BucketOptions) -> Result<Self> {
         let sizes = options.sizes()?;
         let BucketOptions { boundaries, window, .. } = options;
@@ -116,20 +118,20 @@ impl BucketPlanner {
             batch: Vec::new(),
         })
     }
-    /// The longest sequence of the last bucket.
+    /// Returns the longest length that the last bucket accepts.
     pub fn longest(&self) -> usize {
         self.boundaries[self.boundaries.len() - 1]
     }
 
-    /// Whether a batch must be taken before the next sequence can be pushed.
+    /// Returns true if a batch must be taken before the next push.
     pub fn is_ready(&self) -> bool {
         self.held.is_full() || self.queues[self.last].len() >= self.sizes[self.last]
     }
 
-    /// Adds the next sequence, and says its ordinal; `None` if a restored state has it out already.
+    /// Adds the next sequence and returns its ordinal; `None` if a restored state has already yielded the sequence.
     ///
     /// # Errors
-    /// `Data` if it is longer than the last boundary, `Config` if a batch must be taken first.
+    /// `Data` if the sequence is longer than the last boundary. `Config` if a batch must be taken first.
     pub fn push(&mut self, len: usize) -> Result<Option<u64>> {
         let bucket = self.boundaries.partition_point(|&boundary| boundary < len);
         if bucket == self.boundaries.len() {
@@ -149,8 +151,9 @@ impl BucketPlanner {
         Ok(ordinal)
     }
 
-    /// The next batch: the bucket that is full, or that of the oldest sequence if that cannot wait or `ended` is true;
-    /// else `None`.
+    /// Returns the next batch: the full bucket, if there is one.
+    ///
+    /// Otherwise returns the bucket of the oldest sequence if the window is full or `ended` is true, else `None`.
     pub fn next_batch(&mut self, ended: bool) -> Option<Bucket<'_>> {
         let full = self.queues[self.last].len() >= self.sizes[self.last];
         let bucket = match full {
@@ -167,20 +170,20 @@ impl BucketPlanner {
         Some(Bucket { bucket, ordinals: &self.batch, full: self.sizes[bucket] })
     }
 
-    /// The oldest sequence that has not come out: what was before need not be held any more.
+    /// Returns the ordinal of the oldest sequence that was not yielded. Earlier sequences can be dropped.
     pub fn oldest(&self) -> u64 {
         self.held.oldest()
     }
 
-    /// Takes the position, to go on from later.
+    /// Returns the position for a later restore.
     pub fn state(&self) -> HeldState {
         self.held.state()
     }
 
-    /// Goes back to `state`: the sequences from its oldest on are to be pushed again.
+    /// Restores `state`. The caller pushes the sequences from its oldest ordinal on again.
     ///
     /// # Errors
-    /// `State` if the state is not one of a window of this size.
+    /// `State` if the state does not fit a window of this size.
     pub fn restore(&mut self, state: &HeldState) -> Result<()> {
         self.queues.iter_mut().for_each(VecDeque::clear);
         self.last = 0;
@@ -227,7 +230,7 @@ mod tests {
         assert_eq!(of(BatchSize::Fixed(2), 100), two);
         let by_tokens = [(2, vec![1]), (2, vec![4]), (1, vec![2, 5]), (0, vec![0, 3])];
         assert_eq!(of(BatchSize::Tokens(16), 100), by_tokens);
-        // Sequences 0 and 2 cannot wait for a third one behind them.
+        // Sequences 0 and 2 cannot wait for a third sequence of their bucket.
         let options = options(BatchSize::PerBucket(vec![2, 2, 2]), 3);
         let short = [(0, vec![0]), (2, vec![1, 3]), (1, vec![2]), (0, vec![4]), (1, vec![5])];
         assert_eq!(batches(&options, &[1, 9, 5, 16, 4, 8], || false), short);

@@ -1,4 +1,4 @@
-//! Comparison of what each way of making batches would do with given lengths: padding, cuts and cost, from lengths alone.
+//! Comparison of packing strategies by padding, cuts and cost, computed from lengths alone.
 
 use serde::Serialize;
 
@@ -7,32 +7,33 @@ use super::feature::{Feature, OverLong};
 use super::window::{WindowOptions, WindowPacker};
 use crate::error::{Error, Result};
 
-/// Bins of a group in [`Strategy::FirstFit`] and [`Strategy::BestFit`].
+/// Number of bins in a group of [`Strategy::FirstFit`] and [`Strategy::BestFit`].
 const BINS: usize = 64;
-/// Buckets in [`Strategy::LengthBuckets`].
+/// Number of buckets in [`Strategy::LengthBuckets`].
 const BUCKETS: usize = 8;
 
-/// A way of making batches of a fixed number of cells.
+/// Strategy that makes batches of a fixed number of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Strategy {
-    /// One sequence a row, every row of full length; what is longer is truncated.
+    /// One sequence per row, all rows of full length. Longer sequences are truncated.
     PadToMax,
-    /// One sequence a row, rows of one of 8 lengths; a batch holds rows of one length and as many cells as any other.
+    /// One sequence per row, padded to one of 8 lengths.
+    /// A batch holds rows of equal length. All batches have about the same number of cells.
     LengthBuckets,
-    /// First fit into 64 bins; what is longer than a row is split.
+    /// First fit into 64 bins. Sequences longer than a row are split.
     FirstFit,
-    /// Best fit into 64 bins; what is longer than a row is split.
+    /// Best fit into 64 bins. Sequences longer than a row are split.
     BestFit,
-    /// Best fit over a look-ahead window of 1024 sequences; what is longer than a row is split.
+    /// Best fit over a look-ahead window of 1024 sequences. Sequences longer than a row are split.
     WindowBestFit,
-    /// Everything in one string, cut where a row ends.
+    /// Concatenation of all sequences, cut at the end of each row.
     ConcatThenSplit,
 }
 
 impl Strategy {
-    /// All of them, from the simplest on.
+    /// All strategies, simplest first.
     pub const ALL: [Self; 6] = [
         Self::PadToMax,
         Self::LengthBuckets,
@@ -42,7 +43,7 @@ impl Strategy {
         Self::ConcatThenSplit,
     ];
 
-    /// For people: `best-fit, 64 bins`.
+    /// Returns a label for display, such as `best-fit, 64 bins`.
     pub fn label(self) -> &'static str {
         match self {
             Self::PadToMax => "pad to max",
@@ -55,30 +56,30 @@ impl Strategy {
     }
 }
 
-/// Outcome of a [`Strategy`] for the lengths.
+/// Outcome of a [`Strategy`] for the given lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// The strategy.
+    /// Strategy of this outcome.
     pub strategy: Strategy,
-    /// Share of cells that hold padding.
+    /// Share of cells that hold padding, from 0 to 1.
     pub padding_share: f64,
-    /// Sequences cut into pieces.
+    /// Number of sequences cut into pieces.
     pub split: u64,
-    /// Sequences that lose their end.
+    /// Number of truncated sequences.
     pub truncated: u64,
-    /// Tokens lost with those ends.
+    /// Number of tokens lost by truncation.
     pub tokens_lost: u64,
-    /// Batches of `batch * seq_len` cells.
+    /// Number of batches of `batch * seq_len` cells.
     pub batches: u64,
-    /// Attention over full rows, sum of squared row lengths, relative to [`Strategy::PadToMax`].
+    /// Cost of attention over full rows: the sum of squared row lengths, relative to [`Strategy::PadToMax`].
     pub attention_cost: f64,
 }
 
-/// Runs every strategy over `lengths`, in their order, into batches of `batch` rows of `seq_len` cells.
+/// Runs every strategy over `lengths`, in order, with batches of `batch` rows of `seq_len` cells.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if `seq_len` or `batch` is 0 or too large to count in 64 bits.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if `seq_len` or `batch` is 0 or above `i32::MAX`.
 /// # Cost
 /// A few tens of nanoseconds per sequence; memory for a few thousand numbers.
 pub fn compare(lengths: &[u32], seq_len: usize, batch: usize) -> Result<Vec<Outcome>> {
@@ -126,7 +127,7 @@ impl Tally {
         }
     }
 
-    /// `rows` rows of `length` cells.
+    /// Adds `rows` rows of `length` cells.
     fn add_rows(&mut self, rows: u64, length: usize) {
         self.cells += rows * length as u64;
         self.attention += rows as f64 * (length as f64).powi(2);
@@ -145,7 +146,7 @@ impl Case<'_> {
         }
     }
 
-    /// Tokens kept where a row takes one sequence and cuts its end off.
+    /// Counts kept and lost tokens if each row takes one sequence and truncates it.
     fn truncating(self) -> Tally {
         let limit = self.seq_len as u64;
         let mut tally = Tally::default();
@@ -167,7 +168,7 @@ impl Case<'_> {
 
     fn buckets(self) -> Tally {
         let mut rows = [0u64; BUCKETS];
-        // Boundaries at eighths of the row, rounded up: the last one is the row itself.
+        // Boundaries are eighths of the row, rounded up. The last boundary is the row length.
         let boundary = |bucket: usize| (self.seq_len * (bucket + 1)).div_ceil(BUCKETS);
         for &length in self.lengths {
             let length = (length as usize).clamp(1, self.seq_len);
@@ -183,7 +184,7 @@ impl Case<'_> {
         tally
     }
 
-    /// The pieces of every sequence, in order: a long one gives full rows and a rest.
+    /// Returns the pieces of every sequence in order. A long sequence gives full rows and a rest.
     fn pieces(self, tally: &mut Tally) -> impl Iterator<Item = usize> {
         let seq_len = self.seq_len;
         tally.tokens = self.lengths.iter().map(|&l| u64::from(l)).sum();
@@ -200,7 +201,7 @@ impl Case<'_> {
         tally
     }
 
-    /// As [`GroupPacker`](super::GroupPacker), without writing anything.
+    /// Simulates [`GroupPacker`](super::GroupPacker) without writing rows.
     fn fit(self, fit: Fit) -> Tally {
         let mut tally = Tally::default();
         let mut bins = Bins::new(fit, BINS, self.seq_len);
@@ -270,7 +271,7 @@ mod tests {
         // Rows of 8, 4, 4, 8 and 1 cells; batches of 16 cells.
         let buckets = o(Strategy::LengthBuckets);
         assert_eq!((buckets.batches, buckets.padding_share), (3, 0.0));
-        // Pieces 8, 4, 4, 8, 2, 1 lie in four rows.
+        // Pieces 8, 4, 4, 8, 2, 1 fill four rows.
         let best = o(Strategy::BestFit);
         assert_eq!((best.batches, best.split, best.padding_share), (2, 1, 5.0 / 32.0));
         let concat = o(Strategy::ConcatThenSplit);
@@ -285,7 +286,7 @@ mod tests {
     }
 
     proptest! {
-        /// The packers themselves give the same rows.
+        /// The simulation and the packers produce equal numbers of tokens and cells.
         #[test]
         fn it_counts_what_the_packers_do(lengths in prop::collection::vec(0u32..40, 0..400), seq_len in 1usize..33) {
             let case = Case { lengths: &lengths, seq_len, batch: 4 };
@@ -306,7 +307,7 @@ mod tests {
             }
         }
 
-        /// Every strategy has room for what it keeps, and none needs more rows than padding does.
+        /// Every strategy has room for its tokens, and no packed strategy needs fewer batches than concatenation.
         #[test]
         fn cells_hold_the_tokens(lengths in prop::collection::vec(1u32..40, 1..200), seq_len in 1usize..33) {
             let outcomes = compare(&lengths, seq_len, 3).unwrap();

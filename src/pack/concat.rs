@@ -1,4 +1,4 @@
-//! Concatenating everything and cutting it into rows.
+//! Concatenation of all sequences, cut into rows.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use super::stats::PackStats;
 use super::writer::Group;
 use crate::error::{Error, Result};
 
-/// The start of the positions of a continuation.
+/// First position of a continuation, which is the rest of a sequence that was cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Positions {
-    /// At 0, as Grain does (whose documentation promises the other).
+    /// Positions restart at 0, as in Grain (whose documentation states the opposite).
     #[default]
     Restart,
-    /// The end of the piece before: a position is the place in the sequence as it was before it was cut.
+    /// Positions continue after the previous piece: each is the index in the uncut sequence.
     Continue,
 }
 
 /// Options of a [`ConcatThenSplit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConcatOptions {
-    /// Whether an element that fills a row by itself is cut like any other. If not, it becomes a row of its own, put
-    /// out after the row under construction.
+    /// Whether an element that fills a row alone is cut like any other.
+    /// If false, it becomes a separate row, yielded after the row under construction.
     pub split_full: bool,
-    /// The start of the positions of a continuation.
+    /// First position of a continuation.
     pub positions: Positions,
-    /// Feature number and the bytes of a cell that replaces the first one of every piece.
+    /// Feature number and bytes of the cell that replaces the first cell of every piece.
     pub bos: Vec<(usize, Vec<u8>)>,
-    /// The most rows that wait behind the row under construction; then that is closed early, padded, and counted.
+    /// Maximum number of full rows that wait. At the limit, the open row is closed early, padded and counted.
     pub max_waiting: usize,
 }
 
@@ -41,18 +41,18 @@ impl Default for ConcatOptions {
     }
 }
 
-/// The part of an element that is in rows already: cells per feature, empty before the first.
+/// Progress within an element: cells per feature that are already in rows, empty before the first piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cursor(Vec<usize>);
 
 impl Cursor {
-    /// Goes to the start of an element, and keeps the memory.
+    /// Resets to the start of an element and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The one number of a cursor that counts pieces.
+    /// Returns the number of pieces, for a cursor that counts pieces.
     pub(super) fn single(&self) -> usize {
         self.0.first().copied().unwrap_or(0)
     }
@@ -65,29 +65,30 @@ impl Cursor {
     }
 }
 
-/// The outcome of an element.
+/// Result of feeding an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
-    /// It is in rows entirely.
+    /// The whole element is in rows.
     Taken,
-    /// The row is full and the cursor says how far it went. Take the rows out with [`ConcatThenSplit::finish`], then feed it again.
+    /// The row is full, and the cursor contains the progress.
+    /// Take the rows with [`ConcatThenSplit::finish`], then feed the element again.
     Full,
 }
 
-/// Concatenates sequences and cuts the stream into rows, so that only the last row has padding.
+/// Packer that concatenates sequences and cuts the stream into rows. Only the last row has padding.
 ///
-/// With several features a row ends when the first of them is full, the others are padded, and every feature continues
-/// in the next row where it was cut. Meta features are not cut: they are written whole with every piece, and where
-/// one has no room left, the row is closed early, which is counted.
+/// With several features, a row ends when any feature is full. The other features are padded,
+/// and every feature continues in the next row at its cut. Meta features are not cut: every piece repeats them whole.
+/// If a meta feature has no room left, the row is closed early and counted.
 ///
 /// # Differences from Grain
-/// - An element of several features that spans three or more rows keeps every token. Grain cuts a feature at a place
-///   that ignores where its piece starts, so tokens are lost and repeated.
-/// - An empty sequence gets no beginning-of-sequence token: Grain writes it into the neighbour's cell.
-/// - With `split_full: false`, sequences longer than a row are cut (Grain fails), and at most `max_waiting` full rows
-///   wait behind the row under construction (Grain waits for ever if nothing short comes).
+/// - An element of several features that spans three or more rows keeps every token. Grain ignores the start of
+///   a piece when it cuts a feature, so tokens are lost and repeated.
+/// - An empty sequence gets no beginning-of-sequence token. Grain writes the token into a neighboring cell.
+/// - With `split_full: false`, sequences longer than a row are cut. Grain fails.
+///   At most `max_waiting` full rows wait for the open row. Grain waits forever if no short element arrives.
 /// # Source
-/// Order and rows of Grain's `ConcatThenSplitIterDataset`.
+/// Order and rows as in Grain's `ConcatThenSplitIterDataset`.
 #[derive(Debug)]
 pub struct ConcatThenSplit {
     layout: Arc<Layout>,
@@ -96,9 +97,9 @@ pub struct ConcatThenSplit {
     arena: Option<Arena>,
     /// Used cells of the row under construction, per feature.
     used: Vec<usize>,
-    /// Sequences in it.
+    /// Number of sequences in the row under construction.
     count: i32,
-    /// Full rows behind it.
+    /// Number of full rows that wait for the row under construction.
     waiting: usize,
     lens: Vec<usize>,
     takes: Vec<usize>,
@@ -107,10 +108,10 @@ pub struct ConcatThenSplit {
 }
 
 impl ConcatThenSplit {
-    /// An empty row.
+    /// Creates a packer with an empty row.
     ///
     /// # Errors
-    /// `Config` for features that make no sense or are aligned, or a beginning-of-sequence cell that fits no feature.
+    /// `Config` if a feature is invalid or aligned, or a beginning-of-sequence cell fits no feature.
     pub fn new(features: &[Feature], options: ConcatOptions) -> Result<Self> {
         feature::check(features)?;
         if let Some(Feature { name, align, .. }) = features.iter().find(|f| f.align != 1) {
@@ -140,15 +141,16 @@ impl ConcatThenSplit {
         })
     }
 
-    /// Packs what is left of an element, one byte string per feature, as far as the row goes.
+    /// Packs the rest of an element, up to the end of the row. `element` holds a byte string per feature.
     ///
     /// # Errors
-    /// `Data` if a feature is no whole number of cells, a meta feature is longer than its row, or the cursor is not of this element.
+    /// `Data` if a feature is not a whole number of cells, a meta feature is longer than its row, or the cursor does not match.
     pub fn feed(&mut self, element: &[&[u8]], cursor: &mut Cursor) -> Result<Fed> {
         self.feed_noting(element, cursor, |_, _, _| {})
     }
 
-    /// The same, where `wrote` is told of what went where: the row, and of each feature where that begins in the element and its cells.
+    /// Like [`feed`](Self::feed), and reports the write to `wrote`.
+    /// The arguments are the row, and for each feature the first cell in the element and the number of cells.
     pub(super) fn feed_noting(
         &mut self,
         element: &[&[u8]],
@@ -187,9 +189,9 @@ impl ConcatThenSplit {
         Ok(Fed::Full)
     }
 
-    /// Writes a part of an element into the row under construction: of each feature so many cells from there on, as
-    /// [noted](Self::feed_noting).
+    /// Writes part of an element into the row under construction, as [reported](Self::feed_noting) by an earlier pass.
     ///
+    /// The part is `takes` cells of each feature, starting at cell `from`.
     /// # Errors
     /// `Data` if the element has no such cells, or the row has no room for them.
     pub(super) fn write_part(&mut self, element: &[&[u8]], from: &[usize], takes: &[usize]) -> Result<()> {
@@ -209,11 +211,11 @@ impl ConcatThenSplit {
         self.write_piece(element, &mut Cursor(from.to_vec()))
     }
 
-    /// Leaves the place of a part of an element, so many cells of each feature, as padding in the row under construction. It is counted as a sequence
-    /// there, so that those behind it are what they are beside it.
+    /// Writes padding for part of an element, `takes` cells of each feature, into the row under construction.
     ///
+    /// The gap counts as a sequence, so later sequences in the row keep their segment ids and places.
     /// # Errors
-    /// `Data` if the row has no room for them.
+    /// `Data` if the row has no room for the cells.
     pub(super) fn leave_part(&mut self, takes: &[usize]) -> Result<()> {
         let features = self.layout.features();
         let fits = |f: usize| takes.get(f).is_some_and(|take| *take <= features[f].length - self.used[f]);
@@ -229,7 +231,7 @@ impl ConcatThenSplit {
         Ok(())
     }
 
-    /// Whether the element is a row by itself and is to stay one.
+    /// Returns true if the element fills a row alone and must not be cut.
     fn is_full_row(&self) -> bool {
         let mut lens = self.layout.features().iter().zip(&self.lens);
         !self.options.split_full
@@ -237,7 +239,7 @@ impl ConcatThenSplit {
             && lens.all(|(feature, &len)| len <= feature.length)
     }
 
-    /// Writes a row of its own behind the row under construction.
+    /// Writes the element as a separate row after the row under construction.
     fn pass_through(&mut self, element: &[&[u8]]) -> Result<Fed> {
         if self.waiting == self.options.max_waiting {
             self.stats.closed_early += u64::from(self.count > 0);
@@ -254,7 +256,7 @@ impl ConcatThenSplit {
         Ok(Fed::Taken)
     }
 
-    /// Whether the meta features have room.
+    /// Returns true if the open row has room for the meta features.
     fn meta_fits(&self) -> Result<bool> {
         for (f, feature) in self.layout.features().iter().enumerate() {
             if feature.meta && self.lens[f] > feature.length - self.used[f] {
@@ -264,7 +266,7 @@ impl ConcatThenSplit {
         Ok(true)
     }
 
-    /// Decides how many cells of each feature go into the row; the sums of what goes and of what is left.
+    /// Sets the number of cells of each feature that go into the row. Returns the sums of taken and remaining cells.
     fn plan(&mut self, cursor: &Cursor) -> (usize, usize) {
         let (mut taken, mut left) = (0, 0);
         self.takes.clear();
@@ -292,7 +294,7 @@ impl ConcatThenSplit {
             let position = if self.options.positions == Positions::Continue { from as i32 } else { 0 };
             self.write(f, 0, self.used[f], self.count, cells, position)?;
             self.used[f] += take;
-            // A meta feature starts over in every piece.
+            // Every piece repeats a meta feature from its start.
             cursor.0[f] += if meta { 0 } else { take };
         }
         self.stats.sequences += 1;
@@ -312,12 +314,12 @@ impl ConcatThenSplit {
         Ok(())
     }
 
-    /// Whether no row was begun.
+    /// Returns true if no row was begun.
     pub fn is_empty(&self) -> bool {
         self.arena.is_none()
     }
 
-    /// Puts out the row under construction and the full rows behind it; `None` if there are none.
+    /// Closes and returns the row under construction and the full rows after it; `None` if there are no rows.
     pub fn finish(&mut self) -> Option<Group> {
         let mut arena = self.arena.take()?;
         let rows = usize::from(self.count == 0)..1 + self.waiting;
@@ -337,7 +339,7 @@ impl ConcatThenSplit {
         Some(Group { arena: self.pool.lend(arena), rows })
     }
 
-    /// Counts of what was packed in the rows put out so far, and what was cut.
+    /// Returns counts of the rows returned so far, and of all splits.
     pub fn stats(&self) -> PackStats {
         self.stats
     }
@@ -352,7 +354,7 @@ mod tests {
 
     const PARTS: [Part; 3] = [Part::Values, Part::SegmentIds, Part::Positions];
 
-    /// Rows of `[feature][values, ids, positions]`.
+    /// Packs elements and returns rows as `[feature][values, ids, positions]`.
     fn pack(
         features: &[Feature],
         options: ConcatOptions,
@@ -387,7 +389,7 @@ mod tests {
         lens.into_iter().map(&mut sequence).collect()
     }
 
-    /// DIFFERENCE: the second row of `b` is 201, 202 at most once and the third does not repeat them.
+    /// DIFFERENCE: every row of `b` continues at its cut, and no token appears twice. Grain loses and repeats tokens.
     #[test]
     fn two_features_keep_every_token() {
         let features = [Feature::new("a", 4), Feature::new("b", 4)];
@@ -400,7 +402,7 @@ mod tests {
     }
 
     proptest! {
-        /// All tokens of all features, in order, each once, and only the last row of one feature has padding.
+        /// All tokens of all features appear once, in order. With a single feature, only the last row has padding.
         #[test]
         fn nothing_is_lost_or_repeated(
             lengths in prop::collection::vec(1usize..9, 1..4),
@@ -477,7 +479,7 @@ mod tests {
         let first = packer.finish().unwrap();
         assert_eq!(first.arena.row(1, Part::Values, 0), [7, 7, 7, 7, 7, 7, 7, 7, 0, 0, 0, 0]);
         assert_eq!(packer.feed(&[&[1; 24], &[7; 8]], &mut cursor).unwrap(), Fed::Taken);
-        // No room for its two meta cells: the row of `a` is closed with a gap.
+        // No room for the two meta cells, so the row of `a` is closed with a gap.
         let mut cursor = Cursor::default();
         assert_eq!(packer.feed(&[&[2; 4], &[8; 8]], &mut cursor).unwrap(), Fed::Full);
         assert_eq!(packer.finish().unwrap().arena.row_i32(0, Part::SegmentIds, 0), [1, 1, 0, 0]);

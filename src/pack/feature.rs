@@ -1,51 +1,53 @@
-//! Features that are packed: their lengths, and what happens to a sequence that is longer than a row.
+//! Packed features: row lengths, cell sizes, and the policy for sequences that are longer than a row.
 
 use crate::element::Name;
 use crate::error::{Error, Result};
 
-/// One feature of the packed rows: a sequence of cells of equal size.
+/// Feature of the packed rows: a sequence of cells of equal size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Its name, for messages.
+    /// Name of the feature, for messages.
     pub name: Name,
-    /// Cells in a row.
+    /// Number of cells in a row.
     pub length: usize,
-    /// Bytes of one cell: the size of its dtype times the inner dimensions.
+    /// Bytes of a cell: the size of the dtype times the inner dimensions.
     pub cell: usize,
-    /// Sequences start at multiples of this many cells; the gap before one has segment id 0. 1: no gaps.
+    /// Alignment in cells: sequences start at multiples of this number. Gaps have segment id 0. 1 means no gaps.
     pub align: usize,
-    /// The bytes of a cell of padding; empty for zeros.
+    /// Bytes of a padding cell; empty for zeros.
     pub padding: Vec<u8>,
-    /// Whether rows also hold it shifted left by one within every sequence: what a language model is to predict.
+    /// Whether rows also hold the feature shifted left by one within each sequence, as targets of a language model.
     pub shifted: bool,
-    /// Packed like the others, but without segment ids and positions, never split, and not counted as tokens.
+    /// Whether this is a meta feature: packed without segment ids and positions, never split, not counted as tokens.
     pub meta: bool,
-    /// Whether its cells are counted and never written: it stands for a feature where rows are planned.
+    /// Whether cells are only counted and never written, as in planning.
     pub counted: bool,
 }
 
 impl Feature {
-    /// A feature of 4-byte cells, without alignment, padded with 0.
+    /// Creates a feature of 4-byte cells, without alignment, padded with 0.
     pub fn new(name: impl AsRef<str>, length: usize) -> Self {
         let name = Name::new(name);
         Self { name, length, cell: 4, align: 1, padding: Vec::new(), shifted: false, meta: false, counted: false }
     }
 
-    /// Cells that `len` cells take away from a row.
+    /// Returns the number of row cells that `len` cells occupy, including the alignment gap.
     #[inline]
     pub(crate) fn aligned(&self, len: usize) -> usize {
         if self.align == 1 { len } else { len.next_multiple_of(self.align) }
     }
 
-    /// Cells of a piece of an over-long sequence: a row, up to the last place where a sequence may begin.
+    /// Returns the piece length of an over-long sequence, in cells.
+    ///
+    /// The row length is rounded down to a multiple of the alignment, unless the alignment exceeds the row length.
     fn piece(&self) -> usize {
         if self.align > self.length { self.length } else { self.length - self.length % self.align }
     }
 
-    /// Counts the cells that `bytes` are.
+    /// Returns the number of cells in `bytes`.
     ///
     /// # Errors
-    /// `Data` if they are no whole number of cells, or more than positions can count.
+    /// `Data` if `bytes` is not a whole number of cells, or has more cells than an `i32` position can count.
     #[inline]
     pub(crate) fn cells(&self, bytes: &[u8]) -> Result<usize> {
         let cells = if self.cell == 4 { bytes.len() / 4 } else { bytes.len() / self.cell };
@@ -89,7 +91,8 @@ impl Feature {
 /// Checks a list of features.
 ///
 /// # Errors
-/// `Config` if it is empty, a name comes twice, all are meta features, or a length, cell size, alignment or padding makes no sense.
+/// `Config` if the list is empty, a name is repeated, or all features are meta features.
+/// `Config` if a length, cell size, alignment or padding is invalid.
 pub(crate) fn check(features: &[Feature]) -> Result<()> {
     if features.iter().all(|f| f.meta) {
         return Err(Error::config("packing needs at least one feature that is not a meta feature"));
@@ -103,7 +106,10 @@ pub(crate) fn check(features: &[Feature]) -> Result<()> {
     Ok(())
 }
 
-/// The number of cells of each feature of `element`, into `lens`.
+/// Writes the number of cells of each feature of `element` into `lens`.
+///
+/// # Errors
+/// `Data` if the number of features differs, or a feature is not a whole number of cells.
 #[inline]
 pub(crate) fn measure(features: &[Feature], element: &[&[u8]], lens: &mut Vec<usize>) -> Result<()> {
     if element.len() != features.len() {
@@ -124,12 +130,12 @@ fn wrong_count(features: &[Feature], got: usize) -> Error {
 /// Policy for a sequence that is longer than a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OverLong {
-    /// It is an error, as in Grain.
+    /// An over-long sequence is an error, as in Grain.
     #[default]
     Error,
-    /// It is cut into pieces of a row's length, each a sequence of its own. Counted.
+    /// An over-long sequence is cut into pieces of a row's length. Each piece is a separate sequence. Splits are counted.
     Split,
-    /// It is left out. Counted.
+    /// An over-long sequence is dropped. Drops are counted.
     Drop,
 }
 
@@ -143,10 +149,11 @@ impl std::fmt::Display for OverLong {
     }
 }
 
-/// The pieces that an element of `lens` cells is packed in: 1 if it fits a row, 0 if it is to be dropped.
+/// Returns the number of pieces of an element of `lens` cells: 1 if the element fits a row, 0 if it is dropped.
 ///
 /// # Errors
-/// `Data` for an over-long feature under [`OverLong::Error`], and for an over-long meta feature, which is never split.
+/// `Data` for an over-long feature under [`OverLong::Error`].
+/// `Data` for an over-long meta feature under [`OverLong::Split`], because meta features are never split.
 #[inline]
 pub(crate) fn pieces(features: &[Feature], lens: &[usize], policy: OverLong) -> Result<usize> {
     if features.iter().zip(lens).all(|(feature, &len)| len <= feature.length) {
@@ -184,7 +191,7 @@ pub(crate) fn over_long(feature: &Feature, len: usize) -> Error {
     Error::data(format!("feature {name:?} has {len} cells, a row takes {limit}")).help(help)
 }
 
-/// The cells of piece `piece`; meta features are repeated whole in every piece.
+/// Returns the cell range of piece `piece`. Every piece repeats meta features whole.
 #[inline]
 pub(crate) fn piece_range(feature: &Feature, len: usize, piece: usize) -> std::ops::Range<usize> {
     if feature.meta {

@@ -1,4 +1,4 @@
-//! Packing into a group of bins: first fit and best fit, as Grain does them.
+//! Packing into a group of bins by first fit or best fit, as in Grain.
 
 use super::bins::{Bins, Fit, scan};
 use super::feature::{self, Feature, OverLong, measure, piece_range, pieces};
@@ -6,69 +6,70 @@ use super::stats::PackStats;
 use super::writer::{Group, RowWriter};
 use crate::error::{Error, Result};
 
-/// More rows than are ever looked at together.
+/// Maximum number of bins in a group, well above practical use.
 const MOST_BINS: usize = 1 << 24;
 
 /// Options of a [`GroupPacker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupOptions {
-    /// Bins of a group.
+    /// Number of bins in a group.
     pub bins: usize,
-    /// The rule by which a bin is chosen.
+    /// Rule that chooses a bin.
     pub fit: Fit,
-    /// The most sequences in one bin.
+    /// Maximum number of sequences in a bin.
     pub max_sequences: Option<usize>,
-    /// The treatment of a sequence longer than a row.
+    /// Policy for a sequence that is longer than a row.
     pub over_long: OverLong,
 }
 
 impl GroupOptions {
-    /// `bins` bins, first fit, any number of sequences, over-long ones are an error.
+    /// Creates options for `bins` bins: first fit, any number of sequences per bin, over-long sequences are an error.
     pub fn new(bins: usize) -> Self {
         Self { bins, fit: Fit::First, max_sequences: None, over_long: OverLong::Error }
     }
 }
 
-/// The place to which a sequence went.
+/// Result of a push into a [`GroupPacker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// Into this bin.
+    /// The sequence went into this bin.
     Bin(usize),
-    /// Nowhere: no bin has room. Take the group out with [`GroupPacker::finish`], then push it again.
+    /// No bin has room. Take the group with [`GroupPacker::finish`], then push the sequence again.
     Full,
 }
 
-/// Packs sequences into the bins of a group; when one fits in none, the group is put out and the next begins with it.
+/// Packer of sequences into the bins of a group.
 ///
-/// Values, segment ids and positions are written straight into the rows; only what was not written is padded when the
-/// group is put out. Nothing is allocated while a group fills, and its memory is used again once nobody looks at it.
+/// If a sequence fits in no bin, the group is yielded, and the next group begins with this sequence.
+/// Values, segment ids and positions are written directly into the rows. Unwritten cells are padded at the end of a group.
+/// Nothing is allocated while a group fills. Its memory is reused after all views of its rows are dropped.
 ///
 /// # Cost
-/// One feature: `O(log bins)` for first fit, `O(log64 (bins * length))` for best fit, plus the copy. Several features:
-/// `O(bins)`, because room in one says nothing about room in another. Holds one group.
+/// With a single feature, first fit takes `O(log bins)` and best fit `O(log64 (bins * length))`, plus the copy.
+/// Several features take `O(bins)`, because room in one feature implies nothing about another. Holds one group.
 /// # Source
-/// First fit and best fit: D. S. Johnson, *Near-optimal bin packing algorithms*, 1973. The order of sequences, rows and
-/// groups is that of Grain's `FirstFitPackIterDataset` and `BestFitPackIterDataset`.
+/// First fit and best fit: D. S. Johnson, *Near-optimal bin packing algorithms*, 1973.
+/// The order of sequences, rows and groups is as in Grain's `FirstFitPackIterDataset` and `BestFitPackIterDataset`.
 #[derive(Debug)]
 pub struct GroupPacker {
     options: GroupOptions,
     writer: RowWriter,
-    /// The search over free space; several features are scanned.
+    /// Search over free space for a single feature; `None` if there are several features, which are scanned.
     search: Option<Bins>,
     lengths: Vec<usize>,
     lens: Vec<usize>,
-    /// Cells of the piece that is packed, feature by feature: gaps behind it may be cut off by the end of the row.
+    /// Cells of the current piece, per feature, without the alignment gap. The end of the row may cut off that gap.
     needs: Vec<usize>,
-    /// Counts of what was split or dropped.
+    /// Counts of split and dropped elements.
     uneven: PackStats,
 }
 
 impl GroupPacker {
-    /// An empty group.
+    /// Creates a packer with an empty group.
     ///
     /// # Errors
-    /// `Config` for 0 bins or more than 2^24, at most 0 sequences in a bin, features that make no sense, or rows that do not fit in
-    /// memory.
+    /// `Config` if `bins` is 0 or above 2^24, or `max_sequences` is 0.
+    /// `Config` if a feature is invalid, or the rows do not fit in memory.
     pub fn new(features: &[Feature], options: GroupOptions) -> Result<Self> {
         feature::check(features)?;
         let GroupOptions { bins, fit, max_sequences, .. } = options;
@@ -90,11 +91,11 @@ impl GroupPacker {
         })
     }
 
-    /// Counts the sequences that `element` becomes: 1 as a rule, 0 if it is over-long and dropped, more if it is split.
-    /// Counts what is dropped or split if it is the `first` time.
+    /// Returns the number of sequences that `element` becomes: usually 1, 0 if it is dropped, more if it is split.
     ///
+    /// Counts the drop or split in the statistics if `first` is true.
     /// # Errors
-    /// `Data` naming the feature that is no whole number of cells, or over-long where that is an error.
+    /// `Data` if a feature is not a whole number of cells, or is over-long and can be neither split nor dropped.
     #[inline]
     pub fn pieces(&mut self, element: &[&[u8]], first: bool) -> Result<usize> {
         let features = self.writer.features();
@@ -106,7 +107,7 @@ impl GroupPacker {
         Ok(pieces)
     }
 
-    /// Packs an element that fits in a row: [`push_piece`](Self::push_piece) for the first and only piece.
+    /// Packs an element that fits in a row. Calls [`push_piece`](Self::push_piece) for its only piece.
     ///
     /// # Errors
     /// `Data` as [`pieces`](Self::pieces).
@@ -115,10 +116,11 @@ impl GroupPacker {
         self.push_piece(element, 0)
     }
 
-    /// Packs piece `piece` of an element, one byte string per feature, into a bin that has room.
+    /// Packs piece `piece` of an element into a bin that has room.
     ///
+    /// `element` holds a byte string per feature.
     /// # Errors
-    /// `Data` if a feature is no whole number of cells, or a meta feature is over-long.
+    /// `Data` if a feature is not a whole number of cells, or a meta feature is over-long.
     #[inline]
     pub fn push_piece(&mut self, element: &[&[u8]], piece: usize) -> Result<Placed> {
         let features = self.writer.features();
@@ -142,7 +144,7 @@ impl GroupPacker {
         scan(self.options.fit, used, &self.needs, &self.lengths, |bin| counts[bin] < most)
     }
 
-    /// A full group, unless the sequence would not fit in an empty one either.
+    /// Returns [`Placed::Full`], or an error if the sequence would not fit in an empty group either.
     #[cold]
     fn no_room(&self) -> Result<Placed> {
         for (feature, &need) in self.writer.features().iter().zip(&self.needs) {
@@ -158,19 +160,19 @@ impl GroupPacker {
         self.writer.write(bin, element, piece)?;
         if let Some(search) = &mut self.search {
             let open = self.options.max_sequences.is_none_or(|most| self.writer.counts()[bin] < most);
-            // What is used may reach past the end, and then there is no place where a sequence may begin.
+            // The used cells may extend past the end of the row, which leaves no place for another sequence.
             let free = self.lengths[0].checked_sub(self.writer.used()[bin]);
             search.set(bin, free.filter(|_| open));
         }
         Ok(())
     }
 
-    /// Whether no sequence is in the open group.
+    /// Returns true if the open group has no sequences.
     pub fn is_empty(&self) -> bool {
         self.writer.is_empty()
     }
 
-    /// Puts the group out and begins the next; `None` if it is empty.
+    /// Closes and returns the group, and begins the next; `None` if the group is empty.
     pub fn finish(&mut self) -> Option<Group> {
         let group = self.writer.finish()?;
         if let Some(search) = &mut self.search {
@@ -179,7 +181,7 @@ impl GroupPacker {
         Some(group)
     }
 
-    /// Counts of what was packed in the groups put out so far, and what was split or dropped.
+    /// Returns counts of the groups returned so far, and of all split and dropped elements.
     pub fn stats(&self) -> PackStats {
         let PackStats { splits, dropped, dropped_tokens, .. } = self.uneven;
         PackStats { splits, dropped, dropped_tokens, ..self.writer.stats() }
@@ -193,7 +195,7 @@ mod tests {
     use super::super::arena::Part;
     use super::*;
 
-    /// One feature of a row: values, segment ids, positions.
+    /// A row of a feature: values, segment ids, positions.
     type Row = [Vec<i32>; 3];
 
     fn rows(group: &Group, feature: usize) -> Vec<Row> {
@@ -204,7 +206,7 @@ mod tests {
         group.rows.clone().map(row).collect()
     }
 
-    /// Every element has the tokens of all features, numbered through.
+    /// Returns elements with tokens numbered consecutively across all features.
     fn elements(lens: &[Vec<usize>]) -> Vec<Vec<Vec<i32>>> {
         let mut token = 0;
         let mut sequence = |len: &usize| {
@@ -236,7 +238,7 @@ mod tests {
         (out, packer.stats())
     }
 
-    /// The same by lists of sequences: a scan over bins, rows laid out at the end.
+    /// Naive twin of `pack` over lists of sequences: scans the bins, and lays out rows at the end.
     fn naive(features: &[Feature], options: GroupOptions, lens: &[Vec<usize>]) -> Vec<Vec<Row>> {
         let used = |bin: &[Vec<Vec<i32>>], f: usize| bin.iter().map(|e| features[f].aligned(e[f].len())).sum::<usize>();
         let (mut groups, mut bins) = (Vec::new(), vec![Vec::new(); options.bins]);
@@ -318,7 +320,7 @@ mod tests {
 
     #[test]
     fn an_alignment_that_does_not_divide_the_row_moves_only_the_starts() {
-        // As Grain packs them.
+        // As packed by Grain.
         let features = [Feature { align: 4, ..Feature::new("a", 6) }];
         let ids = |lens: &[usize], fit| {
             let lens: Vec<_> = lens.iter().map(|len| vec![*len]).collect();
@@ -328,7 +330,7 @@ mod tests {
         for fit in [Fit::First, Fit::Best] {
             assert_eq!(ids(&[5, 2], fit), [[1, 1, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0]]);
             assert_eq!(ids(&[3, 3, 2], fit), [[1, 1, 1, 0, 2, 2], [1, 1, 1, 0, 0, 0]]);
-            // Behind the end of a row there is no start, for a sequence of no cells neither.
+            // After the end of a row no sequence can start, not even a sequence of 0 cells.
             assert_eq!(ids(&[5, 0, 2], fit), [[1, 1, 1, 1, 1, 0], [2, 2, 0, 0, 0, 0]]);
         }
     }

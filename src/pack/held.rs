@@ -1,4 +1,4 @@
-//! Sequences read so far that are still held: a range of ordinals and a bit for each.
+//! Window of sequences that were read and are still held: a range of ordinals with a bit for each.
 
 use std::fmt;
 
@@ -7,41 +7,41 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, Result};
 
-/// A window of consecutive ordinals, of which some are gone already.
+/// Window of consecutive ordinals, some of which are already gone.
 ///
-/// It begins at the oldest that is held, so what is gone in front of that is forgotten.
+/// The window begins at the oldest held ordinal. Earlier ordinals are forgotten.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     window: usize,
-    /// A bit per slot, 1 where the sequence is gone; a slot is an ordinal modulo the number of bits.
+    /// Bit per slot, 1 if the sequence is gone. The slot is the ordinal modulo the number of bits.
     gone: Vec<u64>,
     oldest: u64,
     next: u64,
-    /// The slots of these two: a remainder for each sequence would take longer than all else that is done here.
+    /// Slots of `oldest` and `next`, kept because a remainder per sequence would cost more than all other work here.
     oldest_slot: usize,
     next_slot: usize,
-    /// Ordinals below this have a meaningful bit, whether they were pushed again or not.
+    /// End of the ordinals that have a valid bit, whether or not a sequence was pushed again after a restore.
     known: u64,
 }
 
-/// Position of a window, to read it again: positions only.
+/// Position of a window in its input, for a later restore. Contains no data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldState {
-    /// The oldest sequence that was not put out yet.
+    /// Ordinal of the oldest sequence that is not in the output yet.
     pub oldest: u64,
-    /// The sequences from it on that were put out already.
+    /// Bit per sequence from `oldest` on, 1 if the sequence is already in the output.
     pub gone: Bits,
 }
 
-/// A row of bits up to the last 1, written as hexadecimal digits, the lowest four bits first.
+/// Bit string up to the last 1. Serialized as hexadecimal digits, lowest four bits first.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Bits(Vec<u64>);
 
 impl Held {
-    /// An empty window of up to `window` ordinals.
+    /// Creates an empty window of up to `window` ordinals.
     pub(crate) fn new(window: usize) -> Self {
-        // Whole words, so that any 64 bits of it lie in two.
+        // Whole words, so that any 64 bits of the window span at most two words.
         let gone = vec![0; window.div_ceil(64)];
         Self { window, gone, oldest: 0, next: 0, oldest_slot: 0, next_slot: 0, known: 0 }
     }
@@ -50,19 +50,19 @@ impl Held {
         self.gone.len() * 64
     }
 
-    /// The slot of an ordinal of the window.
+    /// Returns the slot of an ordinal in the window.
     #[inline]
     pub(crate) fn slot(&self, ordinal: u64) -> usize {
         (ordinal % self.slots() as u64) as usize
     }
 
-    /// The slot of the oldest sequence.
+    /// Returns the slot of the oldest sequence.
     #[inline]
     pub(crate) fn oldest_slot(&self) -> usize {
         self.oldest_slot
     }
 
-    /// The slot of the sequence that is pushed next.
+    /// Returns the slot of the next sequence to push.
     #[inline]
     pub(crate) fn next_slot(&self) -> usize {
         self.next_slot
@@ -87,7 +87,9 @@ impl Held {
         self.gone[slot / 64] >> (slot % 64) & 1 == 1
     }
 
-    /// Takes the next ordinal in; `None` if a restored state says that it is gone. The window is not full.
+    /// Adds the next ordinal and returns it; `None` if it is gone in a restored state.
+    ///
+    /// The window must not be full.
     #[inline]
     pub(crate) fn push(&mut self) -> Option<u64> {
         let (ordinal, slot) = (self.next, self.next_slot);
@@ -100,7 +102,9 @@ impl Held {
         (!self.is_gone(slot)).then_some(ordinal)
     }
 
-    /// Lets the sequence in `slot` go, and says its ordinal. The window moves on at [`advance`](Self::advance).
+    /// Marks the sequence in `slot` as gone and returns its ordinal.
+    ///
+    /// The window moves only at the next call of [`advance`](Self::advance).
     #[inline]
     pub(crate) fn take(&mut self, slot: usize) -> u64 {
         self.gone[slot / 64] |= 1 << (slot % 64);
@@ -109,7 +113,7 @@ impl Held {
         self.oldest + behind as u64
     }
 
-    /// Moves the window on to the oldest sequence that is held.
+    /// Moves the start of the window to the oldest held sequence.
     #[inline]
     pub(crate) fn advance(&mut self) {
         while self.oldest < self.next {
@@ -133,7 +137,7 @@ impl Held {
             let slot = self.slot(self.oldest + at as u64);
             let (word, shift) = (slot / 64, slot % 64);
             let low = self.gone[word] >> shift;
-            // Shifting by 64 is shifting by 1 and 63.
+            // A shift by 64 overflows, so it is split into shifts by 1 and by 63.
             let high = self.gone[(word + 1) % self.gone.len()] << 1 << (63 - shift);
             let seen = span - at;
             words.push((low | high) & if seen < 64 { (1 << seen) - 1 } else { !0 });
@@ -141,7 +145,10 @@ impl Held {
         HeldState { oldest: self.oldest, gone: Bits::new(words) }
     }
 
-    /// The empty window before the oldest ordinal of `state`; those from it on are to be pushed again.
+    /// Resets to an empty window at the oldest ordinal of `state`. The caller pushes the sequences from there on again.
+    ///
+    /// # Errors
+    /// `State` if `state` does not fit a window of this size.
     pub(crate) fn restore(&mut self, state: &HeldState) -> Result<()> {
         let (span, window) = (state.gone.len(), self.window);
         let known = state.oldest.checked_add(span as u64);
@@ -168,17 +175,17 @@ impl Bits {
         Self(words)
     }
 
-    /// Bits up to the last 1.
+    /// Returns the number of bits up to the last 1.
     pub fn len(&self) -> usize {
         self.0.last().map_or(0, |last| self.0.len() * 64 - last.leading_zeros() as usize)
     }
 
-    /// Whether no bit is 1.
+    /// Returns true if no bit is 1.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Bit `at`; 0 behind the last 1.
+    /// Returns bit `at`, which is 0 after the last 1.
     pub fn get(&self, at: usize) -> bool {
         self.0.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
     }

@@ -1,6 +1,6 @@
-//! Packing: sequences of different lengths into rows of one length.
+//! Packing: puts sequences of different lengths into rows of equal length.
 //!
-//! The kernels here know features, cells and rows, but no datasets; the iterator stages are built on them.
+//! The kernels in this module work on features, cells and rows. The iterator stages connect them to datasets.
 
 mod arena;
 mod bins;

@@ -1,4 +1,4 @@
-//! Figures of packing, for the report.
+//! Packing statistics for the report.
 
 use std::ops::AddAssign;
 
@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::feature::Feature;
 
-/// Counts of what a packing stage took in, put out and could not keep whole.
+/// Counts of the input and output of a packing stage, and of sequences that were split or dropped.
 ///
-/// Cells and tokens are those of all features that are not meta features.
+/// Cells and tokens are counted over all features except meta features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PackStats {
-    /// Sequences written into rows; the pieces of a split sequence count one by one.
+    /// Sequences written into rows. Each piece of a split sequence counts.
     pub sequences: u64,
     /// Real tokens written.
     pub tokens: u64,
-    /// Rows put out.
+    /// Rows yielded.
     pub rows: u64,
-    /// Cells of those rows that hold padding.
+    /// Padding cells in the yielded rows.
     pub padding: u64,
     /// Sequences cut into pieces.
     pub splits: u64,
-    /// Over-long sequences left out.
+    /// Over-long sequences dropped.
     pub dropped: u64,
-    /// Tokens in them.
+    /// Tokens in dropped sequences.
     pub dropped_tokens: u64,
-    /// Rows closed early because a meta feature had no room left, or too many full rows waited behind them.
+    /// Rows closed early, because a meta feature had no room left or too many full rows were waiting.
     pub closed_early: u64,
 }
 
 impl PackStats {
-    /// Real tokens per cell put out, from 0 to 1; `None` before the first row.
+    /// Returns the share of cells that hold real tokens, from 0 to 1; `None` before the first row.
     pub fn real_token_share(&self) -> Option<f64> {
         let cells = self.tokens + self.padding;
         (cells > 0).then(|| self.tokens as f64 / cells as f64)
@@ -39,7 +39,7 @@ impl PackStats {
 }
 
 impl PackStats {
-    /// Counts an over-long element of `lens` cells that becomes `pieces` sequences, 0 if it is dropped.
+    /// Counts an over-long element of `lens` cells that becomes `pieces` sequences; 0 pieces means it is dropped.
     #[cold]
     pub(crate) fn count_uneven(&mut self, features: &[Feature], lens: &[usize], pieces: usize) {
         if pieces > 0 {

@@ -6,52 +6,55 @@ use super::held::{Held, HeldState};
 use super::stats::PackStats;
 use crate::error::{Error, Result};
 
-/// Rules by which a [`WindowPacker`] packs.
+/// Options of a [`WindowPacker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowOptions {
-    /// Sequences looked ahead: a row takes its sequences from this many consecutive ones.
+    /// Number of sequences to look ahead: all sequences of a row are within this many consecutive ordinals.
     pub window: usize,
-    /// The most sequences in one row.
+    /// Maximum number of sequences in a row.
     pub max_sequences: Option<usize>,
-    /// Policy for a sequence longer than a row.
+    /// Policy for a sequence that is longer than a row.
     pub over_long: OverLong,
 }
 
 impl Default for WindowOptions {
-    /// 1,024 sequences ahead, any number in a row, over-long ones are an error.
+    /// Returns options with a window of 1,024, any number of sequences per row, over-long sequences as an error.
     fn default() -> Self {
         Self { window: 1024, max_sequences: None, over_long: OverLong::Error }
     }
 }
 
-/// Plans rows: every row holds the oldest sequence of the window, then always the longest one that still fits; where
-/// nothing would fit behind that, the two that together fill the gap best.
+/// Planner of rows by best fit over a look-ahead window.
 ///
-/// Planning is apart from writing: sequences are numbered as they are pushed (their ordinals), and a row is a list of
-/// ordinals; the caller holds the sequences and writes them. The plan is a function of the lengths alone.
+/// Each row begins with the oldest sequence of the window, then repeatedly takes the longest sequence that fits.
+/// If nothing else would fit after that sequence, the row takes the pair that fills the gap best, if a pair fills it better.
 ///
-/// The window is a range of consecutive ordinals, so a sequence is put out before `window` more have been read, and
-/// the [state](HeldState) needs only the first ordinal of the window and which of those behind it are in rows already.
+/// Planning is separate from writing. Sequences are numbered as they are pushed, and a row is a list of these ordinals.
+/// The caller holds the sequences and writes them. The plan is a function of the lengths alone.
 ///
-/// With several features the length of the first that is not a meta feature is searched, and up to 64 lengths are
-/// tried until all features fit.
+/// The window is a range of consecutive ordinals, so a sequence is yielded before `window` more have been read.
+/// The [state](HeldState) contains only the first ordinal of the window and a bitmap of the later ordinals already in rows.
+///
+/// With several features, the search uses the length of the first feature that is not a meta feature.
+/// It tries up to 64 lengths until all features fit.
 ///
 /// # Cost
-/// `O(log64 length)` per sequence, and up to 32 pairs of lengths per row; `O(window + length)` memory, some 16 bytes each.
+/// `O(log64 length)` per sequence, and up to 32 pairs of lengths per row.
+/// Memory is `O(window + length)`, about 16 bytes per entry.
 /// # Source
-/// Ours. The search by length is the counting sort of best-fit-decreasing in Ding et al., *Fewer truncations improve
-/// language modeling*, 2024, kept up to date in place of done once.
+/// Original algorithm. The search by length is an incremental form of the counting sort for best-fit-decreasing in
+/// Ding et al., *Fewer truncations improve language modeling*, 2024.
 #[derive(Debug)]
 pub struct WindowPacker {
     features: Vec<Feature>,
     options: WindowOptions,
-    /// The feature whose length is searched.
+    /// Feature whose length is searched.
     key: usize,
-    /// Per slot, side by side: see [`Slots`].
+    /// Lengths, tokens and links of each slot.
     slots: Slots,
     /// First and last slot of each length.
     ends: Vec<(u32, u32)>,
-    /// Lengths that have sequences.
+    /// Set of lengths that have a sequence.
     present: BitTree,
     held: Held,
     row: Vec<u64>,
@@ -61,10 +64,10 @@ pub struct WindowPacker {
 }
 
 impl WindowPacker {
-    /// An empty window.
+    /// Creates a planner with an empty window.
     ///
     /// # Errors
-    /// `Config` for a window of 0, at most 0 sequences in a row, or features that make no sense.
+    /// `Config` if the window is 0 or above 2^24, `max_sequences` is 0, or a feature is invalid.
     pub fn new(features: &[Feature], options: WindowOptions) -> Result<Self> {
         feature::check(features)?;
         let window = options.window;
@@ -92,11 +95,11 @@ impl WindowPacker {
         })
     }
 
-    /// Counts the sequences that an element of `lens` cells becomes; each is pushed with the lengths that
-    /// [`OverLong::Split`] gives it. Counts what is dropped or split.
+    /// Returns the number of sequences that an element of `lens` cells becomes, and counts drops and splits.
     ///
+    /// Each sequence is pushed with the lengths that [`OverLong::Split`] gives it.
     /// # Errors
-    /// `Data` naming the over-long feature where that is an error.
+    /// `Data` if a feature is over-long and can be neither split nor dropped.
     #[inline]
     pub fn pieces(&mut self, lens: &[usize]) -> Result<usize> {
         let pieces = pieces(&self.features, lens, self.options.over_long)?;
@@ -106,21 +109,21 @@ impl WindowPacker {
         Ok(pieces)
     }
 
-    /// Whether no sequence waits.
+    /// Returns true if no sequence is waiting.
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Whether a row must be taken before the next sequence can be pushed.
+    /// Returns true if a row must be taken before the next push.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.held.is_full()
     }
 
-    /// Adds the next sequence, and says its ordinal; `None` if a restored state has it in a row already.
+    /// Adds the next sequence and returns its ordinal; `None` if the sequence is already in a row of a restored state.
     ///
     /// # Errors
-    /// `Data` if it is longer than a row, `Config` if the window is full.
+    /// `Data` if the sequence is longer than a row or has a wrong number of features. `Config` if the window is full.
     #[inline]
     pub fn push(&mut self, lens: &[usize]) -> Result<Option<u64>> {
         if self.is_full() || lens.len() != self.features.len() {
@@ -163,7 +166,9 @@ impl WindowPacker {
         *last = slot as u32;
     }
 
-    /// The ordinals of the next row, the oldest first; `None` if the window is not full and `ended` is false, or nothing is left.
+    /// Returns the ordinals of the next row, beginning with the oldest sequence.
+    ///
+    /// Returns `None` if no sequence is left, or the window is not full and `ended` is false.
     #[inline]
     pub fn next_row(&mut self, ended: bool) -> Option<&[u64]> {
         if self.held.is_empty() || !(ended || self.is_full()) {
@@ -172,7 +177,7 @@ impl WindowPacker {
         self.row.clear();
         self.gaps.clear();
         self.gaps.extend(self.features.iter().map(|f| f.length as u32));
-        // The oldest sequence is the first of its length, as every other one of that length is younger.
+        // The oldest sequence is the first of its length, because all others of equal length are younger.
         let oldest = self.held.oldest_slot();
         let mut tokens = self.take(oldest);
         let most = self.options.max_sequences.unwrap_or(usize::MAX);
@@ -209,7 +214,9 @@ impl WindowPacker {
         None
     }
 
-    /// Two sequences that fill the gap better than `slot` alone, where nothing would fit behind that.
+    /// Returns two sequences that together fill the gap better than `slot` alone.
+    ///
+    /// Returns `None` if another sequence would still fit after `slot`, no pair is better, or there are several features.
     #[inline]
     fn closing_pair(&self, slot: usize, most: usize) -> Option<[usize; 2]> {
         let (gap, alone) = (self.gaps[self.key] as usize, self.slots.needs(slot)[self.key] as usize);
@@ -220,7 +227,9 @@ impl WindowPacker {
         self.best_pair(gap, alone, shortest)
     }
 
-    /// The pair of lengths with the largest sum above `alone` and up to `gap`: the longer one is tried from the longest down.
+    /// Returns the pair with the largest sum of lengths above `alone` and up to `gap`.
+    ///
+    /// Tries the longer length of the pair from the longest down.
     fn best_pair(&self, gap: usize, alone: usize, shortest: usize) -> Option<[usize; 2]> {
         let (mut best, mut pair) = (alone, None);
         let mut long = self.present.prev(gap.checked_sub(shortest)?)?;
@@ -242,7 +251,7 @@ impl WindowPacker {
         pair
     }
 
-    /// Moves the first sequence of its length into the row; its tokens.
+    /// Moves the first sequence of its length into the row and returns its number of tokens.
     #[inline]
     fn take(&mut self, slot: usize) -> u64 {
         let needs = self.slots.needs(slot);
@@ -259,15 +268,15 @@ impl WindowPacker {
         self.slots.tokens(slot)
     }
 
-    /// Takes the position, to go on from later.
+    /// Returns the position for a later restore.
     pub fn state(&self) -> HeldState {
         self.held.state()
     }
 
-    /// Goes back to `state`: the sequences from its oldest on are to be pushed again.
+    /// Restores `state`. The caller pushes the sequences from its oldest ordinal on again.
     ///
     /// # Errors
-    /// `State` if the state is not one of a window of this size.
+    /// `State` if the state does not fit a window of this size.
     pub fn restore(&mut self, state: &HeldState) -> Result<()> {
         let stats = self.stats;
         *self = Self::new(&self.features, self.options)?;
@@ -275,20 +284,22 @@ impl WindowPacker {
         self.held.restore(state)
     }
 
-    /// The oldest sequence that is in no row yet: what was before need not be held any more.
+    /// Returns the ordinal of the oldest sequence that is not in a row. Earlier sequences can be dropped.
     pub fn oldest(&self) -> u64 {
         self.held.oldest()
     }
 
-    /// Counts what was packed so far.
+    /// Returns counts of all rows so far.
     pub fn stats(&self) -> PackStats {
         self.stats
     }
 }
 
-/// Facts about each sequence, side by side: the slot behind it among those of its length, the oldest first; its
-/// tokens, in two halves; and the cells that each feature takes. A window has at most 2^24 slots and a row fewer cells than 2^31, and half as
-/// much memory stays twice as long in the nearest cache.
+/// Fields of each slot, side by side.
+///
+/// Word 0 is the slot of the next younger sequence of equal length. Words 1 and 2 are the tokens, low half first.
+/// The other words are the cells that each feature takes. `u32` suffices, because a window has at most 2^24 slots
+/// and a row fewer than 2^31 cells. Half as much memory stays in the nearest cache twice as long.
 #[derive(Debug)]
 struct Slots {
     words: Vec<u32>,
@@ -296,7 +307,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// Words in front of the cells of the features.
+    /// Number of words before the cells of the features.
     const HEAD: usize = 3;
 
     fn new(slots: usize, features: usize) -> Self {
@@ -338,11 +349,11 @@ impl Slots {
     }
 }
 
-/// No slot.
+/// Absence of a slot.
 const NONE: u32 = u32::MAX;
-/// Lengths tried for a sequence of several features.
+/// Maximum number of lengths to try for a sequence of several features.
 const PROBES: usize = 64;
-/// Longer halves tried for the pair that closes a row.
+/// Maximum number of longer halves to try for the pair that closes a row.
 const PAIRS: usize = 32;
 
 #[cfg(test)]
@@ -355,7 +366,7 @@ mod tests {
         WindowPacker::new(features, WindowOptions { window, max_sequences, over_long: OverLong::Error }).unwrap()
     }
 
-    /// All rows of `lens`; after each row the packer is replaced by one restored from its state if `resume` says so.
+    /// Returns all rows of `lens`. Replaces the packer by a restored copy after each row if `resume` returns true.
     fn rows(mut packer: WindowPacker, lens: &[Vec<usize>], mut resume: impl FnMut() -> bool) -> Vec<Vec<u64>> {
         let (mut rows, mut at) = (Vec::new(), 0);
         loop {
@@ -376,7 +387,8 @@ mod tests {
         }
     }
 
-    /// The same from a list: scans for the longest that fits, the oldest among equals, and for the closing pair.
+    /// Naive twin over a list: scans for the longest sequence that fits and for the closing pair.
+    /// Ties go to the oldest sequence.
     fn naive(feature: &Feature, window: usize, most: usize, lens: &[usize]) -> Vec<Vec<u64>> {
         let (mut held, mut rows) = ((0..lens.len()).collect::<Vec<_>>(), Vec::new());
         let need = |at: usize| feature.aligned(lens[at]).min(feature.length);

@@ -1,4 +1,4 @@
-//! Rows under way: sequences are written behind one another, each into the row that somebody else chose for it.
+//! Rows under construction. Sequences are appended to rows that the caller chooses.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,27 +8,30 @@ use super::feature::{Feature, piece_range};
 use super::stats::PackStats;
 use crate::error::Result;
 
-/// Rows that were put out together.
+/// Rows that are yielded together.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Their memory.
+    /// Memory of the rows.
     pub arena: Arc<Arena>,
-    /// The rows of it that were filled.
+    /// Filled rows in the arena.
     pub rows: Range<usize>,
 }
 
-/// Writes sequences into rows of one arena. Its memory is used again once nobody looks at it.
+/// Writer of sequences into the rows of an arena.
+///
+/// The memory is reused after all views of its rows are dropped.
 #[derive(Debug)]
 pub(crate) struct RowWriter {
     layout: Arc<Layout>,
     pool: ArenaPool,
-    /// Taken by the first sequence, so that the memory of the last rows can come back in time.
+    /// Arena under construction, taken at the first sequence so that the memory of earlier rows can return first.
     arena: Option<Arena>,
-    /// Cells of every row, feature by feature, up to where the next sequence may begin: past the end where there is no such place.
+    /// Start of the next sequence in each row, in cells, feature by feature.
+    /// The start may be past the end of the row, which leaves no room for another sequence.
     used: Vec<usize>,
-    /// Sequences in every row.
+    /// Number of sequences in each row.
     counts: Vec<usize>,
-    /// Tokens in the open rows.
+    /// Number of tokens in the open rows.
     tokens: u64,
     stats: PackStats,
 }
@@ -53,28 +56,29 @@ impl RowWriter {
         self.layout.features()
     }
 
-    /// Rows there is room for.
+    /// Returns the number of rows in an arena.
     pub(crate) fn rows(&self) -> usize {
         self.counts.len()
     }
 
-    /// Bytes of the memory of all rows.
+    /// Returns the size of the memory of all rows, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.layout.bytes()
     }
 
-    /// Used cells of every row, feature by feature.
+    /// Returns the used cells of every row, feature by feature.
     pub(crate) fn used(&self) -> &[usize] {
         &self.used
     }
 
-    /// Sequences in every row.
+    /// Returns the number of sequences in every row.
     pub(crate) fn counts(&self) -> &[usize] {
         &self.counts
     }
 
-    /// Writes piece `piece` of an element, one byte string per feature, into row `row`, which has room.
+    /// Writes piece `piece` of an element into row `row`, which must have room.
     ///
+    /// `element` holds a byte string per feature.
     /// # Errors
     /// `Config` if there is no memory for the rows.
     #[inline]
@@ -102,9 +106,9 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Leaves the place of a piece of an element of so many cells as padding in row `row`. It is counted as a sequence there, so that those behind
-    /// it are what they are beside it.
+    /// Writes padding into row `row` for piece `piece` of an element of `lens` cells.
     ///
+    /// The gap counts as a sequence, so later sequences in the row keep their segment ids and places.
     /// # Errors
     /// `Config` if there is no memory for the rows.
     pub(crate) fn leave(&mut self, row: usize, lens: &[usize], piece: usize) -> Result<()> {
@@ -120,12 +124,12 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Whether no row has a sequence.
+    /// Returns true if no row has a sequence.
     pub(crate) fn is_empty(&self) -> bool {
         self.arena.is_none()
     }
 
-    /// Puts the rows out up to the first empty one; `None` if that is the first.
+    /// Closes and returns the rows up to the first empty row; `None` if there are no rows.
     pub(crate) fn finish(&mut self) -> Option<Group> {
         let mut arena = self.arena.take()?;
         let rows = self.counts.iter().take_while(|&&count| count > 0).count();
@@ -146,12 +150,12 @@ impl RowWriter {
         Some(Group { arena: self.pool.lend(arena), rows: 0..rows })
     }
 
-    /// Counts what was written in the rows put out so far.
+    /// Returns counts of the rows returned so far.
     pub(crate) fn stats(&self) -> PackStats {
         self.stats
     }
 
-    /// Goes on counting from `stats`.
+    /// Returns the writer with its counts set to `stats`.
     pub(crate) fn count_from(mut self, stats: PackStats) -> Self {
         self.stats = stats;
         self

@@ -1,17 +1,17 @@
-//! Cost of the rows of a batch, out of a column with the lengths of their sequences.
+//! Cost of the rows of a batch, computed from a column with the lengths of their sequences.
 
 use super::RowBatch;
 use crate::element::{Array, DType, Scalar};
 use crate::error::{Error, Result};
 
-/// Cost of a row: `per_token` · t + `per_square` · Σ len², where t counts its tokens and len runs over the lengths of its sequences.
+/// Cost of a row: `per_token` · t + `per_square` · Σ len². Its sequences have t tokens in total and the lengths len.
 ///
-/// It is an integer, so that all hosts agree bit for bit; a sum that does not fit into 64 bits is the largest number that does. Only
-/// ratios matter, so its unit is free. Padding costs nothing.
+/// The cost is an integer, so that all hosts agree exactly; sums saturate at 64 bits. Only ratios matter, so the unit is arbitrary.
+/// Padding costs nothing.
 ///
-/// # Where the lengths come from
-/// The column that [`segments`](Self::segments) or [`lengths`](Self::lengths) names, else the first one whose name ends in `segment_ids` or
-/// `segmentation`: what [packing](crate::pack::Packing) writes. The report says which it is.
+/// # Source of the lengths
+/// The column named by [`segments`](Self::segments) or [`lengths`](Self::lengths). The default is the first column whose name ends in
+/// `segment_ids` or `segmentation`, as [packing](crate::pack::Packing) writes it. The report names the column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cost {
     per_token: u64,
@@ -28,23 +28,26 @@ enum Column {
     Lengths(String),
 }
 
-/// Ends of the names of columns of segment ids: Grain's, and MaxText's.
+/// Endings of the names of segment-id columns in Grain and MaxText.
 const SEGMENTS: [&str; 2] = ["segment_ids", "segmentation"];
 
 impl Cost {
-    /// The cost with these two factors.
+    /// Creates a cost with these two factors.
     pub const fn new(per_token: u64, per_square: u64) -> Self {
         Self { per_token, per_square, window: None, column: Column::Found }
     }
 
-    /// The cost of a layer of a transformer of width `d_model`, in `d_model` floating-point operations of its forward pass:
-    /// 24 · `d_model` · t + 2 · Σ len² where attention is `causal`, and 4 · Σ len² where it is not.
+    /// Returns the cost of a transformer layer of width `d_model`, in units of `d_model` floating-point operations of the forward pass.
     ///
-    /// A layer has 12 · `d_model`² parameters (4 of them for the projections of attention, 8 for a feed-forward part of 4 · `d_model`), each with two
-    /// operations a token; of every pair of tokens that see each other, scores and values take 4 · `d_model` operations, and half of the pairs are
-    /// masked by causal attention. With a `window`, a token sees the `window` tokens up to itself, and as many behind where it
-    /// is not causal: len² is 2 · len · `window` − `window`² for longer sequences. A backward pass doubles all of it, and other widths of
-    /// the feed-forward part are a matter of [`new`](Self::new). Source: Chowdhery et al., PaLM, appendix B (arXiv 2204.02311).
+    /// The cost is 24 · `d_model` · t + 2 · Σ len² if attention is `causal`, and 24 · `d_model` · t + 4 · Σ len² if it is not.
+    ///
+    /// A layer has 12 · `d_model`² parameters: 4 of the 12 for the projections of attention, 8 for a feed-forward part of width
+    /// 4 · `d_model`. Each parameter takes two operations per token. For each pair of tokens that attend to each other, scores and values
+    /// take 4 · `d_model` operations. Causal attention masks half of the pairs.
+    ///
+    /// With a `window`, a token attends to the `window` tokens up to itself. Without `causal`, it also attends to an equal number after it.
+    /// For sequences longer than `window`, len² is replaced by 2 · len · `window` − `window`². The backward pass doubles the cost. For
+    /// another feed-forward width, use [`new`](Self::new). Source: Chowdhery et al., PaLM, appendix B (arXiv 2204.02311).
     ///
     /// ```
     /// use gristmill::part::Cost;
@@ -60,33 +63,37 @@ impl Cost {
         }
     }
 
-    /// The cost that stands in column `name`, one integer a row: patches of images, frames of sound.
+    /// Reads the cost from column `name`, with one integer per row, such as image patches or audio frames.
     pub fn column(name: impl Into<String>) -> Self {
         Self::new(1, 0).lengths(name)
     }
 
-    /// The same where a token sees no more than `window` tokens to a side, itself among them.
+    /// Limits attention to `window` tokens on each side, including the token.
     #[must_use]
     pub const fn window(mut self, window: usize) -> Self {
         self.window = Some(window as u64);
         self
     }
 
-    /// Sequences are the runs of equal ids in column `name`, integers of shape `[rows, cells]`; 0 is padding, as is anything below.
+    /// Reads sequences from the segment ids in column `name`: integers of shape `[rows, cells]`.
+    ///
+    /// A sequence is a run of equal ids. Zero and negative ids are padding.
     #[must_use]
     pub fn segments(mut self, name: impl Into<String>) -> Self {
         self.column = Column::Segments(name.into());
         self
     }
 
-    /// The lengths of sequences stand in column `name`, integers of shape `[rows]` or `[rows, sequences]`; 0 is none, as is anything below.
+    /// Reads the lengths of sequences from column `name`: integers of shape `[rows]` or `[rows, sequences]`.
+    ///
+    /// Zero and negative lengths are ignored.
     #[must_use]
     pub fn lengths(mut self, name: impl Into<String>) -> Self {
         self.column = Column::Lengths(name.into());
         self
     }
 
-    /// The cost of a row of sequences of these lengths.
+    /// Returns the cost of a row with sequences of these lengths.
     pub fn of_lens(&self, lens: impl IntoIterator<Item = u64>) -> u64 {
         let one = |len: u64| {
             let unseen = self.window.map_or(0, |window| len.saturating_sub(window));
@@ -97,20 +104,20 @@ impl Cost {
         lens.into_iter().map(one).fold(0, u64::saturating_add)
     }
 
-    /// Whether an array of this name is read for costs.
+    /// Returns true if costs may be read from an array of this name.
     pub(crate) fn reads(&self, name: &str) -> bool {
         self.column.is(name)
     }
 
-    /// Whether it reads ids of segments.
+    /// Returns true if the cost is read from segment ids.
     pub(crate) fn is_of_segments(&self) -> bool {
         !matches!(self.column, Column::Lengths(_))
     }
 
-    /// The cost of every row of `batch`, and the name of the column that it was read from.
+    /// Returns the cost of every row of `batch`, and the name of the column from which it was read.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if that column is not there, or has no integers for each row.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the column is missing, or does not hold integers for each row.
     pub fn of_rows(&self, batch: &impl RowBatch) -> Result<(Vec<u64>, String)> {
         let rows = batch.num_rows()?;
         let mut names = Vec::new();
@@ -137,7 +144,7 @@ impl Cost {
         Ok((costs.ok_or_else(refused)?, name))
     }
 
-    /// What it is made of: its factors, its window, and the column of segment ids or of lengths that was named.
+    /// Returns the two factors, the window, and the named column of segment ids or of lengths.
     #[cfg(feature = "python")]
     pub(crate) fn parts(&self) -> (u64, u64, Option<u64>, Option<&str>, Option<&str>) {
         let (segments, lengths) = match &self.column {
@@ -198,7 +205,7 @@ mod tests {
 
     #[test]
     fn squares_are_cut_by_a_window() {
-        // Of 5 tokens with a window of 2, each sees itself and the one before: twice the area below the diagonal is 2·5·2 - 2·2.
+        // With a window of 2, each of 5 tokens attends to itself and its predecessor. Twice the area below the diagonal is 2·5·2 - 2·2.
         let cost = Cost::new(0, 1).window(2);
         assert_eq!([1, 2, 5].map(|len| cost.of_lens([len])), [1, 4, 16]);
         assert_eq!(Cost::attention(8, None, false).of_lens([3, 1]), 24 * 8 * 4 + 4 * 10);

@@ -1,4 +1,4 @@
-//! Which rows of a global batch each of several ranks computes.
+//! Assignment of the rows of a global batch to ranks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,38 +6,41 @@ use std::collections::BinaryHeap;
 use super::{Cost, Part};
 use crate::error::{Error, Result};
 
-/// How the rows of a global batch are dealt among parts. The batch is the same however they are, and so are the numbers of its rows and its
-/// [digest](super::RowDigest).
+/// Policy that assigns the rows of a global batch to parts.
+///
+/// The batch, the numbers of its rows and its [digest](super::RowDigest) do not depend on the policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Deal {
-    /// Rows that follow one another.
+    /// Consecutive rows.
     #[default]
     Even,
-    /// Rows that take all ranks equally long: see [`deal_rows`].
+    /// Rows with their cost balanced among ranks: see [`deal_rows`].
     Balanced(Balance),
-    /// Rows of the same lanes: those of each batch, by lane and place in the lane, cut into runs that follow one another. It needs an index of the
-    /// [lanes](crate::dataset::iter::lanes()) ([`KeyFolder::record_lanes`](crate::keys::KeyFolder::record_lanes)), by which each host reads its own alone.
+    /// Rows grouped by lane. Each batch is sorted by lane and place in the lane, and split into consecutive runs.
+    ///
+    /// Requires an index of the [lanes](crate::dataset::iter::lanes()), made by
+    /// [`KeyFolder::record_lanes`](crate::keys::KeyFolder::record_lanes). With the index, each host reads only its own lanes.
     Lanes,
-    /// The rows of [`Even`](Self::Even), while the report says what a balanced deal would gain.
+    /// The rows of [`Even`](Self::Even); the report contains the gain that a balanced deal would give.
     Shadow(Balance),
 }
 
-/// Balance of rows among ranks by what they cost.
+/// Balance of rows among ranks by cost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Balance {
-    /// The cost of a row.
+    /// Cost of a row.
     pub cost: Cost,
-    /// Micro-steps into which each rank cuts its rows, one behind the other.
+    /// Number of consecutive micro-steps into which each rank splits its rows.
     pub micro: usize,
 }
 
 impl Balance {
-    /// Balances `cost` over steps that are not cut.
+    /// Creates a balance by `cost` over steps without micro-steps.
     pub const fn new(cost: Cost) -> Self {
         Self { cost, micro: 1 }
     }
 
-    /// The same with so many micro-steps.
+    /// Sets the number of micro-steps.
     #[must_use]
     pub const fn micro(mut self, steps: usize) -> Self {
         self.micro = steps;
@@ -46,7 +49,7 @@ impl Balance {
 }
 
 impl Deal {
-    /// The balance that it computes, if it does.
+    /// Returns the balance that the policy computes, if any.
     pub fn balance(&self) -> Option<&Balance> {
         match self {
             Self::Even | Self::Lanes => None,
@@ -54,10 +57,11 @@ impl Deal {
         }
     }
 
-    /// Checks that `part` can be dealt its rows.
+    /// Checks that the policy can assign rows to `part`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a balance over a listed part, which says itself which rows it has, and over no micro-steps.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for [`Lanes`](Self::Lanes) or a balance with a listed part, which fixes its own rows.
+    /// Also if a balance has zero micro-steps.
     pub fn check(&self, part: &Part) -> Result<()> {
         if *self != Self::Even && part.as_share().is_none() {
             let how = if *self == Self::Lanes { "deal by lanes" } else { "balanced deal" };
@@ -73,19 +77,19 @@ impl Deal {
     }
 }
 
-/// Deals rows of these costs among `ranks`, as many to each: in each of `micro` steps that ranks make one behind the other, all of
-/// them shall have the same to do, and in all steps together.
+/// Assigns rows to `ranks`, an equal number to each, and balances their `costs`. Each rank runs `micro` consecutive micro-steps.
 ///
-/// The heaviest rows make the first micro-step, the next ones the second. Within one, the heaviest row that is left goes to the rank with the least cost in
-/// this micro-step among those that have room; of equal ones to that with the least cost so far, then to the first. Of rows
-/// that cost the same, the first comes first. The result depends on the numbers alone. Source: Graham's longest-processing-time rule
-/// (SIAM J. Appl. Math. 17, 1969), with as many rows for every rank.
+/// Balances each micro-step among the ranks, and the sum of all micro-steps. The heaviest rows form the first micro-step, the next
+/// heaviest the second. Within a micro-step, the heaviest remaining row goes to the rank with the lowest cost in it and with
+/// room left. Ties go to the rank with the lowest total cost, then to the first rank. Rows of equal cost are taken in order. The
+/// result depends only on the arguments. Source: Graham's longest-processing-time rule (SIAM J. Appl. Math. 17, 1969), with an equal
+/// number of rows per rank.
 ///
 /// # Cost
-/// Of n rows O(n log n) comparisons; no more than 0.2 ms for 512 rows.
+/// O(n log n) comparisons for n rows; at most 0.2 ms for 512 rows.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if the rows do not divide.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if the rows do not divide among ranks and micro-steps.
 ///
 /// ```
 /// use gristmill::part::deal_rows;
@@ -116,7 +120,7 @@ pub fn deal_rows(costs: &[u64], ranks: usize, micro: usize) -> Result<RankRows> 
     Ok(dealt)
 }
 
-/// Rows of a global batch by rank, those of a rank in the order of its micro-steps.
+/// Rows of a global batch by rank. The rows of a rank are in the order of its micro-steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankRows {
     rows: Vec<usize>,
@@ -125,10 +129,10 @@ pub struct RankRows {
 }
 
 impl RankRows {
-    /// Rows that follow one another for each rank.
+    /// Assigns consecutive rows to each rank.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `batch` rows are not equally many in each of `micro` steps of each of `ranks`.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `batch` rows do not divide among `ranks` times `micro` steps.
     pub fn even(batch: usize, ranks: usize, micro: usize) -> Result<Self> {
         match ranks.checked_mul(micro) {
             Some(shares) if shares > 0 && batch.is_multiple_of(shares) => {
@@ -143,17 +147,17 @@ impl RankRows {
         }
     }
 
-    /// Rows of each rank.
+    /// Returns the number of rows of each rank.
     fn each(&self) -> usize {
         self.rows.len() / self.ranks
     }
 
-    /// The rows of `rank`, which is one of those there are.
+    /// Returns the rows of `rank`, which must be below the number of ranks.
     pub fn rank(&self, rank: usize) -> &[usize] {
         &self.rows[rank * self.each()..][..self.each()]
     }
 
-    /// What the ranks have to do, where rows cost so much.
+    /// Returns the load of the ranks for these costs of the rows.
     pub fn load(&self, costs: &[u64]) -> RankLoad {
         let per_step = self.each() / self.micro;
         let cost = |rows: &[usize]| rows.iter().map(|&row| costs[row] as f64).sum::<f64>();
@@ -169,24 +173,24 @@ impl RankRows {
     }
 }
 
-/// Cost of steps to the ranks, in the unit of the rows' costs. Of several batches it is the sum.
+/// Load of ranks in the unit of the rows' costs. For several batches, the fields are sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RankLoad {
-    /// Cost to a rank in the mean.
+    /// Mean cost of a rank.
     pub mean: f64,
-    /// Cost to the slowest rank: what a step takes if ranks wait for each other at its end.
+    /// Cost of the slowest rank: the cost of a step if ranks wait for each other at its end.
     pub slowest: f64,
-    /// Costs to the slowest rank of each micro-step: what a step takes if ranks wait for each other at the end of each of these.
+    /// Cost of the slowest rank of each micro-step, summed: the cost of a step if ranks wait after each micro-step.
     pub slowest_in_micro: f64,
 }
 
 impl RankLoad {
-    /// Cost to the slowest rank by that in the mean: 1 where all have the same to do.
+    /// Returns the cost of the slowest rank divided by the mean: 1 if the load is balanced.
     pub fn straggle(&self) -> f64 {
         if self.mean > 0.0 { self.slowest / self.mean } else { 1.0 }
     }
 
-    /// The same where ranks wait for each other in each micro-step.
+    /// Returns [`slowest_in_micro`](Self::slowest_in_micro) divided by the mean: the ratio if ranks wait after each micro-step.
     pub fn straggle_in_micro(&self) -> f64 {
         if self.mean > 0.0 { self.slowest_in_micro / self.mean } else { 1.0 }
     }
@@ -242,7 +246,9 @@ mod tests {
     }
 
     proptest! {
-        /// Every row is dealt once, as many to each rank; micro-steps do not grow heavier; no deal is slower than the bound of Graham's rule allows.
+        /// Every row is dealt once, and each rank gets an equal number.
+        ///
+        /// Micro-steps do not grow heavier, the deal is deterministic, and mean ≤ slowest ≤ sum over micro-steps.
         #[test]
         fn every_row_is_dealt_once(ranks in 1usize..9, micro in 1usize..5, per_step in 1usize..4, seed in any::<u64>()) {
             let rows = ranks * micro * per_step;

@@ -1,9 +1,9 @@
-//! The deal of one part, batch by batch, and what it gains.
+//! Assignment of rows to one part, batch by batch, with a measure of its gain.
 
 use super::{Balance, Deal, Part, RankLoad, RankRows, RowBatch, RowNumbers, deal_rows};
 use crate::error::Result;
 
-/// See the [module](self).
+/// State of the assignment for one part: see the [module](self).
 #[derive(Debug)]
 pub(crate) struct Dealer {
     pub(crate) part: Part,
@@ -11,22 +11,22 @@ pub(crate) struct Dealer {
     gain: Gain,
 }
 
-/// Loads of ranks in a batch, or in those so far.
+/// Loads of the ranks for one batch, or summed over batches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gain {
     even: RankLoad,
     balanced: RankLoad,
-    /// Column that costs were read from last.
+    /// Column from which the last costs were read.
     column: String,
 }
 
 impl Dealer {
-    /// A part and a deal that have been [checked](Deal::check).
+    /// Creates a dealer. `part` and `deal` must have been [checked](Deal::check).
     pub(crate) fn new(part: Part, deal: Deal) -> Self {
         Self { part, deal, gain: Gain::default() }
     }
 
-    /// The rows that the part has of `batch`; the first of its rows have been `planned` to cost so much, whatever they hold.
+    /// Returns the rows of `batch` for the part. `planned` replaces the costs of the first rows, regardless of their content.
     ///
     /// # Errors
     /// As [`Part::rows`], [`Cost::of_rows`](super::Cost::of_rows) and [`deal_rows`].
@@ -39,7 +39,7 @@ impl Dealer {
         Ok(rows)
     }
 
-    /// Counts what it gained to deal a batch.
+    /// Adds the gain of a batch.
     pub(crate) fn count(&mut self, gain: Gain) {
         let Gain { even, balanced, column } = gain;
         if !column.is_empty() {
@@ -49,7 +49,7 @@ impl Dealer {
         }
     }
 
-    /// Says what balance gains, or would.
+    /// Returns a remark with the gain of balance, or with the possible gain.
     pub(crate) fn remark(&self) -> Option<String> {
         let (Gain { even, balanced, column }, micro) = (&self.gain, self.deal.balance()?.micro);
         let (_, ranks) = self.part.as_share().filter(|_| !column.is_empty())?;
@@ -74,7 +74,9 @@ impl Dealer {
 }
 
 impl Deal {
-    /// The rows that `part` has of a batch whose rows cost so much, as `column` says, and what it gains to balance them, or would.
+    /// Returns the rows of `part` for a batch with these costs, and the gain of balance.
+    ///
+    /// `column` is the column from which the costs were read. The gain is `None` if the policy computes no balance.
     ///
     /// # Errors
     /// As [`Part::rows`] and [`deal_rows`].
@@ -94,7 +96,7 @@ impl Deal {
 }
 
 impl Part {
-    /// The rows that it has of a batch whose rows stand at these `places`, where rows are dealt in the order of those.
+    /// Returns the rows of the part, assigned in the order of `places`. There is one place per row of the batch.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).

@@ -1,14 +1,15 @@
-//! A digest of rows that adds up over parts, resumes and other numbers of hosts.
+//! Digest of rows that adds up over parts, resumes and different numbers of hosts.
 
 use serde::{Deserialize, Serialize};
 
 use super::RowNumbers;
 use crate::element::{Digest, Element, Padded, StreamHasher, read_hex};
 
-/// The sum, modulo 2^128, of a hash of every row with its global number: that of its batch, from 0 on, and its place there.
+/// Digest of rows: the sum, modulo 2^128, of a hash of every row. Each hash includes the number of the row's batch, from 0, and its
+/// index in the batch.
 ///
-/// Digests of parts add to that of one consumer alone, whatever rows each took; those of the runs before and after a resume do, too.
-/// The [`OrderHash`](crate::element::OrderHash) is a chain, which cannot. Source of the hash: XXH3, as there.
+/// The digests of all parts add up to the digest of a single consumer, for any assignment of rows. So do the digests of the runs before
+/// and after a resume. The [`OrderHash`](crate::element::OrderHash) is a chain and cannot be added. Source of the hash: XXH3, as there.
 ///
 /// # Cost
 /// Reads every byte of the rows once.
@@ -17,7 +18,7 @@ use crate::element::{Digest, Element, Padded, StreamHasher, read_hex};
 pub struct RowDigest(u128);
 
 impl RowDigest {
-    /// Takes in one row, `row` of the global batch number `batch`.
+    /// Adds row `row` of the global batch number `batch`.
     pub fn add_row(&mut self, batch: u64, row: u64, digest: impl FnOnce(&mut StreamHasher)) {
         let mut hasher = StreamHasher::new();
         hasher.number(batch);
@@ -26,7 +27,7 @@ impl RowDigest {
         self.add(Self(hasher.finish()));
     }
 
-    /// Takes in `rows` of the global batch number `batch`, which `part` has taken of it.
+    /// Adds the `rows` of the global batch number `batch` that a part has taken. `part` contains only these rows.
     pub fn add_batch(&mut self, batch: u64, rows: &RowNumbers, part: &impl DigestRows) {
         for (place, row) in rows.iter().enumerate() {
             self.add_row(batch, row as u64, |hasher| part.digest_row(place, hasher));
@@ -39,9 +40,9 @@ impl RowDigest {
     }
 }
 
-/// A batch whose rows can be hashed one by one.
+/// Batch whose rows can be hashed individually.
 pub trait DigestRows {
-    /// Feeds row `row`, and what names it; a row that is not there feeds nothing.
+    /// Feeds row `row` and its names to the hasher. Feeds nothing if the row does not exist.
     fn digest_row(&self, row: usize, hasher: &mut StreamHasher);
 }
 

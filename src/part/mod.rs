@@ -1,8 +1,8 @@
-//! Who takes which rows of a global batch.
+//! Assignment of the rows of a global batch to consumers.
 //!
-//! A pipeline makes *global* batches, whoever reads them: topology is no part of it, nor of its state, its fingerprint or its
-//! digest. Where a pass is started, a [`Part`] says which rows of each global batch this consumer takes, a
-//! [`RowDigest`] shows that the rows of all parts together are those of one consumer alone.
+//! A pipeline makes *global* batches, independent of their readers. Topology is not part of the pipeline, its state, its fingerprint or
+//! its digest. The [`Part`] given to a pass selects the rows that this consumer takes of each global batch. A [`RowDigest`] shows that
+//! the rows of all parts together equal the rows of a single consumer.
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
@@ -16,7 +16,7 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 //!
-//! A part has rows that follow one another, unless a [`Deal`] balances what rows cost among equal parts:
+//! A part has consecutive rows, unless a [`Deal`] balances the cost of rows among equal parts:
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
@@ -56,9 +56,9 @@ pub use row_batch::RowBatch;
 
 use crate::error::{Error, Result};
 
-/// Rows of every global batch that one consumer takes: an equal share, or rows that are listed.
+/// Rows of every global batch that one consumer takes: an equal share, or a list of rows.
 ///
-/// Consumers that compute on the same rows, such as tensor- and pipeline-parallel peers, have the same part.
+/// Consumers that compute on identical rows, such as tensor- and pipeline-parallel peers, have equal parts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part(Kind);
 
@@ -69,22 +69,24 @@ enum Kind {
 }
 
 impl Part {
-    /// Share `index` of `count` equal ones: of a global batch of 512 rows, `of(3, 64)` has rows 24 to 31.
+    /// Creates share `index` of `count` equal shares: of a global batch of 512 rows, `of(3, 64)` has rows 24 to 31.
     ///
-    /// Whether `index` is one of `0..count`, and whether the rows of a batch divide, is checked where a pass is started and at each batch.
+    /// A pass checks at its start that `index` is below `count`. The rows of each batch must divide into `count` shares.
     pub const fn of(index: usize, count: usize) -> Self {
         Self(Kind::Share { index, count })
     }
 
-    /// All rows.
+    /// Creates the part with all rows.
     pub const fn whole() -> Self {
         Self::of(0, 1)
     }
 
-    /// The rows of these numbers, in this order, of batches of `batch` rows: what the devices of one process hold of a sharded array.
+    /// Creates a part with these rows, in this order, of batches of `batch` rows.
+    ///
+    /// Suits sharded arrays: list the rows that the devices of a process hold.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are none, or one that such a batch does not have.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the list is empty, or contains a row that such a batch does not have.
     pub fn listed(rows: impl IntoIterator<Item = usize>, batch: usize) -> Result<Self> {
         let rows: Arc<[usize]> = rows.into_iter().collect();
         match rows.iter().find(|&&row| row >= batch) {
@@ -94,10 +96,10 @@ impl Part {
         }
     }
 
-    /// Checks what needs no batch.
+    /// Checks the part as far as possible without a batch.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for share 4 of 4, and a share of none.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the index of a share is not below the number of shares.
     pub fn check(&self) -> Result<()> {
         match self.0 {
             Kind::Share { index, count } if index >= count => {
@@ -107,12 +109,12 @@ impl Part {
         }
     }
 
-    /// Whether it is the first of equal shares: the one that speaks for all.
+    /// Returns true if this is the first of equal shares, which acts on behalf of all parts.
     pub fn is_first(&self) -> bool {
         matches!(self.0, Kind::Share { index: 0, .. })
     }
 
-    /// Whether the first row of a batch is among its own: of all hosts one writes what is the same on all.
+    /// Returns true if the part has the first row of a batch. Output that is equal on all hosts is written by the host with this part.
     pub(crate) fn has_first_row(&self) -> bool {
         match &self.0 {
             Kind::Share { index, .. } => *index == 0,
@@ -120,7 +122,7 @@ impl Part {
         }
     }
 
-    /// Whether it has half of the rows of a batch, or less.
+    /// Returns true if the part has at most half of the rows of a batch.
     pub(crate) fn is_half_at_most(&self) -> bool {
         match &self.0 {
             Kind::Share { count, .. } => *count >= 2,
@@ -128,7 +130,7 @@ impl Part {
         }
     }
 
-    /// Its index and the number of equal shares, if it is one of those.
+    /// Returns the index and the number of equal shares, or `None` for listed rows.
     pub(crate) fn as_share(&self) -> Option<(usize, usize)> {
         match self.0 {
             Kind::Share { index, count } => Some((index, count)),
@@ -136,7 +138,7 @@ impl Part {
         }
     }
 
-    /// Its rows and those of a batch, if they are listed.
+    /// Returns the listed rows and the number of rows of a batch, or `None` for a share.
     pub(crate) fn as_listed(&self) -> Option<(&[usize], usize)> {
         match &self.0 {
             Kind::Share { .. } => None,
@@ -144,11 +146,11 @@ impl Part {
         }
     }
 
-    /// The rows that it has of a global batch of `batch` rows.
+    /// Returns the rows that the part has of a global batch of `batch` rows.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) as [`check`](Self::check), and where `batch` rows are not equally many for each part, or are not those that a
-    /// listed part is of.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) as [`check`](Self::check). Also if `batch` rows do not divide into equal shares, or if a
+    /// listed part was made for batches of another size.
     pub fn rows(&self, batch: usize) -> Result<RowNumbers> {
         self.check()?;
         let rows = match &self.0 {
@@ -170,7 +172,7 @@ impl Part {
     }
 }
 
-/// What to do about a global batch that does not divide.
+/// Remedy for a global batch that does not divide.
 const REMAINDER: &str = "choose a batch size that the number of parts divides, or list the rows of each host by `Part.listed`; if it is the last batch, let `batch` drop it or pad it";
 
 impl fmt::Display for Part {
@@ -185,7 +187,7 @@ impl fmt::Display for Part {
 impl FromStr for Part {
     type Err = Error;
 
-    /// Reads `3/64`.
+    /// Parses `INDEX/COUNT`, such as `3/64`.
     fn from_str(text: &str) -> Result<Self> {
         let share = text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
         let (index, count) = share.ok_or_else(|| {
@@ -210,12 +212,12 @@ enum Rows {
 }
 
 impl RowNumbers {
-    /// These numbers, each of a row of a global batch of `batch` rows.
+    /// Creates a list of row numbers in a global batch of `batch` rows.
     fn listed(rows: &[usize], batch: usize) -> Self {
         Self { rows: Rows::Listed(rows.into()), batch }
     }
 
-    /// Counts them.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::Range(range) => range.len(),
@@ -223,17 +225,17 @@ impl RowNumbers {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Rows of the global batch.
+    /// Returns the number of rows of the global batch.
     pub fn batch(&self) -> usize {
         self.batch
     }
 
-    /// The range that they are, if they follow one another.
+    /// Returns the rows as a range if they are consecutive.
     pub fn as_range(&self) -> Option<Range<usize>> {
         match &self.rows {
             Rows::Range(range) => Some(range.clone()),
@@ -245,7 +247,7 @@ impl RowNumbers {
         }
     }
 
-    /// The numbers.
+    /// Iterates over the row numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.len()).map(|place| match &self.rows {
             Rows::Range(range) => range.start + place,

@@ -1,27 +1,27 @@
-//! Batches of which rows can be taken.
+//! Batches from which rows can be taken.
 
 use super::RowNumbers;
 use crate::element::{Array, Element, Padded, Value};
 use crate::error::{Error, Result};
 
-/// A batch of which rows can be taken: an [`Element`] along the leading dimension, a `Vec`, and a padded one of those.
+/// Batch from which rows can be taken: an [`Element`] along its leading dimension, a `Vec`, or a [`Padded`] batch.
 pub trait RowBatch: Sized {
-    /// Rows of the batch.
+    /// Returns the number of rows of the batch.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it has no rows: leaves that differ in their number, or have none.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the batch has no rows: its leaves have no rows, or differ in their number.
     fn num_rows(&self) -> Result<usize>;
 
-    /// Takes these rows, each of which is there, in their order. Rows that follow one another are shared where the batch can share memory.
+    /// Takes existing rows in the given order. Consecutive rows share memory with the batch if its type allows it.
     ///
     /// # Errors
     /// As [`num_rows`](Self::num_rows).
     fn take_rows(self, rows: &RowNumbers) -> Result<Self>;
 
-    /// The first array of a name that `is_it`, and its name; none where arrays have no names.
+    /// Returns the first array whose name satisfies `is_it`, with its name. Returns `None` if arrays have no names.
     ///
     /// # Errors
-    /// If what is of that name cannot be read as an array.
+    /// Errors of converting the named value to an array.
     fn column(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Result<Option<(String, Array)>> {
         let _ = is_it;
         Ok(None)
@@ -72,7 +72,7 @@ impl<B: RowBatch> RowBatch for Padded<B> {
         Ok(self.size)
     }
 
-    /// The padding stays at the end: rows that are not in the order of the batch are refused where one of them is padding.
+    /// Takes rows and keeps the padding at the end. Returns an error if a padding row would come before a real row.
     fn take_rows(self, rows: &RowNumbers) -> Result<Self> {
         let real = rows.iter().filter(|&row| row < self.real).count();
         if rows.iter().take(real).any(|row| row >= self.real) {

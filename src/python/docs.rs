@@ -155,8 +155,8 @@ Args:
     repeated_names (Literal['last', 'error']): What becomes of a record in which an object has a
         name twice, among the columns that are read: the last value stands, and the report counts
         such records, or it is a bad record.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -211,8 +211,8 @@ Args:
     column (str): The name of the column of text.
     blank_lines (bool): Whether lines of nothing but white space are records, too; only of files
         that are not compressed.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -237,13 +237,13 @@ Args:
         none.
     header (bool | None): Whether the first record of each file names the columns; so it does by
         default, unless `names` are given.
-    names (str | Sequence[str] | None): The names of the columns, where the files do not have them.
+    names (str | Sequence[str] | None): The names of the columns, if the files do not have them.
     types (Mapping[str, str] | None): Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"`
         and so on. Those of others are inferred.
     nulls (str | Sequence[str] | None): Fields that stand for `None`.
     infer_rows (int): Records by which the types of columns are inferred.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -299,10 +299,9 @@ Args:
     sequence_examples (bool | Mapping[str, Mapping[str, str | Mapping[str, Any]]] | None): Parse
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
-    cache_bytes (int | str | None): Memory for decoded chunks that are kept, where chunks hold
-        several records. In bytes, or as text such as `"512MiB"`. `"256MiB"` by default.
-    recover (bool): Read files that were cut off as far as their chunks are whole; what was lost is
-        logged.
+    cache_bytes (int | str | None): Memory for decoded chunks, if chunks hold several records. In
+        bytes, or as text such as `"512MiB"`. `"256MiB"` by default.
+    recover (bool): Read a file that was cut off up to its last whole chunk. The loss is logged.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -330,8 +329,8 @@ Args:
     sequence_examples (bool | Mapping[str, Mapping[str, str | Mapping[str, Any]]] | None): Parse
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -361,8 +360,8 @@ Args:
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
     interleaved (bool): Whether the records were dealt out to the files in turn.
-    compressed (bool | None): Whether records are frames of zstd; by default the name of a file says
-        it.
+    compressed (bool | None): Whether records are frames of zstd; by default, the name of the file
+        decides.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -383,7 +382,7 @@ Dicts of `tokens`, views of the file in the number type that it states, and of `
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Datasets, each by its `.idx`, its `.bin` or
         what these names share; one or a list.
-    by (Literal['sequence', 'document']): What a record is.
+    by (Literal['sequence', 'document']): Contents of a record.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -407,8 +406,8 @@ Args:
     decode (bool): Decode fields by their extension: text, numbers, what JSON holds, arrays of
         `.npy`, images (`uint8`, height × width × channels). Without it they are bytes.
     url (bool): Add the path of the shard as the column `__url__`.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -516,11 +515,11 @@ Raises:
 Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
         (`train-{000..127}.bin`) or URLs of any of these; one or a list.
-    seq_len (int): Tokens in a crop; what is left at the end of a file is left out.
-    layout (Literal['detect', 'llm_c', 'u16', 'u32']): How ids lie in the files: as llm.c writes
-        them, or bare `"u16"` or `"u32"`, little-endian; recognised by default.
-    with_next (bool): Add the token behind each crop: `seq_len + 1` ids, of which neighbours share
-        one.
+    seq_len (int): Tokens in a crop; the rest at the end of a file is left out.
+    layout (Literal['detect', 'llm_c', 'u16', 'u32']): Layout of the ids: as written by llm.c, or
+        bare `"u16"` or `"u32"`, little-endian; recognised by default.
+    with_next (bool): Add the token after each crop: `seq_len + 1` ids, of which neighbours share
+        the last.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
         policy for bad records of `to_iter` in a pipeline file, or `"error"`.
@@ -540,10 +539,10 @@ Args:
     paths (str | PathLike | Sequence[str | PathLike]): Files, folders, globs, ranges of shards
         (`train-{000..127}.bin`) or URLs of any of these; one or a list.
     seq_len (int): Tokens in a crop.
-    seed (int): The seed of where they start, from 0 to 2^32 - 1.
-    layout (Literal['detect', 'llm_c', 'u16', 'u32']): How ids lie in the files: as llm.c writes
-        them, or bare `"u16"` or `"u32"`, little-endian; recognised by default.
-    with_next (bool): Add the token behind each crop: `seq_len + 1` ids.
+    seed (int): The seed of their starts, from 0 to 2^32 - 1.
+    layout (Literal['detect', 'llm_c', 'u16', 'u32']): Layout of the ids: as written by llm.c, or
+        bare `"u16"` or `"u32"`, little-endian; recognised by default.
+    with_next (bool): Add the token after each crop: `seq_len + 1` ids.
     epoch (int | None): How many crops an epoch has; without it there is no end.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
         `"error"` ends the run, `"skip"` leaves the shard out and logs a warning. By default, the
@@ -628,8 +627,8 @@ Raises:
 A slice of it has other elements in each epoch. For training and validation sets, use `split` before it.
 
 Args:
-    seed (int | None): The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed`
-        in front of it.
+    seed (int | None): The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed`
+        before it.
 
 Raises:
     ConfigError: There is no seed: neither here nor in front of it."#
@@ -642,8 +641,8 @@ Raises:
 
 Args:
     window_size (int): Elements in a window.
-    seed (int | None): The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed`
-        in front of it.
+    seed (int | None): The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed`
+        before it.
 
 Raises:
     ConfigError: The window is empty, or there is no seed."#
@@ -658,10 +657,10 @@ For sources that fetch or decode many records together, as row groups of Parquet
 once per epoch, and the blocks of two windows are held at most.
 
 Args:
-    window_blocks (int): Blocks whose elements are shuffled together; those of two windows are held
-        in memory at most.
-    seed (int | None): The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed`
-        in front of it.
+    window_blocks (int): Blocks whose elements are shuffled together. The elements of at most two
+        windows are in memory.
+    seed (int | None): The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed`
+        before it.
     block_size (int | None): Elements of a block; by default the row groups of Parquet, record
         batches of Arrow, chunks of ArrayRecord or shards of MDS.
 
@@ -886,16 +885,16 @@ Args:
         columns.
     keep_text (bool): Whether the text stays in the element beside its ids, which else take its
         place.
-    prepend_bos (str | int | None): A token in front of each text, by its name in the vocabulary or
-        its id.
-    append_eos (str | int | None): A token behind each text, by its name or its id.
+    prepend_bos (str | int | None): A token before each text, by its name in the vocabulary or its
+        id.
+    append_eos (str | int | None): A token after each text, by its name or its id.
     max_len (int | None): Tokens per text at most, those two included; no limit by default.
     overflow (Literal['truncate', 'error']): What becomes of longer texts: the beginning is kept, or
         it is an error.
     special_in_text (bool): Whether a special token that is written out in a text becomes that
         token. By default it is text like any other.
-    engine (Literal['auto', 'fast', 'compat']): The fast engine, the compatible one, or the fast one
-        wherever both agree.
+    engine (Literal['auto', 'fast', 'compat']): The fast engine, the compatible engine, or the fast
+        engine if both agree.
 
 Raises:
     ConfigError: There is no such column or token, or the file is no tokenizer.
@@ -1208,8 +1207,8 @@ Args:
     repeated_names (Literal['last', 'error']): What becomes of a record in which an object has a
         name twice, among the columns that are read: the last value stands, and the report counts
         such records, or it is a bad record.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
@@ -1234,8 +1233,8 @@ Args:
     column (str): The name of the column of text.
     blank_lines (bool): Whether lines of nothing but white space are records, too; only of files
         that are not compressed.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
@@ -1263,13 +1262,13 @@ Args:
         none.
     header (bool | None): Whether the first record of each file names the columns; so it does by
         default, unless `names` are given.
-    names (str | Sequence[str] | None): The names of the columns, where the files do not have them.
+    names (str | Sequence[str] | None): The names of the columns, if the files do not have them.
     types (Mapping[str, str] | None): Types of columns: `"str"`, `"bool"`, `"int64"`, `"float32"`
         and so on. Those of others are inferred.
     nulls (str | Sequence[str] | None): Fields that stand for `None`.
     infer_rows (int): Records by which the types of columns are inferred.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
@@ -1299,8 +1298,8 @@ Args:
     sequence_examples (bool | Mapping[str, Mapping[str, str | Mapping[str, Any]]] | None): Parse
         records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
         `parse_sequence_example` declares them.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
@@ -1326,8 +1325,8 @@ Args:
     decode (bool): Decode fields by their extension: text, numbers, what JSON holds, arrays of
         `.npy`, images (`uint8`, height × width × channels). Without it they are bytes.
     url (bool): Add the path of the shard as the column `__url__`.
-    index_cache (str | PathLike | None): Where the positions of the records are kept: `"beside"` the
-        file, `"off"`, or a folder. `"beside"` by default.
+    index_cache (str | PathLike | None): Place of the positions of the records: `"beside"` the file,
+        `"off"`, or a folder. `"beside"` by default.
     lanes (int | None): How many compressed files are read at a time, one record of each in turn,
         file `k` in lane `k` modulo `lanes`; it is part of the data's order. One stream by default.
     on_bad_shard (Literal['error', 'skip'] | None): Policy for a shard that cannot be opened:
@@ -1422,8 +1421,8 @@ A window is held in memory, and read again at a resume.
 
 Args:
     window_size (int): Elements in a window; the last may be smaller.
-    seed (int | None): The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed`
-        in front of it.
+    seed (int | None): The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed`
+        before it.
 
 Raises:
     ConfigError: The window is empty, or there is no seed."#
@@ -1670,16 +1669,16 @@ Args:
         columns.
     keep_text (bool): Whether the text stays in the element beside its ids, which else take its
         place.
-    prepend_bos (str | int | None): A token in front of each text, by its name in the vocabulary or
-        its id.
-    append_eos (str | int | None): A token behind each text, by its name or its id.
+    prepend_bos (str | int | None): A token before each text, by its name in the vocabulary or its
+        id.
+    append_eos (str | int | None): A token after each text, by its name or its id.
     max_len (int | None): Tokens per text at most, those two included; no limit by default.
     overflow (Literal['truncate', 'chunk', 'error']): What becomes of longer texts: the beginning is
         kept, they are cut into several elements, or it is an error.
     special_in_text (bool): Whether a special token that is written out in a text becomes that
         token. By default it is text like any other.
-    engine (Literal['auto', 'fast', 'compat']): The fast engine, the compatible one, or the fast one
-        wherever both agree.
+    engine (Literal['auto', 'fast', 'compat']): The fast engine, the compatible engine, or the fast
+        engine if both agree.
 
 Raises:
     ConfigError: There is no such column or token, or the file is no tokenizer.
@@ -1816,12 +1815,12 @@ Args:
         row: it is an error, is split, or is left out and counted.
     padding (Mapping[str, float] | None): Numbers for the cells without a token, by column; 0 by
         default.
-    align (Mapping[str, int] | None): Sequences of a column start at multiples of so many cells; the
-        gaps have segment id 0.
+    align (Mapping[str, int] | None): Sequences of a column start at multiples of this number of
+        cells; the gaps have segment id 0.
     meta_features (str | Sequence[str] | None): Columns without segment ids and positions. Of those
         that are not in `length` a row has the list of its sequences' values. Columns that are named
         neither here nor in `length` are left out, and a warning names them once.
-    names (Literal['grain', 'maxtext']): The names of what comes out: Grain's, or MaxText's
+    names (Literal['grain', 'maxtext']): The names of the output columns: Grain's, or MaxText's
         `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
 
 Raises:
@@ -1850,12 +1849,12 @@ Args:
         row: it is an error, is split, or is left out and counted.
     padding (Mapping[str, float] | None): Numbers for the cells without a token, by column; 0 by
         default.
-    align (Mapping[str, int] | None): Sequences of a column start at multiples of so many cells; the
-        gaps have segment id 0.
+    align (Mapping[str, int] | None): Sequences of a column start at multiples of this number of
+        cells; the gaps have segment id 0.
     meta_features (str | Sequence[str] | None): Columns without segment ids and positions. Of those
         that are not in `length` a row has the list of its sequences' values. Columns that are named
         neither here nor in `length` are left out, and a warning names them once.
-    names (Literal['grain', 'maxtext']): The names of what comes out: Grain's, or MaxText's
+    names (Literal['grain', 'maxtext']): The names of the output columns: Grain's, or MaxText's
         `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
 
 Raises:
@@ -1879,12 +1878,12 @@ Args:
         row: it is an error, is split, or is left out and counted.
     padding (Mapping[str, float] | None): Numbers for the cells without a token, by column; 0 by
         default.
-    align (Mapping[str, int] | None): Sequences of a column start at multiples of so many cells; the
-        gaps have segment id 0.
+    align (Mapping[str, int] | None): Sequences of a column start at multiples of this number of
+        cells; the gaps have segment id 0.
     meta_features (str | Sequence[str] | None): Columns without segment ids and positions. Of those
         that are not in `length` a row has the list of its sequences' values. Columns that are named
         neither here nor in `length` are left out, and a warning names them once.
-    names (Literal['grain', 'maxtext']): The names of what comes out: Grain's, or MaxText's
+    names (Literal['grain', 'maxtext']): The names of the output columns: Grain's, or MaxText's
         `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
 
 Raises:
@@ -1901,10 +1900,10 @@ Args:
     length (Mapping[str, int]): The columns to pack, and the cells of a row that each has:
         `{"tokens": 1024}`. A row has the columns, and of each `_segment_ids` (1, 2, …; 0 is
         padding) and `_positions` (from 0 in each segment).
-    split_full_length_features (bool): Whether a sequence that fills a row by itself is cut like any
-        other, or becomes a row of its own.
-    positions (Literal['restart', 'continue']): Where the positions of a sequence that goes on in
-        the next row start: at 0, or where they were.
+    split_full_length_features (bool): Whether a sequence that fills a row alone is cut like any
+        other, or becomes a separate row.
+    positions (Literal['restart', 'continue']): Start of the positions of a sequence that continues
+        in the next row: at 0, or after the last position.
     bos_handling (Literal['do_nothing', 'replace_first_token_with_bos']): Whether the first token of
         every sequence, and of every piece that continues one, is replaced.
     bos_features (str | Sequence[str] | None): The columns in which the first token is replaced.
@@ -1914,7 +1913,7 @@ Args:
     meta_features (str | Sequence[str] | None): Columns without segment ids and positions. Of those
         that are not in `length` a row has the list of its sequences' values. Columns that are named
         neither here nor in `length` are left out, and a warning names them once.
-    names (Literal['grain', 'maxtext']): The names of what comes out: Grain's, or MaxText's
+    names (Literal['grain', 'maxtext']): The names of the output columns: Grain's, or MaxText's
         `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
 
 Raises:
@@ -1928,12 +1927,12 @@ Raises:
         r#"Makes batches of sequences of nearly one length, padded to the length of their bucket.
 
 Args:
-    features (str | Sequence[str]): The columns to pad; the longest of an element says how long it
-        is.
+    features (str | Sequence[str]): The columns to pad; the longest column of an element gives its
+        length.
     boundaries (Sequence[int]): The lengths of the buckets, rising.
     batch (int | Mapping[str, int | Sequence[int]]): Elements in a batch: a number, `{"per_bucket":
-        [64, 32]}`, or `{"tokens": 32768}` for as many as have so many cells.
-    padding (Mapping[str, float] | None): Numbers for the cells behind the end of a sequence, by
+        [64, 32]}`, or `{"tokens": 32768}` for the number with at most that many cells.
+    padding (Mapping[str, float] | None): Numbers for the cells after the end of a sequence, by
         column; 0 by default.
     window (int | None): The most elements that are held. When the oldest would have to wait longer,
         its batch comes out short. `8192` by default.

@@ -1,4 +1,4 @@
-//! Advice that is followed, on a simulated machine: it brings something, and no more than was promised.
+//! Tests that follow the advice on a simulated machine: it speeds up the run, and not by more than promised.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::dataset::Role;
 use crate::report::WorkersReport;
 use crate::tune::world::{NOTHING, World};
 
-/// The evaluator: threads of all processes, and processes; 0 processes are this one, 0 threads the consumer.
+/// The evaluator: threads of all processes, and worker processes. 0 processes are this process; 0 threads are the consumer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Crew(usize, usize);
 
 const BATCHES: u64 = 1000;
 const STARTUP_S: f64 = 2.0;
 
-/// The report of a run on `world`, in which the first element took long.
+/// Returns the report of a run on `world` with a slow first element.
 fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     let rate = world.rate(threads, processes);
     let steady_s = (BATCHES - 1) as f64 / rate;
@@ -25,7 +25,7 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     let all = BATCHES as f64;
     let self_s = if threads == 0 { all * world.service_s() } else { busy_s * steady_s };
     let place = if threads == 0 { Place::Consumer } else { Place::Threads };
-    // With a lock that is taken all of the time, waiting for it inside a function looks like any other waiting.
+    // With a lock that is always taken, a wait for it inside a function cannot be distinguished from other waits.
     let source = StageReport {
         cpu_s: all * world.cpu_s,
         blocked_s: (self_s - all * world.cpu_s - locked_s * steady_s).max(0.0),
@@ -39,7 +39,7 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     let mut stages = vec![source, pack];
     let mut account =
         Account { shares: Shares::of(Cause::Start, Duration::from_secs_f64(STARTUP_S)), ..Account::default() };
-    // Whoever reads has nothing to do but to pack, and waits for threads else; without threads it does all.
+    // The reader only packs and otherwise waits for threads; without threads it does all the work.
     let packing = if threads > 0 { pack_s / steady_s.max(pack_s) } else { 1.0 };
     account.shares.count(Cause::Reader, Duration::from_secs_f64(waits_s.max(0.0) * packing));
     account.shares.count(Cause::Evaluation, Duration::from_secs_f64(waits_s.max(0.0) * (1.0 - packing)));
@@ -94,7 +94,7 @@ pub(super) fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64
     }
 }
 
-/// Elements per second of the run if it is done as advised.
+/// Returns the elements per second of the run after `change`.
 fn followed(world: &World, Crew(threads, processes): Crew, change: Change) -> f64 {
     match change {
         Change::Threads(threads) => world.rate(threads, 0),
@@ -150,7 +150,7 @@ fn advice_that_is_followed_brings_what_it_says_and_no_more() {
         for advice in &report.verdict.advice {
             let gain = followed(&world, crew, advice.change) / before;
             let told = advice.expected_speedup;
-            // What nobody knows, a figure is not stretched to: nothing is promised beyond ten times.
+            // Promises are capped at ten times.
             assert!(told <= 10.0 && gain >= 0.999, "{world:?} {crew:?}: {advice:?} brings {gain:.2}");
             let hidden = world.server < 1e6;
             assert!(hidden || gain >= 1.0 + 0.6 * (told - 1.0), "{world:?} {crew:?}: {advice:?} brings {gain:.2}");

@@ -1,4 +1,4 @@
-//! Causes of a consumer's wait, as limits of a run: the verdict and the advice for each.
+//! Causes of the consumer's waits as limits of a run, with the verdict and the advice for each.
 
 use super::format::{bytes, percent};
 use super::model::MOST_GAIN;
@@ -11,13 +11,13 @@ use crate::units::Bytes;
 pub(super) enum Limit {
     /// The wait for the first element.
     Start,
-    /// All parts of the stage with this id, which are its column `wait %`, too.
+    /// All parts of the stage with this id; their sum is the column `wait %`.
     Stage(usize),
-    /// The part of a cause that is of no stage.
+    /// The part of a cause that belongs to no stage.
     Other(Cause),
 }
 
-/// Divides the account among the limits, the largest first.
+/// Returns the limits of the account with their shares, the largest first.
 pub(super) fn limits(why: &[Why]) -> Vec<(Limit, f64)> {
     let mut limits: Vec<(Limit, f64)> = Vec::new();
     for part in why {
@@ -35,7 +35,7 @@ pub(super) fn limits(why: &[Why]) -> Vec<(Limit, f64)> {
     limits
 }
 
-/// The verdict on a limit that the consumer waited for in such a share of the wall time.
+/// Returns the verdict on a limit that the consumer waited for during `share` of the wall time.
 pub(super) fn verdict(report: &Report, limit: Limit, share: f64) -> Verdict {
     match limit {
         Limit::Stage(id) => match report.stages.get(id) {
@@ -47,7 +47,7 @@ pub(super) fn verdict(report: &Report, limit: Limit, share: f64) -> Verdict {
     }
 }
 
-/// The kind of wait for a stage that cost most: work of a stage is one kind, whoever was waited for.
+/// Returns the largest cause of waits for a stage. Waits for the reader, the queue and the evaluation count as a single cause.
 fn largest_kind(report: &Report, stage: usize) -> Cause {
     let of = |is: fn(Cause) -> bool| -> f64 {
         report.why.iter().filter(|part| part.stage == Some(stage) && is(part.cause)).map(|part| part.share).sum()
@@ -61,7 +61,7 @@ fn largest_kind(report: &Report, stage: usize) -> Cause {
     kinds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Cause::Evaluation, |(cause, _)| cause)
 }
 
-/// A share of the wall time that was waited, in words.
+/// Describes a share of the wall time spent waiting.
 pub(super) fn waited(report: &Report, share: f64) -> String {
     let share = percent(share);
     match report.is_drained {
@@ -111,7 +111,7 @@ fn of_stage(report: &Report, stage: &StageReport, share: f64) -> Verdict {
     Verdict { bottleneck: bottleneck.to_owned(), stage: Some(id), text, advice }
 }
 
-/// How many times faster the run is at most if nobody waits for so large a share of the wall time.
+/// Returns an upper bound of the speedup if waits of `share` of the wall time disappear.
 fn gain(report: &Report, share: f64) -> f64 {
     let of_steady = (share * report.wall_s / (report.wall_s - report.first_wait_s)).clamp(0.0, 0.99);
     (1.0 / (1.0 - of_steady)).min(MOST_GAIN)
@@ -126,7 +126,7 @@ fn store(report: &Report, share: f64) -> Advice {
     }
 }
 
-/// The verdict on a cause that is of no stage.
+/// Returns the verdict on a cause that belongs to no stage.
 fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
     let told = waited(report, share);
     let (bottleneck, text, advice) = match cause {
@@ -196,7 +196,7 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
     Verdict { bottleneck: bottleneck.to_owned(), stage: None, text, advice: advice.into_iter().collect() }
 }
 
-/// The budget that is twice as large as the present one.
+/// Returns advice to double the memory budget; `None` without a budget.
 fn budget(report: &Report) -> Option<(String, Change)> {
     let now = report.workers.as_ref().map(|workers| workers.ram_budget).filter(|bytes| *bytes > 0)?;
     let text = format!("ram_budget {} → {}, or make elements smaller", Bytes(now), Bytes(2 * now));
@@ -208,7 +208,7 @@ fn or_budget(report: &Report) -> String {
         .map_or_else(String::new, |(text, _)| format!("; or {}", text.replace(", or make elements smaller", "")))
 }
 
-/// A part of the waits in words.
+/// Describes a part of the waits.
 pub(super) fn part(why: &Why, stage: Option<&str>) -> String {
     let of = |what: &str| stage.map_or_else(|| what.to_owned(), |stage| format!("{what} by {stage}"));
     let what = match (why.cause, stage) {

@@ -1,4 +1,4 @@
-//! Cells of batches: sequences by their lengths, and padding.
+//! Statistics of the cells of batches: lengths of sequences, and padding.
 
 use std::time::{Duration, Instant};
 
@@ -8,28 +8,29 @@ use super::tokens::{TokenCount, arrays, is_segment_ids};
 use crate::Element;
 use crate::units::grouped;
 
-/// Doublings of a length that are told apart.
+/// Number of classes of sequence lengths; the longest length doubles from class to class.
 const DOUBLINGS: usize = 33;
-/// Stretches of a run that are kept, at most: twice as many go together by two.
+/// Minimum number of stretches kept of a long run. At twice this number, neighbours are merged in pairs.
 const STRETCHES: usize = 240;
 
-/// Time that looking at batches may take: so much at first, and then one part in [`SHARE`] of the run.
+/// Time budget for looks at batches: this duration, plus the run's duration divided by [`SHARE`].
 const AT_FIRST: Duration = Duration::from_millis(10);
 const SHARE: u32 = 500;
 
-/// The cells of a run's batches, in the memory of a few: of all of them, or where they take longer to look at than they may, of a sample.
+/// Statistics of the cells of a run's batches, in bounded memory. They cover all batches, or a sample if looking at all batches
+/// exceeds the time budget.
 #[derive(Clone, Debug)]
 pub(crate) struct Cells {
-    /// Sequences by their lengths: of 1, of 2, of 3 to 4, of 5 to 8, and so on.
+    /// Number of sequences by length: 1, 2, 3 to 4, 5 to 8, and so on.
     sequences: [u64; DOUBLINGS],
-    /// Tokens of all of them.
+    /// Tokens of all sequences.
     tokens: u64,
-    /// Stretches of so many batches each, from the first of the run on.
+    /// Batches per stretch. Stretches begin at the first batch of the run.
     each: u64,
     stretches: Vec<TokenCount>,
-    /// The number of that batch.
+    /// Number of the first batch of the run.
     first: Option<u64>,
-    /// Time at which the first batch was looked at, and what looking has taken since.
+    /// Time of the first look at a batch, and total duration of all looks.
     began: Option<Instant>,
     spent: Duration,
 }
@@ -49,12 +50,12 @@ impl Default for Cells {
 }
 
 impl Cells {
-    /// Looks at the batch of this number, if there is time for it. Tokens and cells of it may be known, and are `brought` then.
+    /// Looks at the batch with this number, if the time budget permits. `brought` holds its tokens and cells if they are already known.
     pub(crate) fn look(&mut self, number: u64, batch: &Element, brought: Option<TokenCount>) {
         self.look_by(Instant::now, number, batch, brought);
     }
 
-    /// [`look`](Self::look), by a clock that is given.
+    /// Looks at a batch as [`look`](Self::look) does, with the clock `now`.
     fn look_by(&mut self, now: impl Fn() -> Instant, number: u64, batch: &Element, brought: Option<TokenCount>) {
         let start = now();
         let began = *self.began.get_or_insert(start);
@@ -80,7 +81,7 @@ impl Cells {
         }
     }
 
-    /// Adds the segments of a row: ids that go on alike, but for 0.
+    /// Adds the segments of a row: runs of equal ids other than 0.
     fn add_row(&mut self, ids: &[i32]) {
         ids.chunk_by(|a, b| a == b).filter(|ids| ids[0] != 0).for_each(|ids| self.add_sequence(ids.len() as u64));
     }
@@ -107,7 +108,7 @@ impl Cells {
         self.stretches[at] = self.stretches[at].with(brought);
     }
 
-    /// Charts of what was added, each with its heading; none of batches without cells.
+    /// Returns charts of the statistics, each with its heading; none if the batches had no cells.
     pub(super) fn charts(&self) -> Vec<(&'static str, Chart)> {
         let mut charts = Vec::new();
         if self.sequences.iter().any(|count| *count > 0) {
@@ -136,7 +137,7 @@ impl Cells {
             1 => "2".to_owned(),
             _ => format!("{}–{}", (1_u64 << (doubling - 1)) + 1, 1_u64 << doubling),
         };
-        // Where there are many, every other is named.
+        // If there are more than 9 classes, every other class is named.
         let step = if shown.len() > 9 { 2 } else { 1 };
         let middle = |at: usize| (at as f64 + 0.5) / shown.len() as f64;
         let ticks = (0..shown.len()).step_by(step).map(|at| (middle(at), name(first + at)));
@@ -145,7 +146,7 @@ impl Cells {
     }
 
     fn padding(&self) -> Chart {
-        // Where nobody has looked it is as it was before.
+        // A stretch without data repeats the share of the stretch before.
         let mut before = 1.0;
         let share = |stretch: &TokenCount| {
             before = stretch.share().unwrap_or(before);
@@ -183,7 +184,7 @@ mod tests {
         let (start, mut cells) = (Instant::now(), Cells::default());
         let ids = vec![1, 1, 1, 2, 0, 0, 1, 1, 2, 2, 2, 2];
         cells.look_by(|| start, 0, &batch("tokens_segment_ids", ids, 2), None);
-        // One of 1, one of 2, one of 3 and one of 4.
+        // Sequences of lengths 1, 2, 3 and 4.
         assert_eq!((cells.sequences[..4].to_vec(), cells.tokens), (vec![1, 1, 2, 0], 10));
         cells.look_by(
             || start,
@@ -236,7 +237,7 @@ mod tests {
         let segments = batch("tokens_segment_ids", vec![1, 1, 0, 0], 1);
         cells.look_by(|| start, 0, &segments, None);
         assert!(cells.charts().is_empty());
-        // What is known anyway costs nothing.
+        // Counts that are already known are added at no cost.
         cells.look_by(|| start, 1, &segments, Some(TokenCount { real: 2, cells: 4 }));
         let names: Vec<&str> = cells.charts().iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["Padding from batch to batch"]);

@@ -1,22 +1,22 @@
-//! Remarks on sources that decode the same units again and again.
+//! Remarks on sources that decode their units repeatedly.
 
 use super::format::count;
 use crate::dataset::map::Decoded;
 
-/// Fewer units say little: the first of a run are decoded for records that are read later.
+/// Smallest number of units for a remark: the first units of a run are decoded for records that are read later.
 const FEW_UNITS: u64 = 32;
 
-/// Remedies against it.
+/// Remedies against repeated decoding.
 pub(crate) const REMEDY: &str = "raise its cache_bytes, take `block_shuffle` instead of `shuffle`, or write smaller units (row_group_rows, group_size, \
                       shard size), as array_record with one record in each";
 
-/// Remarks how often units were decoded, of each source that has decoded at least twice as much as was read.
+/// Returns a remark on each source that decoded at least twice as many records as it read.
 pub(super) fn remarks(notes: &[(String, u64)]) -> Vec<String> {
     let again = Decoded::noted(notes).filter(|(_, decoded)| is_wasteful(decoded));
     again.map(|(source, decoded)| format!("{source}: {}", text(&decoded))).collect()
 }
 
-/// The advice for a source of this name, if it decodes the same units again and again.
+/// Returns the advice for a source of this name, if it decodes its units repeatedly.
 pub(super) fn advice(source: &str, notes: &[(String, u64)]) -> Option<String> {
     let (_, decoded) = Decoded::noted(notes).find(|(name, decoded)| *name == source && is_wasteful(decoded))?;
     Some(format!("decode less often ({}): {REMEDY}", text(&decoded)))

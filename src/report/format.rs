@@ -1,8 +1,8 @@
-//! Numbers and times for people.
+//! Formats of numbers and times for people.
 
 use crate::units::Bytes;
 
-/// A number with three digits and a unit: `4.33 M`.
+/// Formats a number with three digits and a unit: `4.33 M`.
 pub(crate) fn count(n: f64) -> String {
     let (value, unit) = match n {
         n if n >= 1e12 => (n / 1e12, " T"),
@@ -19,17 +19,17 @@ pub(crate) fn count(n: f64) -> String {
     format!("{value:.decimals$}{unit}")
 }
 
-/// Bytes with three digits and a unit of powers of two: `13.7 MiB`.
+/// Formats bytes with three digits and a unit of powers of two: `13.7 MiB`.
 pub(crate) fn bytes(n: f64) -> String {
     Bytes(n.round() as u64).to_string()
 }
 
-/// `0.993` as `99.3 %`.
+/// Formats a share as a percentage: `0.993` as `99.3 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A time given in microseconds.
+/// Formats a time given in microseconds.
 pub(crate) fn time(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{:.2} s", us / 1e6),

@@ -1,4 +1,4 @@
-//! What each of several machines took for a stage.
+//! Work of each machine on a stage.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +6,20 @@ use super::StageReport;
 use super::format::time;
 use crate::cx::HostCounts;
 
-/// The part of a stage's work that another machine did.
+/// Part of a stage's work that another machine did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostReport {
-    /// The machine, by the name or the address that workers tell.
+    /// Name or address of the machine, as reported by its workers.
     pub host: String,
-    /// Elements that left the stage there.
+    /// Elements that left the stage on this machine.
     pub elements: u64,
-    /// Seconds of its own work there, on all threads together.
+    /// Seconds of the stage's own work on this machine, on all threads together.
     pub self_s: f64,
-    /// Microseconds of that per element.
+    /// Microseconds of the stage's own work per element.
     pub self_us_per_element: f64,
 }
 
-/// The parts of stage `id`, of all machines that had any.
+/// Returns the parts of stage `id` on all machines that yielded its elements.
 pub(super) fn of_stage(hosts: &[(String, Vec<HostCounts>)], id: usize) -> Vec<HostReport> {
     let parts = hosts.iter().filter_map(|(host, stages)| {
         let HostCounts { elements, self_ns } = *stages.get(id)?;
@@ -30,7 +30,7 @@ pub(super) fn of_stage(hosts: &[(String, Vec<HostCounts>)], id: usize) -> Vec<Ho
     parts.collect()
 }
 
-/// A line on the slowest and the fastest machine of a stage that works on several.
+/// Returns a line on the slowest and the fastest machine of a stage, if several machines worked on it.
 pub(super) fn line(stage: &StageReport) -> Option<String> {
     let by_time = |a: &&HostReport, b: &&HostReport| a.self_us_per_element.total_cmp(&b.self_us_per_element);
     let worked = || stage.hosts.iter().filter(|host| host.self_s > 0.0);

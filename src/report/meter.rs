@@ -1,4 +1,4 @@
-//! Meter of the consumer: how long each `next` took, and what was ready when it asked.
+//! Meter of the consumer: the time of each `next`, and the number of ready batches at each call.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +8,15 @@ use hdrhistogram::Histogram;
 use crate::cx::Cause;
 use crate::cx::Shares;
 
-/// Below this, calls of `next` are timed on a sample: two clock reads would otherwise show in the figures.
+/// Time below which calls of `next` are sampled: two clock reads would otherwise distort the figures.
 const DEAR: Duration = Duration::from_micros(20);
 const SAMPLE_EVERY: u64 = 16;
-/// Cheap calls in a row that there must have been: where batches come in bursts, the dear call behind one is not missed.
+/// Consecutive cheap calls before sampling begins, so that the slow call after a burst of batches is not missed.
 const IN_A_ROW: u32 = 64;
-/// A measured call that took longer stands for itself alone.
+/// Time above which a measured call stands only for itself.
 const STALL: Duration = Duration::from_micros(200);
 
-/// Measures the consumer's calls of `next`: all that are dear, a dithered sample of those that are cheap.
+/// Meter of the consumer's calls of `next`: times all slow calls, and a dithered sample of the cheap calls.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsumerMeter {
     started: Option<Instant>,
@@ -26,11 +26,11 @@ pub(crate) struct ConsumerMeter {
     pub(crate) delivered: u64,
     pub(crate) latency: Histogram<u64>,
     pub(crate) capacity: usize,
-    /// Calls that the one which was timed last stands for.
+    /// Number of calls that the last timed call stands for.
     pub(crate) stands_for: u64,
-    /// Waits in calls whose element was there, by cause.
+    /// Waits in calls whose element was ready, by cause.
     pub(crate) beside: Shares,
-    /// Waits of the same kind in the first call.
+    /// Sum of `beside` in the first call.
     first_beside: Duration,
     looks: u64,
     buffered: u64,
@@ -39,7 +39,7 @@ pub(crate) struct ConsumerMeter {
     skip: u64,
     cheap: u32,
     dither: u64,
-    /// Elements of the calls that were timed, and of those before each.
+    /// Elements of the timed calls, and of the untimed calls before each.
     seen: u64,
 }
 
@@ -71,7 +71,7 @@ impl Default for ConsumerMeter {
 }
 
 impl ConsumerMeter {
-    /// A call of `next` begins: the time, if it is to be measured.
+    /// Begins a call of `next`. Returns the time if the call is measured.
     #[inline]
     pub(crate) fn begin(&mut self) -> Option<Instant> {
         if self.skip > 0 {
@@ -82,13 +82,13 @@ impl ConsumerMeter {
         Some(Instant::now())
     }
 
-    /// A call that does not wait: its element is there.
+    /// Counts a call that does not wait because its element is ready.
     #[inline]
     pub(crate) fn no_wait(&mut self) {
         self.at_hand += 1;
     }
 
-    /// The call that began at `start` ends, now; it stands for the untimed ones before it.
+    /// Ends the call that began at `start`, and returns the time. The call also stands for the untimed calls before it.
     pub(crate) fn end(&mut self, start: Instant) -> Instant {
         let now = Instant::now();
         let wait = now - start;
@@ -99,13 +99,13 @@ impl ConsumerMeter {
         }
         self.ended = Some(now);
         let untimed = std::mem::take(&mut self.untimed);
-        // A stall is no sign that the calls before it stalled too.
+        // A stall does not imply that the calls before it stalled too.
         let stands_for = if wait > STALL { 1 } else { 1 + untimed };
         self.stands_for = stands_for;
         let dear = wait > DEAR;
         self.waited += wait * u32::try_from(stands_for).unwrap_or(u32::MAX);
         let _ = self.latency.record_n((wait.as_nanos() as u64).max(1), stands_for);
-        // Not measured, because it takes less than reading the clock does.
+        // Recorded as 1 ns without a measurement: the call takes less time than a clock read.
         let _ = self.latency.record_n(1, std::mem::take(&mut self.at_hand));
         self.dither = self.dither.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         self.cheap = if dear { 0 } else { self.cheap.saturating_add(1) };
@@ -113,7 +113,7 @@ impl ConsumerMeter {
         now
     }
 
-    /// Counts a wait that has just ended, outside of calls.
+    /// Counts a wait outside of calls that has just ended.
     #[cfg(feature = "python")]
     pub(crate) fn wait_beside(&mut self, cause: Cause, time: Duration) {
         self.beside.count(cause, time);
@@ -123,40 +123,40 @@ impl ConsumerMeter {
         }
     }
 
-    /// Counts the elements since the last call that was timed, with that of the present one, if it gave any.
+    /// Returns the number of elements since the last timed call, including the present call if it `gave_one`.
     pub(crate) fn unseen(&mut self, gave_one: bool) -> u64 {
         let all = self.delivered + u64::from(gave_one);
         all - std::mem::replace(&mut self.seen, all)
     }
 
-    /// Returns when the consumer asked for the first element, and when it had it.
+    /// Returns the times at which the consumer requested and received the first element.
     pub(crate) fn first(&self) -> Option<(Instant, Instant)> {
         self.started.map(|started| (started, started + self.first_wait))
     }
 
-    /// Returns what the first call took beyond that of the loader that `meter` measures, and beyond waits whose cause is known.
+    /// Returns the time of the first call beyond the loader's first call, which `meter` measured, and beyond waits with a known cause.
     pub(super) fn first_beyond(&self, meter: &Self) -> Duration {
         self.first_wait.saturating_sub(meter.first_wait).saturating_sub(self.first_beside)
     }
 
-    /// The consumer looked into the buffer and found `ready` places filled.
+    /// Counts a look of the consumer into the buffer that found `ready` places filled.
     pub(crate) fn look(&mut self, ready: usize) {
         self.looks += 1;
         self.buffered += ready as u64;
     }
 
-    /// From the first call of `next` to the end of the last that was measured.
+    /// Returns the time from the first call of `next` to the end of the last measured call.
     pub(crate) fn wall(&self) -> Duration {
         self.started.zip(self.ended).map_or(Duration::ZERO, |(start, end)| end - start)
     }
 
-    /// Share of the buffer that was full when the consumer looked, on average; `None` without one.
+    /// Returns the mean share of the buffer that was full when the consumer looked; `None` without a buffer.
     pub(crate) fn fill(&self) -> Option<f64> {
         let places = self.capacity as u64 * self.looks;
         (places > 0).then(|| (self.buffered as f64 / places as f64).min(1.0))
     }
 
-    /// Time spent inside `next`, without the first call.
+    /// Returns the time spent inside `next`, without the first call.
     pub(crate) fn steady_wait(&self) -> Duration {
         self.waited.saturating_sub(self.first_wait)
     }
@@ -166,7 +166,7 @@ impl ConsumerMeter {
 mod tests {
     use super::*;
 
-    /// Measures a call that began so long ago.
+    /// Measures a call that began `ago` before now.
     fn call(meter: &mut ConsumerMeter, ago: Duration) {
         meter.end(Instant::now().checked_sub(ago).unwrap());
     }
@@ -176,7 +176,7 @@ mod tests {
         let mut meter = ConsumerMeter { untimed: 9, ..Default::default() };
         call(&mut meter, Duration::from_secs(7));
         assert_eq!((meter.stands_for, meter.latency.len()), (1, 1));
-        // A call that ends at its start takes no time, however busy the machine is.
+        // A call with a start in the future takes no time, even on a busy machine.
         meter.untimed = 9;
         meter.end(Instant::now() + Duration::from_secs(60));
         assert_eq!((meter.stands_for, meter.latency.len()), (10, 11));
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(meter.fill(), None);
         [8, 0, 2, 2].into_iter().for_each(|ready| meter.look(ready));
         assert_eq!(meter.fill(), Some(12.0 / 32.0));
-        // Packets that were taken meanwhile may be found, too.
+        // A look may also find packets that were taken meanwhile.
         (0..9).for_each(|_| meter.look(80));
         assert_eq!(meter.fill(), Some(1.0));
     }

@@ -1,7 +1,7 @@
-//! Figures of a report under stable names: for dashboards, which want numbers, not sentences.
+//! Figures of a report under stable names, for dashboards, which need numbers instead of sentences.
 //!
-//! One list has them all. A name ends in its unit where it has one; a figure of several things (causes, stages, notes) has a label that
-//! tells them apart.
+//! All figures are declared in a single list. A name ends in its unit, if any. A family with several figures (causes, stages, notes)
+//! has a label that distinguishes them.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::exec::WorkersReport;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
-    /// A number of things.
+    /// A plain number.
     None,
-    /// A share, from 0 to 1.
+    /// A share from 0 to 1.
     Ratio,
     /// Seconds.
     Seconds,
@@ -32,36 +32,37 @@ pub enum Kind {
     Counter,
 }
 
-/// Figures of one name.
+/// Figures that share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Family {
-    /// The name: `wait_share`.
+    /// The name, such as `wait_share`.
     pub name: &'static str,
     /// The unit.
     pub unit: Unit,
-    /// Whether it only grows.
+    /// Gauge or counter.
     pub kind: Kind,
-    /// The label that tells several figures of the name apart, if there can be several.
+    /// The label that distinguishes figures of this name, if there can be several.
     pub label: Option<&'static str>,
-    /// A line that says what it is.
+    /// One-line description.
     pub help: &'static str,
 }
 
-/// One figure.
+/// A single figure.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Metric {
     /// The name, unit and meaning.
     pub family: &'static Family,
-    /// The value of the label, where the family has one.
+    /// The value of the label, if the family has a label.
     pub label: Option<String>,
     /// The value, always finite.
     pub value: f64,
 }
 
 impl Metric {
-    /// The name in a flat list: `input/wait_share`, `input/wait/head_of_line`. It has letters, digits, `_` and `/` alone.
+    /// Returns the name in a flat list, such as `input/wait_share` or `input/wait/head_of_line`. A name contains only letters, digits, `_`
+    /// and `/`.
     pub fn path(&self) -> String {
         match &self.label {
             Some(label) => format!("input/{}/{}", self.family.name, plain(label)),
@@ -70,7 +71,7 @@ impl Metric {
     }
 }
 
-/// A label as a part of a path.
+/// Returns a label in lower case. Each run of characters other than letters and digits becomes a single `_`.
 fn plain(label: &str) -> String {
     let mut plain = String::with_capacity(label.len());
     for char in label.chars() {
@@ -101,7 +102,7 @@ macro_rules! families {
         $(static $id: Family = $family;)*
 
         impl Family {
-            /// All that a report has figures of.
+            /// All families that a report has figures of.
             pub const ALL: &'static [&'static Self] = &[$(&$id),*];
         }
     };
@@ -146,7 +147,7 @@ families! {
     NOTES = by("note", counter("notes", Unit::None, "Counted remarks: bad records skipped, sequences split, workers replaced and why."));
 }
 
-/// Metrics that are collected.
+/// Collector of metrics.
 struct List(Vec<Metric>);
 
 impl List {
@@ -168,8 +169,8 @@ impl List {
 }
 
 impl Report {
-    /// Figures of the report under names that stay: those of [`Family::ALL`], in its order. What the pass has not (workers, packing, a buffer) is left out; causes
-    /// of waits are there with 0, too.
+    /// Returns the figures of the report under stable names, in the order of [`Family::ALL`]. Families that do not apply to the pass
+    /// (workers, packing, a buffer) are left out. Causes without waits are included as 0.
     pub fn metrics(&self) -> Vec<Metric> {
         let mut list = List(Vec::with_capacity(32 + 6 * self.stages.len()));
         list.add(&RUN, self.wall_s);
@@ -199,8 +200,8 @@ impl Report {
         list.0
     }
 
-    /// The same figures in a flat list, each under its [path](Metric::path). Counts whose labels differ in nothing but signs, such as two notes of the
-    /// same words, are added up.
+    /// Returns the [metrics](Self::metrics) as a flat list of [paths](Metric::path) and values. Values are added up if their labels
+    /// differ only in punctuation, such as two notes with equal words.
     pub fn flat_metrics(&self) -> Vec<(String, f64)> {
         let mut flat: Vec<(String, f64)> = Vec::new();
         for metric in self.metrics() {
@@ -213,7 +214,7 @@ impl Report {
         flat
     }
 
-    /// Those of packing, if rows were packed.
+    /// Adds the figures of packing, if rows were packed.
     fn packed(&self, list: &mut List) {
         let noted =
             |what: &str| self.notes.iter().filter(|(note, _)| note == what).map(|(_, count)| *count).sum::<u64>();
@@ -337,7 +338,7 @@ mod tests {
         assert_eq!(told, [&("input/notes/bad_records_a".to_owned(), 7.0), &("input/notes/other".to_owned(), 8.0)]);
         let paths: BTreeSet<_> = flat.iter().map(|(path, _)| path).collect();
         assert_eq!(paths.len(), flat.len());
-        // Where labels are whole, each is told by itself.
+        // OpenMetrics keeps whole labels, so each note has a separate sample.
         assert_eq!(report.to_openmetrics().matches("gristmill_input_notes_total{").count(), 4);
     }
 

@@ -1,7 +1,7 @@
-//! The wait report: does the consumer wait, which stage makes it wait, and what would remove it.
+//! The wait report: how long the consumer waits, which stage causes the waits, and which change would remove them.
 //!
-//! It is always on. Waiting is measured wherever something blocks, which is rare by definition; the self time of
-//! stages is measured on a sample (see [`crate::cx`]).
+//! The report is always on. Waits are measured at each blocking call, which is rare by definition. The self time of stages
+//! is measured on a sample (see [`crate::cx`]).
 
 #[cfg(test)]
 mod advised;
@@ -63,22 +63,24 @@ use crate::tune::Decision;
 use crate::units::Bytes;
 pub use hosts::HostReport;
 
-/// Account of where the time of a run went. `Display` is the text for people, at most 100 columns wide, or 80 by `{report:80}`, 60 at least; `Serialize` is for programs.
+/// Account of a run: its wall time, its waits by cause and stage, and the work of each stage.
 ///
-/// Shares are of the consumer's wall time, from 0 to 1, from its first call of `next` to the end of its last. The parts of
-/// [`why`](Self::why) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1: a pipeline that keeps up says so. Every
-/// [`wait_share`](StageReport::wait_share) of a stage is the sum of its parts; [`startup_share`](Self::startup_share),
-/// [`handover_share`](Self::handover_share) and [`aside_share`](Self::aside_share) are those of no stage.
+/// `Display` prints text of at most 100 columns; `{report:80}` sets another width, at least 60. `Serialize` is for programs.
+///
+/// Shares are of the consumer's wall time, from 0 to 1. The wall time runs from the first call of `next` to the end of the last.
+/// The parts of [`why`](Self::why) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1.
+/// The [`wait_share`](StageReport::wait_share) of a stage is the sum of its parts. [`startup_share`](Self::startup_share),
+/// [`handover_share`](Self::handover_share) and [`aside_share`](Self::aside_share) count waits that belong to no stage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The evaluator of the pipeline, in words.
+    /// Description of the evaluator of the pipeline.
     pub executor: String,
-    /// The part of every batch that was delivered, if not all, and what was evaluated for it, in words.
+    /// Description of the delivered part of each batch and of the work done for it; `None` if whole batches were delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// Threads that evaluate the elementwise part; 0 for the consumer's own.
+    /// Threads that evaluate the elementwise part; 0 if the consumer's own thread does.
     pub threads: usize,
-    /// Share of their time for which those threads had work, 0 to 1.
+    /// Share of time in which those threads had work, 0 to 1.
     pub threads_busy_share: f64,
     /// Cores available to this process.
     pub cores: usize,
@@ -86,41 +88,42 @@ pub struct Report {
     pub wall_s: f64,
     /// Elements (batches) delivered to the consumer in this run.
     pub delivered: u64,
-    /// Whether a loop took the elements as fast as they came, and did nothing with them. Waits are what limits throughput then.
+    /// Whether the consumer was a loop that took elements as fast as they came and did nothing with them. In such a run, waits limit
+    /// throughput.
     #[serde(default)]
     pub is_drained: bool,
-    /// Share of all cores that other programs used during the run, 0 to 1, if that was measured.
+    /// Share of all cores that other programs used during the run, 0 to 1; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_cpu_share: Option<f64>,
-    /// Share of its time that the consumer spent waiting in `next`.
+    /// Share of the wall time that the consumer waited in `next`.
     pub consumer_wait_share: f64,
-    /// The same without the first call: of the time after it.
+    /// Share of the time after the first call of `next` that the consumer waited.
     pub steady_wait_share: f64,
-    /// Seconds of waiting for the first element: start-up, which no stage is blamed for.
+    /// Seconds of waiting for the first element: start-up, which is attributed to no stage.
     pub first_wait_s: f64,
-    /// Share of that wait, without what it waited for the interpreter's lock.
+    /// Share of the wall time spent waiting for the first element, without waits for the interpreter's lock.
     pub startup_share: f64,
-    /// Causes of that wait, as far as they are known: what was made meanwhile, in this process or a worker, or the stage that worked
-    /// on the first element.
+    /// Known causes of the wait for the first element: objects made during it, in this process or a worker, or the stage that worked on
+    /// the first element.
     pub startup: Vec<String>,
-    /// Share of waiting for elements that were ready, until the consumer had them.
+    /// Share of the wall time spent waiting for elements that were ready but not yet delivered.
     pub handover_share: f64,
-    /// Share of waiting for everything else that is the work of no stage: memory, the tasks of a worker that died, a device, the interpreter's
-    /// lock if no stage held it, the first element behind a checkpoint.
+    /// Share of the wall time spent on other waits that belong to no stage: memory, tasks of a dead worker, a device, the interpreter's
+    /// lock if no stage held it, the first element after a checkpoint.
     pub aside_share: f64,
-    /// The waits by cause and stage, the largest first, its start-up among them: they add up to what it waited.
+    /// Waits by cause and stage, including start-up, the largest first. They add up to the consumer's whole wait.
     pub why: Vec<Why>,
-    /// The longest waits behind the first, of a millisecond and more; the longest first, 16 at most.
+    /// The longest waits after the first element, at least 1 ms each; the longest first, at most 16.
     pub longest_waits: Vec<LongWait>,
-    /// Median time of a call of `next`, in microseconds; 0 if it is less than 1.
+    /// Median time of a call of `next`, in microseconds; 0 if less than 1.
     pub next_p50_us: f64,
-    /// 99th percentile of the same.
+    /// 99th percentile of the time of a call of `next`, in microseconds; 0 if less than 1.
     pub next_p99_us: f64,
-    /// Share of the buffer that was full when the consumer asked, 0 to 1; `None` without one.
+    /// Mean share of the buffer that was full when the consumer called `next`, 0 to 1; `None` without a buffer.
     pub buffer_fill: Option<f64>,
-    /// Worker processes, where they evaluate the elementwise part.
+    /// Worker processes, if they evaluate the elementwise part.
     pub workers: Option<WorkersReport>,
-    /// Whether the number of threads follows what the consumer needs.
+    /// Whether tuning adapts the number of threads to the consumer's demand.
     pub is_tuned: bool,
     /// Decisions about the threads of this process, with times and reasons.
     pub decisions: Vec<Decision>,
@@ -128,109 +131,109 @@ pub struct Report {
     pub stages: Vec<StageReport>,
     /// Counted remarks: sequences split, records skipped, ….
     pub notes: Vec<(String, u64)>,
-    /// Remarks of stages about themselves: a slower engine than the best, and why.
+    /// Remarks of stages on themselves, such as the reason for an engine slower than the best.
     pub remarks: Vec<String>,
-    /// The bottleneck, and what to do.
+    /// The bottleneck, and advice to remove it.
     pub verdict: Verdict,
-    /// What a picture of the run shows.
+    /// Data for a picture of the run.
     #[serde(skip)]
     picture: Arc<Picture>,
 }
 
-/// Depth of a report.
+/// Level of detail of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Figures alone: records of long waits are not named, and there is nothing to draw. It takes less than a millisecond.
+    /// Figures only: records of long waits are not named, and nothing can be drawn. Takes less than a millisecond.
     Figures,
-    /// The same with names, and with what a picture shows but for single batches, chunks and stretches.
+    /// Figures, record names, and the data of a picture without single batches, chunks and stretches.
     Named,
-    /// Everything.
+    /// Everything, including single batches, chunks and stretches.
     Whole,
 }
 
-/// View that the consumer had of a run.
+/// Measurements of the consumer of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     /// The wait for the first element.
     pub(crate) first: &'a First,
-    /// By the loader.
+    /// Meter of the calls into the loader.
     pub(crate) meter: &'a ConsumerMeter,
-    /// By a loop in another language, around the loader.
+    /// Meter of a loop in another language around the loader.
     pub(crate) around: Option<&'a ConsumerMeter>,
-    /// The causes of what it waited by the loader.
+    /// Causes of the waits in the loader.
     pub(crate) account: &'a Account,
 }
 
-/// Events until the first element came.
+/// Events before the first element was delivered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct First {
-    /// Whether a loop around the loader has told how long it waited for it.
+    /// Whether the first wait of a loop around the loader was already reported.
     #[cfg(any(feature = "python", feature = "pjrt"))]
     pub(crate) is_told: bool,
-    /// Things that were made meanwhile, and how long each took.
+    /// Objects made before the first element, with the time that each took.
     pub(crate) made: Vec<(&'static str, Duration)>,
-    /// The work of each stage so far, by id, as far as it was counted.
+    /// Work of each stage before the first element, by stage id, as far as counted.
     pub(crate) work: Vec<Duration>,
 }
 
-/// Place where a stage runs.
+/// Place in which a stage runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Place {
     /// On the consumer's own thread, inside `next`.
     Consumer,
-    /// On the threads that evaluate the elementwise part, of this process or of workers.
+    /// On the threads that evaluate the elementwise part, in this process or in workers.
     Threads,
-    /// On the one thread of the stateful part.
+    /// On the single thread of the stateful part.
     Suffix,
 }
 
-/// Work of one stage.
+/// Work of a stage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StageReport {
-    /// Its position in post-order.
+    /// Id of the stage: its position in post-order.
     pub id: usize,
-    /// The name of its method.
+    /// Name of the stage's method.
     pub name: String,
-    /// The arguments that shape the data.
+    /// Arguments that shape the data.
     pub params: String,
-    /// Place where it ran.
+    /// Place in which the stage ran.
     pub place: Place,
-    /// Share of the consumer's wall time that it waited because of this stage: the sum of its parts in [`why`](Report::why).
+    /// Share of the wall time that the consumer waited because of this stage: the sum of its parts in [`why`](Report::why).
     pub wait_share: f64,
-    /// Seconds of its own work, on all threads together, estimated from a sample where elements are cheap.
+    /// Seconds of the stage's own work on all threads, estimated from a sample if elements are cheap.
     pub self_s: f64,
-    /// Of those, seconds on a core: 0, as the next ones, where the system does not say.
+    /// Seconds of `self_s` on a core. `cpu_s`, `blocked_s` and `lock_s` are 0 if the system does not report them.
     pub cpu_s: f64,
-    /// Of those, seconds blocked: for a disk, a network, a time to pass.
+    /// Seconds of `self_s` spent blocked on a disk, a network or a sleep.
     pub blocked_s: f64,
-    /// Of those, seconds until a function had the interpreter's lock. What is left waited for a core.
+    /// Seconds of `self_s` spent waiting for the interpreter's lock. The remainder was spent waiting for a core.
     pub lock_s: f64,
-    /// Whether its work takes the interpreter's lock.
+    /// Whether most of the stage's work takes the interpreter's lock.
     pub interpreted: bool,
-    /// Microseconds of its own work per element that left it.
+    /// Microseconds of the stage's own work per element that left it.
     pub self_us_per_element: f64,
-    /// 99th percentile of one piece of its work, in microseconds.
+    /// 99th percentile of the time of a piece of work, in microseconds.
     pub p99_us: f64,
-    /// Elements that left it.
+    /// Elements that left the stage.
     pub elements: u64,
-    /// Elements per second of wall time.
+    /// Elements that left the stage per second of wall time.
     pub elements_per_s: f64,
-    /// Payload bytes per second of wall time, where the stage counts them.
+    /// Payload bytes per second of wall time; 0 if the stage does not count them.
     pub bytes_per_s: f64,
-    /// What other machines did of its work, each by itself.
+    /// Work of the stage on other machines, one entry per machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostReport>,
     #[serde(skip, default = "StageReport::unknown_role")]
     role: Role,
-    /// Whether its elements come from stores.
+    /// Whether the stage reads elements from stores.
     #[serde(skip)]
     reads_far: bool,
-    /// Whether it is an elementwise stage behind those that an executor evaluates.
+    /// Whether the stage is elementwise but follows the stages that an executor evaluates.
     #[serde(skip)]
     is_behind: bool,
-    /// Whether threads cannot run it: it reads the stream, or depends on elements before.
+    /// Whether the stage cannot run on several threads: it reads the stream, or depends on earlier elements.
     #[serde(skip)]
     in_order: bool,
 }
@@ -246,7 +249,7 @@ impl Report {
         Self::of(Depth::Whole, pipeline, executor, recorder, run, seen)
     }
 
-    /// A report as deep as it is wanted.
+    /// Returns a report of the given depth.
     pub(crate) fn of(
         depth: Depth,
         pipeline: &dyn Stage,
@@ -267,7 +270,7 @@ impl Report {
         let hosts = recorder.hosts();
         stages.iter_mut().for_each(|stage| stage.hosts = hosts::of_stage(&hosts, stage.id));
         let account = match around {
-            // The loader measures a sample of its calls where they are cheap, the loop around it all of them.
+            // The loader times a sample of cheap calls; the loop around it times all calls.
             Some(around) => account.within(around.waited),
             None => account.clone(),
         };
@@ -275,7 +278,7 @@ impl Report {
         let why = why::parts(&account, beside(meter, around), why::Locks::of(workers.as_ref()), &stages, wall);
         let rest = waited::share_out(&why, &mut stages);
         let notes = recorder.notes();
-        // The clock and the call itself take longer than less than a microsecond.
+        // A shorter time is less than the cost of the clock and of the call itself.
         let us = |q: f64| match whole.latency.value_at_quantile(q) as f64 / 1e3 {
             us if us < text::LEAST_US => 0.0,
             us => us,
@@ -325,14 +328,14 @@ impl Report {
         report
     }
 
-    /// Elements (batches) per second of the consumer's wall time.
+    /// Returns the elements (batches) delivered per second of the consumer's wall time.
     pub fn delivered_per_s(&self) -> f64 {
         if self.wall_s > 0.0 { self.delivered as f64 / self.wall_s } else { 0.0 }
     }
 }
 
-/// Returns whether a command only drains the pass, and the share of all cores that other programs have used since its start. Passes of other programs
-/// have no such share: ranks of one job may share a machine.
+/// Returns whether a command only drains the pass, and the share of all cores used by other programs since its start.
+/// The share is `None` for a pass without a command, because ranks of a job may share a machine.
 #[cfg(feature = "cli")]
 fn command(recorder: &Recorder, workers: Option<&WorkersReport>) -> (bool, Option<f64>) {
     let Some(command) = recorder.command() else { return (false, None) };
@@ -347,7 +350,7 @@ fn command(_: &Recorder, _: Option<&WorkersReport>) -> (bool, Option<f64>) {
     (false, None)
 }
 
-/// Memory that this process holds for stores, if a pipeline has read from any.
+/// Returns a remark on the memory held for blocks of stores, if the pipeline has read from a store.
 fn blocks(notes: &[(String, u64)]) -> Option<String> {
     let has_read = notes.iter().any(|(what, _)| what.starts_with("store "));
     let (held, most) = store::memory().filter(|_| has_read)?;
@@ -362,12 +365,13 @@ fn remarks(pipeline: &dyn Stage) -> Vec<String> {
     remarks
 }
 
-/// The [remark](Stage::remark) of stage number `id`, with its name.
+/// Returns the [remark](Stage::remark) of the stage with this `id`, preceded by the stage's name.
 pub(crate) fn remark(id: usize, stage: &dyn Stage) -> Option<String> {
     Some(format!("{} (stage {id}): {}", stage.name(), stage.remark()?))
 }
 
-/// Finds where a stage ran. One behind the border may have run in front of it nevertheless, mostly: a batch of what drops nothing.
+/// Returns the place of a stage: `Threads` if more than half of its work ran ahead of the consumer, otherwise `node`.
+/// For example, a batch of a pipeline that drops nothing runs ahead although the stage follows the border.
 fn place(node: Place, tally: &StageTally) -> Place {
     if 2 * tally.counts.ahead_ns > tally.counts.self_ns { Place::Threads } else { node }
 }
@@ -390,15 +394,15 @@ fn stage_reports(pipeline: &dyn Stage, totals: &[StageTally], wall: f64, threade
 #[derive(Clone, Copy)]
 struct Spot {
     place: Place,
-    /// Whether it is an elementwise stage that whoever reads the stream evaluates, behind those that an executor does.
+    /// Whether the node is an elementwise stage that follows the executor's stages; the reader of the stream evaluates it.
     is_behind: bool,
 }
 
-/// Post-order, with the place of each node: below a border it is on the threads, if there are any; but where the prefix is cut, only
-/// what is below the cut is.
+/// Visits the nodes in post-order, with the place of each. Nodes below a border run on the threads, if there are any. If the prefix
+/// is cut, only the nodes below the cut run there.
 fn visit(node: &dyn Stage, threaded: bool, spot: Spot, see: &mut dyn FnMut(&dyn Stage, Spot)) {
     let ahead = if threaded { Place::Threads } else { Place::Consumer };
-    // The cut of a stream has none behind it: each stage of a stream is counted where it ran.
+    // The cut of a stream changes no place: stages of a stream are counted in the place that ran them.
     let spot = if node.is_cut() && spot.is_behind { Spot { place: ahead, is_behind: false } } else { spot };
     let below = match node.is_border() {
         true if has_cut(node) => Spot { is_behind: true, ..spot },
@@ -411,19 +415,19 @@ fn visit(node: &dyn Stage, threaded: bool, spot: Spot, see: &mut dyn FnMut(&dyn 
     see(node, spot);
 }
 
-/// Whether the prefix in front of this border, or a part of it, is cut.
+/// Returns true if the prefix before this border, or a part of it, is cut.
 fn has_cut(node: &dyn Stage) -> bool {
     node.parents().into_iter().any(|parent| parent.is_cut() || !parent.is_border() && has_cut(parent))
 }
 
 impl StageReport {
-    /// Whether it runs ahead of the consumer, on any of several threads.
+    /// Returns true if the stage runs ahead of the consumer, on any of several threads.
     #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn runs_ahead(&self) -> bool {
         self.place == Place::Threads
     }
 
-    /// The role of a stage that was read back: advice was given before.
+    /// Returns the role of a deserialized stage. The value does not matter: the report already contains its advice.
     fn unknown_role() -> Role {
         Role::Elementwise
     }

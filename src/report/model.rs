@@ -1,38 +1,38 @@
-//! A model of a run: seconds per element that each part of the machine is taken for, and what follows from more of it.
+//! A model of a run: seconds per element on each part of the machine, and the speedup from more threads or processes.
 
 use super::{Place, Report, StageReport};
 use crate::tune::MANY_THREADS;
 
-/// Threads are planned to be busy for this share of the time.
+/// Planned share of time in which threads are busy.
 const TARGET: f64 = 0.85;
-/// No gain beyond this is given as a figure: what is left then is less than what is known of it.
+/// Largest gain reported as a figure. Beyond it, the remaining time is smaller than the error of the model.
 pub(super) const MOST_GAIN: f64 = 10.0;
-/// Functions that have the interpreter's lock for this share of the time wait for nothing so much as for each other.
+/// Share of time under the interpreter's lock above which functions mostly wait for each other.
 const LOCKED: f64 = 0.7;
 
 /// The evaluator of the elementwise part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Crew {
-    /// Threads of all processes together; 0 where it is evaluated inside `next`.
+    /// Threads of all processes together; 0 if `next` evaluates the elementwise part.
     pub(super) threads: usize,
-    /// Processes beside the consumer's; 0 where there are none.
+    /// Processes other than the consumer's; 0 without workers.
     pub(super) processes: usize,
 }
 
 /// Seconds per delivered element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    /// Of the elementwise part, on a core.
+    /// Seconds of the elementwise part on a core.
     pub(super) cpu: f64,
-    /// Of the elementwise part, blocked.
+    /// Seconds of the elementwise part blocked.
     pub(super) blocked: f64,
-    /// Of that on a core, in functions that take the interpreter's lock.
+    /// Seconds of `cpu` in functions that take the interpreter's lock.
     pub(super) locked: f64,
-    /// Of everything that runs on one thread of the pipeline.
+    /// Seconds of all work on the single thread of the pipeline.
     pub(super) suffix: f64,
-    /// Of the consumer's own work between two calls of `next`.
+    /// Seconds of the consumer's own work between two calls of `next`.
     pub(super) consumer: f64,
-    /// Between two elements, as measured after the start.
+    /// Seconds between two elements, measured after the start.
     measured: f64,
     cores: f64,
     pub(super) crew: Crew,
@@ -55,7 +55,7 @@ impl Load {
         };
         let per_process = report.threads as f64 / processes.max(1) as f64;
         let locked: f64 = report.stages.iter().filter(|stage| stage.interpreted).map(|stage| stage.cpu_s).sum();
-        // Inside a long function, waiting for the lock looks like any other waiting.
+        // Inside a long function, a wait for the lock cannot be distinguished from other waits.
         let taken = per_process > 1.0 && locked > LOCKED * report.wall_s * processes.max(1) as f64;
         for stage in &report.stages {
             let Times { cpu, blocked } = Times::of(stage, load.has_cores());
@@ -68,7 +68,7 @@ impl Load {
             load.blocked += if stage.interpreted && taken { 0.0 } else { blocked / elements };
         }
         if load.has_cores() && load.cpu > 0.0 {
-            // What else threads were busy for: mostly, to have the core again that another program took.
+            // The remaining busy time of threads, mostly waits for a core that another program took.
             let on_threads = report.stages.iter().filter(|stage| stage.place == Place::Threads);
             let busy_s = report.threads_busy_share * report.threads as f64 * report.wall_s;
             let other = (busy_s - on_threads.map(|stage| stage.self_s).sum::<f64>()).max(0.0) / elements;
@@ -81,7 +81,7 @@ impl Load {
         load
     }
 
-    /// Seconds per delivered element that these would take, if nothing else were in their way.
+    /// Returns the seconds per delivered element with `crew`, if nothing else limited the run.
     fn period(self, crew: Crew) -> f64 {
         if crew.threads == 0 {
             return self.cpu + self.blocked + self.suffix + self.consumer;
@@ -90,18 +90,18 @@ impl Load {
         threads.max(self.limit(crew.processes))
     }
 
-    /// The same with any number of threads.
+    /// Returns the seconds per delivered element with any number of threads in `processes` processes.
     fn limit(self, processes: usize) -> f64 {
         let lock = self.locked / processes.max(1) as f64;
         (self.cpu / self.cores).max(lock).max(self.suffix).max(self.consumer)
     }
 
-    /// Bounds how many times faster the run would be with `crew`.
+    /// Returns an upper bound of the speedup with `crew`.
     pub(super) fn with_crew(self, crew: Crew) -> f64 {
         self.speedup_to(self.period(crew))
     }
 
-    /// The same without `stage`, if the crew stays.
+    /// Returns an upper bound of the speedup without `stage`, with the present crew.
     pub(super) fn without(self, stage: &StageReport, delivered: u64) -> f64 {
         let elements = delivered.max(1) as f64;
         let Times { cpu, blocked } = Times::of(stage, self.has_cores());
@@ -118,29 +118,29 @@ impl Load {
 
     fn speedup_to(self, period: f64) -> f64 {
         let now = self.period(self.crew);
-        // What the model does not explain, a change does not take away.
+        // A change does not remove time that the model does not explain.
         let then = period + (self.measured - now).max(0.0);
         if then > 0.0 { (self.measured / then).clamp(1.0, MOST_GAIN) } else { 1.0 }
     }
 
-    /// Threads that give all that these processes can.
+    /// Returns the number of threads that reaches the limit of these processes.
     pub(super) fn useful_threads(self, processes: usize) -> usize {
         let limit = self.limit(processes).max(1e-12);
         ((self.cpu + self.blocked) / limit / TARGET).ceil().clamp(1.0, MANY_THREADS as f64) as usize
     }
 
-    /// Processes that give all that the cores can to functions that hold the interpreter's lock.
+    /// Returns the number of processes at which the interpreter's lock no longer limits the cores.
     pub(super) fn useful_processes(self) -> usize {
         let other = (self.cpu / self.cores).max(self.suffix).max(self.consumer).max(1e-12);
         (self.locked / other / TARGET).ceil().clamp(1.0, self.cores) as usize
     }
 
-    /// Whether there is a core for each thread.
+    /// Returns true if each thread has a core.
     fn has_cores(&self) -> bool {
         self.crew.threads as f64 <= self.cores
     }
 
-    /// Whether the elementwise part keeps the cores busy.
+    /// Returns true if the elementwise part keeps the cores busy.
     pub(super) fn takes_all_cores(self) -> bool {
         self.cpu / self.cores > 0.7 * self.measured
     }
@@ -153,8 +153,10 @@ struct Times {
 }
 
 impl Times {
-    /// Where the system does not say, all of it was on a core. Waiting for the lock is none of its work, nor is waiting for a core
-    /// that threads of the same crew have; if all of them `have_cores`, other programs take those, and go on to do so.
+    /// Returns the CPU time and the blocked time of a stage. All work is CPU time if the system does not report the division.
+    ///
+    /// Waits for the lock are not counted, nor are waits for a core if the crew has more threads than cores. If all threads `have_cores`,
+    /// other programs took the cores and are expected to keep them: such waits count as CPU time.
     fn of(stage: &StageReport, have_cores: bool) -> Self {
         let known = stage.cpu_s + stage.blocked_s + stage.lock_s;
         if known <= 0.0 {

@@ -1,4 +1,4 @@
-//! Figures of a report as OpenMetrics text, which Prometheus and its kin read.
+//! Figures of a report as OpenMetrics text, for Prometheus and compatible readers.
 
 use std::fmt::Write;
 
@@ -9,8 +9,10 @@ use super::metrics::{Family, Kind, Metric, Unit};
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 impl Report {
-    /// Writes the [metrics](Self::metrics) as OpenMetrics 1.0 text, up to its `# EOF`: `gristmill_input_wait_share`,
-    /// `gristmill_input_run_seconds_total`, …. Seconds and bytes end the names, behind them comes `_total` where a figure only grows.
+    /// Returns the [metrics](Self::metrics) as OpenMetrics 1.0 text, including the final `# EOF`.
+    ///
+    /// Examples of names: `gristmill_input_wait_share`, `gristmill_input_run_seconds_total`. A name ends in its unit if the unit is seconds
+    /// or bytes. Names of counters end in `_total` after the unit.
     pub fn to_openmetrics(&self) -> String {
         let mut text = String::from("# TYPE gristmill_build info\n# HELP gristmill_build Version of gristmill.\n");
         sample(&mut text, "gristmill_build_info", Some(("version", env!("CARGO_PKG_VERSION"))), 1.0);
@@ -21,7 +23,7 @@ impl Report {
     }
 }
 
-/// The name of a family: units are written out.
+/// Returns the name of a family, with the unit written out.
 fn name(family: &Family) -> String {
     let plain = family.name;
     match family.unit {
@@ -40,7 +42,7 @@ fn family(text: &mut String, family: &Family, metrics: &[Metric]) {
     let unit = match family.unit {
         Unit::Seconds => Some("seconds"),
         Unit::Bytes => Some("bytes"),
-        // Shares keep their names, which a unit `ratio` would have to end.
+        // Shares have no unit: the unit `ratio` would have to end their names.
         Unit::Ratio | Unit::None => None,
     };
     if let Some(unit) = unit {
@@ -60,7 +62,7 @@ fn sample(text: &mut String, name: &str, label: Option<(&str, &str)>, value: f64
     };
 }
 
-/// Text between quotes, or behind `HELP`.
+/// Escapes a label value or a `HELP` text.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,4 +1,4 @@
-//! What a report keeps to be drawn.
+//! Data that a report keeps for a picture.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,22 +7,22 @@ use crate::cx::{Recorder, Snapshot};
 use crate::dataset::Stage;
 use crate::report::ConsumerMeter;
 
-/// Waits that a picture tells of: the longest.
+/// Number of waits in a picture: the longest.
 const WAITS: usize = 64;
 
-/// Records of a run, and what else a picture of it shows.
+/// Records of a run, and other data of its picture.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Picture {
-    /// Batches, chunks and stretches. Where a run is recorded they are written one by one.
+    /// Batches, chunks and stretches. A recording writes them separately, as they are added.
     #[serde(skip)]
     pub(super) records: Snapshot,
     /// The longest waits, the longest first, with names of records.
     pub(super) waits: Vec<LongWait>,
-    /// Nanoseconds of calls of `next`, and how many took so long.
+    /// Histogram of calls of `next`: nanoseconds, and the number of calls.
     pub(super) next: Vec<(u64, u64)>,
-    /// Places of the buffer.
+    /// Number of places of the buffer.
     pub(super) capacity: usize,
-    /// Cells of the batches, if anybody has looked at them.
+    /// Cells of the batches, if they were examined.
     #[cfg(any(feature = "cli", feature = "python"))]
     #[serde(skip)]
     pub(super) cells: super::Cells,
@@ -45,25 +45,25 @@ impl Picture {
 }
 
 impl Report {
-    /// The same with cells of its batches.
+    /// Returns the report with `cells` of its batches.
     #[cfg(any(feature = "cli", feature = "python"))]
     pub(crate) fn with_cells(mut self, cells: super::Cells) -> Self {
         std::sync::Arc::make_mut(&mut self.picture).cells = cells;
         self
     }
 
-    /// The longest waits that a picture tells of, with names of records.
+    /// Returns the longest waits of the picture, with names of records.
     pub(crate) fn named_waits(&self) -> &[LongWait] {
         &self.picture.waits
     }
 
-    /// Places of the buffer, 0 without one.
+    /// Returns the number of places of the buffer; 0 without a buffer.
     #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn buffer(&self) -> usize {
         self.picture.capacity
     }
 
-    /// Seconds after the start of the recorder at which the consumer asked for the first batch.
+    /// Returns the seconds from the start of the recorder to the consumer's first call of `next`.
     pub(super) fn start_s(&self) -> f64 {
         let end = self.picture.records.batches.last().map_or(0.0, |last| last.given.as_secs_f64());
         (end - self.wall_s).max(0.0)

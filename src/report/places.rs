@@ -1,4 +1,4 @@
-//! Tests of where stages run, as a report says it.
+//! Tests of the place that a report gives for each stage.
 
 use super::{Place, Report};
 use crate::cx::{Cx, StageId};
@@ -7,7 +7,7 @@ use crate::dataset::map::Range;
 use crate::dataset::{Role, Stage, stage_after};
 use crate::{Executor, Load, MapDataset, Result, Runtime};
 
-/// A stage that keeps a core busy for so many microseconds, and runs in either part of a cut prefix, as those of Python do.
+/// A stage that keeps a core busy for `us` microseconds and runs in either part of a cut prefix, as Python's stages do.
 struct Slow<D> {
     parent: D,
     us: u64,
@@ -57,7 +57,7 @@ impl<D: MapDataset> MapDataset for Slow<D> {
     }
 }
 
-/// A run of a pipeline whose prefix is cut behind its first map: what is behind that takes most of the time.
+/// Returns the report of a pipeline whose prefix is cut after its first map. The map after the cut takes most of the time.
 fn report(executor: Executor) -> Report {
     let ds = Slow::new(Cut::new(Slow::new(Range::new(0, 400), 20)), 300).to_iter().batch(4);
     let mut loader = ds.loader().executor(executor).build().unwrap();
@@ -76,7 +76,7 @@ fn what_is_behind_a_cut_runs_where_the_stream_is_read() {
     }
 }
 
-/// More of those who do not evaluate it would change nothing: see the scenes of a stage behind `mp_prefetch`.
+/// More threads would not speed up such a stage: see the scenes of a stage after `mp_prefetch`.
 #[test]
 fn a_stage_is_behind_the_executor_if_it_is_behind_a_cut() {
     for executor in [Executor::Threads(2), Executor::Inline] {

@@ -1,16 +1,16 @@
-//! Start-up: where the time until the first element went.
+//! Start-up: the causes of the wait for the first element.
 
 use std::time::Duration;
 
 use super::format::time;
 use super::{First, StageReport, WorkersReport};
 
-/// Of the wait for the first element, what takes less than this share of it is no cause.
+/// Smallest share of the wait for the first element that is reported as a cause.
 const PART: f64 = 0.05;
-/// A stage is one where its own work took so much of it, and nothing that is known by name took as much.
+/// Share of the wait from which a stage's own work is a cause, if no named cause took as much.
 const MOST: f64 = 0.5;
 
-/// The causes in words, where the consumer has waited so long for the first element.
+/// Returns descriptions of the causes of the `wait` for the first element.
 pub(super) fn causes(
     wait: Duration,
     workers: Option<&WorkersReport>,
@@ -27,7 +27,7 @@ pub(super) fn causes(
     causes.extend(made.into_iter().map(|(took, what)| said(took, what)));
     let worked = first.work.iter().zip(stages).map(|(work, stage)| (work.as_secs_f64(), stage));
     let most = worked.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(work, _)| !is_known && *work >= MOST * wait);
-    // All threads together may have worked for longer.
+    // The work of all threads together may be longer than the wait.
     causes.extend(most.map(|(work, stage)| {
         said(work.min(wait), &format!("the first elements in {} (stage {})", stage.name, stage.id))
     }));
@@ -43,10 +43,10 @@ mod tests {
     use crate::startup::making;
     use crate::{Executor, Load, MapDataset};
 
-    /// Sleeps stand for what takes long, far longer than anything else that a busy machine does before the first element.
+    /// Time of a slow step, far longer than anything else that a busy machine does before the first element.
     const LONG: Duration = Duration::from_millis(500);
 
-    /// The causes of a run whose first element takes long, for `first`.
+    /// Returns the start-up causes of a run whose first element calls `first`.
     fn causes(executor: Executor, first: fn()) -> Vec<String> {
         let slow = move |x: i64| {
             if x == 0 {
@@ -59,10 +59,10 @@ mod tests {
         loader.report().startup
     }
 
-    /// One test, because all loaders of a process see the same objects being made.
+    /// A single test, because all loaders of a process see the objects that are made.
     #[test]
     fn an_object_made_at_the_first_element_is_named_or_else_the_stage_that_worked() {
-        // Each sleep is the time that something takes to be made.
+        // Each sleep is the time that an object takes to be made.
         making("something old", || std::thread::sleep(LONG));
         for executor in [Executor::Inline, Executor::Threads(2)] {
             let causes = causes(executor, || making("something new", || std::thread::sleep(LONG)));

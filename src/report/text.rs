@@ -1,4 +1,4 @@
-//! The report for people: at most 100 columns, or as many as the width of the format, `{report:80}`.
+//! The report as text of at most 100 columns, or of the format's width, as in `{report:80}`.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ const BAR: usize = 6;
 /// Width of the whole table, and of the table without bars, bytes and lock.
 const WHOLE: usize = 98;
 const LESS: usize = 76;
-/// Columns of the table: name, width, and the width of the report from which on they are shown.
+/// Columns of the table: name, width, and the least width of the report that shows the column.
 const COLUMNS: [(&str, usize, usize); 8] = [
     ("wait %", 6, 0),
     ("self/elem", 9, 0),
@@ -21,9 +21,9 @@ const COLUMNS: [(&str, usize, usize); 8] = [
     ("elem/s", 8, 0),
     ("bytes/s", 9, WHOLE),
 ];
-/// Other programs that used less of all cores change nothing.
+/// Smallest share of all cores used by other programs that is mentioned.
 const WORTH_A_WORD: f64 = 0.1;
-/// Shorter waits cannot be told from none: a call takes longer.
+/// Shortest time that is reported, in microseconds: a call without a wait takes this long.
 pub(super) const LEAST_US: f64 = 1.0;
 
 impl fmt::Display for Report {
@@ -95,7 +95,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Causes that the consumer waited for, in shares that add up.
+    /// Returns the consumer's wait by cause, in shares that add up.
     fn parts(&self) -> String {
         let stages: f64 = self.stages.iter().map(|stage| stage.wait_share).sum();
         let parts = [
@@ -104,7 +104,7 @@ impl Report {
             ("hand-over", self.handover_share),
             ("for what is no stage's", self.aside_share),
         ];
-        // Nothing is added up where there is one.
+        // Parts that would print as 0.0 % are left out.
         let shown: Vec<_> = parts.into_iter().filter(|(_, share)| *share >= 0.000_5).collect();
         let part = |(what, share): &(&str, f64)| unbroken(&format!("{} {what}", percent(*share)));
         if shown.is_empty() {
@@ -122,7 +122,7 @@ fn latency(us: f64) -> String {
 fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
     let filled = ((stage.wait_share * BAR as f64).round() as usize).min(BAR);
     let name = format!("{} {}", stage.id, stage.name);
-    // A stage that does no work of its own per element (it only reorders indices) has no figures to show.
+    // A stage without work per element, which only reorders indices, has no figures.
     let worked = stage.self_s > 0.0;
     let dash = |text: String| if worked { text } else { "–".into() };
     let known = stage.cpu_s + stage.blocked_s + stage.lock_s > 0.0;
@@ -140,7 +140,7 @@ fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
     row(f, &name, filled, cells)
 }
 
-/// A row of the table, with the columns for which there is room.
+/// Writes a row of the table, with the columns that fit.
 fn row(f: &mut fmt::Formatter<'_>, name: &str, filled: usize, cells: [String; COLUMNS.len()]) -> fmt::Result {
     let width = columns(f);
     let wide = if width >= LESS { 22 } else { 19 };
@@ -156,12 +156,12 @@ fn row(f: &mut fmt::Formatter<'_>, name: &str, filled: usize, cells: [String; CO
     writeln!(f)
 }
 
-/// Columns of a line at most.
+/// Returns the maximum number of columns of a line.
 fn columns(f: &fmt::Formatter<'_>) -> usize {
     f.width().unwrap_or(100)
 }
 
-/// What running so many times as fast is called.
+/// Formats a speedup: `+50 %`, `6×`, `10× or more`.
 pub(super) fn gain(speedup: f64) -> String {
     let gain = (speedup - 1.0) * 100.0;
     if speedup >= MOST_GAIN {
@@ -173,15 +173,15 @@ pub(super) fn gain(speedup: f64) -> String {
     }
 }
 
-/// Stands for a space at which [`wrapped`] breaks no line.
+/// A space at which [`wrapped`] never breaks a line.
 const NO_BREAK: char = '\u{a0}';
 
-/// A number with its unit.
+/// Joins a number and its unit with [`NO_BREAK`].
 fn unbroken(number: &str) -> String {
     number.replace(' ', &NO_BREAK.to_string())
 }
 
-/// `text` after `head`, broken at spaces so that no line is longer than the width.
+/// Writes `head` and `text`, broken at spaces so that each line fits the width.
 fn wrapped(f: &mut fmt::Formatter<'_>, head: &str, text: &str) -> fmt::Result {
     let (indent, width) = (head.chars().count(), columns(f));
     let mut line = head.to_owned();

@@ -1,9 +1,9 @@
-//! Real tokens and padding in a batch.
+//! Counts of real tokens and padding in batches.
 
 use crate::{Array, DType, Element, Value};
 use serde::{Deserialize, Serialize};
 
-/// Real tokens, and the cells they lie in.
+/// Number of real tokens, and number of cells for tokens or padding.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenCount {
@@ -12,27 +12,27 @@ pub(crate) struct TokenCount {
 }
 
 impl TokenCount {
-    /// Real tokens per cell, if there are cells.
+    /// Returns the real tokens per cell; `None` without cells.
     pub(crate) fn share(self) -> Option<f64> {
         (self.cells > 0).then(|| self.real as f64 / self.cells as f64)
     }
 
-    /// What is in `batch`.
+    /// Counts the tokens and cells of `batch`.
     pub(crate) fn of(batch: &Element) -> Self {
         let mut count = Self::default();
         count.add(batch);
         count
     }
 
-    /// Both together.
+    /// Returns the sum of both counts.
     pub(crate) fn with(self, other: Self) -> Self {
         Self { real: self.real + other.real, cells: self.cells + other.cells }
     }
 
-    /// Adds what is in `batch`.
+    /// Adds the tokens and cells of `batch`.
     ///
-    /// Packed features say it themselves: segment id 0 is padding. Otherwise lengths say it, or a mask; whole numbers
-    /// without any of these are all real.
+    /// Segment ids of packed features are counted first: id 0 is padding. Without segment ids, lengths are counted, then a mask. Whole
+    /// numbers without any of these are all real.
     pub(crate) fn add(&mut self, batch: &Element) {
         let segments: Vec<&Array> = arrays(batch).filter(|(name, _)| is_segment_ids(name)).map(|(_, a)| a).collect();
         if !segments.is_empty() {
@@ -60,7 +60,7 @@ impl TokenCount {
         }
     }
 
-    /// Length buckets: `tokens` of shape `[rows, boundary]` beside `tokens_lengths`.
+    /// Adds length buckets: `tokens` of shape `[rows, boundary]` with `tokens_lengths`. Returns false if there are none.
     fn add_by_lengths(&mut self, batch: &Element) -> bool {
         let mut found = false;
         for (name, lengths) in arrays(batch) {
@@ -87,7 +87,7 @@ pub(super) fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
     })
 }
 
-/// Ours, and MaxText's of the inputs: those of the targets are the same tokens again.
+/// Returns true for gristmill's segment ids and for MaxText's ids of inputs. MaxText's ids of targets cover these tokens again.
 pub(super) fn is_segment_ids(name: &str) -> bool {
     name.ends_with("segment_ids") || (name.ends_with("_segmentation") && !name.starts_with("targets"))
 }

@@ -1,7 +1,7 @@
 //! The verdict of a report: the largest cause of the consumer's wait, and the changes that would remove it.
 //!
-//! A verdict is read off [`Report::why`], the account of the wait, and off nothing else: the share that a verdict gives is the share that the
-//! account gives, of the same wall time. The advice beside it comes from a [model](super::model) of the time after the start.
+//! A verdict and its share of the wall time come from [`Report::why`], the account of the wait, and from nothing else. The advice
+//! comes from a [model](super::model) of the time after the start.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,27 +11,30 @@ use super::model::{Crew, Load};
 use super::{Place, Report, StageReport};
 use crate::dataset::Role;
 
-/// Below this share of waiting, the consumer is the limit.
+/// Share of waiting below which the consumer is the limit.
 const KEEPS_UP: f64 = 0.03;
-/// A run with fewer elements after the first, or less time, is too short for a cause.
+/// Elements, and seconds after the first element, that a run must exceed for a cause to be named.
 const STEADY: (u64, f64) = (10, 0.1);
-/// No cause is named if other programs used more of all cores: they take cores from threads in the middle of an element.
+/// Largest share of all cores used by other programs for which a cause is named: they take cores from threads in the middle of an
+/// element.
 const BUSY: f64 = 0.25;
-/// An advice that gains less is none.
+/// Smallest speedup that is advised.
 pub(super) const WORTH: f64 = 1.05;
-/// Worker processes cost memory: threads are advised unless processes gain so much more.
+/// Factor by which processes must outperform threads to be advised: worker processes cost memory.
 const RATHER: f64 = 1.3;
-/// Less work in a stage, which may not be possible, is advised behind more threads that gain as much.
+/// Speedup from which more threads or processes are advised before less work in a stage, which may not be possible.
 const FIRST: f64 = 1.2;
 
 /// The limit of a run, and advice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The name of the stage that the consumer waited for most; or `consumer` if the consumer waited less than 3 % of the time; `start-up`;
-    /// `hand-over`, `memory`, `store`, `workers`, `lock`, `device` or `restore`, if that cost more than each stage; `machine` if other programs used more
-    /// than a quarter of the cores; `none` if the run is too short.
+    /// Name of the limit: the stage that the consumer waited for most, or a name from the following list.
+    ///
+    /// `consumer` if the consumer waited less than 3 % of the time. `start-up`, `hand-over`, `memory`, `store`, `workers`, `lock`,
+    /// `device` or `restore` if this cause cost more than each stage. `machine` if other programs used more than a quarter of the
+    /// cores. `none` if the run is too short.
     pub bottleneck: String,
-    /// Its stage id, if it is one.
+    /// Id of the limiting stage, if the limit is a stage.
     pub stage: Option<usize>,
     /// The verdict in words.
     pub text: String,
@@ -39,47 +42,47 @@ pub struct Verdict {
     pub advice: Vec<Advice>,
 }
 
-/// One thing to do.
+/// A change that would make the run faster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Advice {
-    /// The finding, in words.
+    /// The advice in words.
     pub text: String,
-    /// The same for programs.
+    /// The advice for programs.
     pub change: Change,
-    /// Bound of how many times faster the run would be: by a model of what was measured after the start, and never more than if
-    /// nobody waited for what is changed.
+    /// Upper bound of the speedup, from a model of the time after the start. Never exceeds the speedup from removing all waits for the
+    /// changed part.
     pub expected_speedup: f64,
 }
 
-/// Change that an [`Advice`] asks for.
+/// Change that an [`Advice`] proposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// This many threads of this process.
+    /// Number of threads of this process.
     Threads(usize),
-    /// This many worker processes, each of so many threads.
+    /// Number of worker processes, and of threads in each.
     Workers {
-        /// Processes.
+        /// Number of worker processes.
         workers: usize,
-        /// Threads of each.
+        /// Number of threads in each worker process.
         threads_per_worker: usize,
     },
-    /// Less work in the stage of this id: none, for the gain that is given.
+    /// Less work in the stage with this id. The expected speedup assumes no work at all.
     Cheaper(usize),
-    /// Elements that take much longer than others split into several, in front of the stage of this id, where it is known.
+    /// Splitting of elements that take much longer than others, before the stage with this id, if it is known.
     Split(Option<usize>),
-    /// So many bytes of memory for worker processes.
+    /// Memory budget of worker processes, in bytes.
     Budget(u64),
-    /// Elements that the consumer lets go of sooner.
+    /// Earlier release of elements by the consumer.
     LetGo,
-    /// Objects that come sooner from where they are stored.
+    /// Faster reads of objects from stores.
     Store,
-    /// A thread of the program that does not keep the interpreter's lock.
+    /// Release of the interpreter's lock by another thread of the program.
     Unlock,
-    /// Workers that do not die.
+    /// Repair of the cause of death of workers.
     Mend,
-    /// Batches that are sent further ahead, or are smaller.
+    /// Batches sent further ahead, or smaller batches.
     Transfer,
     /// Fewer, larger batches.
     LargerBatches,
@@ -132,7 +135,7 @@ pub(super) fn judge(report: &Report) -> Verdict {
     causes::verdict(report, limit, share)
 }
 
-/// Remedies for a stage to which so large a share of the wait is owed.
+/// Returns remedies for a stage that caused `wait_share` of the wall time in waits.
 pub(super) fn advise(report: &Report, worst: &StageReport, wait_share: f64) -> Vec<Advice> {
     let load = Load::of(report);
     let mut advice = Vec::new();
@@ -140,7 +143,7 @@ pub(super) fn advise(report: &Report, worst: &StageReport, wait_share: f64) -> V
         advice.extend(more(report, load));
     }
     let first = advice.iter().any(|advice| advice.expected_speedup >= FIRST);
-    // All that waiting for it can be made less by, if the consumer waits for nothing else afterwards.
+    // Upper bound: all waits for the stage disappear, and the consumer waits for nothing else instead.
     let share = wait_share * report.wall_s / (report.wall_s - report.first_wait_s);
     let expected_speedup = load.without(worst, report.delivered).min(1.0 / (1.0 - share.clamp(0.0, 0.99)));
     let text = cheaper(report, worst, load);
@@ -152,7 +155,7 @@ pub(super) fn advise(report: &Report, worst: &StageReport, wait_share: f64) -> V
     advice
 }
 
-/// More threads or processes, where either gains anything that tuning does not find out by itself.
+/// Returns the better of more threads and more processes; `None` if the run is tuned, or if more threads per worker do not help.
 fn more(report: &Report, load: Load) -> Option<Advice> {
     if report.is_tuned {
         return None;
@@ -187,7 +190,7 @@ fn more(report: &Report, load: Load) -> Option<Advice> {
     Some(Advice { text, change, expected_speedup })
 }
 
-/// Remedies that make this kind of stage cheaper; the gain printed beside it is that of removing it altogether.
+/// Returns a remedy that makes this kind of stage cheaper. The gain printed with it is the gain from removing the stage.
 fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
     if let Some(less) = super::decoding::advice(&stage.name, &report.notes).filter(|_| stage.role == Role::Source) {
         return less;

@@ -1,10 +1,10 @@
-//! Divisions of what a consumer waited: whatever a report says of waits is added up from the same parts.
+//! Division of the consumer's waits: all waits in a report are sums of a single set of parts.
 
 use super::meter::ConsumerMeter;
 use super::{StageReport, Why};
 use crate::cx::{Cause, Shares};
 
-/// What a loop `around` the loader waited in its calls beside what the loader made it wait: that of Python, or one that sends batches to devices.
+/// Returns the waits of a loop `around` the loader beyond the loader's waits: a loop in Python, or a loop that sends batches to devices.
 pub(crate) fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> Shares {
     let Some(around) = around else { return Shares::default() };
     let all = around.waited.saturating_sub(meter.waited);
@@ -16,18 +16,18 @@ pub(crate) fn beside(meter: &ConsumerMeter, around: Option<&ConsumerMeter>) -> S
     shares
 }
 
-/// Shares of the wall time that were waited because of no stage.
+/// Shares of the wall time spent on waits that belong to no stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rest {
-    /// For the first element.
+    /// Waits for the first element.
     pub(super) startup: f64,
-    /// For elements that were ready.
+    /// Waits for elements that were ready.
     pub(super) handover: f64,
-    /// For everything else that is the work of no known stage.
+    /// All other waits that belong to no known stage.
     pub(super) aside: f64,
 }
 
-/// Gives every stage the share of its parts in `why`, and returns what is of none.
+/// Sets the `wait_share` of every stage to the sum of its parts in `why`. Returns the waits that belong to no stage.
 pub(super) fn share_out(why: &[Why], stages: &mut [StageReport]) -> Rest {
     let mut rest = Rest::default();
     stages.iter_mut().for_each(|stage| stage.wait_share = 0.0);
@@ -55,7 +55,7 @@ mod tests {
     use crate::dataset::Role;
     use crate::report::Place;
 
-    /// Stages of a pipeline with so much work each, on the threads in front of the border or on the one behind it.
+    /// Returns stages from `work`: whether each runs before the border, its seconds of work, and the share spent waiting for the lock.
     fn stages(work: &[(bool, f64, f64)]) -> Vec<StageReport> {
         let of = |(id, &(ahead, self_s, lock)): (usize, &(bool, f64, f64))| StageReport {
             lock_s: lock * self_s,
@@ -67,7 +67,7 @@ mod tests {
         work.iter().enumerate().map(of).collect()
     }
 
-    /// The meter of a loop whose first call took `first`, and all calls together `waited`.
+    /// Returns the meter of a loop whose first call took `first` ms and whose calls took `waited` ms in total.
     fn meter(first: u64, waited: u64) -> ConsumerMeter {
         let [first_wait, waited] = [first, waited].map(std::time::Duration::from_millis);
         let mut meter = ConsumerMeter::default();

@@ -1,4 +1,4 @@
-//! Why the consumer waited: its waits by cause, and the longest of them.
+//! Causes of the consumer's waits, and the longest waits.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,31 +7,32 @@ use super::{Place, StageReport, WorkersReport, causes};
 use crate::cx::{Account, Cause, LongWait, Shares, StageId, StoreUse};
 use crate::dataset::{Stage, suspect_in};
 
-/// A part of the consumer's waits with one cause. All parts add up to what it waited.
+/// A part of the consumer's waits with a single cause. All parts add up to the whole wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Why {
     /// The cause.
     pub cause: Cause,
-    /// The stage whose work it was, by id, where it was work of one: waits for work of several are divided by what each has done.
+    /// Id of the stage whose work caused the wait, if any. A wait for several stages is divided in proportion to their work.
     pub stage: Option<usize>,
     /// Share of the consumer's wall time.
     pub share: f64,
-    /// Seconds.
+    /// Seconds of waiting.
     pub seconds: f64,
-    /// What was got of stores meanwhile, if those were the cause.
+    /// Use of stores during the wait, if stores were the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreUse>,
 }
 
-/// Parts that are shorter than this share of the wall time are not worth a word.
+/// Smallest share of the wall time for which a part is printed.
 const LEAST: f64 = 0.0005;
-/// Waits of a report: the longest.
+/// Number of waits in a report: the longest.
 pub(super) const LONGEST: usize = 16;
-/// A single wait is told of where it took at least so many seconds.
+/// Shortest single wait that is printed, in seconds.
 const LONG: f64 = 0.005;
 
-/// Divides the consumer's waits, which the `account` and those `beside` the loader add up to, in a run of `wall` seconds: a part for each cause
-/// and stage, the largest first.
+/// Divides the consumer's waits into a part for each cause and stage, the largest first.
+///
+/// `account` holds the waits in the loader, `beside` the waits around the loader. The run took `wall` seconds.
 pub(super) fn parts(account: &Account, beside: Shares, locks: Locks, stages: &[StageReport], wall: f64) -> Vec<Why> {
     let mut parts = Parts::default();
     let mut locked = 0.0;
@@ -50,7 +51,7 @@ pub(super) fn parts(account: &Account, beside: Shares, locks: Locks, stages: &[S
         }
         parts.divide(cause, seconds, stages);
     }
-    // Waits around the loader are the work of no stage.
+    // Waits around the loader belong to no stage.
     for (cause, waited) in beside.iter() {
         match cause {
             Cause::Lock => locked += waited.as_secs_f64(),
@@ -68,12 +69,12 @@ pub(super) fn parts(account: &Account, beside: Shares, locks: Locks, stages: &[S
     why
 }
 
-/// The place of the functions that may hold the interpreter's lock of this process.
+/// Stages that may hold the interpreter's lock of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Locks {
-    /// On all threads of the pipeline.
+    /// Stages on all threads of the pipeline.
     Here,
-    /// Stages of the elementwise part run in other processes, which have locks of their own.
+    /// Only stages outside the elementwise part, which runs in other processes with separate locks.
     Elsewhere,
 }
 
@@ -82,13 +83,13 @@ impl Locks {
         if workers.is_some() { Self::Elsewhere } else { Self::Here }
     }
 
-    /// Whether functions of a stage hold the lock while the consumer waits.
+    /// Returns true if functions of a stage hold the lock while the consumer waits.
     fn are_held_by(self, stage: &StageReport) -> bool {
         let is_here = stage.place == Place::Suffix || (stage.place == Place::Threads && self == Self::Here);
         stage.interpreted && is_here
     }
 
-    /// Seconds for which functions of a stage held the lock: on a core, without their own waits for the lock.
+    /// Returns the seconds in which functions of a stage held the lock: time on a core, without their waits for the lock.
     fn held(self, stage: &StageReport) -> f64 {
         let known = (stage.cpu_s + stage.blocked_s).max(1e-9);
         if self.are_held_by(stage) { (stage.self_s - stage.lock_s).max(0.0) * stage.cpu_s / known } else { 0.0 }
@@ -107,8 +108,8 @@ impl Parts {
         }
     }
 
-    /// Divides waits for the interpreter's lock among the stages that held the lock; another thread of the program did if they held the lock for
-    /// less time.
+    /// Divides waits for the interpreter's lock among stages in proportion to the time each held the lock. Attributes them to no stage
+    /// if the stages held the lock for less time: another thread of the program held it.
     fn lock(&mut self, seconds: f64, locks: Locks, stages: &[StageReport]) {
         let all: f64 = stages.iter().map(|stage| locks.held(stage)).sum();
         if seconds > all {
@@ -119,7 +120,7 @@ impl Parts {
         }
     }
 
-    /// Divides a wait among stages, by what each has done of its cause; where none has done anything it is of no stage.
+    /// Divides a wait among stages in proportion to their work on its cause; leaves it unattributed if no stage worked.
     fn divide(&mut self, cause: Cause, seconds: f64, stages: &[StageReport]) {
         let done = |stage: &StageReport| {
             let work = |is_its: bool| if is_its { (stage.self_s - stage.lock_s).max(0.0) } else { 0.0 };
@@ -140,10 +141,10 @@ impl Parts {
     }
 }
 
-/// Elements that were evaluated together, at most, of which one is looked for that is larger than all others.
+/// Maximum number of elements of a wait that are searched for the largest element.
 const TOGETHER: u64 = 4096;
 
-/// Names the records that the elements in `waits` are made of.
+/// Sets the records that the elements of `waits` were made from.
 pub(super) fn name_records(waits: &mut [LongWait], pipeline: &dyn Stage) {
     for wait in waits {
         let border = wait.border.and_then(|border| u32::try_from(border.checked_sub(1)?).ok());
@@ -156,7 +157,7 @@ pub(super) fn name_records(waits: &mut [LongWait], pipeline: &dyn Stage) {
     }
 }
 
-/// The elements that a wait was for, and the record that they are made of.
+/// Describes the elements that a wait was for, and the record they were made from.
 pub(crate) fn who(wait: &LongWait) -> Option<String> {
     let (element, elements) = (wait.element?, wait.elements?);
     let size =
@@ -173,11 +174,11 @@ pub(crate) fn who(wait: &LongWait) -> Option<String> {
     })
 }
 
-/// The causes in words, the largest first; nothing where there was no wait worth a word.
+/// Describes the causes, the largest first; `None` if fewer than two are large enough to be printed.
 pub(super) fn in_words(why: &[Why], stages: &[StageReport]) -> Option<String> {
     let said: Vec<String> =
         why.iter().filter(|why| why.share >= LEAST).map(|why| causes::part(why, name(why, stages))).collect();
-    // Of one cause alone the line above has said how much.
+    // The line above already gives the share of a single cause.
     (said.len() > 1).then(|| said.join(" · "))
 }
 
@@ -185,7 +186,7 @@ fn name<'a>(why: &Why, stages: &'a [StageReport]) -> Option<&'a str> {
     why.stage.and_then(|id| stages.get(id)).map(|stage| stage.name.as_str())
 }
 
-/// The longest wait in words, where something in it took longer than all that was asked for behind it.
+/// Describes the longest wait for a slow element while later elements were ready.
 pub(super) fn longest_in_words(waits: &[LongWait], stages: &[StageReport]) -> Option<String> {
     let wait = waits.iter().find(|wait| wait.cause == Cause::HeadOfLine && wait.wait_s >= LONG)?;
     let (who, took) = (who(wait)?, wait.took_s?);

@@ -1,9 +1,9 @@
-//! Workers in the words of the report.
+//! Text of the report about workers.
 
 use super::format::{bytes, time};
 use crate::exec::WorkersReport;
 
-/// Words for the time before the first element, as far as it is known.
+/// Describes the start-up of workers, if its time was measured.
 pub(super) fn startup(workers: &WorkersReport) -> Option<String> {
     let time = |seconds: f64| time(seconds * 1e6);
     (workers.started_s > 0.0).then(|| {
@@ -15,10 +15,10 @@ pub(super) fn startup(workers: &WorkersReport) -> Option<String> {
     })
 }
 
-/// The lines of the report's text, with how long the run took.
+/// Returns the lines on workers, with rates over `wall_s` seconds.
 pub(super) fn lines(workers: &WorkersReport, wall_s: f64) -> Vec<String> {
     let per_s = if wall_s > 0.0 { workers.handed_over_bytes as f64 / wall_s } else { 0.0 };
-    // On one line, as it is looked for.
+    // Never broken across lines, so that a search finds it.
     let copies = format!(" · {} parts copied", workers.copies).replace(' ', "\u{a0}");
     let copies = if workers.copies > 0 { copies } else { String::new() };
     let size = |n: u64| bytes(n as f64);
@@ -31,7 +31,7 @@ pub(super) fn lines(workers: &WorkersReport, wall_s: f64) -> Vec<String> {
         workers.replaced
     )];
     lines.extend(workers.workers.iter().map(|worker| {
-        // On another machine nobody limits it here.
+        // This process does not limit the heap of a worker on another machine.
         let (place, limit) = match &worker.host {
             Some(host) => (format!(" on {host}"), String::new()),
             None => (String::new(), format!(" of {}", size(worker.heap_limit_bytes))),

@@ -1,16 +1,16 @@
-//! From random words to numbers, drawing the same words in the same order as numpy's `Generator`.
+//! Numbers from random words. Draws words in the order of numpy's `Generator`, bit for bit.
 
 use crate::error::{Error, Result};
 
-/// A generator of words: what numpy calls a bit generator.
+/// A generator of words, called a bit generator in numpy.
 pub(crate) trait Words {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     fn word(&mut self) -> u64;
-    /// The next 32 bits: the low half of a word first, its high half on the call after.
+    /// Returns the next 32 bits: the low half of a word, then its high half on the next call.
     fn half_word(&mut self) -> u32;
 }
 
-/// The two halves of a word, handed out one after the other, as numpy's `next_uint32` does.
+/// The two halves of a word, returned in turn like numpy's `next_uint32`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Halves {
     high: Option<u32>,
@@ -26,10 +26,10 @@ impl Halves {
     }
 }
 
-/// A number of `0..=last`, each equally likely.
+/// Returns a uniform number of `0..=last`.
 ///
 /// # Source
-/// D. Lemire, *Fast random integer generation in an interval*, 2019; 32-bit words while `last` fits in one, as numpy.
+/// D. Lemire, *Fast random integer generation in an interval*, 2019. Uses 32-bit words if `last` fits, like numpy.
 pub(crate) fn bounded(words: &mut impl Words, last: u64) -> u64 {
     match (u32::try_from(last), last) {
         (Ok(0), _) => 0,
@@ -64,7 +64,7 @@ fn bounded_u64(words: &mut impl Words, last: u64) -> u64 {
     (product >> 64) as u64
 }
 
-/// A number of `low..high`.
+/// Returns a uniform number of `low..high`, or an error if the range is empty.
 pub(crate) fn integers(words: &mut impl Words, low: i64, high: i64) -> Result<i64> {
     if low >= high {
         return Err(Error::config(format!("no integer is at least {low} and below {high}")));
@@ -72,19 +72,19 @@ pub(crate) fn integers(words: &mut impl Words, low: i64, high: i64) -> Result<i6
     Ok(low.wrapping_add_unsigned(bounded(words, high.abs_diff(low) - 1)))
 }
 
-/// A multiple of 2^-53 in `0.0..1.0`.
+/// Returns a multiple of 2^-53 in `0.0..1.0`.
 pub(crate) fn unit_f64(words: &mut impl Words) -> f64 {
     (words.word() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Fisher and Yates' shuffle from the back, as numpy's `Generator.shuffle` and `permuted`.
+/// Shuffles by Fisher and Yates from the back, like numpy's `Generator.shuffle` and `permuted`.
 pub(crate) fn shuffle<T>(words: &mut impl Words, items: &mut [T]) {
     for last in (1..items.len()).rev() {
         items.swap(last, masked(words, last as u64) as usize);
     }
 }
 
-/// A number of `0..=last`, `last > 0`: numpy's `random_interval`, which cuts words to the bits of `last`.
+/// Returns a number of `0..=last` for `last > 0`, like numpy's `random_interval`, which masks words to the bits of `last`.
 fn masked(words: &mut impl Words, last: u64) -> u64 {
     let mask = u64::MAX >> last.leading_zeros();
     loop {

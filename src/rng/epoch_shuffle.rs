@@ -1,4 +1,4 @@
-//! The order of a dataset over its epochs: a new permutation for each.
+//! The order of a dataset over its epochs, with a new permutation for each epoch.
 
 use std::sync::Arc;
 
@@ -8,25 +8,26 @@ use super::IndexShuffle;
 use super::small_block::BLOCK;
 use crate::sync::Regardless;
 
-/// Epochs whose tables are found without a lock: most runs have no more.
+/// Number of first epochs whose tables need no lock. Most runs have no more epochs.
 const FIRST: usize = 8;
-/// Tables of the epochs after those.
+/// Number of tables for later epochs.
 const SLOTS: usize = 4;
 
 /// Grain's shuffle of a dataset of `len` elements, over all its epochs.
 ///
-/// Index `epoch * len + j` becomes `epoch * len + p(j)`, where `p` is the [`IndexShuffle`] of `seed + epoch` (modulo
-/// 2^32): every element comes once in every epoch. So epoch 1 of seed `s` is epoch 0 of seed `s + 1`, as in Grain.
+/// Index `epoch * len + j` becomes `epoch * len + p(j)`, with `p` the [`IndexShuffle`] of `seed + epoch` (modulo
+/// 2^32). Every element appears once in every epoch. Epoch 1 of seed `s` equals epoch 0 of seed `s + 1`, as in Grain.
 /// ```
 /// let shuffle = gristmill::rng::EpochShuffle::new(10, 42);
 /// let order: Vec<u64> = (0..10).map(|i| shuffle.get(i)).collect();
 /// assert_eq!(order, [8, 6, 7, 9, 0, 5, 1, 2, 4, 3]);
 /// ```
 /// # Cost
-/// Any thread may call [`get`](Self::get); threads do not wait for each other. Above 2^16 elements nothing is kept but
-/// the keys of epoch 0; others are computed for each index, in about 15 ns. Up to 2^16 elements the tables of the first
-/// eight epochs and of four later ones are kept once they are read, 2 bytes per element each; of the later, epochs that
-/// are a multiple of four apart take turns, under a lock that costs about 25 ns.
+/// Any thread may call [`get`](Self::get); threads do not wait for each other.
+///
+/// Above 2^16 elements, only the keys of epoch 0 are stored. Keys of other epochs are computed for each index, in about
+/// 15 ns. Up to 2^16 elements, tables of 2 bytes per element are stored on first use, for the first eight epochs and
+/// four later epochs. Later epochs that differ by a multiple of four share a table, under a lock that costs about 25 ns.
 #[derive(Clone, Debug)]
 pub struct EpochShuffle {
     len: u64,
@@ -53,7 +54,7 @@ struct Table {
 }
 
 impl EpochShuffle {
-    /// The shuffle of `len` elements under `seed`.
+    /// Makes the shuffle of `len` elements for `seed`.
     pub fn new(len: u64, seed: u32) -> Self {
         let order = if len > BLOCK as u64 {
             Order::Keys(of_epoch(len, seed, 0))
@@ -65,22 +66,22 @@ impl EpochShuffle {
         Self { len, seed, order }
     }
 
-    /// Elements in one epoch.
+    /// Returns the number of elements in an epoch.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether an epoch has no elements.
+    /// Returns true if an epoch has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The seed of epoch 0.
+    /// Returns the seed of epoch 0.
     pub fn seed(&self) -> u32 {
         self.seed
     }
 
-    /// The most bytes of tables that are kept.
+    /// Returns the maximum size in bytes of all stored tables.
     pub fn table_bytes(&self) -> u64 {
         match &self.order {
             Order::Tables(_) => ((FIRST + SLOTS) * size_of::<u16>()) as u64 * self.len,
@@ -88,9 +89,9 @@ impl EpochShuffle {
         }
     }
 
-    /// The index in the parent of the element at `index`, in the same epoch.
+    /// Returns the parent index of the element at `index`. The epoch does not change.
     ///
-    /// Where `len` is 0, `index` comes back as it is.
+    /// Returns `index` unchanged if `len` is 0.
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
         let epoch = index.checked_div(self.len).unwrap_or(0);
@@ -103,11 +104,11 @@ impl EpochShuffle {
                 None => self.look_up(&tables.later, epoch, index - start),
             },
         };
-        // Only the epoch that 2^64 cuts short can wrap; its last elements have no index.
+        // Only the epoch truncated at 2^64 can wrap; its last elements have no index.
         start.wrapping_add(offset)
     }
 
-    /// Puts [`get`](Self::get) of each of `indices` in its place.
+    /// Replaces each of `indices` with the result of [`get`](Self::get).
     pub fn get_many(&self, indices: &mut [u64]) {
         match &self.order {
             Order::Keys(first) if indices.iter().all(|&index| index < self.len) => first.get_many(indices),

@@ -1,4 +1,4 @@
-//! Orders and numbers that the real Grain produced.
+//! Comparison with orders and numbers produced by Grain.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ fn indices_are_shuffled_as_in_grain() {
     }
 }
 
-/// The output of the pipelines that this module alone can play; `None` for the others.
+/// Returns the output of a pipeline that this module can run; `None` for any other pipeline.
 fn play(ops: &[Value]) -> Option<Vec<Value>> {
     let names: Vec<&str> = ops.iter().map(|op| op[0].as_str().unwrap()).collect();
     let argument = |op: usize, at: usize| ops.get(op)?.get(at)?.as_u64();
@@ -59,7 +59,7 @@ fn shuffled(len: u64, epochs: u64, seed: u32) -> Vec<Value> {
     (0..len * epochs).map(|index| (shuffle.get(index) % len).into()).collect()
 }
 
-/// Elements and the first `count` raw words of their generators.
+/// Returns the elements and the first `count` raw words of their generators.
 fn drawn(len: u64, epochs: u64, seed: u32, count: usize) -> Vec<Value> {
     let key = PhiloxKey::from_seed(u64::from(seed));
     let element = |index| {
@@ -69,7 +69,7 @@ fn drawn(len: u64, epochs: u64, seed: u32, count: usize) -> Vec<Value> {
     (0..len * epochs).map(element).collect()
 }
 
-/// Windows in the order of their permutation; a stream takes them from the end.
+/// Returns windows in the order of their permutation. A stream reads each window from the end.
 fn windows(len: u64, window: u64, seed: u64, from_the_end: bool) -> Vec<Value> {
     let starts = (0..len).step_by(window as usize);
     let orders = starts.map(|start| {
@@ -83,7 +83,7 @@ fn windows(len: u64, window: u64, seed: u64, from_the_end: bool) -> Vec<Value> {
     orders.flatten().collect()
 }
 
-/// `["mix", [[["range", start, stop], ["shuffle", seed]], …], weights]`.
+/// Runs `["mix", [[["range", start, stop], ["shuffle", seed]], …], weights]`.
 fn mixed(op: &Value) -> Vec<Value> {
     let parts = op[1].as_array().unwrap();
     let weights: Vec<f64> = op[2].as_array().unwrap().iter().map(|weight| weight.as_f64().unwrap()).collect();

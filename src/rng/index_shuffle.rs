@@ -1,28 +1,29 @@
-//! Grain's `index_shuffle`: a permutation of `0..=max_index` that any index can be put through on its own.
+//! Grain's `index_shuffle`: a permutation of `0..=max_index`, computed separately for any index.
 
 use std::sync::OnceLock;
 
 use super::{round_keys, small_block};
 use crate::error::{Error, Result};
 
-/// The rounds of Grain's shuffles.
+/// Number of rounds of Grain's shuffles.
 pub const DEFAULT_ROUNDS: u32 = 4;
 
 /// A permutation of `0..=max_index`, chosen by a seed, computed index by index.
 ///
-/// The order is that of Grain's `index_shuffle`, bit for bit, except where that one is no permutation.
+/// The order equals Grain's `index_shuffle`, bit for bit, unless Grain's result is not a permutation.
 /// ```
 /// let shuffle = gristmill::rng::IndexShuffle::new(9, 42, 4)?;
 /// let order: Vec<u64> = (0..10).map(|i| shuffle.get(i)).collect();
 /// assert_eq!(order, [8, 6, 7, 9, 0, 5, 1, 2, 4, 3]);
 /// # Ok::<_, gristmill::Error>(())
 /// ```
-/// DIFFERENCE: where `max_index` is a power of four and at least 2^16 (65,537 elements, 262,145, …), and at some lengths
-/// just above 2^50 and larger powers of four, Grain's block is too small for the largest index: one element comes twice
-/// and one never. Here the block is large enough, and every element comes once.
+/// DIFFERENCE: Grain's block is too small for the largest index at some lengths. One element then appears twice and
+/// another never. This happens if `max_index` is a power of four and at least 2^16 (65,537 elements, 262,145, …), and at
+/// some lengths just above 2^50 and larger powers of four. Here the block is large enough: every element appears once.
 /// # Cost
-/// Above 2^16 elements: 56 bytes whatever the length, and at most four steps per index on average, each of all rounds.
-/// Up to 2^16 elements: a table of 2 bytes per element, filled by the first `get` in 0.1 to 0.3 ms, then one load.
+/// Above 2^16 elements: 56 bytes at any length, and at most four steps per index on average, each of all rounds.
+/// Up to 2^16 elements: a table of 2 bytes per element, filled by the first `get` in 0.1 to 0.3 ms, then one load per
+/// index.
 /// # Source
 /// The round of Simon, R. Beaulieu et al., *The SIMON and SPECK families of lightweight block ciphers*, 2013, with keys
 /// from `std::seed_seq`. Cycle walking: J. Black and P. Rogaway, *Ciphers with arbitrary finite domains*, 2002.
@@ -34,9 +35,10 @@ pub struct IndexShuffle {
     table: OnceLock<Box<[u16]>>,
 }
 
-/// Indices that [`IndexShuffle::get_many`] steps at once.
+/// Indices that [`IndexShuffle::get_many`] steps in parallel.
 const LANES: usize = 16;
-/// And those among which it looks for some that have to step again: as many as a byte can count.
+/// Indices per block of [`IndexShuffle::get_many`], limited by the range of a byte. Indices that have to step again are
+/// collected within a block.
 const AT_ONCE: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -46,10 +48,10 @@ enum Keys {
 }
 
 impl IndexShuffle {
-    /// The most elements whose order is kept in a table.
+    /// Maximum number of elements whose order is stored in a table.
     pub(crate) const MOST_IN_TABLE: u64 = small_block::BLOCK as u64;
 
-    /// The permutation of `0..=max_index` that `seed` chooses, of `rounds` rounds ([`DEFAULT_ROUNDS`] in Grain).
+    /// Makes the permutation of `0..=max_index` for `seed` with `rounds` rounds ([`DEFAULT_ROUNDS`] in Grain).
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) unless `rounds` is even and in `4..=1024`.
@@ -70,7 +72,7 @@ impl IndexShuffle {
         Ok(Self::with_keys(max_index, keys))
     }
 
-    /// The permutation of `0..=max_index` under Grain's shuffles, of [`DEFAULT_ROUNDS`] rounds.
+    /// Makes the permutation of `0..=max_index` in Grain's shuffles, with [`DEFAULT_ROUNDS`] rounds.
     pub(crate) fn four_rounds(max_index: u64, seed: u32) -> Self {
         Self::with_keys(max_index, Keys::Four(round_keys::four(seed)))
     }
@@ -83,9 +85,9 @@ impl IndexShuffle {
         Self { max_index, half_bits, keys, table: OnceLock::new() }
     }
 
-    /// Returns where `index` goes.
+    /// Returns the image of `index`.
     ///
-    /// An index above `max_index` comes back as it is.
+    /// Returns `index` unchanged if it is above `max_index`.
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
         if self.max_index < Self::MOST_IN_TABLE {
@@ -100,11 +102,11 @@ impl IndexShuffle {
         }
     }
 
-    /// Puts [`get`](Self::get) of each of `indices` in its place.
+    /// Replaces each of `indices` with the result of [`get`](Self::get).
     ///
     /// # Cost
-    /// Several indices go through the rounds at once, and which of them have to go again is found without a branch that no
-    /// processor can foresee: a fraction of the time of as many `get`s.
+    /// Takes a fraction of the time of separate `get` calls. Several indices go through the rounds in parallel, and indices
+    /// that have to step again are found without unpredictable branches.
     pub fn get_many(&self, indices: &mut [u64]) {
         match &self.keys {
             Keys::Four(keys) if self.max_index >= Self::MOST_IN_TABLE => {
@@ -114,7 +116,7 @@ impl IndexShuffle {
         }
     }
 
-    /// Walks up to [`AT_ONCE`] indices until all are back in range. One that was not in it stays.
+    /// Walks up to [`AT_ONCE`] indices until all are back in range. Indices out of range at the start stay unchanged.
     fn walk_block(&self, block: &mut [u64], keys: &[u32; 4]) {
         let mut walking = [0u8; AT_ONCE];
         let mut count = 0;
@@ -139,7 +141,7 @@ impl IndexShuffle {
         }
     }
 
-    /// [`step`](Self::step) for each lane, half by half, so that the compiler puts several into one register.
+    /// Applies [`step`](Self::step) to each lane, half by half, so that the compiler packs several lanes into a register.
     #[inline]
     fn step_lanes(&self, lanes: &mut [u64; LANES], keys: &[u32; 4]) {
         let bits = self.half_bits;
@@ -157,12 +159,12 @@ impl IndexShuffle {
         }
     }
 
-    /// The index that [`get`](Self::get) puts at `at`: the inverse.
+    /// Returns the index that [`get`](Self::get) maps to `at`: the inverse permutation.
     ///
-    /// One above `max_index` comes back as it is.
+    /// Returns `at` unchanged if it is above `max_index`.
     ///
     /// # Cost
-    /// As one `get` above 2^16 elements; below, as many steps as the elements go into 2^16 on average.
+    /// Above 2^16 elements: the cost of one `get`. Below: 2^16 divided by the number of elements, in steps on average.
     pub fn index_of(&self, at: u64) -> u64 {
         if at > self.max_index {
             return at;
@@ -176,18 +178,18 @@ impl IndexShuffle {
         }
     }
 
-    /// The largest index.
+    /// Returns the largest index.
     pub fn max_index(&self) -> u64 {
         self.max_index
     }
 
-    /// Returns where each index goes; for the shuffle of less than 2^16 + 1 elements only.
+    /// Returns the image of each index. Only for shuffles of at most 2^16 elements.
     #[inline]
     fn table(&self) -> &[u16] {
         self.table.get_or_init(|| small_block::table(self.max_index as usize + 1, self.keys.as_slice()))
     }
 
-    /// Applies the permutation of the block until the index is back in range.
+    /// Applies the permutation of the block until the index is in range.
     #[inline(always)]
     fn walk(&self, mut index: u64, keys: &[u32]) -> u64 {
         loop {
@@ -244,13 +246,13 @@ impl Keys {
     }
 }
 
-/// Returns where each of `0..n` goes under [`IndexShuffle::new`]`(n - 1, seed, rounds)`: the order of one window.
+/// Returns the image of each of `0..n` in [`IndexShuffle::new`]`(n - 1, seed, rounds)`: the order of a window.
 ///
 /// # Errors
-/// As [`IndexShuffle::new`].
+/// Fails like [`IndexShuffle::new`].
 /// # Cost
-/// Less than 0.1 ms up to 1,000 elements and 0.3 ms for 2^16, since all cycles of the block are walked at once; above
-/// that, at most four steps per element on average. `4 * n` bytes.
+/// Less than 0.1 ms up to 1,000 elements and 0.3 ms for 2^16, because all cycles of the block are walked in parallel.
+/// Above 2^16, at most four steps per element on average. Takes `4 * n` bytes.
 pub fn permutation(n: u32, seed: u32, rounds: u32) -> Result<Vec<u32>> {
     let shuffle = IndexShuffle::new(u64::from(n).saturating_sub(1), seed, rounds)?;
     if n as usize <= small_block::BLOCK {
@@ -266,7 +268,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    /// The permutation written out: bits of the block from the largest index, no table, one step at a time.
+    /// Computes the permutation step by step, without a table, with a block sized by the bits of the largest index.
     fn naive(mut index: u64, max_index: u64, seed: u32, rounds: usize) -> u64 {
         let mut width = 16;
         while width < 64 && max_index >> width > 0 {
@@ -318,7 +320,7 @@ mod tests {
         }
     }
 
-    // DIFFERENCE: in Grain the largest of 4^n + 1 indices is outside the block, so that one element comes twice.
+    // DIFFERENCE: in Grain, the largest of 4^n + 1 indices is outside the block, so one element appears twice.
     #[test]
     fn every_element_comes_once_at_lengths_one_above_a_power_of_four() {
         for len in [65_537, 262_145] {
@@ -377,7 +379,7 @@ mod tests {
         fn many_indices_go_where_each_goes_alone(
             bits in 0u32..64, max in any::<u64>(), seed: u32, rounds in 2u32..4, indices in prop::collection::vec(any::<u64>(), 0..600),
         ) {
-            // One in three is out of range, and most of the others in it.
+            // A third of the indices may be out of range; the others are in range.
             let max = max >> bits;
             let shuffle = IndexShuffle::new(max, seed, rounds * 2).unwrap();
             let indices: Vec<u64> =

@@ -3,10 +3,10 @@
 use super::proportions;
 use crate::error::{Error, Result};
 
-/// The order of a mix: which component gives the element at a position, and which of its elements that is.
+/// The order of a mix: the component of each position, and the index of the element in the component.
 ///
-/// A mix is even at every scale: the elements that a component has among the first `k` are off its share of `k` by at
-/// most the number of components. They come in the component's own order, from 0 on without a gap.
+/// A mix is even at every scale. Among the first `k` elements, the count of a component differs from its share of `k` by
+/// at most the number of components. Elements of a component keep their order, from 0 on without a gap.
 /// ```
 /// let mix = gristmill::rng::MixOrder::from_weights(&[1.0, 2.0])?;
 /// let order: Vec<(usize, u64)> = (0..6).map(|k| mix.at(k)).collect();
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// # Ok::<_, gristmill::Error>(())
 /// ```
 /// # Source
-/// The selection map of Grain's `MapDataset.mix`; the same order for the same integer proportions.
+/// The selection map of Grain's `MapDataset.mix`. Equal integer proportions give equal orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MixOrder {
     proportions: Box<[u64]>,
@@ -22,41 +22,41 @@ pub struct MixOrder {
 }
 
 impl MixOrder {
-    /// The order that Grain gives to these weights.
+    /// Makes the order that Grain uses for these weights.
     ///
-    /// Weights become integers by `trunc(weight * (100 / smallest))`, so the shares are off by up to a hundredth of
-    /// the smallest: 0.29 and 0.71 become 100 to 244. [`exact`](Self::exact) keeps them.
+    /// Weights become integers by `trunc(weight * (100 / smallest))`, so shares are off by up to a hundredth of
+    /// the smallest: 0.29 and 0.71 become 100 to 244. [`exact`](Self::exact) keeps the shares.
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, if one is not a finite number above 0, or
-    /// if they are too far apart: proportions must sum to at most 2^63.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, if a weight is not a finite number above 0, or
+    /// if weights are too far apart: proportions must sum to at most 2^63.
     pub fn from_weights(weights: &[f64]) -> Result<Self> {
         Ok(Self { proportions: proportions::like_grain(weights)?, exact: false })
     }
 
-    /// The order whose shares are exactly as the weights are written: 0.29 and 0.71 are 29 to 71.
+    /// Makes the order whose shares equal the weights as written: 0.29 and 0.71 are 29 to 71.
     ///
-    /// Each weight stands for the simplest fraction that is the same `f64`. Where those have no common denominator
-    /// small enough for the proportions to sum to at most 2^63, weights are rounded instead, to a 2^-58th of the
-    /// largest, or somewhat more with many components; none is rounded to 0.
+    /// Each weight is converted to the simplest fraction with an equal `f64`. With a common denominator, the proportions must
+    /// sum to at most 2^63. If they do not, weights are rounded instead, to a 2^-58th of the largest, or somewhat more with
+    /// many components. No weight is rounded to 0.
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, or if one is not a finite number above 0.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, or if a weight is not a finite number above 0.
     pub fn exact(weights: &[f64]) -> Result<Self> {
         Ok(Self { proportions: proportions::exact(weights)?, exact: true })
     }
 
-    /// The integers whose ratios are the shares, one for each component.
+    /// Returns the proportions, an integer for each component. Their ratios are the shares.
     pub fn proportions(&self) -> &[u64] {
         &self.proportions
     }
 
-    /// The component that gives the element at `position`, and the index of the element in it.
+    /// Returns the component of the element at `position`, and the index of the element in the component.
     ///
     /// # Cost
-    /// A division for each component up to the one found; a [`cursor`](Self::cursor) needs none.
+    /// A division for each component up to the result. A [`cursor`](Self::cursor) needs no division.
     pub fn at(&self, position: u64) -> (usize, u64) {
         let mut before = position;
         for (component, level) in self.levels().enumerate() {
-            // `passed` of the first `before` elements at this level are left to the components after this one.
+            // `passed` of the first `before` elements at this level belong to later components.
             let (passed, remainder) = level.split(before);
             if remainder + level.others < level.rest {
                 return (component, before - passed);
@@ -66,7 +66,7 @@ impl MixOrder {
         unreachable!("the last component has no others to pass an element on to")
     }
 
-    /// The mix from `position` on, read in order: each step costs an addition for each component up to the one found.
+    /// Iterates over the mix in order from `position` on. Each step costs an addition for each component up to the result.
     pub fn cursor(&self, position: u64) -> MixCursor {
         let mut before = position;
         let levels = self.levels().map(|mut level| {
@@ -78,12 +78,12 @@ impl MixOrder {
         MixCursor { levels: levels.collect(), position }
     }
 
-    /// The elements in one epoch of a mix of components with `lens` elements: no element of any component comes twice.
+    /// Returns the length of an epoch of the mix, for components with `lens` elements. No element appears twice in an epoch.
     ///
-    /// For [`from_weights`](Self::from_weights) it is computed in `f64` as Grain does, for [`exact`](Self::exact) in
-    /// integers; never above 2^63 - 1.
+    /// The length is computed in `f64` for [`from_weights`](Self::from_weights), like Grain, and in integers for
+    /// [`exact`](Self::exact). It is at most 2^63 - 1.
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are not as many lengths as weights, or if one is 0.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the numbers of lengths and weights differ, or if a length is 0.
     pub fn len(&self, lens: &[u64]) -> Result<u64> {
         let (lengths, weights) = (lens.len(), self.proportions.len());
         if lengths != weights {
@@ -115,21 +115,21 @@ impl MixOrder {
     }
 }
 
-/// One component against all that come after it.
+/// A component against all later components.
 #[derive(Clone, Debug)]
 struct Level {
-    /// Sum of the proportions after this one.
+    /// Sum of the proportions of later components.
     others: u64,
-    /// Sum of this proportion and those after it; at most 2^63.
+    /// Sum of the proportions of this and later components; at most 2^63.
     rest: u64,
-    /// `elements that reached this level * others`, modulo `rest`.
+    /// The value `elements that reached this level * others`, modulo `rest`.
     remainder: u64,
-    /// Elements that this component gave.
+    /// Number of elements taken from this component.
     taken: u64,
 }
 
 impl Level {
-    /// `before * others` divided by `rest`, and the remainder.
+    /// Returns `before * others` divided by `rest`, and the remainder.
     fn split(&self, before: u64) -> (u64, u64) {
         if let Some(product) = before.checked_mul(self.others) {
             return (product / self.rest, product % self.rest);
@@ -139,9 +139,9 @@ impl Level {
     }
 }
 
-/// A mix read in order: an iterator of (component, index in the component).
+/// An iterator over a mix in order, as (component, index in the component).
 ///
-/// Its state is the position alone: [`MixOrder::cursor`] makes it again.
+/// The state is only the position: [`MixOrder::cursor`] recreates the iterator from it.
 #[derive(Clone, Debug)]
 pub struct MixCursor {
     levels: Box<[Level]>,
@@ -149,7 +149,7 @@ pub struct MixCursor {
 }
 
 impl MixCursor {
-    /// The position of the element that comes next.
+    /// Returns the position of the next element.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -158,7 +158,7 @@ impl MixCursor {
 impl Iterator for MixCursor {
     type Item = (usize, u64);
 
-    /// Ends after position 2^64 - 2 only.
+    /// Returns the next element. Ends only after position 2^64 - 2.
     fn next(&mut self) -> Option<(usize, u64)> {
         self.position = self.position.checked_add(1)?;
         for (component, level) in self.levels.iter_mut().enumerate() {
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// Grain's formula, with both positions carried along.
+    /// Computes Grain's formula, tracking both positions.
     fn naive(proportions: &[u64], position: u64) -> (usize, u64) {
         let mut rest: u128 = proportions.iter().map(|&p| u128::from(p)).sum();
         let (mut a, mut b) = (u128::from(position), u128::from(position) + 1);
@@ -194,7 +194,7 @@ mod tests {
         panic!("no component took position {position}");
     }
 
-    /// Proportions, what is at the first eight positions, and what is at three far ones.
+    /// Proportions, the elements at the first eight positions, and the elements at three far positions.
     type Row = (&'static [u64], [(usize, u64); 8], [(usize, u64); 3]);
 
     // Computed by `_dataset_and_key_of_next_element` of grain 0.2.18.

@@ -1,8 +1,8 @@
-//! Random numbers and orders that depend on nothing but a seed and an index.
+//! Random numbers and orders that depend only on a seed and an index.
 //!
-//! Nothing here has a state that running changes: a permutation is a function of (seed, length, index), the random
-//! numbers of an element are a function of (seed, index). So threads, workers and restarts cannot change them.
-//! Streams and orders are those of Grain and of the numpy generators that it uses, bit for bit.
+//! Nothing depends on mutable state: a permutation is a function of (seed, length, index), and the random numbers of an
+//! element are a function of (seed, index). So threads, workers and restarts cannot change them.
+//! Streams and orders equal Grain's and the numpy generators' that Grain uses, bit for bit.
 
 mod draws;
 mod epoch_shuffle;

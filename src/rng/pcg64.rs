@@ -1,11 +1,11 @@
-//! numpy's `default_rng`: PCG64, for the orders that numpy code draws from it.
+//! PCG64, the generator of numpy's `default_rng`, for orders drawn by numpy code.
 
 use super::SeedSequence;
 use super::draws::{self, Halves, Words};
 
 const MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
 
-/// PCG64 (XSL-RR 128/64), seeded as numpy's `default_rng(seed)`.
+/// PCG64 (XSL-RR 128/64), seeded like numpy's `default_rng(seed)`.
 ///
 /// # Source
 /// M. E. O'Neill, *PCG: a family of simple fast space-efficient statistically good algorithms for random number
@@ -18,7 +18,7 @@ pub struct Pcg64 {
 }
 
 impl Pcg64 {
-    /// The generator of numpy's `default_rng(seed)`.
+    /// Makes the generator of numpy's `default_rng(seed)`.
     pub fn from_seed(seed: u64) -> Self {
         let [s1, s0, i1, i0]: [u64; 4] = SeedSequence::new(&[seed]).state_u64();
         let join = |high: u64, low: u64| (u128::from(high) << 64) | u128::from(low);
@@ -29,14 +29,14 @@ impl Pcg64 {
         rng
     }
 
-    /// The next 64 bits, numpy's `bit_generator.random_raw()`.
+    /// Returns the next 64 bits, like numpy's `bit_generator.random_raw()`.
     pub fn random_raw(&mut self) -> u64 {
         self.step();
         let folded = (self.state >> 64) as u64 ^ self.state as u64;
         folded.rotate_right((self.state >> 122) as u32)
     }
 
-    /// Puts `items` in random order, numpy's `shuffle`.
+    /// Shuffles `items`, like numpy's `shuffle`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         draws::shuffle(self, items);
     }
@@ -59,10 +59,10 @@ impl Words for Pcg64 {
     }
 }
 
-/// The numbers `0..n` in the order of numpy's `default_rng(seed).permuted(range(n))`.
+/// Returns the numbers `0..n` in the order of numpy's `default_rng(seed).permuted(range(n))`.
 ///
 /// # Cost
-/// `8 * n` bytes and one draw per number.
+/// Takes `8 * n` bytes and one draw per number.
 pub fn permuted(seed: u64, n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     Pcg64::from_seed(seed).shuffle(&mut order);
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    // numpy 2.4.6: `default_rng(seed).permuted(range(n))`; the long ones folded by `31 * hash + number`.
+    // numpy 2.4.6: `default_rng(seed).permuted(range(n))`; long orders folded by `31 * hash + number`.
     #[test]
     fn orders_are_those_of_numpy() {
         let short: [(u64, &[usize]); 8] = [

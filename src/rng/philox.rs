@@ -1,4 +1,4 @@
-//! One generator per element: numpy's Philox, with the element's index in the counter.
+//! A generator per element: numpy's Philox, with the index of the element in the counter.
 
 use std::convert::Infallible;
 
@@ -13,21 +13,21 @@ const WEYL: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xBB67_AE85_84CA_A73B];
 const ROUNDS: usize = 10;
 const BLOCK: usize = 4;
 
-/// The key under which the generators of all elements of a stage are made; computed once per stage.
+/// The key of the generators of all elements of a stage, computed once per stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhiloxKey([u64; 2]);
 
 impl PhiloxKey {
-    /// The key that numpy's `Philox(seed)` has.
+    /// Returns the key of numpy's `Philox(seed)`.
     pub fn from_seed(seed: u64) -> Self {
         Self(SeedSequence::new(&[seed]).state_u64())
     }
 
-    /// The generator of the element at `index`, as numpy's `Philox(key=key, counter=[0, 0, op_seed, index])`.
+    /// Makes the generator of the element at `index`, equal to numpy's `Philox(key=key, counter=[0, 0, op_seed, index])`.
     ///
-    /// `op_seed` tells apart several generators for the same element; Grain's datasets leave it at 0.
+    /// `op_seed` distinguishes several generators for an element; Grain's datasets leave it at 0.
     /// # Cost
-    /// Nothing until the first draw.
+    /// No cost before the first draw.
     pub fn element(self, index: u64, op_seed: u64) -> ElementRng {
         ElementRng {
             key: self,
@@ -38,7 +38,7 @@ impl PhiloxKey {
         }
     }
 
-    /// Philox4x64-10: the four words that belong to `counter`.
+    /// Computes the four words of `counter` by Philox4x64-10.
     fn block(self, counter: [u64; BLOCK]) -> [u64; BLOCK] {
         let (mut key, mut c) = (self.0, counter);
         for _ in 0..ROUNDS {
@@ -56,10 +56,10 @@ impl PhiloxKey {
     }
 }
 
-/// The random numbers of one element: a pure function of (seed, index), whoever computes it and in whatever order.
+/// The random numbers of an element: a pure function of (seed, index), in any thread, process and order.
 ///
-/// The stream and the draws are numpy's `Generator(Philox(…))`, bit for bit. It also implements [`rand_core::Rng`],
-/// so the distributions of the `rand` crates work on it; those are not numpy's.
+/// The stream and the draws equal numpy's `Generator(Philox(…))`, bit for bit. The generator also implements
+/// [`rand_core::Rng`], so the distributions of the `rand` crates work; their results differ from numpy's.
 /// ```
 /// use gristmill::rng::{PhiloxKey, default_seed};
 ///
@@ -81,13 +81,13 @@ pub struct ElementRng {
 }
 
 impl ElementRng {
-    /// The key and the index, from which numpy makes the same generator.
+    /// Returns the key and the index, from which numpy can recreate the generator.
     #[cfg(feature = "python")]
     pub(crate) fn place(&self) -> ([u64; 2], u64) {
         (self.key.0, self.counter[BLOCK - 1])
     }
 
-    /// The next 64 bits, numpy's `bit_generator.random_raw()`.
+    /// Returns the next 64 bits, like numpy's `bit_generator.random_raw()`.
     #[inline]
     pub fn random_raw(&mut self) -> u64 {
         if usize::from(self.used) == BLOCK {
@@ -98,29 +98,29 @@ impl ElementRng {
         word
     }
 
-    /// The next 32 bits, numpy's `next_uint32`: the low half of a 64-bit word first, its high half on the call after.
+    /// Returns the next 32 bits, like numpy's `next_uint32`: the low half of a word, then its high half on the next call.
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         self.half_word()
     }
 
-    /// A multiple of 2^-53 in `0.0..1.0`, numpy's `random()`.
+    /// Returns a multiple of 2^-53 in `0.0..1.0`, like numpy's `random()`.
     #[inline]
     pub fn random_f64(&mut self) -> f64 {
         draws::unit_f64(self)
     }
 
-    /// A number of `low..high`, each equally likely, numpy's `integers(low, high)`.
+    /// Returns a uniform number of `low..high`, like numpy's `integers(low, high)`.
     ///
     /// # Panics
-    /// If `low >= high`; where the bounds come from data, use [`try_integers`](Self::try_integers).
+    /// Panics if `low >= high`. Use [`try_integers`](Self::try_integers) if the bounds come from data.
     #[inline]
     pub fn integers(&mut self, low: i64, high: i64) -> i64 {
         assert!(low < high, "no integer is at least {low} and below {high}");
         low.wrapping_add_unsigned(draws::bounded(self, high.abs_diff(low) - 1))
     }
 
-    /// A number of `low..high`, as [`integers`](Self::integers).
+    /// Returns a uniform number of `low..high`, like [`integers`](Self::integers).
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `low >= high`.
@@ -129,13 +129,13 @@ impl ElementRng {
         draws::integers(self, low, high)
     }
 
-    /// A number of `0..=last`, each equally likely, numpy's `integers(0, last, dtype=uint64, endpoint=True)`.
+    /// Returns a uniform number of `0..=last`, like numpy's `integers(0, last, dtype=uint64, endpoint=True)`.
     #[inline]
     pub fn bounded_u64(&mut self, last: u64) -> u64 {
         draws::bounded(self, last)
     }
 
-    /// Puts `items` in random order, numpy's `shuffle`.
+    /// Shuffles `items`, like numpy's `shuffle`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         draws::shuffle(self, items);
     }
@@ -179,7 +179,7 @@ impl TryRng for ElementRng {
         Ok(self.random_raw())
     }
 
-    /// The bytes of numpy's `Generator.bytes`.
+    /// Fills `bytes` like numpy's `Generator.bytes`.
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
         rand_core::utils::fill_bytes_via_next_word(bytes, || Ok(self.half_word()))
     }

@@ -1,11 +1,11 @@
-//! Weights of a mix as integers.
+//! Conversion of the weights of a mix to integers.
 
 use crate::error::{Error, Result};
 
-/// The sum of proportions: sums of two numbers up to it fit in 64 bits.
+/// Maximum sum of proportions. Sums of two numbers below the limit fit in 64 bits.
 const MAX_SUM: u128 = 1 << 63;
 
-/// `trunc(weight * (100 / smallest))`.
+/// Computes `trunc(weight * (100 / smallest))` for each weight, like Grain.
 pub(crate) fn like_grain(weights: &[f64]) -> Result<Box<[u64]>> {
     check(weights)?;
     let scale = 100.0 / weights.iter().copied().fold(f64::INFINITY, f64::min);
@@ -18,7 +18,7 @@ pub(crate) fn like_grain(weights: &[f64]) -> Result<Box<[u64]>> {
     })
 }
 
-/// Integers in the same proportion as the simplest fractions that are the same `f64`, or nearly if those are large.
+/// Returns integers proportional to the simplest fractions with equal `f64`s, or nearly proportional if those are large.
 pub(crate) fn exact(weights: &[f64]) -> Result<Box<[u64]>> {
     check(weights)?;
     Ok(common_denominator(weights).unwrap_or_else(|| rounded(weights)))
@@ -50,7 +50,7 @@ fn common_denominator(weights: &[f64]) -> Option<Box<[u64]>> {
     within_sum(&reduced)
 }
 
-/// The first convergent of the continued fraction of `value` that is the same `f64`, if its terms are exact in `f64`.
+/// Returns the first convergent of the continued fraction of `value` with an equal `f64`, if its terms are exact in `f64`.
 fn simplest_fraction(value: f64) -> Option<(u128, u128)> {
     const EXACT: u128 = 1 << 53;
     if value.fract() == 0.0 {
@@ -74,12 +74,12 @@ fn simplest_fraction(value: f64) -> Option<(u128, u128)> {
     None
 }
 
-/// Weights in units of a power of two small enough that the largest has 60 bits, less those that count the components.
+/// Rounds weights to units of a power of two. The largest weight gets 60 bits minus the bits of the component count.
 fn rounded(weights: &[f64]) -> Box<[u64]> {
     let largest = weights.iter().copied().fold(0.0, f64::max);
     let spare = (usize::BITS - weights.len().leading_zeros()) as i32;
     let scale = 60 - spare - largest.log2().floor() as i32;
-    // In two steps, since 2^scale itself may be out of range.
+    // Scales in two steps, because 2^scale may be out of range.
     let (half, other) = (2f64.powi(scale / 2), 2f64.powi(scale - scale / 2));
     weights.iter().map(|weight| ((weight * half * other).round() as u64).max(1)).collect()
 }

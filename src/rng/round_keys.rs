@@ -1,8 +1,8 @@
-//! C++'s `std::seed_seq`, which Grain takes the keys of its permutation from.
+//! C++'s `std::seed_seq`, the source of the keys of Grain's permutation.
 
 const INITIAL: u32 = 0x8b8b_8b8b;
 
-/// `std::seed_seq{seed}.generate(keys)`, for at least two keys.
+/// Computes `std::seed_seq{seed}.generate(keys)`, for at least two keys.
 ///
 /// # Source
 /// ISO C++17, 29.6.7.1 `rand.util.seedseq`, for a sequence of one number.
@@ -43,7 +43,7 @@ pub(crate) fn fill(seed: u32, keys: &mut [u32]) {
     }
 }
 
-/// The keys of four rounds: with the count known at compile time the loops unroll and the remainders fold away.
+/// Returns the keys of four rounds. The constant count lets the compiler unroll loops and remove remainders.
 pub(crate) fn four(seed: u32) -> [u32; 4] {
     let mut keys = [0; 4];
     fill(seed, &mut keys);
@@ -54,10 +54,10 @@ pub(crate) fn four(seed: u32) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    /// Count, first three keys, last key, and the keys folded by `31 * hash + key`.
+    /// Number of keys, first three keys, last key, and a hash of all keys by `31 * hash + key`.
     type Row = (u32, usize, [u32; 4], u32);
 
-    // Written by `std::seed_seq` of libstdc++, GCC 12.2.
+    // Produced by `std::seed_seq` of libstdc++, GCC 12.2.
     const ROWS: [Row; 10] = [
         (0, 4, [2963817213, 69796629, 1973464570, 532167439], 3370999309),
         (0, 6, [2982472738, 3390212769, 3339289445, 699037226], 4227344533),

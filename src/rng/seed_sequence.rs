@@ -1,4 +1,4 @@
-//! numpy's `SeedSequence`: any list of integers becomes well mixed seed words.
+//! numpy's `SeedSequence`, which turns any list of integers into well-mixed seed words.
 
 const INIT_A: u32 = 0x43b0_d7e5;
 const MULT_A: u32 = 0x931e_8875;
@@ -8,9 +8,9 @@ const MIX_LEFT: u32 = 0xca01_f9dd;
 const MIX_RIGHT: u32 = 0x4973_f715;
 const POOL: usize = 4;
 
-/// Entropy mixed into a pool of four words, word for word as numpy's `SeedSequence(entropy)` does.
+/// Entropy mixed into a pool of four words, word for word like numpy's `SeedSequence(entropy)`.
 ///
-/// Equal entropy gives equal words on every machine; entropy that differs in one bit gives unrelated words.
+/// Equal entropy gives equal words on every machine. A difference of one bit gives unrelated words.
 /// # Source
 /// M. E. O'Neill, *Developing a seed_seq Alternative*, 2015, in the variant of `numpy.random.SeedSequence`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +19,9 @@ pub struct SeedSequence {
 }
 
 impl SeedSequence {
-    /// The sequence of a list of integers, `SeedSequence([a, b, …])`.
+    /// Makes the sequence of a list of integers, `SeedSequence([a, b, …])`.
     ///
-    /// An integer counts as one 32-bit word where it fits and as two (low word first) where it does not, so
-    /// `[2^32]` is `[0, 1]`, as in numpy.
+    /// An integer is one 32-bit word if it fits, else two (low word first). So `[2^32]` equals `[0, 1]`, as in numpy.
     pub fn new(entropy: &[u64]) -> Self {
         let mut words = Vec::with_capacity(entropy.len() * 2);
         for &value in entropy {
@@ -34,7 +33,7 @@ impl SeedSequence {
         Self::from_words(&words)
     }
 
-    /// The sequence of a list of 32-bit words.
+    /// Makes the sequence of a list of 32-bit words.
     pub fn from_words(words: &[u32]) -> Self {
         let mut multiplier = INIT_A;
         let mut pool = [0; POOL];
@@ -54,13 +53,13 @@ impl SeedSequence {
         Self { pool }
     }
 
-    /// The first `N` words, `generate_state(N, numpy.uint32)`.
+    /// Returns the first `N` words, `generate_state(N, numpy.uint32)`.
     pub fn state_u32<const N: usize>(&self) -> [u32; N] {
         let mut words = self.words();
         std::array::from_fn(|_| words())
     }
 
-    /// The first `N` double words, `generate_state(N, numpy.uint64)`.
+    /// Returns the first `N` double words, `generate_state(N, numpy.uint64)`.
     pub fn state_u64<const N: usize>(&self) -> [u64; N] {
         let mut words = self.words();
         std::array::from_fn(|_| u64::from(words()) | (u64::from(words()) << 32))
@@ -85,9 +84,9 @@ fn mix(x: u32, y: u32) -> u32 {
     mixed ^ (mixed >> 16)
 }
 
-/// The seed of a random stage that was given none: one word from the seeds above it and their depths, in nodes.
+/// Returns the default seed of a random stage: a word derived from the seeds above the stage and their depths in nodes.
 ///
-/// `(seed, depth)` pairs come nearest first, as Grain finds them: `SeedSequence([seed, depth, …])`.
+/// `(seed, depth)` pairs are ordered nearest first, like in Grain: `SeedSequence([seed, depth, …])`.
 /// ```
 /// assert_eq!(gristmill::rng::default_seed(&[(42, 1)]), 3_329_053_876);
 /// ```

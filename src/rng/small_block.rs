@@ -1,21 +1,23 @@
-//! The permutation of up to 2^16 numbers as a table: every cycle walk at once.
+//! The permutation of up to 2^16 numbers as a table, with all cycle walks computed in parallel.
 //!
-//! For `n` up to 2^16 Grain permutes a block of 2^16 numbers, again and again until the number is below `n`: `2^16 / n`
-//! steps for each number on average. The walks of all `n` numbers have no number in common, so together they are at
-//! most 2^16 steps; what costs is that each step waits for the one before. So the walks from all of `0..m`
-//! back below `m`, for an `m >= n` that cuts the cycles into enough pieces, run side by side, one a lane, which the
-//! compiler turns into vector instructions. The walks through that table from below `n` back below `n` are short.
+//! For `n` up to 2^16, Grain permutes a block of 2^16 numbers repeatedly until the number is below `n`. That takes
+//! `2^16 / n` steps per number on average. The walks of all `n` numbers are disjoint, so they have at most 2^16 steps in
+//! total. The cost is latency: each step waits for the previous step.
 //!
-//! A word of 64 bits holds eight lanes. In unoptimised test builds, a table takes a fifth of the time of a loop over bytes.
+//! So the walks from all of `0..m` back below `m` run in parallel, for an `m >= n` that cuts the cycles into enough pieces.
+//! Each walk takes a lane, and the compiler emits vector instructions. The walks through the resulting table from below
+//! `n` back below `n` are short.
+//!
+//! A word of 64 bits contains eight lanes. In unoptimised test builds, this takes a fifth of the time of a loop over bytes.
 
-/// Numbers in the block: 8 bits on either side of the Feistel network.
+/// Numbers in the block: 8 bits in each half of the Feistel network.
 pub(crate) const BLOCK: usize = 1 << 16;
 
 const LANES: usize = 64;
-/// Walks to run at least, so that all lanes are busy until near the end.
+/// Minimum number of walks, so that all lanes are busy until near the end.
 const MIN_WALKS: usize = 1024;
 
-/// Returns where each of `0..n` goes, for `n <= 2^16`; `keys` come in pairs, and their low 8 bits count.
+/// Returns the image of each of `0..n`, for `n <= 2^16`. Uses `keys` in pairs, and only their low 8 bits.
 pub(crate) fn table(n: usize, keys: &[u32]) -> Box<[u16]> {
     debug_assert!(n <= BLOCK);
     if n < 2 {
@@ -27,21 +29,21 @@ pub(crate) fn table(n: usize, keys: &[u32]) -> Box<[u16]> {
         while usize::from(at) >= n {
             at = next[usize::from(at)];
         }
-        // Later walks end below `n` and never read an entry there, so the table can hold both.
+        // Later walks stop at a number below `n` without reading its entry, so the table can hold old and new entries.
         next[start] = at;
     }
     next.truncate(n);
     next.into_boxed_slice()
 }
 
-/// Words of all lanes, with a byte for each lane.
+/// Number of words for all lanes, at a byte per lane.
 const WORDS: usize = LANES / 8;
-/// One in each lane of a word.
+/// A word with the value 1 in each lane.
 const ONES: u64 = u64::MAX / 255;
-/// The top bit of each lane of a word.
+/// A word with the top bit of each lane set.
 const TOPS: u64 = ONES << 7;
 
-/// Mixes a half in each lane.
+/// Applies the round function to the half in each lane.
 #[inline(always)]
 fn mixed(half: u64) -> u64 {
     let left1 = (half & !TOPS) << 1 | (half >> 7) & ONES;
@@ -49,7 +51,7 @@ fn mixed(half: u64) -> u64 {
     (left1 & half) ^ left2
 }
 
-/// The top bit of each lane of `x` that is at most the lane of `y`.
+/// Returns the top bits of the lanes in which `x` is at most `y`.
 #[inline(always)]
 fn at_most(x: u64, y: u64) -> u64 {
     // The low 7 bits of a lane, subtracted from at least 128, borrow nothing from the next lane.
@@ -57,11 +59,11 @@ fn at_most(x: u64, y: u64) -> u64 {
     ((!x & y) | (!(x ^ y) & low)) & TOPS
 }
 
-/// For each of `0..m` the first number below `m` that its walk meets; `m` is a multiple of 256 and at most 2^16.
+/// Returns the first number below `m` on the walk of each of `0..m`. `m` must be a multiple of 256 and at most 2^16.
 fn first_returns(m: usize, keys: &[u32]) -> Vec<u16> {
     let last_high = (m / 256 - 1) as u64 * ONES;
     let keys: Vec<u64> = keys.iter().map(|&key| u64::from(key as u8) * ONES).collect();
-    // Lanes that have nothing left to do write behind the end.
+    // Lanes without a remaining walk write to the extra entry at the end.
     let mut first = vec![0; m + 1];
     let mut start: [usize; LANES] = std::array::from_fn(|lane| lane);
     let mut high = [0u8; LANES];

@@ -1,10 +1,10 @@
-//! Bytes that may wait in memory.
+//! Memory budget of elements that wait to be written.
 
 use crate::sync::Locked;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait to be written, of all shards together.
+/// Limit of the bytes that wait to be written, shared by all shards.
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: u64,
@@ -18,7 +18,7 @@ struct Used {
     most: u64,
 }
 
-/// Part of a [`Budget`], given back when it is dropped.
+/// Reserved part of a [`Budget`], released when it is dropped.
 #[derive(Debug)]
 pub(super) struct Room {
     budget: Arc<Budget>,
@@ -30,7 +30,8 @@ impl Budget {
         Arc::new(Self { limit, used: Mutex::default(), freed: Condvar::new() })
     }
 
-    /// Room for `bytes`, and how long it took to become free. What is larger than the budget gets all of it.
+    /// Waits for room for `bytes`; returns the room and the time waited. A request above the limit waits until nothing
+    /// else is reserved.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> (Room, Duration) {
         let has_room = |used: &Used| used.now == 0 || used.now.saturating_add(bytes) <= self.limit;
         let mut used = self.used();
@@ -44,13 +45,13 @@ impl Budget {
         (Room { budget: self.clone(), bytes }, waited)
     }
 
-    /// Room for `bytes`, whatever the budget: for what is to be held before anything can be written.
+    /// Reserves `bytes` regardless of the limit, for elements held until the columns are settled.
     pub(super) fn take_at_once(self: &Arc<Self>, bytes: u64) -> Room {
         self.used().add(bytes);
         Room { budget: self.clone(), bytes }
     }
 
-    /// The most that ever waited.
+    /// Returns the most bytes that were ever reserved.
     pub(super) fn most(&self) -> u64 {
         self.used().most
     }

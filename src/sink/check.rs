@@ -1,4 +1,4 @@
-//! Whether a folder still holds what was written.
+//! Verification of the files of a folder.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::source::content::Content;
 use crate::store::{Folder, description};
 
 impl Manifest {
-    /// The manifest of a folder, where it has one.
+    /// Reads the manifest of a folder; returns `None` if there is no manifest.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::State`](crate::ErrorKind::State) if it is damaged or of
-    /// another version.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the manifest cannot be read,
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if it is damaged or of another version.
     pub fn of(folder: impl AsRef<Path>) -> Result<Option<Self>> {
         let folder = Location::from(folder.as_ref());
         let text = match &folder {
@@ -31,12 +31,14 @@ impl Manifest {
         Self::of_text(&String::from_utf8_lossy(&text)).map_err(|e| e.path(place::shown(folder.as_ref()).join(MANIFEST)))
     }
 
-    /// `None`: the name of the file is not ours alone.
+    /// Parses a manifest. Returns `None` for a file of another program, because the file name is not unique to
+    /// gristmill.
     fn of_text(text: &str) -> Result<Option<Self>> {
         if text.contains("\"gristmill_manifest\"") { Self::from_json(text).map(Some) } else { Ok(None) }
     }
 
-    /// Reads every file that it lists, on all cores, and returns what is wrong with them: size and hash are compared.
+    /// Reads every listed file on all cores and compares its size and hash. Returns an error for each file that differs
+    /// or cannot be read.
     pub fn check_files(&self, folder: impl AsRef<Path>) -> Vec<Error> {
         let folder = folder.as_ref();
         cores::map(self.files(), |file| file.check(folder).err()).into_iter().flatten().collect()
@@ -56,10 +58,10 @@ impl FileEntry {
     }
 }
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE: u64 = 4 << 20;
 
-/// The length and the hash of a file.
+/// Returns the length and the hash of a file.
 fn hash(path: &Path) -> Result<(u64, String)> {
     let (content, mut hash) = (Content::open(&path.into(), Access::Sequential)?, Xxh3::new());
     let bytes = content.len();

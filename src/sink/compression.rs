@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The compression of a shard: the whole file of text, tar and TFRecord, inside the file where the format has it.
+/// Compression of a shard: of the whole file for text, tar and TFRecord, and inside the file for other formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[non_exhaustive]
 pub enum Compression {
-    /// Nothing.
+    /// No compression.
     None,
     /// Zstandard, at a level from -7 to 22.
     Zstd(i32),
@@ -27,7 +27,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The name without a level.
+    /// Returns the name without a level.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -48,7 +48,7 @@ impl Compression {
     }
 }
 
-/// `zstd:3`, as [`from_str`](FromStr::from_str) reads it.
+/// Formats as `zstd:3`, which [`from_str`](FromStr::from_str) parses.
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.level() {
@@ -58,7 +58,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// `none`, `zstd`, `zstd:9`, `gzip`, `gzip:9`, `lz4`, `snappy`, `brotli`, `brotli:5`.
+/// Parses `none`, `zstd`, `zstd:9`, `gzip`, `gzip:9`, `lz4`, `snappy`, `brotli` and `brotli:5`.
 impl FromStr for Compression {
     type Err = Error;
 

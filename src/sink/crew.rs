@@ -1,4 +1,4 @@
-//! The threads that encode shards, one shard each at a time, and publish them.
+//! Threads that encode and publish shards, each a single shard at a time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 
-/// Threads, as many as there are shards to write and as may be.
+/// Pool of encoding threads: a thread per shard, up to the `threads` option.
 #[derive(Debug)]
 pub(super) struct Crew {
     tasks: Option<Sender<Task>>,
@@ -30,14 +30,14 @@ pub(super) struct Crew {
 struct Shared {
     plan: Arc<Plan>,
     publisher: Mutex<Publisher>,
-    /// The failure of the foremost shard that failed.
+    /// Failure of the shard with the lowest number among the shards that failed.
     failure: Mutex<Option<(u64, Error)>>,
     failed: AtomicBool,
     encoding_ns: AtomicU64,
     publishing_ns: AtomicU64,
 }
 
-/// The time of all threads, by what it went into.
+/// Time of all threads by kind of work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {
     pub(super) encoding: Duration,
@@ -59,7 +59,7 @@ impl Crew {
         Self { tasks: Some(tasks), queue, threads: Vec::new(), shared: Arc::new(shared) }
     }
 
-    /// Has a shard written.
+    /// Queues a shard for writing, and starts another thread if the `threads` option allows.
     pub(super) fn begin(&mut self, task: Task) -> Result<()> {
         if self.threads.len() < self.shared.plan.options.threads {
             let (queue, shared) = (self.queue.clone(), self.shared.clone());
@@ -74,26 +74,26 @@ impl Crew {
         }
     }
 
-    /// Waits until all shards that were begun are written or given up.
+    /// Waits until all queued shards are written or given up.
     pub(super) fn join(&mut self) {
         self.tasks = None;
         for thread in self.threads.drain(..) {
-            // A panic was caught, and became a failure.
+            // A panic was caught and recorded as a failure.
             let _ = thread.join();
         }
     }
 
-    /// Whether a shard has failed.
+    /// Returns true if a shard has failed.
     pub(super) fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// Takes nothing more: who asks for a failure has told it already.
+    /// Stops all writing without a recorded failure, because the caller reports its own error.
     pub(super) fn give_up(&self) {
         self.shared.failed.store(true, Ordering::Relaxed);
     }
 
-    /// The failure, to be told once.
+    /// Takes the failure, so that it is reported only once.
     pub(super) fn failure(&self) -> Option<Error> {
         lock(&self.shared.failure).take().map(|(_, error)| error)
     }
@@ -130,7 +130,7 @@ impl Shared {
         }
     }
 
-    /// Writes a shard; one that is given up leaves nothing.
+    /// Writes a shard; a shard that is given up leaves no files.
     fn shard(&self, task: Task) -> Result<()> {
         let mut writer = timed(&self.encoding_ns, || self.plan.shard(task.number, task.first_record))?;
         let mut record = task.first_record;
@@ -155,7 +155,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Errors tell records by their place in the shard, or do not tell them: `record` is then the one.
+    /// Encodes `elements` and advances `record`. An error without a record number belongs to `record`; a number in an
+    /// error is relative to the shard.
     fn encode(&self, writer: &mut dyn ShardWriter, elements: Vec<Element>, record: &mut u64) -> Result<()> {
         for element in elements {
             writer.write(&*self.plan.fit(&element)?)?;

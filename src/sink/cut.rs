@@ -1,6 +1,6 @@
-//! Ends of shards.
+//! Rule for the ends of shards.
 
-/// Ends a shard behind the record with which it holds enough: a pure function of the records and of two numbers.
+/// Rule that ends a shard after the record that reaches a limit. Depends only on the records and the two limits.
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
     most_bytes: u64,
@@ -14,14 +14,14 @@ impl Cut {
         Self { most_bytes, most_records: most_records.unwrap_or(u64::MAX), bytes: 0, records: 0 }
     }
 
-    /// Takes a record of so many bytes in, and says whether the shard ends behind it.
+    /// Counts a record of `bytes` bytes; returns true if the shard ends after it.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         self.records += 1;
         self.bytes >= self.most_bytes || self.records >= self.most_records
     }
 
-    /// Ends the shard, and gives its records and their bytes; the next is empty.
+    /// Ends the shard and returns the number of its records and their bytes; the next shard starts empty.
     pub(super) fn end(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.records), std::mem::take(&mut self.bytes))
     }

@@ -1,16 +1,17 @@
-//! The records that say what columns hold, while there are too few of them: kept beside the shards, for a resume to look at more.
+//! First records of a folder, kept beside the shards if there are too few to settle the columns.
 //!
-//! Little-endian: a mark, the number of records, the records, and the XXH3 hash of 64 bits of all that.
+//! A resume infers the columns from more records. The file is little-endian: a mark, the number of records, the
+//! records, and the 64-bit XXH3 hash of all preceding bytes.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::element::{Array, Buffer, DType, Element, Value};
 use crate::error::{Error, Result};
 
-/// The name of the file, hidden as it is no part of the data set.
+/// Name of the file; hidden, because the file is not part of the data set.
 pub(super) const FILE: &str = ".first-records";
 const MARK: &[u8] = b"gristmill first records 1\n";
-/// Lists in lists, trees in trees.
+/// Maximum nesting depth of lists and trees.
 const MAX_DEPTH: usize = 64;
 
 const NULL: u8 = 0;
@@ -20,7 +21,7 @@ const BYTES: u8 = 3;
 const LIST: u8 = 4;
 const TREE: u8 = 5;
 
-/// The bytes of the file.
+/// Encodes records as the bytes of the file.
 pub(super) fn encode(records: &[Element]) -> Vec<u8> {
     let mut out = MARK.to_vec();
     number(&mut out, records.len());
@@ -77,10 +78,10 @@ fn put_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// The first `records` of those in a file.
+/// Decodes the first `records` records of a file.
 ///
 /// # Errors
-/// [`ErrorKind::State`](crate::ErrorKind::State) if it is damaged, or holds fewer.
+/// [`ErrorKind::State`](crate::ErrorKind::State) if the file is damaged or holds fewer records.
 pub(super) fn decode(bytes: &[u8], records: u64) -> Result<Vec<Element>> {
     let damaged = || Error::state("the first records of the folder are damaged").help("write to another folder");
     let read = || {
@@ -96,7 +97,7 @@ pub(super) fn decode(bytes: &[u8], records: u64) -> Result<Vec<Element>> {
     read().ok_or_else(damaged)
 }
 
-/// The rest of the bytes.
+/// Bytes that remain to be decoded.
 struct From<'a>(&'a [u8]);
 
 impl<'a> From<'a> {
@@ -186,7 +187,7 @@ mod tests {
             let mut bad = bytes.clone();
             bad[at] ^= 1;
             assert!(decode(&bad, 3).is_err(), "{at}");
-            // Where the hash is that of the damage, nothing worse than an error or another record comes of it.
+            // With a valid hash, the worst results of damage are an error or a different record.
             let end = bad.len() - 8;
             let hash = xxh3_64(&bad[..end]);
             bad[end..].copy_from_slice(&hash.to_le_bytes());

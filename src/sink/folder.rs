@@ -1,4 +1,4 @@
-//! The folder that shards lie in, on a disk or in a store.
+//! The folder of the shards, on a disk or in a store.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -16,18 +16,18 @@ use crate::sync::Locked;
 pub(super) struct Folder {
     folder: store::Folder,
     path: PathBuf,
-    /// Held for as long as this is: who writes here writes alone.
+    /// Writer lock of the folder, held until this value is dropped. It excludes other sinks.
     writer: Writer,
-    /// The version of the manifest that this sink read or wrote last.
+    /// Version of the manifest that this sink read or wrote last.
     manifest: Mutex<Version>,
 }
 
 impl Folder {
-    /// Makes the folder if it is not there.
+    /// Opens the folder; creates the folder if it does not exist.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be made; [`ErrorKind::Config`](crate::ErrorKind::Config) if another
-    /// writes there.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be created;
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another sink writes to it.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let folder = store::Folder::open(path)?;
         let writer = folder.writer()?;
@@ -42,19 +42,19 @@ impl Folder {
         self.folder.path(name)
     }
 
-    /// Begins a file, which has its name once it is finished.
+    /// Creates a file that gets its name when it is finished.
     pub(super) fn create(&self, name: &str) -> Result<Output> {
         self.writer.check()?;
         self.folder.create(name)
     }
 
-    /// Replaces the manifest, unless another sink has done so.
+    /// Replaces the manifest. Fails if another sink has replaced it and the store checks versions.
     pub(super) fn publish(&self, manifest: &[u8]) -> Result<()> {
         self.writer.check()?;
         self.folder.replace(MANIFEST, manifest, &mut self.version())
     }
 
-    /// The manifest, if it is there.
+    /// Reads the manifest; returns `None` if there is no manifest.
     pub(super) fn manifest(&self) -> Result<Option<Vec<u8>>> {
         let Some((text, version)) = self.folder.read_version(MANIFEST)? else { return Ok(None) };
         *self.version() = version;
@@ -65,29 +65,29 @@ impl Folder {
         self.manifest.locked()
     }
 
-    /// Replaces a file by one that holds `bytes`.
+    /// Replaces the contents of a file by `bytes`.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let mut output = self.create(name)?;
         output.write_all(bytes).map_err(|e| Error::io(e, self.file(name)))?;
         output.finish().map(drop)
     }
 
-    /// Reads what a file holds, if it is there.
+    /// Reads a file; returns `None` if the file does not exist.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         self.folder.read(name)
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     pub(super) fn delete(&self, name: &str) -> Result<()> {
         self.folder.delete(name).map(drop)
     }
 
-    /// The files in it, and the bytes of each.
+    /// Returns the names of all files with their sizes in bytes.
     pub(super) fn files(&self) -> Result<HashMap<String, u64>> {
         Ok(self.folder.list()?.into_iter().map(|entry| (entry.name, entry.bytes)).collect())
     }
 
-    /// Removes what was never finished, and every file of which `is_ours` holds.
+    /// Removes unfinished files and every file for which `is_ours` returns true.
     pub(super) fn remove(&self, is_ours: impl Fn(&str) -> bool) -> Result<()> {
         self.folder.remove_unfinished()?;
         self.files()?.keys().filter(|name| is_ours(name)).try_for_each(|name| self.folder.delete(name).map(drop))

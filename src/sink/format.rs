@@ -1,4 +1,4 @@
-//! The formats that are written, by name: which of them this build has, and with which compressions.
+//! Formats by name, with the formats and compressions that this build supports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,27 +10,30 @@ use crate::error::{Error, Result};
 use crate::source::lacking;
 
 impl SinkFormat {
-    /// The compression that it has unless another is chosen; none in a build that does not write the format.
+    /// Returns the compression that a shard has by default; no compression if this build does not write the format.
     pub fn default_compression(self) -> Compression {
         self.built().map_or(Compression::None, |facts| facts.compressions[0].0)
     }
 
-    /// Whether reading gives as many records as were written: from a file of token ids, one comes.
+    /// Returns true if the number of records does not change between writing and reading. It is false for token ids,
+    /// for example: a file is read as a single record.
     pub fn keeps_records(self) -> bool {
         self.built().map_or(true, |facts| facts.keeps_records)
     }
 
+    /// Returns the facts of the format.
+    ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where this build does not write it.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if this build does not write the format.
     pub(super) fn facts(self) -> Result<&'static Facts> {
         self.built().map_err(|feature| lacking(self.as_str(), feature))
     }
 
-    /// Checks that this build writes it with `compression`.
+    /// Checks that this build writes the format with `compression`.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where this build does not write it, or not with `compression`;
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) where the format has no such compression.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if this build does not write the format, or not with
+    /// `compression`; [`ErrorKind::Config`](crate::ErrorKind::Config) if the format does not have this compression.
     pub(super) fn check(self, compression: Compression) -> Result<()> {
         let facts = self.facts()?;
         let known: Vec<&str> = facts.compressions.iter().map(|(known, _)| known.name()).collect();
@@ -51,7 +54,7 @@ impl fmt::Display for SinkFormat {
     }
 }
 
-/// By [name](SinkFormat::as_str).
+/// Parses a [name](SinkFormat::as_str).
 impl FromStr for SinkFormat {
     type Err = Error;
 
@@ -68,7 +71,7 @@ impl FromStr for SinkFormat {
 mod tests {
     use super::*;
 
-    /// The names in backticks of a text.
+    /// Returns the parts of a text in backticks.
     fn quoted(text: &str) -> Vec<&str> {
         text.split('`').skip(1).step_by(2).collect()
     }
@@ -93,7 +96,7 @@ mod tests {
         assert_eq!(error.help_text().unwrap(), format!("there are {}", names().join(", ")));
     }
 
-    /// In manifests one format has another name than elsewhere.
+    /// TFRecord has a different name in manifests.
     #[test]
     fn the_names_in_manifests_stay() {
         let names =
@@ -116,7 +119,7 @@ mod tests {
         assert_eq!(in_table, all);
     }
 
-    /// The package that is published has no stub.
+    /// The published package contains no stub.
     #[test]
     fn the_stub_of_python_has_every_format() {
         let Ok(stub) = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/python/gristmill/_gristmill.pyi"))

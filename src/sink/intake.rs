@@ -1,4 +1,4 @@
-//! Elements on their way to the threads: which shard they are of, when it ends, and whether there is room.
+//! Transfer of elements to the encoding threads: assignment to shards, ends of shards, and the memory budget.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,35 +18,35 @@ use super::task::{Ending, Part, Task};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Takes elements one by one, and hands them on, several together.
+/// Receiver of elements, which hands them over to the threads in groups.
 pub(super) struct Intake {
     pub(super) plan: Arc<Plan>,
     pub(super) crew: Crew,
     pub(super) budget: Arc<Budget>,
-    /// For room.
+    /// Time spent waiting for room in memory.
     pub(super) waited: Duration,
     cut: Cut,
     shard: Option<Sender<Part>>,
     shards: u64,
     records: u64,
-    /// While it is not known what the columns are, and the shards that wait for that.
+    /// Inference of the columns, until they are settled; `held` are the shards that wait for the columns.
     inference: Option<Inference>,
     held: Vec<Task>,
-    /// Whether shards of these names are there.
+    /// True if existing shards are written again.
     rewrites: bool,
-    /// Elements that are not handed on, and their bytes.
+    /// Elements that are not handed over yet; `pending_bytes` is their size.
     pending: Vec<Element>,
     pending_bytes: u64,
 }
 
-/// Elements, or bytes of them, that go to a thread at once.
+/// Number of elements handed over at once; `PENDING_BYTES` is the limit in bytes.
 const PENDING: usize = 512;
 const PENDING_BYTES: u64 = 1 << 20;
-/// Bytes that an element takes besides its values.
+/// Bytes of memory per element in addition to its values.
 const OVERHEAD: u64 = 64;
 
 impl Intake {
-    /// Goes on behind what is there already.
+    /// Creates an intake that continues after the existing shards in `resumed`.
     pub(super) fn new(plan: Arc<Plan>, crew: Crew, inference: Option<Inference>, resumed: &Resumed) -> Self {
         let SinkOptions { shard_bytes, shard_records, memory, .. } = plan.options;
         Self {
@@ -74,7 +74,7 @@ impl Intake {
         self.shards
     }
 
-    /// Takes an element of so many bytes; `state` is asked for where it is the last of a shard.
+    /// Accepts an element of `bytes` bytes; calls `state` if the element is the last of a shard.
     pub(super) fn put(
         &mut self,
         element: Element,
@@ -99,7 +99,7 @@ impl Intake {
         if settles { self.settle_columns() } else { Ok(()) }
     }
 
-    /// Hands on what is left, and ends the last shard.
+    /// Hands over the remaining elements and ends the last shard.
     pub(super) fn flush(&mut self, state: Option<Json>) -> Result<()> {
         self.hand_over()?;
         if self.shard.is_some() {
@@ -108,8 +108,10 @@ impl Intake {
         self.settle_columns()
     }
 
-    /// Gives up the shard that is not whole. Those in front of it that wait for the columns are written with the columns of the records
-    /// so far, and the records are kept: a resume looks at more of them.
+    /// Gives up the incomplete shard.
+    ///
+    /// Earlier shards that wait for the columns are written with the columns inferred so far. Their records are kept,
+    /// so that a resume infers the columns from more records.
     pub(super) fn leave(&mut self) -> Result<()> {
         let is_cut = self.shard.take().is_some();
         let whole = self.held.len().saturating_sub(usize::from(is_cut));
@@ -124,7 +126,7 @@ impl Intake {
         self.settle_columns()
     }
 
-    /// Takes records that are in shards already, which are written anew with what follows.
+    /// Accepts the records of existing shards, which are written again with the records that follow.
     pub(super) fn put_again(&mut self, mut again: Again) -> Result<()> {
         self.rewrites = true;
         for element in std::mem::take(&mut again.records) {
@@ -153,7 +155,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Looks at an element for what its columns hold, and says whether that is known with it.
+    /// Adds an element to the inference; returns true if the element settles the columns.
     fn infer(&mut self, element: &Element, bytes: u64) -> Result<bool> {
         let Some(inference) = &mut self.inference else { return Ok(false) };
         inference.add(element, bytes).map_err(|e| {
@@ -162,7 +164,7 @@ impl Intake {
         })
     }
 
-    /// Begins what waited for the columns.
+    /// Settles the columns and starts the shards that waited for them.
     fn settle_columns(&mut self) -> Result<()> {
         let Some(inference) = self.inference.take() else { return Ok(()) };
         let schema = inference.end();
@@ -170,7 +172,7 @@ impl Intake {
         let mut publisher = self.crew.publisher();
         publisher.manifest.schema = Some(schema);
         if std::mem::take(&mut self.rewrites) {
-            // No manifest lists a shard as it was when another has its name.
+            // The manifest stops listing the old shards before new shards take their names.
             publisher.save(&self.plan.folder)?;
             if !publisher.manifest.unsettled {
                 self.plan.folder.delete(first::FILE)?;
@@ -180,14 +182,14 @@ impl Intake {
         std::mem::take(&mut self.held).into_iter().try_for_each(|task| self.crew.begin(task))
     }
 
-    /// Hands what is pending to the thread of the shard, once there is room.
+    /// Waits for room in memory, then hands the pending elements to the thread of the shard.
     fn hand_over(&mut self) -> Result<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
         let bytes = std::mem::take(&mut self.pending_bytes);
         let (room, waited) = match self.inference {
-            // Nobody would make room.
+            // Held shards have no thread that would free memory.
             Some(_) => (self.budget.take_at_once(bytes), Duration::ZERO),
             None => self.budget.take(bytes),
         };
@@ -198,11 +200,11 @@ impl Intake {
 
     fn send(&mut self, part: Part) -> Result<()> {
         let sent = self.shard.as_ref().is_some_and(|shard| shard.send(part).is_ok());
-        // Nobody takes it where the shard has failed, which is told in a moment.
+        // The channel is closed if the shard has failed; `fail` returns the failure.
         if sent { Ok(()) } else { self.fail() }
     }
 
-    /// The failure of an earlier record, if there is one.
+    /// Returns the failure of an earlier record as an error, if there is a failure.
     pub(super) fn check(&mut self) -> Result<()> {
         if self.crew.has_failed() { self.fail() } else { Ok(()) }
     }

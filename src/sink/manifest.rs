@@ -1,4 +1,4 @@
-//! The manifest: what a folder of shards says of itself.
+//! The manifest: the description of a folder of shards.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -12,54 +12,55 @@ use crate::error::{Error, Result};
 use crate::source::{TokenLayout, TokenType};
 use crate::store;
 
-/// The version of the format of manifests that this crate writes.
+/// Version of the manifest format that this crate writes.
 pub const FORMAT: u32 = 1;
-/// The name of the file.
+/// File name of the manifest.
 pub const MANIFEST: &str = store::MANIFEST;
 
-/// `manifest.json`: which shards there are, what is in them, and where the pipeline was behind each.
+/// `manifest.json`: the shards, their contents, and the state of the pipeline after each shard.
 ///
-/// It is replaced whole after every shard. A shard that it does not list does not count.
+/// The whole manifest is replaced after every shard. A shard that is not listed is not part of the data set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The version of this format: [`FORMAT`].
+    /// Version of the manifest format: [`FORMAT`].
     pub gristmill_manifest: u32,
-    /// The crate that began the folder.
+    /// Version of the crate that created the folder.
     pub crate_version: String,
-    /// The format of the shards.
+    /// Format of the shards.
     pub format: SinkFormat,
-    /// Their compression.
+    /// Compression of the shards.
     pub compression: Compression,
-    /// Options that decide where shards end and what is in them, by name.
+    /// Options that determine the ends and contents of shards, by name.
     pub options: serde_json::Map<String, Json>,
-    /// The columns of all shards, in formats that have columns, as soon as they are known.
+    /// Columns of all shards, in formats that have columns; `None` until they are settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
-    /// Whether the columns are those of so few records that a resume looks at more. The records lie beside the shards until then.
+    /// True if the columns come from too few records, so that a resume infers them from more. Until then, the records
+    /// are kept beside the shards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsettled: bool,
-    /// The pipeline whose elements they are, if one was.
+    /// Pipeline that produced the elements; `None` if no pipeline did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<Origin>,
-    /// Whether there is nothing to come.
+    /// True if no more shards follow.
     pub complete: bool,
-    /// Records of all shards.
+    /// Number of records in all shards.
     pub records: u64,
-    /// The shards in order.
+    /// Shards in order.
     pub shards: Vec<ShardEntry>,
-    /// Files beside the shards that the format has once for all of them; there when it is complete.
+    /// Additional files that the format has once for all shards; present if the data set is complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileEntry>,
 }
 
-/// The pipeline that elements came from.
+/// Pipeline that produced the elements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Its hash.
+    /// Hash of the pipeline.
     pub fingerprint: String,
-    /// Its stages and their parameters.
+    /// Stages of the pipeline and their parameters.
     pub stages: Vec<String>,
 }
 
@@ -67,18 +68,18 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardEntry {
-    /// Its files: one, unless the format has several.
+    /// Files of the shard: a single file, unless the format has several.
     pub files: Vec<FileEntry>,
-    /// The number of its first record.
+    /// Number of the shard's first record.
     pub first_record: u64,
-    /// Records in it.
+    /// Number of records in the shard.
     pub records: u64,
-    /// Bytes of the values in its records, before they were encoded.
+    /// Bytes of the values in the shard's records, before encoding.
     pub raw_bytes: u64,
-    /// The state of the pipeline behind its last record.
+    /// State of the pipeline after the shard's last record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Json>,
-    /// Facts that the format keeps of it for a file beside the shards.
+    /// Data of the shard that the format keeps for a file beside the shards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Json>,
 }
@@ -87,19 +88,19 @@ pub struct ShardEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
-    /// In the folder.
+    /// Name in the folder.
     pub name: String,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Its XXH3 hash of 128 bits, in hexadecimal.
+    /// 128-bit XXH3 hash, in hexadecimal.
     pub xxh3: String,
 }
 
 impl Manifest {
-    /// Reads one.
+    /// Parses a manifest.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) if it is none, or of another version.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if `json` is not a manifest, or a manifest of another version.
     pub fn from_json(json: &str) -> Result<Self> {
         let wrong = |e: serde_json::Error| Error::state(format!("not a manifest of gristmill's: {e}"));
         let value: Json = serde_json::from_str(json).map_err(wrong)?;
@@ -111,12 +112,12 @@ impl Manifest {
         }
     }
 
-    /// It as JSON, indented.
+    /// Returns the manifest as indented JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("strings, numbers and JSON values serialise") + "\n"
     }
 
-    /// The layout of token files without a header.
+    /// Returns the layout of token files, from the options. Files without a header cannot be read without the layout.
     #[cfg(feature = "cli")]
     pub(crate) fn layout(&self) -> TokenLayout {
         let token = match self.options.get("token_type").and_then(Json::as_str) {
@@ -127,17 +128,17 @@ impl Manifest {
         if is_bare { TokenLayout::Bare(token) } else { TokenLayout::Detect }
     }
 
-    /// Bytes of all files.
+    /// Returns the size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files().fold(0, |bytes, file| bytes.saturating_add(file.bytes))
     }
 
-    /// All files, those of shards first.
+    /// Returns all files; files of shards come first.
     pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
         self.shards.iter().flat_map(|shard| &shard.files).chain(&self.files)
     }
 
-    /// The state of the pipeline behind the last shard, if a pipeline it was.
+    /// Returns the checkpoint of the pipeline after the last shard, if a pipeline produced the elements.
     pub(super) fn checkpoint(&self) -> Option<Checkpoint> {
         let (origin, last) = (self.pipeline.as_ref()?, self.shards.last()?);
         Some(Checkpoint {
@@ -151,7 +152,7 @@ impl Manifest {
         })
     }
 
-    /// Checks that it may be continued by what `new` begins.
+    /// Checks that a sink whose manifest would be `new` may continue this folder.
     pub(super) fn check(&self, new: &Self) -> Result<()> {
         let differs = |what: &str, was: String, is: String| {
             Error::state(format!("the folder was begun with {what} {was}, and this is {is}"))

@@ -1,7 +1,7 @@
-//! Data sets written: a stream of elements into shards of a format, compressed in the background, published whole.
+//! Writes a stream of elements as shards of a data set, compressed in the background and published whole.
 //!
-//! A [`Sink`] takes elements, one by one, from whoever makes them: features, activations, token ids. They wait in memory, within a
-//! budget, while threads encode and compress them; whoever writes goes on at once, and waits only where the budget is used up.
+//! A [`Sink`] accepts elements such as features, activations or token ids. Elements wait in memory, within a budget,
+//! while threads encode and compress them. A write returns immediately, and blocks only if the budget is used up.
 //!
 //! ```
 //! use gristmill::sink::{Sink, SinkFormat};
@@ -25,10 +25,10 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 //!
-//! # What a folder holds
-//! Shards named `PREFIX-00000.ENDING`, and `manifest.json`: see [`Manifest`]. A shard has its name only once it is whole and on
-//! the disk, and counts only once the manifest lists it: a kill at any moment leaves a folder that is right as it is, and
-//! from which [`resume`](SinkOptions::resume) goes on without a record lost or repeated.
+//! # Contents of a folder
+//! A folder contains shards named `PREFIX-00000.ENDING`, and `manifest.json`: see [`Manifest`]. A shard gets its name
+//! only after it is complete and on the disk. It counts only after the manifest lists it. A kill at any moment leaves a
+//! valid folder, from which [`resume`](SinkOptions::resume) continues without losing or repeating a record.
 //!
 //! # Formats
 //! | format | a shard | holds | compression | feature |
@@ -38,29 +38,35 @@
 //! | `arrow` | `.arrow`, an IPC file | everything | record batches: none, zstd, lz4 | `arrow` |
 //! | `hugging_face` | `.arrow`, a stream; `state.json`, `dataset_info.json` | everything | none | `arrow` |
 //! | `array_record` | `.array_record` | a field of bytes or text, else a `tf.train.Example`, or [`SequenceExample`](SinkOptions::sequences) | chunks: zstd, none, brotli, snappy | `array_record` |
-//! | `tfrecord` | `.tfrecord` | the same | the file: none, gzip | `tf_record` |
+//! | `tfrecord` | `.tfrecord` | as `array_record` | the file: none, gzip | `tf_record` |
 //! | `webdataset` | `.tar` | a file for each field | the file: none, zstd, gzip, lz4 | `webdataset` |
 //! | `mds` | `.mds`; `index.json` | everything | the file: none, zstd, gzip, brotli, snappy | `mds` |
-//! | `npy` | `.npy` | an array of each element, the rows of one | none | |
+//! | `npy` | `.npy` | an array per element, as the rows of an array | none | |
 //! | `safetensors` | `.safetensors` | arrays, the rows of tensors | none | `safetensors` |
 //! | `tokens` | `.bin` of llm.c or nanoGPT | token ids | none | |
 //! | `megatron` | `.bin` and `.idx` | token ids | none | |
 //!
 //! # Columns
-//! Parquet, Arrow, Hugging Face's folders, MDS, WebDataset, NumPy and safetensors have columns, which are the same in all shards of a folder: those
-//! of its first records, 1,024 of them or 8 MiB, or those that a [`Schema`] declares. The manifest keeps them, so that a resume goes on
-//! with them. A sink that is stopped before there are as many writes its whole shards with the columns so far, and keeps the records
-//! beside them: a resume looks at more, and writes them again. A record that does not fit is an error that names it, the column, and what it was to hold.
+//! Parquet, Arrow, Hugging Face's folders, MDS, WebDataset, NumPy and safetensors have columns. All shards of a folder
+//! have the same columns. They are inferred from the first records, 1,024 of them or 8 MiB, or declared by a
+//! [`Schema`]. The manifest keeps the columns, and a resume continues with them.
 //!
-//! Files that are compressed whole are so in sections of a fixed size, by several threads: frames of zstd (8 MiB at level 3), members of
-//! gzip (4 MiB), blocks in one frame of LZ4 (4 MiB). All of them are what the formats allow, and what `zstd`, `gzip`, `lz4` and Python's
-//! packages read. Files of texts in no order are larger by less than 1 % for that; those whose neighbours are alike by some more.
+//! A sink that is stopped before it has enough records writes its whole shards with the columns inferred so far. The
+//! records are kept beside the shards. A resume infers the columns from more records and writes these shards again.
+//! A record that does not fit the columns is an error with the record, the column and the expected type.
 //!
-//! A folder has one writer: a second is refused, by a lock on this machine, and in a store as [it can](crate::store#writers).
+//! Files that are compressed whole consist of sections of a fixed size, compressed by several threads. Sections are
+//! frames of zstd (8 MiB at level 3), members of gzip (4 MiB), or blocks in a single frame of LZ4 (4 MiB). The formats
+//! allow such files, and `zstd`, `gzip`, `lz4` and Python's packages read them. Files of texts in random order grow by
+//! less than 1 %; files whose neighbouring texts are similar grow slightly more.
+//!
+//! A folder has a single writer. A second writer is refused by a lock on this machine, and in a store by [an
+//! object](crate::store#writers).
 //!
 //! # Determinism
-//! The ends of shards follow from the records and the options alone, and what is in them, too: a run that was killed and resumed
-//! leaves the same bytes as one that was not, whatever the threads and the budget, for one version of the codecs.
+//! The ends and the contents of shards depend only on the records and the options. A run that was killed and resumed
+//! leaves the same bytes as an uninterrupted run. The bytes do not depend on the threads or the budget, for a given
+//! version of the codecs.
 
 mod budget;
 mod check;

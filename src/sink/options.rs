@@ -56,69 +56,80 @@ impl SinkOptions {
         }
     }
 
-    /// A shard ends behind the record with which the bytes of its values, as they are in memory, are as many; 256 MiB at first.
+    /// Sets the size of shards, in bytes of their values in memory; the default is 256 MiB. A shard ends after the
+    /// record that reaches this size.
     pub fn shard_bytes(mut self, bytes: u64) -> Self {
         self.shard_bytes = bytes.max(1);
         self
     }
 
-    /// A shard has so many records at most; any number at first.
+    /// Sets the maximum number of records in a shard. There is no maximum by default.
     pub fn shard_records(mut self, records: u64) -> Self {
         self.shard_records = Some(records.max(1));
         self
     }
 
-    /// Sets how shards are compressed; at first as the format mostly is: see [`SinkFormat::default_compression`].
+    /// Sets the compression of shards. The default depends on the format: see [`SinkFormat::default_compression`].
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Records that are encoded together, in formats that have such a thing: a chunk of ArrayRecord (1 at first), a row
-    /// group of Parquet (65,536, or 64 MiB), a record batch of Arrow (1,024, or 16 MiB).
+    /// Sets the number of records that are encoded together, in formats with such groups.
+    ///
+    /// A group is a chunk of ArrayRecord (default 1), a row group of Parquet (default 65,536, or 64 MiB), or a record
+    /// batch of Arrow (default 1,024, or 16 MiB).
     pub fn group(mut self, records: u64) -> Self {
         self.group = Some(records.max(1));
         self
     }
 
-    /// The column that is written, in formats that hold one; `tokens` at first in those of token ids.
+    /// Sets the column to write, in formats that hold a single column. The default is `tokens` in formats of token ids.
     pub fn column(mut self, column: impl Into<String>) -> Self {
         self.column = Some(column.into());
         self
     }
 
-    /// The columns that are sequences, in formats of records that are examples: each is a `tf.train.SequenceExample` then, with a step
-    /// for each item of the list or each row of the array that such a column holds, and the other columns as its context. None at
-    /// first: a record is a `tf.train.Example`, or the bytes or the text of an element with one field.
+    /// Sets the columns that are sequences, in formats whose records are examples. There are none by default.
+    ///
+    /// With sequences, each record is a `tf.train.SequenceExample`. A sequence has a step for each item of the list, or
+    /// each row of the array, in its column. The other columns are its context. Without sequences, a record is a
+    /// `tf.train.Example`, or the bytes or the text of an element with a single field.
     pub fn sequences<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.sequences = columns.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets how token ids are stored, in formats of those; by two bytes at first, which ids above 65,535 do not fit.
+    /// Sets the storage type of token ids, in formats of token ids. The default is two bytes, which holds ids up to
+    /// 65,535.
     pub fn token_type(mut self, token: TokenType) -> Self {
         self.token_type = token;
         self
     }
 
-    /// Whether files of token ids have no header, as nanoGPT's have none. Not at first: readers then find out by themselves how
-    /// ids are stored.
+    /// Omits the header of files of token ids, as nanoGPT does. Off by default, because readers detect the storage type
+    /// of ids from the header.
     pub fn bare(mut self, bare: bool) -> Self {
         self.bare = bare;
         self
     }
 
-    /// Whether Parquet holds floating-point numbers byte by byte: all first bytes, then all second ones. Activations and features
-    /// take a tenth less room so, and gain from compression at all; numbers that repeat take more. Not so at first.
+    /// Stores floating-point numbers of Parquet byte by byte: all first bytes, then all second bytes. Off by default.
+    ///
+    /// Activations and features then benefit from compression, and take a tenth less space. Numbers that repeat take
+    /// more space.
     pub fn byte_stream_split(mut self, split: bool) -> Self {
         self.byte_stream_split = split;
         self
     }
 
-    /// Sets what columns hold, in formats that have columns; those that are not named here, and all of them at first, hold what the first
-    /// records do: 1,024 of them, or 8 MiB. All shards have the same columns, and a record that does not fit is an error.
+    /// Sets the types of columns, in formats that have columns. No column is declared by default.
     ///
-    /// Numbers of a column that is declared may come as another type: whole ones have to fit, others are rounded.
+    /// The types of other columns are inferred from the first records: 1,024 of them, or 8 MiB. All shards have the
+    /// same columns, and a record that does not fit is an error.
+    ///
+    /// Numbers of another type are converted to the type of a declared column: integers have to fit, other numbers are
+    /// rounded.
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = schema;
         self
@@ -135,33 +146,38 @@ impl SinkOptions {
         self
     }
 
-    /// Sets what names of shards begin with; `shard` at first.
+    /// Sets the prefix of the names of shards; the default is `shard`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Threads that encode, each a shard at a time; one for every core at first. Where there are several, as many more compress the
-    /// columns of Parquet, and files that are compressed whole in sections of 4 to 32 MiB. They change no byte.
+    /// Sets the number of threads that encode, each a single shard at a time; the default is a thread per core.
+    ///
+    /// With two or more threads, an equal number of further threads compresses columns of Parquet and sections of
+    /// files. Sections are 4 to 32 MiB of a file that is compressed whole. The number of threads does not change the
+    /// written bytes.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// Bytes of elements that may wait to be encoded; 1 GiB at first. Several threads work at once where it is several
-    /// times [`shard_bytes`](Self::shard_bytes). What encoders hold themselves comes on top.
+    /// Sets the limit of bytes of elements that wait to be encoded; the default is 1 GiB.
+    ///
+    /// Several threads work at a time if the limit is several times [`shard_bytes`](Self::shard_bytes). The memory of
+    /// the encoders is not included.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Whether a folder that holds shards is continued behind the last of them. Else it is refused.
+    /// Sets whether a folder that holds shards is continued after its last shard. Such a folder is refused by default.
     pub fn resume(mut self, resume: bool) -> Self {
         self.resume = resume;
         self
     }
 
-    /// Checks that a sink can be opened with them, and gives the facts of the format.
+    /// Checks that a sink can be opened with these options; returns the facts of the format.
     pub(super) fn check(&self) -> Result<&'static Facts> {
         self.format.check(self.compression)?;
         self.schema.check(self.format)?;
@@ -181,7 +197,7 @@ impl SinkOptions {
         Ok(facts)
     }
 
-    /// The manifest of an empty folder.
+    /// Returns the manifest of an empty folder.
     pub(super) fn manifest(&self, facts: &Facts) -> Manifest {
         Manifest {
             gristmill_manifest: FORMAT,
@@ -199,12 +215,12 @@ impl SinkOptions {
         }
     }
 
-    /// The column of token ids.
+    /// Returns the name of the column of token ids.
     pub(super) fn tokens(&self) -> &str {
         self.column.as_deref().unwrap_or("tokens")
     }
 
-    /// The options that decide what is in which shard.
+    /// Returns the options that determine the contents of each shard.
     fn shape(&self, facts: &Facts) -> Map<String, Json> {
         let mut shape = Map::new();
         shape.insert("prefix".to_owned(), json!(self.prefix));

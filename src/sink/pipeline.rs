@@ -15,13 +15,15 @@ use crate::error::{Error, Result};
 use crate::exec::Executor;
 use crate::loader::{Load, Loader, LoaderBuilder};
 
-/// Writes pipelines into shards: what every [`IterDataset`] of elements can do.
+/// Writing of pipelines as shards, implemented for every [`IterDataset`] of elements.
 pub trait WriteTo: IterDataset<Item = Element> {
-    /// Runs the pipeline to its end, on all cores, and writes what it yields into shards in `folder`: see [`sink`](crate::sink). A
-    /// [`loader`](Load::loader) of your own has the method of that name, too.
+    /// Runs the pipeline to its end on all cores, and writes its elements as shards in `folder`: see
+    /// [`sink`](crate::sink).
+    ///
+    /// A custom [`loader`](Load::loader) has a method with this name, too.
     ///
     /// # Errors
-    /// As [`LoaderBuilder::write_to`].
+    /// The errors of [`LoaderBuilder::write_to`].
     fn write_to(self, options: SinkOptions, folder: impl AsRef<Path>) -> Result<SinkReport>
     where
         Self: Sized + 'static,
@@ -33,11 +35,12 @@ pub trait WriteTo: IterDataset<Item = Element> {
 impl<D: IterDataset<Item = Element>> WriteTo for D {}
 
 impl Sink {
-    /// Begins or resumes a folder with what a pipeline yields: a loader that goes on where the folder ends.
+    /// Opens a folder for the elements of a pipeline, and a loader that continues after the records in the folder.
     ///
     /// # Errors
-    /// As [`open`](SinkOptions::open) and [`build`](LoaderBuilder::build); [`ErrorKind::State`](crate::ErrorKind::State) where
-    /// the folder was begun with another pipeline. A pipeline that differs in nothing but its border's policy for bad records goes on.
+    /// The errors of [`open`](SinkOptions::open) and [`build`](LoaderBuilder::build);
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if the folder was begun with another pipeline. A pipeline may
+    /// differ in its border's policy for bad records.
     pub fn of_pipeline<D>(
         options: SinkOptions,
         folder: impl AsRef<Path>,
@@ -66,10 +69,10 @@ impl Sink {
         Ok((sink, loader))
     }
 
-    /// Writes the next element of `loader`; `false` where there is none.
+    /// Writes the next element of `loader`; returns `false` if there are no more elements.
     ///
     /// # Errors
-    /// Those of the pipeline and of [`write`](Self::write).
+    /// The errors of the pipeline and of [`write`](Self::write).
     pub fn write_next<D>(&mut self, loader: &mut Loader<D>) -> Result<bool>
     where
         D: IterDataset<Item = Element> + 'static,
@@ -82,10 +85,10 @@ impl Sink {
         Ok(true)
     }
 
-    /// Writes an element that has just come from `loader`.
+    /// Writes an element that `loader` has just yielded.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub(crate) fn write_of<D>(&mut self, element: Element, loader: &Loader<D>) -> Result<()>
     where
         D: IterDataset<Item = Element> + 'static,
@@ -93,10 +96,10 @@ impl Sink {
         self.write_at(element, || state_of(loader).map(Some))
     }
 
-    /// Writes what is left, where `loader` has come to its end.
+    /// Writes the remaining elements after the end of `loader`, and finishes the sink.
     ///
     /// # Errors
-    /// As [`finish`](Self::finish).
+    /// The errors of [`finish`](Self::finish).
     pub fn finish_pipeline<D>(self, loader: &Loader<D>) -> Result<SinkReport>
     where
         D: IterDataset<Item = Element> + 'static,
@@ -106,8 +109,8 @@ impl Sink {
     }
 }
 
-/// The checkpoint as one of this pipeline, if the pipelines differ in nothing but the policy of `to_iter` for bad records: the records that were
-/// written are the same.
+/// Converts a checkpoint to this pipeline if the pipelines differ only in the policy of `to_iter` for bad records. The
+/// policy does not affect the records that were written.
 fn under_another_policy(checkpoint: Checkpoint, pipeline: &dyn Stage) -> Checkpoint {
     let lines = pipeline.lines();
     let without = |lines: &[String]| lines.iter().map(|line| without_policy(line)).collect::<Vec<_>>();
@@ -130,12 +133,12 @@ fn state_of<D: IterDataset + 'static>(loader: &Loader<D>) -> Result<Json> {
 }
 
 impl<D: IterDataset<Item = Element> + 'static> LoaderBuilder<D> {
-    /// Runs the pipeline to its end and writes what it yields to `folder`; with [`resume`](SinkOptions::resume) from where the
-    /// folder ends.
+    /// Runs the pipeline to its end and writes its elements to `folder`. With [`resume`](SinkOptions::resume), it
+    /// continues after the records in the folder.
     ///
     /// # Errors
-    /// Those of the pipeline, with the place of the element; those of [`of_pipeline`](Sink::of_pipeline) and
-    /// [`write`](Sink::write). What is published stands.
+    /// The errors of the pipeline, with the place of the element; the errors of [`of_pipeline`](Sink::of_pipeline) and
+    /// [`write`](Sink::write). Published shards are kept.
     pub fn write_to(self, options: SinkOptions, folder: impl AsRef<Path>) -> Result<SinkReport> {
         let (mut sink, mut loader) = Sink::of_pipeline(options, folder, self)?;
         while sink.write_next(&mut loader)? {}

@@ -1,4 +1,4 @@
-//! The plan that all shards of a sink have in common.
+//! The plan that all shards of a sink share.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use super::writers::{Facts, NewShard, ShardWriter};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The way in which shards are written, and where to.
+/// Options, format and destination of the shards.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) options: SinkOptions,
@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pool: Option<Arc<ThreadPool>>,
 }
 
-/// The columns of all shards, and how elements come to have them.
+/// Columns of all shards, and the conversion of elements to these columns.
 #[derive(Debug)]
 struct Columns {
     schema: Schema,
@@ -38,32 +38,32 @@ impl Plan {
         Ok(Self { options, facts, folder, columns: OnceLock::new(), pool })
     }
 
-    /// Says what the columns of all shards are, before the first is begun.
+    /// Sets the columns of all shards, before the first shard begins.
     pub(super) fn settle(&self, schema: Schema) -> Result<()> {
         let fit = Fit::new(self.facts.columns, &schema, &self.options.schema)?;
-        // They are said once.
+        // The columns are set only once.
         let _ = self.columns.set(Columns { schema, fit });
         Ok(())
     }
 
-    /// An element as its shard is to have it.
+    /// Converts an element to the columns of its shard.
     pub(super) fn fit<'a>(&self, element: &'a Element) -> Result<Cow<'a, Element>> {
         self.columns.get().map_or(Ok(Cow::Borrowed(element)), |columns| columns.fit.apply(element))
     }
 
-    /// Begins the shard of this number, and of this record.
+    /// Begins shard `number`, whose first record is `first_record`.
     pub(super) fn shard(&self, number: u64, first_record: u64) -> Result<Box<dyn ShardWriter>> {
         let schema = self.columns.get().map(|columns| &columns.schema);
         let shard = NewShard { options: &self.options, schema, pool: self.pool.as_ref(), first_record };
         (self.facts.open)(&shard, &mut |ending| self.file(number, ending))
     }
 
-    /// The name of the file of a shard that has one.
+    /// Returns the file name of a shard that has a single file.
     pub(super) fn name(&self, number: u64) -> String {
         self.named(number, &self.facts.ending(self.options.compression))
     }
 
-    /// Whether a file in the folder is of a shard of this number or a later one.
+    /// Returns true if a file in the folder belongs to shard `first` or a later shard.
     pub(super) fn is_shard_from(&self, name: &str, first: u64) -> bool {
         let number = || {
             let rest = name.strip_prefix(&self.options.prefix)?.strip_prefix('-')?;
@@ -73,7 +73,7 @@ impl Plan {
         number().is_some_and(|number| number >= first)
     }
 
-    /// Begins a file of a shard; the ending is that of the format, or of a second file.
+    /// Creates a file of a shard, with the ending of the format or with the `ending` of a second file.
     fn file(&self, number: u64, ending: Option<&str>) -> Result<ShardFile> {
         let of_file = if self.facts.packs_files { self.options.compression } else { Compression::None };
         let name = ending.map_or_else(|| self.name(number), |ending| self.named(number, ending));
@@ -85,13 +85,13 @@ impl Plan {
     }
 }
 
-/// Threads for the columns of a shard or the sections of its file, where there is more than one.
+/// Starts threads for the columns of a shard or the sections of its file; returns `None` for a single thread.
 fn pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     if threads < 2 {
         return Ok(None);
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "gristmill-pack".to_owned());
-    // Who waits for what a thread was to do is told that it did not.
+    // The caller that waits for the result reports a panic.
     let pool = pool.panic_handler(|_| ());
     let refused = |e: rayon::ThreadPoolBuildError| Error::new(ErrorKind::Io, format!("threads cannot be started: {e}"));
     pool.build().map(|pool| Some(Arc::new(pool))).map_err(refused)

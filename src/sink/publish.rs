@@ -1,4 +1,4 @@
-//! Shards become part of the data set, in their order.
+//! Publication of shards, in order.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::folder::Folder;
 use super::manifest::{FileEntry, Manifest, ShardEntry};
 use crate::error::Result;
 
-/// The manifest, and shards that wait for others in front of them.
+/// Manifest, and shards that wait for earlier shards.
 #[derive(Debug)]
 pub(super) struct Publisher {
     pub(super) manifest: Manifest,
@@ -18,7 +18,7 @@ impl Publisher {
         Self { manifest, waiting: BTreeMap::new() }
     }
 
-    /// Lists a shard that is on the disk, once all in front of it are listed.
+    /// Lists a shard that is on the disk, after all earlier shards are listed.
     pub(super) fn publish(&mut self, folder: &Folder, number: u64, shard: ShardEntry) -> Result<()> {
         self.waiting.insert(number, shard);
         let before = self.manifest.shards.len();
@@ -29,7 +29,7 @@ impl Publisher {
         if self.manifest.shards.len() > before { self.save(folder) } else { Ok(()) }
     }
 
-    /// Says that there is nothing to come.
+    /// Marks the data set as complete.
     pub(super) fn complete(&mut self, folder: &Folder, files: Vec<FileEntry>) -> Result<()> {
         self.manifest.complete = true;
         self.manifest.files = files;

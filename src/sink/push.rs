@@ -1,4 +1,4 @@
-//! The sink, as whoever makes the elements sees it.
+//! The sink, as the producer of the elements uses it.
 
 use std::fmt;
 use std::path::Path;
@@ -24,13 +24,14 @@ use crate::element::{Batch, Element};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 
-/// Writes elements into shards in the background: see the [module](super).
+/// A sink that writes elements as shards in the background: see the [module](super).
 ///
-/// Dropped before it is [finished](Self::finish), it leaves the shards that were whole; [resuming](SinkOptions::resume) goes on
-/// behind them.
+/// A sink that is dropped before it is [finished](Self::finish) leaves its whole shards.
+/// [Resuming](SinkOptions::resume) continues after them.
 #[must_use = "what is not finished is not complete"]
 ///
-/// In a fork of the process that opened it it writes nothing, and dropping it does nothing: the parent goes on alone.
+/// In a fork of the process that opened it, a sink writes nothing and dropping it does nothing; only the parent
+/// continues.
 pub struct Sink {
     intake: Ours<Intake>,
     resumed: Resumed,
@@ -39,7 +40,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Options of writing, to change before [opening](SinkOptions::open).
+    /// Returns the default options, which may be changed before [opening](SinkOptions::open).
     pub fn options(format: SinkFormat) -> SinkOptions {
         SinkOptions::new(format)
     }
@@ -70,21 +71,24 @@ impl Sink {
         Ok(Self { intake: Ours::new(intake), resumed, started: Instant::now(), bytes_in: 0 })
     }
 
-    /// Writes an element: at once, unless the budget is used up.
+    /// Writes an element. Returns immediately unless the budget is used up.
     ///
     /// # Errors
-    /// What went wrong with this or any earlier element, with the file and the number of the record: what the format cannot
-    /// hold is [`ErrorKind::Data`](crate::ErrorKind::Data); a disk that is full [`ErrorKind::Io`](crate::ErrorKind::Io). The sink
-    /// takes no more then; what is published stands. In a fork it is [`ErrorKind::Worker`](crate::ErrorKind::Worker).
+    /// Errors of this element and of earlier elements, with the file and the number of the record.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the format cannot hold a value;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the disk is full, for example. The sink accepts no more elements
+    /// after an error; published shards are kept. [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork.
     pub fn write(&mut self, element: Element) -> Result<()> {
         self.write_at(element, || Ok(None))
     }
 
-    /// The same, where `state` says where whoever makes the elements is behind this one. It is asked for the last of a shard, and
-    /// kept in the manifest for whoever [resumes](Self::state).
+    /// Writes an element; `state` returns the state of the producer after this element.
+    ///
+    /// The sink calls `state` for the last element of a shard. The manifest keeps the state for a
+    /// [resume](Self::state).
     ///
     /// # Errors
-    /// As [`write`](Self::write), and what `state` reports.
+    /// The errors of [`write`](Self::write) and of `state`.
     pub fn write_at(&mut self, element: Element, state: impl FnOnce() -> Result<Option<Json>>) -> Result<()> {
         if self.resumed.is_complete {
             return Err(Error::config("the folder is complete").path(self.folder()).help("write to another"));
@@ -95,15 +99,17 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes each row of a batch: its arrays without their leading dimension, which they share, and the items of its lists.
+    /// Writes each row of a batch: its arrays without their common leading dimension, and the items of its lists.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`ErrorKind::Data`](crate::ErrorKind::Data) where the values have no rows, or not as many.
+    /// The errors of [`write`](Self::write); [`ErrorKind::Data`](crate::ErrorKind::Data) if the values have no rows, or
+    /// different numbers of rows.
     pub fn write_batch(&mut self, batch: &Batch) -> Result<()> {
         (0..batch.num_rows()?).try_for_each(|row| self.write(batch.row(row)?))
     }
 
-    /// Records so far, with those that were there when it was opened: whoever makes them goes on with this one.
+    /// Returns the number of records so far, including the records in the folder when the sink was opened. The producer
+    /// continues with the record of this number.
     pub fn records(&self) -> u64 {
         self.intake.anywhere().records()
     }
@@ -112,42 +118,42 @@ impl Sink {
         self.intake.anywhere().plan.folder.path()
     }
 
-    /// The intake of elements.
+    /// Returns the intake of elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork, which has not the threads that write.
+    /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork, which does not have the threads that write.
     fn intake(&mut self) -> Result<&mut Intake> {
         let origin = self.intake.origin();
         self.intake.get_mut().ok_or_else(|| origin.elsewhere("this sink"))
     }
 
-    /// Bytes of the values that came in since it was opened.
+    /// Returns the bytes of the values received since the sink was opened.
     pub fn bytes_in(&self) -> u64 {
         self.bytes_in
     }
 
-    /// The state that was given with the last record that was there when it was opened.
+    /// Returns the state stored with the last record that was in the folder when the sink was opened.
     pub fn state(&self) -> Option<&Json> {
         self.resumed.state.as_ref()
     }
 
-    /// Whether everything was written before it was opened.
+    /// Returns true if the data set was complete when the sink was opened.
     pub fn is_complete(&self) -> bool {
         self.resumed.is_complete
     }
 
-    /// Writes what is left, waits until everything is on the disk, and says that there is nothing to come.
+    /// Writes the remaining elements, waits until everything is on the disk, and marks the data set as complete.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn finish(self) -> Result<SinkReport> {
         self.finish_at(None)
     }
 
-    /// The same, where whoever makes the elements is at `state`.
+    /// Finishes the sink as [`finish`](Self::finish) does, and stores the producer's `state`.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn finish_at(mut self, state: Option<Json>) -> Result<SinkReport> {
         let until = self.started.elapsed();
         let is_complete = self.resumed.is_complete;
@@ -165,28 +171,30 @@ impl Sink {
         Ok(report)
     }
 
-    /// Waits until the shards that are whole are on the disk, and leaves it at that: resuming goes on behind them. Before the records
-    /// are there that say what columns hold, those that are there say it; they are kept, and a resume looks at more.
+    /// Waits until the whole shards are on the disk, and leaves the data set incomplete; a resume continues after them.
+    ///
+    /// If there are too few records to settle the columns, the shards get the columns inferred so far. The records are
+    /// kept, and a resume infers the columns from more records.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn stop(mut self) -> Result<SinkReport> {
         let until = self.started.elapsed();
         self.intake()?.leave()?;
         self.settle(until)
     }
 
-    /// The format.
+    /// Returns the format.
     pub fn format(&self) -> SinkFormat {
         self.intake.anywhere().plan.options.format
     }
 
-    /// The state from which a pipeline goes on, and behind how many records.
+    /// Returns the state from which a pipeline continues, and the number of records before it.
     pub(super) fn begun(&self) -> (Option<&Checkpoint>, u64) {
         (self.resumed.checkpoint.as_ref(), self.resumed.records)
     }
 
-    /// The manifest so far.
+    /// Calls `read` with the manifest so far.
     pub(super) fn with_manifest<R>(&self, read: impl FnOnce(&mut Manifest) -> R) -> R {
         read(&mut self.intake.anywhere().crew.publisher().manifest)
     }
@@ -221,13 +229,13 @@ impl Sink {
 }
 
 impl SinkOptions {
-    /// Begins to write to `folder`, which is made if it is not there.
+    /// Opens a sink that writes to `folder`; creates the folder if it does not exist.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a compression that the format does not have, and for a folder that
-    /// holds shards if it is not to be [resumed](Self::resume), or to which another sink writes;
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for one that was begun otherwise;
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written to.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the format does not have the compression, if the folder holds
+    /// shards and is not [resumed](Self::resume), or if another sink writes to the folder;
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if the folder was begun with other options;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be written to.
     pub fn open(self, folder: impl AsRef<Path>) -> Result<Sink> {
         Sink::open(self, folder.as_ref())
     }
@@ -236,7 +244,7 @@ impl SinkOptions {
 impl Drop for Sink {
     fn drop(&mut self) {
         if let Some(intake) = self.intake.get_mut() {
-            // What cannot be written now is written by who resumes.
+            // A resume writes the elements that cannot be written now.
             let _ = intake.leave();
             intake.crew.join();
         }

@@ -1,4 +1,4 @@
-//! The report of a sink: what it did, and who was the limit.
+//! The report of a sink: its work and its bottleneck.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,49 +14,49 @@ use crate::units::Bytes;
 /// The report of a [`Sink`](super::Sink) since it was opened.
 #[derive(Clone, Debug, Serialize)]
 pub struct SinkReport {
-    /// The format, by name.
+    /// Name of the format.
     pub format: &'static str,
-    /// Its compression.
+    /// Compression of the shards.
     pub compression: String,
-    /// Shards in the folder.
+    /// Number of shards in the folder.
     pub shards: u64,
-    /// Records in the folder.
+    /// Number of records in the folder.
     pub records: u64,
-    /// Records that were there when it was opened, where it went on with a folder.
+    /// Records in the folder when the sink was opened; `None` if the folder was not resumed.
     pub resumed: Option<u64>,
-    /// Bytes of the values that came in.
+    /// Bytes of the received values.
     pub bytes_in: u64,
-    /// Bytes of the files that were written of them.
+    /// Bytes of the files written from these values.
     pub bytes_out: u64,
-    /// `bytes_in` for each of `bytes_out`; 0 before anything is written.
+    /// `bytes_in` divided by `bytes_out`; 0 if nothing is written yet.
     pub ratio: f64,
     /// Seconds from opening to the last element.
     pub producing_s: f64,
-    /// Seconds from opening until everything was on the disk.
+    /// Seconds from opening until all data was on the disk.
     pub wall_s: f64,
     /// Seconds that [`write`](super::Sink::write) waited for room in memory.
     pub wait_s: f64,
-    /// The share of `producing_s` in that.
+    /// `wait_s` as a share of `producing_s`.
     pub wait_share: f64,
-    /// Million bytes that came in in a second of `wall_s`.
+    /// Million bytes received per second of `wall_s`.
     pub mb_per_s: f64,
-    /// Threads that encoded.
+    /// Number of encoding threads.
     pub threads: usize,
-    /// Seconds of all threads in encoding and compressing.
+    /// Seconds spent on encoding and compressing, in all threads together.
     pub encode_s: f64,
-    /// Seconds of all threads in bringing files to the disk and naming them.
+    /// Seconds spent on bringing files to the disk and naming them, in all threads together.
     pub publish_s: f64,
-    /// The most bytes that waited.
+    /// Most bytes that waited at any time.
     pub peak_bytes: u64,
-    /// Threads that might have.
+    /// Limit of the bytes that may wait.
     pub budget_bytes: u64,
-    /// The limit: `producer`, `encoding`, `disk` or `memory`.
+    /// Bottleneck: `producer`, `encoding`, `disk` or `memory`.
     pub bottleneck: &'static str,
-    /// The limit in words, and what to do.
+    /// Description of the bottleneck, with a remedy.
     pub verdict: String,
 }
 
-/// The figures that a report is made of.
+/// Input of a report.
 pub(super) struct Figures<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) work: Work,
@@ -71,9 +71,9 @@ pub(super) struct Figures<'a> {
     pub(super) budget: u64,
 }
 
-/// Below this share of waiting, the sink is not the limit.
+/// Share of wait time below which the sink is not the bottleneck.
 const KEEPS_UP: f64 = 0.02;
-/// Above this share of their time, threads are busy.
+/// Share of their time from which threads count as busy.
 const BUSY: f64 = 0.7;
 
 impl SinkReport {
@@ -108,7 +108,7 @@ impl SinkReport {
         report.judged()
     }
 
-    /// With the verdict that the figures lead to.
+    /// Sets the bottleneck and the verdict from the figures.
     pub(super) fn judged(mut self) -> Self {
         let of_threads = |seconds: f64| seconds / (self.wall_s * self.threads.max(1) as f64).max(1e-9);
         let (encoding, publishing) = (of_threads(self.encode_s), of_threads(self.publish_s));
@@ -140,7 +140,7 @@ impl SinkReport {
     }
 }
 
-/// `1 shard`, `3 shards`.
+/// Formats a number with its noun: `1 shard`, `3 shards`.
 pub(super) fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number as f64), if number == 1 { "" } else { "s" })
 }

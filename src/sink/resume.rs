@@ -1,4 +1,4 @@
-//! Shards that a folder holds already.
+//! Existing shards of a folder that is resumed.
 
 use std::collections::VecDeque;
 
@@ -12,28 +12,28 @@ use crate::checkpoint::Checkpoint;
 use crate::element::Element;
 use crate::error::{Error, Result};
 
-/// Shards that were there already.
+/// Summary of the existing shards.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resumed {
     pub(super) records: u64,
     pub(super) shards: u64,
     pub(super) bytes: u64,
     pub(super) state: Option<Json>,
-    /// Their state, if a pipeline's it is.
+    /// Checkpoint of the pipeline, if a pipeline produced the records.
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) is_complete: bool,
 }
 
-/// Records of shards that are there, which are written again once it is known what the columns hold.
+/// Records of existing shards, which are written again after the columns are settled.
 #[derive(Debug, Default)]
 pub(super) struct Again {
     pub(super) records: Vec<Element>,
-    /// The state of the pipeline behind each shard.
+    /// State of the pipeline after each shard.
     states: VecDeque<Option<Json>>,
 }
 
 impl Again {
-    /// The state behind the next shard.
+    /// Returns the state after the next shard.
     pub(super) fn state(&mut self) -> Option<Json> {
         self.states.pop_front().flatten()
     }
@@ -52,13 +52,14 @@ impl Resumed {
     }
 }
 
-/// Drops the shards that are written again, which the manifest lists no more then; on the disk everything stays as it is.
+/// Removes the shards to write again from the manifest, and returns their records. The shards on the disk do not
+/// change.
 ///
 /// # Errors
-/// [`ErrorKind::State`](crate::ErrorKind::State) if the first records are not there.
+/// [`ErrorKind::State`](crate::ErrorKind::State) if the first records are missing or damaged.
 pub(super) fn again(plan: &Plan, manifest: &mut Manifest) -> Result<Option<Again>> {
     if !std::mem::take(&mut manifest.unsettled) {
-        // Left by one that was killed before it listed what these are of.
+        // Left by a sink that was killed before its manifest listed the shards of these records.
         plan.folder.delete(first::FILE)?;
         return Ok(None);
     }
@@ -70,11 +71,11 @@ pub(super) fn again(plan: &Plan, manifest: &mut Manifest) -> Result<Option<Again
     Ok(Some(Again { records, states }))
 }
 
-/// The manifest of the folder, and whether there was none.
+/// Returns the manifest of the folder, or a new manifest and true if the folder has no manifest.
 pub(super) fn found(plan: &Plan) -> Result<(Manifest, bool)> {
     let new = plan.options.manifest(plan.facts);
     let Some(text) = plan.folder.manifest()? else {
-        // Before its first shard, a folder has a manifest: these are somebody else's.
+        // A sink writes the manifest before its first shard, so these files come from another program.
         return match plan.folder.files()?.keys().find(|name| plan.is_shard_from(name, 0)) {
             Some(name) => Err(Error::config("a file of this name is there, and no manifest that lists it")
                 .path(plan.folder.file(name))
@@ -93,7 +94,7 @@ pub(super) fn found(plan: &Plan) -> Result<(Manifest, bool)> {
     }
     manifest.check(&new).map_err(|e| e.path(&at))?;
     let files = plan.folder.files()?;
-    // Shards whose columns were not settled are all written again, and one that was killed at that may have replaced some of them.
+    // All shards with unsettled columns are written again. A killed resume may have replaced some of them.
     for file in manifest.files().filter(|_| !manifest.unsettled) {
         if files.get(&file.name) != Some(&file.bytes) {
             let text = format!("the manifest lists {} of {} bytes, which is not there so", file.name, file.bytes);

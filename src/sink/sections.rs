@@ -1,5 +1,5 @@
-//! Files that are compressed in sections of a fixed size, each by itself: by several threads where there are some, and to the same
-//! bytes by any number of them.
+//! Files compressed in independent sections of a fixed size, by several threads if available. The bytes do not depend
+//! on the number of threads.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -12,33 +12,33 @@ use xxhash_rust::xxh32::{Xxh32, xxh32};
 
 use super::compression::Compression;
 
-/// A writer of compressed sections, one behind the other.
+/// A writer of consecutive compressed sections.
 pub(super) struct Sections<W> {
     out: W,
     codec: Codec,
     pool: Option<Arc<ThreadPool>>,
     /// Bytes that are not compressed yet.
     section: Vec<u8>,
-    /// Sections on their way, in their order.
+    /// Sections that are being compressed, in order.
     in_flight: VecDeque<Receiver<io::Result<Vec<u8>>>>,
     is_begun: bool,
-    /// Of all bytes, which one of the codecs wants to know.
+    /// Hash of all bytes, which LZ4 requires.
     hash: Xxh32,
 }
 
-/// The function that compresses a section.
+/// Compression of a section.
 #[derive(Clone, Copy)]
 enum Codec {
-    /// To a frame.
+    /// A frame per section.
     Zstd(i32),
-    /// To a member.
+    /// A member per section.
     Gzip(u32),
-    /// To a block of the one frame that the file is: some readers know no second.
+    /// A block per section in a single frame, because some readers do not support a second frame.
     Lz4,
 }
 
 impl<W: Write> Sections<W> {
-    /// Begins a file.
+    /// Starts a file.
     pub(super) fn new(mut out: W, compression: Compression, pool: Option<Arc<ThreadPool>>) -> io::Result<Self> {
         let codec = match compression {
             Compression::Zstd(level) => Codec::Zstd(level),
@@ -53,9 +53,9 @@ impl<W: Write> Sections<W> {
         Ok(Self { out, codec, pool, section, in_flight, is_begun: false, hash: Xxh32::new(0) })
     }
 
-    /// Ends the file, and gives back what it was written to.
+    /// Ends the file and returns the underlying writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
-        // Readers want a frame or a member of a file that is empty, too.
+        // Readers require a frame or a member even in an empty file.
         if !self.section.is_empty() || !self.is_begun {
             self.send()?;
         }
@@ -67,7 +67,7 @@ impl<W: Write> Sections<W> {
         Ok(self.out)
     }
 
-    /// Has the section compressed that is full.
+    /// Starts to compress the current section.
     fn send(&mut self) -> io::Result<()> {
         self.is_begun = true;
         let codec = self.codec;
@@ -82,13 +82,13 @@ impl<W: Write> Sections<W> {
         self.wait_for(pool.current_num_threads() - 1)?;
         let section = mem::replace(&mut self.section, Vec::with_capacity(codec.section()));
         let (done, wait) = sync_channel(1);
-        // Nobody waits where the shard was given up.
+        // The receiver is gone if the shard was given up.
         pool.spawn(move || done.send(codec.pack(&section)).unwrap_or_default());
         self.in_flight.push_back(wait);
         Ok(())
     }
 
-    /// Until no more than so many sections are on their way.
+    /// Writes finished sections until at most `count` sections are in flight.
     fn wait_for(&mut self, count: usize) -> io::Result<()> {
         while self.in_flight.len() > count {
             let Some(section) = self.in_flight.pop_front() else { break };
@@ -109,14 +109,14 @@ impl<W: Write> Write for Sections<W> {
         Ok(now)
     }
 
-    /// Does nothing: what is compressed is not cut short for it.
+    /// Does nothing, because a flush must not end a section early.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl Codec {
-    /// Bytes of a section: many times what matches reach back, so that hardly any are lost between sections.
+    /// Returns the bytes of a section: many times the reach of matches, so that few matches are lost between sections.
     fn section(self) -> usize {
         match self {
             Self::Zstd(..=2) | Self::Gzip(_) | Self::Lz4 => LZ4_BLOCK,
@@ -128,14 +128,14 @@ impl Codec {
 
     fn pack(self, section: &[u8]) -> io::Result<Vec<u8>> {
         match self {
-            // The size of what is in a frame is not said: who takes the first frame for all of the file is refused.
+            // Omits the content size. A reader that takes the first frame for the whole file then fails.
             Self::Zstd(level) => {
                 let mut encoder = zstd::Encoder::new(Vec::new(), level)?;
                 encoder.include_checksum(true)?;
                 encoder.write_all(section)?;
                 encoder.finish()
             }
-            // Neither name nor time: the same content is the same file.
+            // Omits the name and the time, so that equal content gives equal files.
             Self::Gzip(level) => {
                 let mut encoder = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::new(level));
                 encoder.write_all(section)?;
@@ -146,17 +146,18 @@ impl Codec {
     }
 }
 
-/// The largest that the format has.
+/// Largest block of the format.
 const LZ4_BLOCK: usize = 4 << 20;
 
-/// Of a frame of version 1, with independent blocks of up to 4 MiB and a checksum of its content.
+/// Returns the header of a frame of version 1, with independent blocks of up to 4 MiB and a checksum of the content.
 fn lz4_header() -> Vec<u8> {
     let descriptor = [0b0110_0100, 0b0111_0000];
     let check = (xxh32(&descriptor, 0) >> 8) as u8;
     [[0x04, 0x22, 0x4d, 0x18].as_slice(), &descriptor, &[check]].concat()
 }
 
-/// A block with its length, whose highest bit says that it is as it was. An empty one would be the end of the frame.
+/// Returns a block with its length, whose highest bit marks uncompressed bytes. Returns nothing for an empty section,
+/// because an empty block would end the frame.
 fn lz4_block(section: &[u8]) -> Vec<u8> {
     const PLAIN: u32 = 1 << 31;
     let packed = lz4_flex::block::compress(section);
@@ -193,7 +194,7 @@ mod tests {
         text
     }
 
-    /// Text that compresses, and some that does not.
+    /// Returns text that compresses in some parts and not in others.
     fn text(len: usize) -> Vec<u8> {
         (0..len as u64)
             .map(|i| if i % (9 << 20) < 5 << 20 { (i >> 7) as u8 } else { ((i * i * 31) >> 9) as u8 })

@@ -1,4 +1,4 @@
-//! A file of a shard on its way to the disk: compressed, counted, hashed.
+//! A file of a shard during writing: compressed, counted and hashed.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::sections::Sections;
 use crate::error::{Error, Result};
 use crate::store::Output;
 
-/// The file that writers of formats write to.
+/// The file that the writers of formats write to.
 pub(super) struct ShardFile {
     name: String,
     content: Content,
@@ -26,7 +26,7 @@ enum Content {
     Packed(Sections<Counted>),
 }
 
-/// Bytes that lie in the file.
+/// Output file with the count and the hash of its bytes.
 struct Counted {
     out: Output,
     hash: Box<Xxh3>,
@@ -34,10 +34,10 @@ struct Counted {
 }
 
 impl ShardFile {
-    /// Begins a file; all of it is compressed, if anything is, by the threads of the pool, if there is one.
+    /// Creates a file. A `compression` applies to the whole file, on the threads of the pool if there is a pool.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written.
     pub(super) fn create(
         folder: &Folder,
         name: String,
@@ -49,20 +49,20 @@ impl ShardFile {
         Ok(Self { name, content })
     }
 
-    /// Writes and publishes a file of these bytes.
+    /// Writes and publishes a file with the content `bytes`.
     pub(super) fn write_whole(folder: &Folder, name: &str, bytes: &[u8]) -> Result<FileEntry> {
         let mut file = Self::create(folder, name.to_owned(), Compression::None, None)?;
         file.write_all(bytes).map_err(|e| Error::io(e, folder.file(name)))?;
         file.finish()
     }
 
-    /// The name that it will have.
+    /// Returns the name that the file gets when it is published.
     #[allow(dead_code, reason = "formats whose files know their names may be off")]
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Publishes it.
+    /// Publishes the file.
     pub(super) fn finish(self) -> Result<FileEntry> {
         let Self { name, content } = self;
         let Counted { out, hash, bytes } = content.finish().map_err(|e| Error::io(e, &name))?;
@@ -80,7 +80,7 @@ impl Content {
         }
     }
 
-    /// Options that compress whole files were refused.
+    /// Ignores the compression, because options that compress whole files were refused earlier.
     #[cfg(not(feature = "compress"))]
     fn new(file: Counted, _: Compression, _: Option<&Arc<ThreadPool>>) -> io::Result<Self> {
         Ok(Self::Plain(file))
@@ -104,7 +104,7 @@ impl Write for ShardFile {
         }
     }
 
-    /// Does nothing: what is written is not cut short for it.
+    /// Does nothing, because a flush must not end a section early.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

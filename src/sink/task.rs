@@ -1,4 +1,4 @@
-//! Tasks that go from whoever writes to the threads that encode.
+//! Tasks for the threads that encode.
 
 use crossbeam_channel::{Receiver, unbounded};
 use serde_json::Value as Json;
@@ -6,18 +6,18 @@ use serde_json::Value as Json;
 use super::budget::Room;
 use crate::element::Element;
 
-/// A shard to be written by one thread, while its elements still arrive.
+/// A shard that a single thread writes while its elements arrive.
 #[derive(Debug)]
 pub(super) struct Task {
-    /// Of the shard, from 0.
+    /// Number of the shard, from 0.
     pub(super) number: u64,
     pub(super) first_record: u64,
-    /// Ends without an [`End`](Part::End) where the shard is given up.
+    /// Parts of the shard. The channel ends without an [`End`](Part::End) if the shard is given up.
     pub(super) parts: Receiver<Part>,
 }
 
 impl Task {
-    /// The elements that have arrived, while nobody encodes them.
+    /// Returns the elements that have arrived. No thread may encode them yet.
     pub(super) fn elements(&mut self) -> Vec<Element> {
         let (sender, parts) = unbounded();
         let mut all = Vec::new();
@@ -25,27 +25,27 @@ impl Task {
             if let Part::Elements(elements, _) = &part {
                 all.extend(elements.iter().cloned());
             }
-            // The other end is this task's.
+            // This task holds the receiver, so the send succeeds.
             let _ = sender.send(part);
         }
         all
     }
 }
 
-/// A piece of a shard.
+/// A part of a shard.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// Elements, and the room in memory that they take.
+    /// Elements, and the memory reserved for them.
     Elements(Vec<Element>, Room),
-    /// The shard is whole.
+    /// End of a whole shard.
     End(Box<Ending>),
 }
 
-/// Facts of a shard that are known when it ends.
+/// Facts of a shard that are available at its end.
 #[derive(Debug)]
 pub(super) struct Ending {
     pub(super) records: u64,
     pub(super) raw_bytes: u64,
-    /// The state of the pipeline behind its last record.
+    /// State of the pipeline after the shard's last record.
     pub(super) state: Option<Json>,
 }

@@ -1,5 +1,5 @@
-//! Descriptions of arguments. Each is said once, beside the function that takes it: decoders read through it, and the JSON Schema,
-//! `gristmill stages` and the tables of the documentation are written from it.
+//! Descriptions of arguments, each beside the function that takes it. Decoders, the JSON Schema, `gristmill stages` and the tables of the
+//! documentation read them.
 
 use super::decode::Fields;
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub(crate) struct About {
     pub(crate) shared: &'static [&'static Self],
     /// Arguments that the entry of the source or stage reads.
     pub(crate) outer: Option<&'static Self>,
-    /// The argument that a bare value stands for: `limit: 100`.
+    /// The argument that takes a bare value, as in `limit: 100`.
     pub(crate) main: Option<&'static str>,
     /// The kind of values whose keys are names that the user chooses, in place of arguments.
     pub(crate) free: Option<Kind>,
@@ -33,7 +33,7 @@ pub(crate) struct Arg {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) is_optional: bool,
-    /// The value where it is left out, as a file would have it.
+    /// The default value, in the syntax of a file.
     pub(crate) default: Option<&'static str>,
     doc: &'static str,
     /// Tries to read a value, as its decoder does.
@@ -73,7 +73,7 @@ pub(crate) enum Kind {
     Either(&'static [Self]),
     Source,
     Stages,
-    /// A source of its own, or `source` and `stages`.
+    /// A separate source, or `source` and `stages`.
     Part,
 }
 
@@ -81,12 +81,12 @@ impl About {
     /// No arguments.
     pub(crate) const NONE: Self = Self { args: &[], shared: &[], outer: None, main: None, free: None };
 
-    /// The argument that a bare value stands for.
+    /// Returns the argument that takes a bare value.
     pub(crate) fn main_arg(&self) -> Option<&'static Arg> {
         self.all().into_iter().find(|arg| Some(arg.name) == self.main)
     }
 
-    /// Every argument, those that must be there first.
+    /// Returns all arguments, required arguments first.
     pub(crate) fn all(&self) -> Vec<&'static Arg> {
         let shared = self.shared.iter().flat_map(|about| about.args);
         let outer = self.outer.iter().flat_map(|about| about.args);

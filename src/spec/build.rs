@@ -11,7 +11,7 @@ use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::{Error, Result};
 
-/// The place of a stage in a file: what is known of the pipeline there, and where errors point.
+/// The place of a stage in a file: the pipeline so far, and the position for errors.
 pub(crate) struct Site<'a> {
     context: &'a Context,
     fields: &'a Fields<'a>,
@@ -49,7 +49,7 @@ pub(crate) trait Takes {
     type Args: Arguments;
 }
 
-/// Builder of an `O` behind an `I`.
+/// Builder of an `O` after an `I`.
 pub(crate) trait Build<I, O>: Sync {
     /// Builds it of the arguments in `fields`.
     fn build(&self, before: I, fields: &Fields<'_>, context: &Context) -> Result<O>;
@@ -58,7 +58,7 @@ pub(crate) trait Build<I, O>: Sync {
 /// Any [`Build`].
 pub(crate) type Builder<I, O> = &'static dyn Build<I, O>;
 
-/// Builder of a stage behind others.
+/// Builder of a stage after other stages.
 pub(crate) struct Behind<I, A, O>(pub(crate) fn(I, A, &Site<'_>) -> Result<O>);
 
 impl<I, A: Arguments, O> Takes for Behind<I, A, O> {
@@ -71,7 +71,7 @@ impl<I, A: Arguments, O> Build<I, O> for Behind<I, A, O> {
     }
 }
 
-/// Builder of something that needs nothing in front of it: a source, or the function of an elementwise stage.
+/// Builder without an input: of a source, or of the function of an elementwise stage.
 pub(crate) struct Of<A, F>(pub(crate) fn(A, &Site<'_>) -> Result<F>);
 
 impl<A: Arguments, F> Of<A, F> {
@@ -134,7 +134,7 @@ impl Elementwise for OfNames {
     }
 }
 
-/// Function that drops elements, of which a stream is told where it drops too many.
+/// Function that drops elements. A stream reports if it drops too many.
 pub(crate) struct Filter(pub(crate) NamedFn<Element>);
 
 impl Elementwise for Filter {

@@ -18,7 +18,7 @@ pub(crate) fn source(name: &str, arguments: Tree, bad: BadRecords) -> Result<(Ch
     Ok((chain, context))
 }
 
-/// `chain` and the stage `name` behind it. A dataset of random access stays one wherever the stage can be in either world.
+/// Appends the stage `name` to `chain`. A dataset of random access stays a dataset of random access if the stage exists in both worlds.
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) fn stage(chain: Chain, name: &str, arguments: Tree, context: &Context) -> Result<(Chain, Context)> {
     let mut context = context.clone();
@@ -26,13 +26,13 @@ pub(crate) fn stage(chain: Chain, name: &str, arguments: Tree, context: &Context
     Ok((chain, context))
 }
 
-/// Reads what `to_iter` is told by these arguments.
+/// Reads the arguments of `to_iter`.
 #[cfg(feature = "python")]
 pub(crate) fn border(arguments: Tree) -> Result<Border> {
     registry::border(&argument("to_iter", arguments))
 }
 
-/// The argument of the source or stage `name` that a bare value stands for.
+/// Returns the argument of the source or stage `name` that takes a bare value.
 pub(crate) fn main_argument(name: &str) -> Option<&'static str> {
     registry::main_argument(name)
 }

@@ -21,11 +21,11 @@ use crate::sync::Locked;
 pub(crate) enum Chain<T: Send + 'static = Element> {
     /// Random access.
     Map(BoxMap<T>),
-    /// A stream whose stages so far are all elementwise: they stay in front of the border, where threads run them.
+    /// A stream with elementwise stages only. They stay before the border, and threads run them.
     Stream(BoxMap<T>, Border),
-    /// Streams that are read as so many lanes, whose stages so far are all elementwise: they run inside the lanes.
+    /// Streams in lanes with elementwise stages only, which run inside the lanes.
     Lanes(Vec<BoxIter<T>>, usize),
-    /// A stream behind its first stateful stage.
+    /// A stream after its first stateful stage.
     Iter(BoxIter<T>),
 }
 
@@ -65,7 +65,7 @@ impl<T: Send + 'static> Chain<T> {
         }
     }
 
-    /// Indices that the stream reads, where it has not begun with a stateful stage and is not endless.
+    /// Number of indices that the stream reads, unless it begins with a stateful stage or is endless.
     pub(crate) fn indices(&self) -> Option<u64> {
         match self {
             Self::Map(ds) | Self::Stream(ds, _) => Some(ds.len()).filter(|&len| len < INFINITE),
@@ -73,7 +73,7 @@ impl<T: Send + 'static> Chain<T> {
         }
     }
 
-    /// Behind the border, if it was not yet.
+    /// Moves the chain past the border, if it is before it.
     pub(crate) fn into_stream(self) -> Self {
         match self {
             Self::Map(ds) => Self::Stream(ds, Border::default()),
@@ -108,18 +108,18 @@ const PEEK: u64 = 64;
 /// Shards that are left out and logged one by one.
 const LOGGED: usize = 5;
 
-/// Surroundings that a stage needs to know besides its arguments.
+/// Input of a stage besides its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     /// Relative paths start here.
     pub(crate) folder: PathBuf,
-    /// The columns of the elements that come in, where they are known.
+    /// Columns of the input elements, if they are known.
     pub(crate) columns: Option<Vec<String>>,
-    /// Indices that were in front of the first stateful stage.
+    /// Number of indices before the first stateful stage.
     pub(crate) indices: Option<u64>,
-    /// Whether elements may be read to learn their columns. Not where that would run a user's function.
+    /// Whether elements may be read to learn their columns, which must not run a user's function.
     pub(crate) looks: bool,
-    /// Whether the arguments are only checked: no file is opened, and what takes long to load is not loaded.
+    /// Whether the arguments are only checked: no file is opened, and no tokenizer is loaded.
     pub(crate) is_draft: bool,
     /// Policy for shards that cannot be opened.
     pub(crate) bad: BadRecords,
@@ -127,7 +127,7 @@ pub(crate) struct Context {
     pub(crate) shards: Shards,
     /// The errors of the shards that were left out so far.
     skipped: Arc<Mutex<Vec<Error>>>,
-    /// Places that were named so far, for whoever asks which.
+    /// Files, folders and URLs of the stages so far.
     named: Arc<Mutex<Vec<Location>>>,
 }
 
@@ -147,12 +147,12 @@ impl Context {
         }
     }
 
-    /// The same, to check a pipeline before anything in it is opened.
+    /// Makes the context of a check, which opens no file.
     pub(crate) fn draft(folder: PathBuf) -> Self {
         Self { looks: false, is_draft: true, ..Self::new(folder) }
     }
 
-    /// Makes the context of a part of a pipeline, which has a source of its own.
+    /// Makes the context of a part of a pipeline with a separate source.
     pub(crate) fn of_part(&self) -> Self {
         Self { columns: None, indices: None, ..self.clone() }
     }
@@ -194,7 +194,7 @@ impl Context {
         Self::new(PathBuf::new()).blind()
     }
 
-    /// The same, behind a function of the user.
+    /// Makes the context after a function of the user.
     #[cfg(feature = "python")]
     pub(crate) fn blind(self) -> Self {
         Self { columns: None, looks: false, ..self }

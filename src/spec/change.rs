@@ -1,4 +1,4 @@
-//! Changes of single parameters of a parsed file: what a sweep over settings is made of.
+//! Changes of single parameters of a parsed file, for sweeps over settings.
 
 use super::node::{Field, Node, Tree};
 use super::registry::main_argument;
@@ -43,7 +43,7 @@ fn set_bare(root: &mut Node, key: &str, value: Tree) -> Result<()> {
         set_argument(arguments, main_argument(&name), key, value);
         return Ok(());
     }
-    // `batch` for `batch_size` of `batch`: the argument that says all.
+    // `batch` for `batch_size` of `batch`: the main argument.
     let named = arguments(root).into_iter().rev().find(|(name, _)| name == key);
     if let Some((name, arguments)) = named
         && let Some(main) = main_argument(&name)
@@ -82,7 +82,7 @@ fn with_arguments(node: &mut Node) -> Option<(String, &mut Node)> {
     }
 }
 
-/// Sets one of `arguments`, of which a bare value stands for `main`.
+/// Sets an argument of `arguments`. A bare value is the value of `main`.
 fn set_argument(arguments: &mut Node, main: Option<&str>, key: &str, value: Tree) {
     if !matches!(arguments.value, Tree::Map(_)) {
         let short = std::mem::replace(&mut arguments.value, Tree::Map(Vec::new()));
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(error.help_text(), Some("did you mean `batch_size`?"));
         assert!(pipeline.with("stages[7].limit", "5").is_err());
         assert!(pipeline.with("batch_size", "{").unwrap_err().message().contains("no value for"));
-        // A new name is taken for an optional argument, and refused where it stands when the pipeline is built.
+        // A new name is taken for an optional argument, and refused with its place when the pipeline is built.
         let error = pipeline.with("rebatch.bach_size", "5").unwrap().build().unwrap_err().to_string();
         assert!(error.contains("line 4") && error.contains("unknown key `bach_size`"), "{error}");
     }

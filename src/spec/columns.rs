@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 
 /// Function that is called for each element; `None` drops it.
 type Function<T, U> = dyn Fn(T) -> Result<Option<U>> + Send + Sync;
-/// The same done with many.
+/// The function applied to many elements.
 type Together<T, U> = dyn Fn(Many<T>) -> Many<U> + Send + Sync;
 
-/// A function, its name, and the arguments that shape what it does.
+/// A function, its name and its arguments.
 pub(crate) struct NamedFn<T, U = Element> {
     name: &'static str,
     params: String,
@@ -44,19 +44,19 @@ impl<T: 'static, U: 'static> NamedFn<T, U> {
         }
     }
 
-    /// The same, where it is the user's.
+    /// Makes a function of the user.
     #[cfg(feature = "python")]
     pub(crate) fn foreign(self) -> Self {
         Self { native: false, ..self }
     }
 
-    /// The same, and how it is done with many at once, if that is quicker.
+    /// Makes a function with a faster form for many elements.
     #[cfg(feature = "python")]
     pub(crate) fn together(self, together: impl Fn(Many<T>) -> Many<U> + Send + Sync + 'static) -> Self {
         Self { together: Some(Arc::new(together)), ..self }
     }
 
-    /// Makes a stage of random access behind `parent`.
+    /// Makes a stage of random access after `parent`.
     pub(crate) fn after<D: Stage>(self, parent: D) -> Mapped<D, Self> {
         Mapped::new(parent, |_| self)
     }
@@ -78,7 +78,7 @@ impl<T: 'static> NamedFn<T, T> {
         Self { name, params, role: Role::MayDrop, function: Arc::new(function), together: None, native: true }
     }
 
-    /// Makes a filter of the stream `parent`, which warns and fails where it drops too much, as those in front of the border do.
+    /// Makes a filter of the stream `parent`, which warns and fails if it drops too much, as filters before the border do.
     pub(crate) fn watched<D: Stage>(self, parent: D, thresholds: FilterThresholds) -> IterMapped<D, Self, Watch> {
         Flowing::new(parent, |_| InOrder::new(self, Watch::new(thresholds)))
     }

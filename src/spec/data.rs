@@ -1,4 +1,4 @@
-//! Files of data, whatever their format: what the command line inspects and measures.
+//! Files of data of any format, which the command inspects and measures.
 
 #[cfg(feature = "cli")]
 mod check;
@@ -32,7 +32,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) bad: BadRecords,
 }
 
-/// Files of one format, opened.
+/// Open files of a single format.
 #[derive(Debug)]
 pub struct Data {
     format: &'static str,
@@ -43,7 +43,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Opens files, globs or folders; the first file says what all are, and a folder holds one format. Where the format can, only `column` is read.
+    /// Opens files, globs or folders. The first file gives the format of all, and a folder has a single format. Only `column` is read if the format permits.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if nothing is found, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an
@@ -52,7 +52,7 @@ impl Data {
         Self::open_with(patterns, column, TokenLayout::Detect)
     }
 
-    /// The same, whose indices, where the format needs some, are kept in `folder`, if it is given.
+    /// Opens files whose indices, if the format needs any, are kept in `folder`.
     ///
     /// # Errors
     /// Errors of [`open`](Self::open).
@@ -61,15 +61,15 @@ impl Data {
         Self::open_as(patterns, &[], Opening { layout, indices: folder, ..Opening::default() })
     }
 
-    /// The same, where `.bin` files are laid out so. Each of them is one record, as an `.npz` file is.
+    /// Opens files, `.bin` files with this layout. Each of these is a single record, as an `.npz` file is.
     ///
     /// # Errors
-    /// Errors of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` leaves open what the ids are.
+    /// Errors of [`open`](Self::open); [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` does not give the type of the ids.
     pub fn open_with(patterns: impl Patterns, column: Option<&str>, layout: TokenLayout) -> Result<Self> {
         Self::open_as(patterns, column.as_slice(), Opening { layout, ..Opening::default() })
     }
 
-    /// The same, where only `columns` are read, if there are some and the format can, and `opening` says how.
+    /// Opens files with options. Only `columns` are read, if any are given and the format permits.
     ///
     /// # Errors
     /// Errors of [`open_with`](Self::open_with).
@@ -85,7 +85,7 @@ impl Data {
             BadRecords::Skip { .. } => files.iter().map(detect).find(Result::is_ok).unwrap_or_else(|| detect(first)),
         };
         let format = match detected {
-            // A layout that was given says what a file is that looks like nothing.
+            // A given layout decides the format of a file that no other rule recognises.
             Err(error) if layout != TokenLayout::Detect && error.kind() == ErrorKind::Unsupported => Format::Tokens,
             detected => detected?,
         };
@@ -118,7 +118,7 @@ impl Data {
     pub(crate) fn find(patterns: impl Patterns) -> Result<Vec<PathBuf>> {
         let endings: Vec<&str> = Format::ALL.iter().flat_map(|format| format.endings()).copied().collect();
         let files = list(&patterns, &endings)?;
-        // The index stands for both.
+        // The index represents both.
         let is_bin = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "bin");
         let has_index = |file: &PathBuf| is_bin(file) && files.contains(&file.with_extension("idx"));
         Ok(files.iter().filter(|file| !has_index(file)).cloned().collect())
@@ -145,7 +145,7 @@ impl Data {
         Ok(Self { chain, context, ..self })
     }
 
-    /// The same with this policy for bad records of the stages so far.
+    /// Sets the policy for bad records of the stages so far.
     #[cfg(feature = "cli")]
     pub(crate) fn on_bad_record(self, bad: BadRecords) -> Self {
         let is_wanted = bad != BadRecords::Error;
@@ -158,7 +158,7 @@ impl Data {
         self.context.skipped()
     }
 
-    /// The name of the format; of the source in a pipeline file, where there is one.
+    /// Returns the name of the format: of its source in a pipeline file, if there is a source.
     pub fn format(&self) -> &'static str {
         self.format
     }
@@ -168,7 +168,7 @@ impl Data {
         &self.files
     }
 
-    /// Counts the records, where the format says so without reading all of it.
+    /// Counts the records, if the format has a count.
     pub fn records(&self) -> Option<u64> {
         match &self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => Some(ds.len()),
@@ -216,7 +216,7 @@ impl Data {
         self.chain.into_iter()
     }
 
-    /// What `f`, which may fail, makes of every record, in order; on many threads where the format has random access.
+    /// Maps every record by `f`, in order, on many threads if the format has random access.
     pub fn try_map<U: Send + 'static>(self, f: impl Fn(Element) -> Result<U> + Send + Sync + 'static) -> BoxIter<U> {
         match self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => ds.try_map(f).boxed().to_iter().boxed(),

@@ -1,4 +1,4 @@
-//! How rows are dealt among parts, as a pipeline file says it.
+//! The deal of rows among parts in a pipeline file.
 
 use super::arguments::{Arguments, Kind, arguments};
 use super::decode::Fields;
@@ -9,16 +9,16 @@ use crate::part::{Balance, Cost, Deal};
 
 arguments! {
     pub(super) struct DealArgs {
-        /// Rows that take all ranks equally long, by what each row costs.
+        /// Rows that take all ranks equally long, by the cost of each row.
         balanced: Option<Balanced>,
-        /// Rows that follow one another, while the report says what balance by these costs would save.
+        /// Consecutive rows, with a report of the time that balance by these costs would save.
         shadow: Option<Balanced>,
     }
 }
 
 arguments! {
     pub(super) struct BalanceArgs {
-        /// Width of a transformer: a row costs what a layer of it computes, 24 times the width for each token, and 2 for each squared length of a
+        /// Width of a transformer. A row costs the operations of a layer: 24 times the width for each token, and 2 for each squared length of a
         /// sequence.
         d_model: Option<AtLeast<1>>,
         /// Whether attention is causal, beside `d_model`, as by default; else 4 for each squared length.
@@ -35,7 +35,7 @@ arguments! {
         segments: Option<String>,
         /// A column with the lengths of the sequences of each row, in place of segment ids.
         lengths: Option<String>,
-        /// Steps into which each rank cuts its rows, one behind the other.
+        /// Steps into which each rank cuts its rows, in order.
         micro_steps: AtLeast<1> = 1,
     }
 }
@@ -95,7 +95,7 @@ fn unpriced(fields: &Fields<'_>) -> Error {
 }
 
 impl BalanceArgs {
-    /// Says which of the arguments cannot stand beside each other.
+    /// Returns the reason why arguments exclude each other.
     fn contradiction(&self) -> Option<&'static str> {
         let factors = self.per_token.or(self.per_square).is_some();
         let ways = [self.d_model.is_some(), factors, self.column.is_some()];
@@ -113,7 +113,7 @@ impl BalanceArgs {
         }
     }
 
-    /// The cost of a row, if anything says it.
+    /// Returns the cost of a row, if it is given.
     fn cost(&self) -> Option<Cost> {
         let cost = match (self.d_model, &self.column) {
             (Some(width), _) => Cost::attention(number(width), None, self.causal.unwrap_or(true)),

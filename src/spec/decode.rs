@@ -1,4 +1,4 @@
-//! From the tree to the arguments of a stage, with errors that say where and what was probably meant.
+//! From the tree to the arguments of a stage. Errors have a place and the nearest valid name.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,7 +9,7 @@ use super::values::{Decode, wrong};
 use super::yaml;
 use crate::error::{Error, Result};
 
-/// The arguments of one stage or section. Every name that is asked for is a valid one; [`finish`](Self::finish) refuses the rest.
+/// The arguments of a stage or section. Each name that a decoder reads is valid; [`finish`](Self::finish) refuses all others.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     path: String,
@@ -28,7 +28,7 @@ impl<'a> Fields<'a> {
         Self::of(node, &About::NONE)
     }
 
-    /// The same, where a value that is no mapping stands for the argument that `about` says.
+    /// Returns the arguments in `node`. A value that is no mapping is the main argument of `about`.
     pub(crate) fn of(node: &'a Node, about: &About) -> Result<Self> {
         let main = about.main;
         let (fields, short) = match (&node.value, main) {
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
         self.find(name).filter(|node| node.value != Tree::Null)
     }
 
-    /// An argument of type `T`; where it is left out, `default` as a file would have it.
+    /// Reads an argument of type `T`, by default `default` in the syntax of a file.
     pub(crate) fn get<T: Decode>(&self, name: &'static str, default: Option<&str>) -> Result<T> {
         let left_out;
         let node = match self.node(name) {
@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
         T::decode(node)
     }
 
-    /// Makes what stands for an argument that is left out.
+    /// Makes the value of an argument that is left out.
     fn left_out(&self, name: &'static str, default: Option<&str>, is_optional: bool) -> Result<Node> {
         match default {
             Some(default) => yaml::parse(default),
@@ -81,7 +81,7 @@ impl<'a> Fields<'a> {
     /// The error of an argument that must be there.
     #[cold]
     pub(crate) fn missing(&self, name: &'static str) -> Error {
-        // A key nearly of that name is more likely a slip than a key left out.
+        // A key with a similar name is more likely a slip than a missing key.
         let slip = self.fields.iter().find(|f| !self.is_asked(&f.key) && nearest(&f.key, [name]).is_some());
         match slip {
             Some(field) => self.unknown(field),
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The whole mapping, where the keys are names that the user chooses.
+    /// Returns the whole mapping, whose keys are names of the user's choice.
     pub(crate) fn free_entries(&self) -> &'a [Field] {
         self.free.set(true);
         self.fields
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
         self.asked.borrow().clone()
     }
 
-    /// Refuses every key that nobody asked for.
+    /// Refuses every key that no decoder has read.
     pub(crate) fn finish(&self) -> Result<()> {
         match self.fields.iter().find(|f| !self.is_asked(&f.key)) {
             Some(field) if !self.free.get() => Err(self.unknown(field)),

@@ -1,4 +1,4 @@
-//! Entries that names in a pipeline file stand for.
+//! Entries of the names in a pipeline file.
 
 use super::arguments::{About, Arguments, arguments, words};
 use super::build::{Build, Builder, Takes};
@@ -14,25 +14,25 @@ use crate::source::lacking;
 type Map = BoxMap<Element>;
 /// A stream.
 type Iter = BoxIter<Element>;
-/// A stream straight behind the border, where stages can do more than behind another stage.
+/// A stream directly after the border, which permits more than a position after another stage.
 type AtBorder = Stream<BoxMap<Element>>;
 
 /// A stage that a file can name.
 pub(crate) struct StageEntry {
     /// The name of the method.
     pub(crate) name: &'static str,
-    /// Says in a sentence what it does.
+    /// Its purpose in a sentence.
     pub(crate) doc: &'static str,
     pub(crate) about: &'static About,
     pub(crate) map: Option<Builder<Map, Map>>,
-    /// Elementwise: behind `to_iter` it may still run in front of the border.
+    /// Elementwise: it may run before the border although it is written after `to_iter`.
     pub(crate) elementwise: bool,
     pub(crate) iter: Option<Builder<Iter, Iter>>,
     pub(crate) stream: Option<Builder<AtBorder, Iter>>,
     pub(crate) chain: Option<Builder<Chain, Chain>>,
-    /// Of two worlds it belongs to the stream, unless a later `to_iter` says where that begins.
+    /// A stage of both worlds that is part of the stream, unless `to_iter` follows.
     pub(crate) starts_stream: bool,
-    /// Whether a stream has the same columns behind it.
+    /// Whether it keeps the columns of a stream.
     pub(crate) keeps_columns: bool,
 }
 
@@ -89,7 +89,7 @@ impl StageEntry {
         Self { elementwise: true, map: Some(build), iter: Some(build), ..Self::new::<B::Args>(name, doc) }
     }
 
-    /// Straight behind the border it is built by `build`, whose arguments are those that are described.
+    /// Sets the builder directly after the border, whose arguments are described.
     pub(crate) const fn at_border<B: Takes + Build<AtBorder, Iter>>(self, build: &'static B) -> Self {
         Self { stream: Some(build), about: &B::Args::ABOUT, ..self }
     }
@@ -108,7 +108,7 @@ impl StageEntry {
         Self { starts_stream: true, ..self }
     }
 
-    /// The columns behind it are others.
+    /// Marks a stage that changes columns.
     pub(crate) const fn new_columns(self) -> Self {
         Self { keeps_columns: false, ..self }
     }
@@ -135,10 +135,10 @@ arguments! {
 /// A source that a file can name.
 pub(crate) struct SourceEntry {
     pub(crate) name: &'static str,
-    /// Says in a sentence what it does.
+    /// Its purpose in a sentence.
     pub(crate) doc: &'static str,
     pub(crate) about: &'static About,
-    /// The argument by which columns are chosen, where they can be.
+    /// The argument that chooses columns, if there is such an argument.
     pub(crate) columns: Option<&'static str>,
     origin: Origin,
 }
@@ -200,7 +200,7 @@ impl SourceEntry {
         })
     }
 
-    /// Builds what the arguments describe.
+    /// Builds the source or stage of these arguments.
     pub(crate) fn build(&self, fields: &Fields<'_>, context: &Context) -> Result<Chain> {
         match self.origin {
             Origin::By(build) => build.build((), fields, context),

@@ -1,4 +1,4 @@
-//! Examples in records: what a file declares of their features, and the stages that parse them.
+//! Examples in records: declarations of their features in a file, and the stages that parse them.
 
 use super::arguments::{Arguments, Kind, arguments};
 use super::build::{Of, Site};
@@ -67,7 +67,7 @@ arguments! {
     struct SequenceArgs {
         /// Features of the whole, as `parse_example` declares them.
         context: Option<Given<Map<FeatureSpec>>>,
-        /// Features of each step. Those with a shape become arrays of shape `[time, …]`, others lists with an array for each step.
+        /// Features of each step. Features with a shape become arrays of shape `[time, …]`, others lists with an array for each step.
         sequences: Option<Given<Map<FeatureSpec>>>,
     }
 }
@@ -83,7 +83,7 @@ fn sequences(args: SequenceArgs, placed: impl FnOnce(Error) -> Error) -> Result<
     }
 }
 
-/// Names of features and what they are.
+/// Names and declarations of features.
 fn features(node: &Node) -> Result<Vec<(Name, FeatureSpec)>> {
     let Map(features) = Map::decode(node)?;
     Ok(features.into_iter().map(|(name, spec)| (Name::new(name), spec)).collect())

@@ -114,7 +114,7 @@ fn batch(ds: BoxIter<Element>, args: BatchArgs, at: &Site<'_>) -> Result<BoxIter
     })
 }
 
-/// Straight behind the border: stacked where the elements are evaluated.
+/// Directly after the border: stacked by the threads that evaluate the elements.
 fn stream_batch(ds: Stream<BoxMap<Element>>, args: BatchArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
     Ok(match batching(args, at)? {
         (size, Batching::Stacked(remainder)) => ds.batch_with(size, remainder).boxed(),

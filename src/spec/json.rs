@@ -1,4 +1,4 @@
-//! JSON, by `serde_json`: every value is first taken as the piece of text it stands in, which says where that is.
+//! JSON, by `serde_json`. Each value is first read as a slice of the text, whose address gives its position.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn position(&self, raw: &RawValue) -> (usize, usize) {
-        // Both are parts of one text, so the distance of their addresses is the offset.
+        // Both are slices of the text, so the distance of their addresses is the offset.
         self.lines.position((raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize))
     }
 
@@ -62,7 +62,7 @@ fn read<'a, T: Deserialize<'a>>(piece: &'a str, line: usize) -> Result<T> {
     serde_json::from_str(piece).map_err(|e| Error::config(format!("not JSON: {}", without_place(&e))).line(line as u64))
 }
 
-/// The message of `serde_json` ends in ` at line 1 column 2`, which the error says already.
+/// The message of `serde_json` ends in ` at line 1 column 2`, which the error has already.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or_default().to_owned()

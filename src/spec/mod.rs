@@ -92,7 +92,7 @@ use crate::units::Bytes;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Format {
-    /// YAML 1.2, core schema; `.yaml`, `.yml`, and whatever has no known ending.
+    /// YAML 1.2, core schema; `.yaml`, `.yml`, and files without a known ending.
     Yaml,
     /// TOML 1.1; `.toml`.
     Toml,
@@ -113,7 +113,7 @@ impl Format {
 
 /// A declared pipeline: the text of a file, parsed, ready to be built any number of times, here or in another process.
 ///
-/// It serialises as its text, so whoever receives it builds exactly the same stages.
+/// It serialises as its text, so every receiver builds equal stages.
 ///
 /// ```
 /// use gristmill::IterDataset;
@@ -131,7 +131,7 @@ pub struct Pipeline {
     settings: Settings,
 }
 
-/// What a [`Pipeline`] names and how it reads.
+/// Places in a [`Pipeline`], and its order of reading.
 #[cfg(feature = "cli")]
 pub(crate) struct Outline {
     /// Files, globs, folders and URLs of its sources and stages.
@@ -155,7 +155,7 @@ struct Wire {
 }
 
 impl Pipeline {
-    /// Reads a file; its ending says whether it is YAML, TOML or JSON.
+    /// Reads a file, which is YAML, TOML or JSON by its ending.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Config`](crate::ErrorKind::Config) with the line
@@ -216,12 +216,12 @@ impl Pipeline {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the line for an unknown name, a wrong type or value, a missing
-    /// argument, file or column; whatever opening a source reports.
+    /// argument, file or column; errors of opening a source.
     pub fn build(&self) -> Result<BoxIter<Element>> {
         self.build_counted().map(|(dataset, _)| dataset)
     }
 
-    /// The same, and how many indices one pass reads where that is known: what `next_index` in a checkpoint counts up to.
+    /// Builds the pipeline, and counts the indices of a pass if they are known: the last value of `next_index` in a checkpoint.
     ///
     /// # Errors
     /// As [`build`](Self::build).
@@ -249,7 +249,7 @@ impl Pipeline {
         Ok((dataset, indices, context))
     }
 
-    /// What it names and how it reads, of which nothing is opened.
+    /// Lists its places and its order of reading without opening a file.
     ///
     /// # Errors
     /// As [`build`](Self::build), as far as no file needs to be opened for it.
@@ -313,7 +313,7 @@ fn too_long(bytes: u64) -> Error {
     Error::config(format!("{}, and a pipeline file has at most {}", Bytes(bytes), Bytes(MAX_BYTES as u64)))
 }
 
-/// The error of the system; where there is no such file, with the most similar name beside it.
+/// Makes an error of the system. If there is no such file, it has the most similar name in the folder.
 fn unreadable(error: std::io::Error, path: &Path) -> Error {
     let absent = error.kind() == std::io::ErrorKind::NotFound;
     let near = absent.then(|| chain::similar_file(path)).flatten();
@@ -324,7 +324,7 @@ fn unreadable(error: std::io::Error, path: &Path) -> Error {
     }
 }
 
-/// Makes the error that a file is data and not a pipeline, if it is: going by its ending, and its content where that could be a pipeline's.
+/// Makes an error if a file is data by its ending, and by its content if a pipeline could have that ending.
 fn as_data(path: &Path) -> Option<Error> {
     use crate::source::Format as Data;
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -377,7 +377,7 @@ impl TryFrom<Wire> for Pipeline {
 
 impl From<Pipeline> for Wire {
     fn from(Pipeline { mut wire, .. }: Pipeline) -> Self {
-        // It is only said in errors, and text can say it as well as it can.
+        // A path in errors only, for which text is enough.
         wire.file = wire.file.map(|file| PathBuf::from(file.to_string_lossy().into_owned()));
         wire
     }

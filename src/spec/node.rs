@@ -1,4 +1,4 @@
-//! The one tree that YAML, TOML and JSON are parsed into: values that know where they stand.
+//! The tree of YAML, TOML and JSON: values with their positions.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) const MAX_NODES: usize = 100_000;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Tree,
-    /// From 1; 0 where the value is of no file.
+    /// From 1; 0 if the value is of no file.
     pub(crate) line: usize,
     /// From 1, in characters.
     pub(crate) column: usize,
@@ -103,7 +103,7 @@ pub(crate) fn at(path: &str, line: usize, message: impl fmt::Display) -> Error {
     on_line(Error::config(message), line)
 }
 
-/// Adds the line; what was not written in a file has none, and says 0. An error about another file keeps its place in its message.
+/// Adds the line, unless it is 0: the value is of no file. An error about another file keeps its place in its message.
 #[cold]
 pub(crate) fn on_line(error: Error, line: usize) -> Error {
     match line {

@@ -63,7 +63,7 @@ fn seed_iter(ds: BoxIter<Element>, SeedArgs { seed }: SeedArgs, _: &Site<'_>) ->
 
 arguments! {
     struct ShuffleArgs(seed) {
-        /// The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+        /// The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
         seed: Option<u32>,
     }
 }
@@ -76,7 +76,7 @@ arguments! {
     struct WindowShuffleArgs(window_size) {
         /// Elements in a window; of a stream they are held in memory.
         window_size: Positive<usize>,
-        /// The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+        /// The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
         seed: Option<u32>,
     }
 }
@@ -85,16 +85,16 @@ fn window_shuffle(ds: BoxMap<Element>, args: WindowShuffleArgs, _: &Site<'_>) ->
     Ok(ds.window_shuffle(args.window_size.0 as u64, args.seed).boxed())
 }
 
-/// The same on a stream.
+/// Shuffles blocks of a stream.
 fn window_shuffle_iter(ds: BoxIter<Element>, args: WindowShuffleArgs, _: &Site<'_>) -> Result<BoxIter<Element>> {
     Ok(ds.window_shuffle(args.window_size.0, args.seed).boxed())
 }
 
 arguments! {
     struct BlockShuffleArgs(window_blocks) {
-        /// Blocks whose elements are shuffled together; those of two windows are held in memory at most.
+        /// Blocks whose elements are shuffled together. The elements of at most two windows are in memory.
         window_blocks: Positive<usize>,
-        /// The seed, from 0 to 2^32 - 1; by default one that is derived from the `seed` in front of it.
+        /// The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
         seed: Option<u32>,
         /// Elements of a block; by default the row groups of Parquet, record batches of Arrow, chunks of ArrayRecord or shards
         /// of MDS.
@@ -103,7 +103,7 @@ arguments! {
 }
 
 fn block_shuffle(ds: BoxMap<Element>, args: BlockShuffleArgs, at: &Site<'_>) -> Result<BoxMap<Element>> {
-    // What stands for files while nothing is opened has more elements than anybody has.
+    // A source that is not opened has more elements than any other.
     let least = if at.is_draft { ds.len() >> 20 } else { 0 };
     let BlockShuffleArgs { window_blocks, seed, block_size } = args;
     let shuffled = ds.block_shuffle(window_blocks.0, seed);
@@ -118,7 +118,7 @@ arguments! {
     struct SliceArgs {
         /// Index of the first element; one below 0 counts from the end. The first by default.
         start: Option<i64>,
-        /// Index behind the last element; one below 0 counts from the end. The end by default.
+        /// Index after the last element; an index below 0 counts from the end. The end by default.
         stop: Option<i64>,
         /// From one index to the next; not 0.
         step: i64 = 1,

@@ -80,7 +80,7 @@ arguments! {
         /// Columns without segment ids and positions. Of those that are not in `length` a row has the list of its sequences'
         /// values. Columns that are named neither here nor in `length` are left out, and a warning names them once.
         meta_features: Option<Given<Vec<String>>>,
-        /// The names of what comes out: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
+        /// The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
         names: OutputNames = "grain",
     }
 }
@@ -88,7 +88,7 @@ arguments! {
 arguments! {
     /// Rows in which sequences may be aligned.
     struct AlignArgs {
-        /// Sequences of a column start at multiples of so many cells; the gaps have segment id 0.
+        /// Sequences of a column start at multiples of this number of cells; the gaps have segment id 0.
         align: Option<Map<usize>>,
     }
 }
@@ -155,11 +155,11 @@ fn window(ds: BoxIter<Element>, args: WindowArgs, at: &Site<'_>) -> Result<BoxIt
 
 arguments! {
     struct ConcatArgs with RowArgs as rows {
-        /// Whether a sequence that fills a row by itself is cut like any other, or becomes a row of its own.
+        /// Whether a sequence that fills a row alone is cut like any other, or becomes a separate row.
         split_full_length_features: bool = true,
         /// The columns in which the first token is replaced.
         bos_features: Option<Vec<String>>,
-        /// Where the positions of a sequence that goes on in the next row start: at 0, or where they were.
+        /// Start of the positions of a sequence that continues in the next row: at 0, or after the last position.
         positions: Positions = "restart",
         /// Whether the first token of every sequence, and of every piece that continues one, is replaced.
         bos_handling: BosHandling = "do_nothing",
@@ -183,13 +183,13 @@ fn concat_then_split(ds: BoxIter<Element>, args: ConcatArgs, at: &Site<'_>) -> R
 
 arguments! {
     struct BucketArgs {
-        /// The columns to pad; the longest of an element says how long it is.
+        /// The columns to pad; the longest column of an element gives its length.
         features: Given<Vec<String>>,
         /// The lengths of the buckets, rising.
         boundaries: Vec<usize>,
-        /// Elements in a batch: a number, `{per_bucket: [64, 32]}`, or `{tokens: 32768}` for as many as have so many cells.
+        /// Elements in a batch: a number, `{per_bucket: [64, 32]}`, or `{tokens: 32768}` for the number with at most that many cells.
         batch: BatchSize,
-        /// Numbers for the cells behind the end of a sequence, by column; 0 by default.
+        /// Numbers for the cells after the end of a sequence, by column; 0 by default.
         padding: Option<Map<f64>>,
         /// The most elements that are held. When the oldest would have to wait longer, its batch comes out short.
         window: Positive<usize> = 8192,
@@ -261,11 +261,11 @@ impl Elementwise for PackedColumns {
 
 arguments! {
     struct BatchSizeArgs(fixed) {
-        /// The same number in every bucket.
+        /// Elements of a batch in every bucket.
         fixed: Option<Positive<usize>>,
         /// A number for each bucket.
         per_bucket: Option<Vec<usize>>,
-        /// As many as have so many cells, padding included, and one at least.
+        /// Cells of a batch, padding included; a batch has at least 1 element.
         tokens: Option<Positive<usize>>,
     }
 }
@@ -286,7 +286,7 @@ impl Decode for BatchSize {
     }
 }
 
-/// The features of a row, and what else is said of them. Stages that cannot align refuse it themselves.
+/// The features of a row, and their options. Stages that cannot align refuse `align`.
 fn rows(args: RowArgs, AlignArgs { align }: AlignArgs, at: &Site<'_>) -> Result<RowSpec> {
     let RowArgs { length, padding, meta_features, names } = args;
     let lengths = Fields::new(&length)?;

@@ -6,13 +6,13 @@ use super::arguments::{About, Arg, Kind};
 pub(crate) use super::registry::Described;
 use super::registry::{described_sources, described_stages};
 
-/// Every source and every stage, each behind the word for what it is.
+/// Lists every source and every stage, each with its kind.
 pub(crate) fn entries() -> Vec<(&'static str, Described)> {
     let sources = described_sources().map(|source| ("source", source));
     sources.chain(described_stages().map(|stage| ("stage", stage))).collect()
 }
 
-/// The arguments in a line: those with `?` may be left out.
+/// Lists the arguments in a line. A `?` marks an optional argument.
 pub(crate) fn line(about: &About) -> String {
     let one = |arg: &&Arg| {
         let mark = if arg.is_required() { "" } else { "?" };

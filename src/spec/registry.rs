@@ -27,7 +27,7 @@ const BORDER: &str = "to_iter";
 /// A source or a stage, described.
 pub(crate) struct Described {
     pub(crate) name: &'static str,
-    /// Says in a sentence what it does.
+    /// Its purpose in a sentence.
     pub(crate) doc: &'static str,
     pub(crate) about: &'static About,
     /// The feature that this build lacks for it.
@@ -75,7 +75,7 @@ fn source_entries() -> impl Iterator<Item = &'static SourceEntry> {
     SOURCES.iter().flat_map(|group| group.iter())
 }
 
-/// The argument that a bare value behind the name of a stage or a source stands for.
+/// Returns the argument of a stage or a source that takes a bare value.
 pub(crate) fn main_argument(name: &str) -> Option<&'static str> {
     let stage = stages().find(|e| e.name == name).and_then(|e| e.about.main);
     stage.or_else(|| source_entries().find(|e| e.name == name).and_then(|e| e.about.main))
@@ -146,7 +146,7 @@ fn unknown(node: &Node, name: &str, line: usize) -> Error {
     suggest(error, name, stages().map(|e| e.name).chain([BORDER]))
 }
 
-/// `chain` and one stage behind it; `border_ahead` says that a later one begins the stream.
+/// Appends a stage to `chain`. `border_ahead`: a later stage begins the stream.
 pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: &mut Context) -> Result<Chain> {
     let (name, line, args) = variant(node)?;
     if name == BORDER {
@@ -199,7 +199,7 @@ arguments! {
 pub(crate) fn bad_records(list: &[Node]) -> Option<BadRecords> {
     list.iter().find_map(|node| {
         let (name, _, args) = variant(node).ok()?;
-        // Errors in the arguments are those of the stage.
+        // The stage reports errors in its arguments.
         match name.as_str() {
             BORDER => Some(border(&args).ok()?.bad).filter(|bad| *bad != BadRecords::Error),
             _ => iter_stages::bad_records(&name, &args),

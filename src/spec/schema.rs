@@ -1,4 +1,4 @@
-//! The JSON Schema of pipeline files, by which editors complete names, show what they mean, and underline what is wrong.
+//! The JSON Schema of pipeline files, by which editors complete names, show their meaning, and underline errors.
 
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,7 @@ pub(super) fn tree() -> Value {
     Value::Object(file)
 }
 
-/// A mapping of one of these names, and its arguments.
+/// A mapping with a single entry: a name of `entries`, and its arguments.
 fn named(entries: impl Iterator<Item = Described>) -> Value {
     let there = entries.filter(|entry| entry.lacks.is_none());
     let properties: Map<_, _> = there.map(|entry| (entry.name.to_owned(), entry_schema(&entry))).collect();
@@ -63,7 +63,7 @@ fn needs_nothing(about: &About) -> bool {
     about.free.is_none() && !about.all().iter().any(|arg| arg.is_required())
 }
 
-/// Arguments in a mapping, or the one that a bare value stands for.
+/// Arguments in a mapping, or a bare value of the main argument.
 fn section(about: &About) -> Value {
     let mapping = Value::Object(mapping(about));
     match about.main_arg().and_then(|arg| bare(&arg.kind).map(|bare| described(bare, &arg.doc()))) {
@@ -128,7 +128,7 @@ fn value(kind: &Kind) -> Value {
     }
 }
 
-/// Values of this kind that may stand in place of a list or a mapping: what is no mapping.
+/// Values of this kind that may replace a list or a mapping, if they are no mapping.
 fn bare(kind: &Kind) -> Option<Value> {
     match kind {
         Kind::Any | Kind::Map(_) | Kind::Section(_) | Kind::Source | Kind::Part => None,
@@ -142,14 +142,14 @@ fn integer(min: i64, max: u64) -> Value {
     if min > i64::MIN {
         set(&mut schema, "minimum", json!(min));
     }
-    // No file can hold a larger number than those of 64 bits.
+    // No file can hold a number of more than 64 bits.
     if max < i64::MAX as u64 {
         set(&mut schema, "maximum", json!(max));
     }
     schema
 }
 
-/// One of several, those among them that have several of their own opened up.
+/// Any of these schemas. Schemas that are alternatives themselves are flattened.
 fn either(schemas: Vec<Value>) -> Value {
     let open = |schema: Value| match schema.get("anyOf") {
         Some(Value::Array(inner)) if schema.get("description").is_none() => inner.clone(),
@@ -159,7 +159,7 @@ fn either(schemas: Vec<Value>) -> Value {
     if all.len() == 1 { all.remove(0) } else { json!({"anyOf": all}) }
 }
 
-/// The same, or nothing.
+/// Accepts null besides `schema`.
 fn or_null(mut schema: Value) -> Value {
     if let Some(Value::String(kind)) = schema.get("type") {
         let kinds = json!([kind, "null"]);

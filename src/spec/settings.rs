@@ -1,4 +1,4 @@
-//! The parts of a pipeline file that do not change the data: who runs it, where checkpoints go.
+//! The parts of a pipeline file that do not change the data: options of a run, and the folders of checkpoints and stores.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ arguments! {
         store: Option<Store>,
         /// One source, or a combination of several.
         pub(super) source: Given<Source>,
-        /// Stages in their order, each its name with its arguments; where one argument says all, it stands alone: `batch: 32`.
+        /// Stages in their order, each a name with arguments. The main argument may be given alone: `batch: 32`.
         pub(super) stages: Option<Given<Stages>>,
     }
 }
@@ -133,7 +133,7 @@ impl Decode for Store {
 
 arguments! {
     pub(super) struct CheckpointArgs(folder) {
-        /// Where the state is saved.
+        /// Folder of the saved state.
         folder: PathBuf,
         /// Batches between two states; without it one is saved at the end, and when the run is interrupted.
         every: Option<AtLeast<1>>,

@@ -34,7 +34,7 @@ pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry::of("range", "Counts whole numbers, as Python's `range`: one `int64` column.", &Of(range)),
 ];
 
-/// A source of its own, or `source` and `stages`.
+/// A separate source, or `source` and `stages`.
 struct Part;
 
 impl Decode for Part {
@@ -56,7 +56,7 @@ fn concatenate(args: PartsArgs, at: &Site<'_>) -> Result<Chain> {
     let parts = parts(&args, at)?;
     match random_access(parts) {
         Ok(maps) => Ok(Chain::Map(Concatenate::new(maps).boxed())),
-        // One lane at a time is one stream behind the other.
+        // With a single lane, streams follow each other.
         Err(streams) => Ok(Chain::Iter(interleave(streams, 1).boxed())),
     }
 }
@@ -264,7 +264,7 @@ fn list(items: &[Node]) -> Result<Value> {
     Ok(Value::List(items.iter().map(value).collect::<Result<_>>()?))
 }
 
-/// Records written in the pipeline file itself; told apart by what they hold.
+/// Records in the pipeline file, distinguished by their contents.
 #[derive(Debug)]
 struct Records(Vec<Element>);
 

@@ -20,7 +20,7 @@ pub(crate) fn nearest<'n>(got: &str, valid: impl IntoIterator<Item = &'n str>) -
         let name = plain(name);
         let slips = strsim::osa_distance(&got, &name);
         let score = strsim::jaro_winkler(&got, &name);
-        // Swapped letters make short words look far apart to the one measure, a missing suffix long ones to the other.
+        // One measure overrates swapped letters in short words, the other a missing suffix of long words.
         (score > 0.8 || (got.len() >= 2 && slips <= 1 + got.len() / 5)).then_some(score - slips as f64)
     };
     let candidates = valid.into_iter().filter_map(|name| Some((near(name)?, name)));

@@ -37,9 +37,9 @@ arguments! {
         columns: Option<Given<Vec<String>>>,
         /// Other names for the columns of ids, in the order of the columns.
         into: Option<Vec<String>>,
-        /// A token in front of each text, by its name in the vocabulary or its id.
+        /// A token before each text, by its name in the vocabulary or its id.
         prepend_bos: Option<TokenName>,
-        /// A token behind each text, by its name or its id.
+        /// A token after each text, by its name or its id.
         append_eos: Option<TokenName>,
         /// Tokens per text at most, those two included; no limit by default.
         max_len: Option<usize>,
@@ -49,7 +49,7 @@ arguments! {
         tokenizer: Given<PathBuf>,
         /// Whether a special token that is written out in a text becomes that token. By default it is text like any other.
         special_in_text: bool = false,
-        /// The fast engine, the compatible one, or the fast one wherever both agree.
+        /// The fast engine, the compatible engine, or the fast engine if both agree.
         engine: EngineChoice = "auto",
     }
 }
@@ -92,7 +92,7 @@ fn in_chunks(chain: Chain) -> Chain {
     }
 }
 
-/// Makes what tokenises; nothing where a pipeline is only checked.
+/// Makes the tokenising function, or none during a check.
 fn operation(args: TokeniseArgs, at: &Site<'_>) -> Result<Option<Tokenise>> {
     let columns = match (&args.column, &args.columns) {
         (Some(column), None) => vec![at.column(column)?],

@@ -163,7 +163,7 @@ impl Decode for Amount {
     }
 }
 
-/// A list; a single value stands for a list of one.
+/// A list; a single value is a list of length 1.
 impl<T: Decode> Decode for Vec<T> {
     const KIND: Kind = Kind::List(&T::KIND);
 
@@ -219,7 +219,7 @@ impl Decode for Node {
     }
 }
 
-/// A value with its place, which is read as a `T` later: by what knows the columns, or the folder of the file.
+/// A value with its place that is read as a `T` later, once the columns or the folder of the file are known.
 #[derive(Debug)]
 pub(crate) struct Given<T> {
     node: Node,

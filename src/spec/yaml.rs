@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// A copy of what the anchor names, counted in full.
+    /// Copies the value of an anchor, counted in full.
     fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node> {
         let line = span.start.line();
         let Some((node, count)) = self.anchors.get(&id) else {

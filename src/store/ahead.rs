@@ -1,4 +1,4 @@
-//! Ranges that will be read, in order: as much of them is fetched as there is memory for.
+//! Prefetching of upcoming ranges, in order, within the memory budget.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, Weak};
 use super::object::{Object, PIECE};
 use crate::sync::Locked;
 
-/// Blocks of objects in the order in which they will be read.
+/// Queue of blocks in the order of their upcoming reads.
 ///
-/// Whoever reads a block makes room, and what comes next is begun; so no one need know how much may be on its way.
+/// Each read of a block frees room, which starts the next fetches. No other limit on blocks in flight is needed.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     queue: Mutex<VecDeque<Next>>,
@@ -21,15 +21,16 @@ pub(super) struct Ahead {
 struct Next {
     object: Weak<Object>,
     blocks: Range<u64>,
-    /// Dead where it will not be read after all.
+    /// Reader of the range. The range is skipped if this handle has expired.
     wanted: Weak<()>,
 }
 
-/// Ranges that are kept at most: what is told beyond that is read when it is read.
+/// Maximum number of queued ranges. Further ranges are not prefetched; they are fetched when they are read.
 const MOST: usize = 1 << 17;
 
 impl Ahead {
-    /// Something that will be read behind all that was told before.
+    /// Appends a range of blocks to the queue. If the range continues the last range of the queue for `object` and
+    /// `wanted`, extends the last range instead.
     pub(super) fn push(&self, object: &Arc<Object>, blocks: Range<u64>, wanted: &Weak<()>) {
         let mut queue = self.queue.locked();
         if let Some(last) = queue.back_mut()
@@ -44,7 +45,7 @@ impl Ahead {
         self.len.store(queue.len(), Relaxed);
     }
 
-    /// Begins what comes next, if anything does and there is `room` for as much as one request fetches.
+    /// Starts fetching queued blocks if `room` is at least one full request ([`PIECE`] blocks).
     #[inline]
     pub(super) fn go_on(&self, room: impl Fn() -> u64) {
         if self.len.load(Relaxed) > 0 && room() >= PIECE {
@@ -67,7 +68,7 @@ impl Ahead {
                 continue;
             };
             let end = next.blocks.end.min(next.blocks.start + most);
-            // Requests end where those of others would.
+            // Align the end to `PIECE`, like the requests of sequential reads.
             let end = if end < next.blocks.end { end / PIECE * PIECE } else { end };
             object.begin(next.blocks.start..end);
             next.blocks.start = next.blocks.start.max(end);

@@ -1,4 +1,4 @@
-//! Blocks of objects in memory: those that are here, and those that are on their way.
+//! In-memory cache of object blocks, including blocks in flight.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,22 +9,23 @@ use super::retry::Failure;
 use crate::element::Buffer;
 use crate::sync::{Locked, Regardless};
 
-/// Bytes of a block; the last of an object is shorter. What is fetched beside a record that is read alone is at most two of these.
+/// Size of a block in bytes. The last block of an object may be shorter. A read of a single record fetches at most two
+/// blocks more than the record.
 pub(crate) const BLOCK: u64 = 128 << 10;
 
-/// A version of an object, and the number of a block in it.
+/// Key of a block: the key of the object's version, and the number of the block.
 pub(super) type Key = (u128, u64);
 
-/// Blocks by key, in shards with a lock each. Of those that are here the one that was not used for longest goes first; those that were
-/// fetched ahead stay for longer, as they are still to be used.
+/// Cache of blocks by key, in shards with separate locks. Evicts the least recently used block first. Prefetched blocks
+/// stay longer, because they are still unread.
 #[derive(Debug)]
 pub(super) struct Blocks {
     shards: Vec<Shard>,
-    /// Bytes, unless the process may not have as many.
+    /// Budget in bytes. The memory limit of the process may lower it.
     most: u64,
-    /// Blocks that are on their way, or here and not yet read.
+    /// Number of blocks that are in flight, or cached and still unread.
     unread: AtomicU64,
-    /// How often requests for blocks were repeated of late, until somebody has counted it: one number for all blocks of a request.
+    /// Retry counts of recent requests, until a reader takes them. All blocks of a request share a counter.
     repeats: Mutex<HashMap<Key, Arc<AtomicU64>>>,
 }
 
@@ -37,31 +38,32 @@ struct Shard {
 #[derive(Debug, Default)]
 struct State {
     entries: HashMap<Key, Entry>,
-    /// Those that are here, in the order in which they go: by the time of their last use.
+    /// Cached blocks in eviction order: by the time of their last use.
     order: BTreeSet<(u64, Key)>,
-    /// Blocks that have come.
+    /// Logical clock: the number of blocks that have arrived.
     clock: u64,
     bytes: u64,
 }
 
 #[derive(Debug)]
 enum Entry {
-    /// Somebody fetches it.
+    /// A fetch is in progress.
     Coming,
     Here {
         bytes: Buffer,
-        /// The clock at its last use; of one that is still to be used it is ahead.
+        /// Clock value of the last use. The value is in the future if the block was prefetched and is unread.
         used: u64,
         unread: bool,
     },
-    /// It was fetched in vain. Who waited is told, who comes later tries again.
+    /// The fetch failed. Waiting readers receive the failure; later readers fetch again.
     Failed(Failure),
 }
 
 const SHARDS: usize = 16;
-/// Blocks whose repeats are remembered.
+/// Maximum number of blocks with a retry count.
 const MOST_REPEATS: usize = 4096;
-/// Blocks of a shard that stay whatever the budget, so that what was fetched ahead is still there when it is read.
+/// Minimum number of blocks kept per shard, regardless of the budget. Prefetched blocks are thus still cached when they
+/// are read.
 const LEAST: usize = 2;
 
 impl Blocks {
@@ -70,35 +72,36 @@ impl Blocks {
         Self { shards, most: budget, unread: AtomicU64::new(0), repeats: Mutex::default() }
     }
 
-    /// Returns how many more blocks may be fetched before they are asked for: half of the memory is for those. More would be gone before
-    /// they are read, however many read at a time.
+    /// Returns the number of blocks that may still be prefetched. Prefetching gets half of the memory. More blocks
+    /// would be evicted before they are read, regardless of the number of readers.
     pub(super) fn room(&self) -> u64 {
         (self.budget() / BLOCK / 2).saturating_sub(self.unread.load(Relaxed))
     }
 
-    /// Bytes for blocks.
+    /// Returns the budget in bytes.
     pub(super) fn budget(&self) -> u64 {
         limit::within(self.most)
     }
 
-    /// Bytes of those that are here.
+    /// Returns the total size of all cached blocks, in bytes.
     pub(super) fn held(&self) -> u64 {
         self.shards.iter().map(|shard| shard.lock().bytes).sum()
     }
 
-    /// Lets go of all that is here. What is on its way comes.
+    /// Evicts all cached blocks. Fetches in progress continue.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(super) fn clear(&self) {
         self.shards.iter().for_each(|shard| shard.lock().clear(&self.unread));
     }
 
-    /// Whether the caller is to fetch a block. Then it must [`land`](Self::land) or [`fail`](Self::fail).
+    /// Returns true if the caller must fetch the block. The caller must then call [`land`](Self::land) or
+    /// [`fail`](Self::fail).
     pub(super) fn claim(&self, key: Key) -> bool {
         let mut state = self.shard(key).lock();
         match state.entries.get(&key) {
             Some(Entry::Coming) => false,
             Some(Entry::Here { .. }) => {
-                // It will be used again.
+                // A claimed block will be read again.
                 let now = state.clock;
                 state.touch(key, now);
                 false
@@ -111,12 +114,12 @@ impl Blocks {
         }
     }
 
-    /// A block, if it is here.
+    /// Returns a block if it is cached.
     pub(super) fn get(&self, key: Key) -> Option<Buffer> {
         self.shard(key).lock().get(key, &self.unread)
     }
 
-    /// A block that may be on its way: `None` if it is not.
+    /// Waits for a block in flight and returns the block. Returns `None` if the block is neither cached nor in flight.
     pub(super) fn wait(&self, key: Key) -> Result<Option<Buffer>, Failure> {
         let shard = self.shard(key);
         let is_coming = |state: &mut State| matches!(state.entries.get(&key), Some(Entry::Coming));
@@ -128,33 +131,34 @@ impl Blocks {
         }
     }
 
-    /// A request for blocks is repeated.
+    /// Counts a retry of the request for these blocks.
     pub(super) fn repeat(&self, keys: impl Iterator<Item = Key>) {
         let mut repeats = self.repeats.locked();
-        // Those that are forgotten were read long ago, but for a few.
+        // Nearly all dropped counts belong to blocks read long ago.
         if repeats.len() > MOST_REPEATS {
             repeats.clear();
         }
         let keys: Vec<Key> = keys.collect();
-        // What is left of a request that was repeated before is that request.
+        // A request for the remaining blocks shares the counter of the original request.
         let count = keys.iter().find_map(|key| repeats.get(key).cloned()).unwrap_or_default();
         count.fetch_add(1, Relaxed);
         repeats.extend(keys.into_iter().map(|key| (key, count.clone())));
     }
 
-    /// How often the request for a block was repeated, as far as that is remembered and nobody has counted it for another block of it.
+    /// Returns the retries of the request for a block, and resets their count. Returns 0 if the count was dropped or
+    /// already taken for another block of the request.
     pub(super) fn take_repeats(&self, key: Key) -> u64 {
         self.repeats.locked().get(&key).map_or(0, |count| count.swap(0, Relaxed))
     }
 
-    /// A block has come.
+    /// Stores a fetched block and wakes its readers.
     pub(super) fn land(&self, key: Key, bytes: Buffer) {
         let shard = self.shard(key);
         shard.lock().put(key, bytes, self.budget() / SHARDS as u64, &self.unread);
         shard.landed.notify_all();
     }
 
-    /// A block does not come.
+    /// Records the failed fetch of a block and wakes its readers.
     pub(super) fn fail(&self, key: Key, failure: &Failure) {
         let shard = self.shard(key);
         if let Some(Entry::Coming) = shard.lock().entries.insert(key, Entry::Failed(failure.clone())) {
@@ -163,7 +167,7 @@ impl Blocks {
         shard.landed.notify_all();
     }
 
-    /// A block will hardly be read again: it is the first to go.
+    /// Makes a block the first to evict, because another read is unlikely.
     pub(super) fn release(&self, key: Key) {
         self.shard(key).lock().touch(key, 0);
     }
@@ -189,7 +193,7 @@ impl State {
         Some(bytes)
     }
 
-    /// Moves a block in the order, unless it is still to be used.
+    /// Moves a block to `now` in the eviction order, unless the block is unread.
     fn touch(&mut self, key: Key, now: u64) {
         if let Some(Entry::Here { used, unread: false, .. }) = self.entries.get_mut(&key)
             && *used != now
@@ -220,7 +224,7 @@ impl State {
             self.order.remove(&(used, key));
             self.bytes -= bytes.len() as u64;
         }
-        // Not for ever: whoever was to use it may have changed its mind.
+        // The extra time is limited, because the intended reader may have stopped.
         let patience = if unread { 2 * (budget / BLOCK).max(LEAST as u64) } else { 0 };
         let used = self.clock + patience;
         self.entries.insert(key, Entry::Here { bytes, used, unread });
@@ -245,7 +249,7 @@ mod tests {
         Buffer::from_vec(vec![7u8; len])
     }
 
-    /// Keys of one shard.
+    /// Returns a key in shard 0.
     fn key(number: u64) -> Key {
         (0, number * SHARDS as u64)
     }
@@ -254,7 +258,7 @@ mod tests {
     fn a_request_that_is_repeated_is_counted_once_however_many_wait_for_it() {
         let blocks = Blocks::new(1 << 20);
         blocks.repeat((0..4).map(key));
-        // Two of its blocks had come by then.
+        // Two blocks of the first request had arrived by then.
         blocks.repeat((2..4).map(key));
         blocks.repeat((8..9).map(key));
         assert_eq!([2, 3, 0, 1, 8, 9].map(|number| blocks.take_repeats(key(number))), [2, 0, 0, 0, 1, 0]);
@@ -296,7 +300,7 @@ mod tests {
         (0..20).for_each(|number| drop(blocks.get((0, number)).or_else(|| blocks.get((0, number)))));
         (20..30).for_each(|number| blocks.fail((0, number), &Failure::new(ErrorKind::Io, "no")));
         assert_eq!(blocks.room(), 22);
-        // What is gone before it was read is fetched again.
+        // Evicted blocks no longer take room, even if they were never read.
         (30..40).for_each(|number| blocks.land((0, number), bytes(BLOCK as usize)));
         (100..300).for_each(|number| blocks.land((0, number), bytes(BLOCK as usize)));
         assert_eq!(blocks.room(), 32);
@@ -312,7 +316,7 @@ mod tests {
         come(0);
         (1..8).for_each(come);
         assert!(blocks.get(key(0)).is_some() && blocks.get(key(4)).is_none());
-        // Once it is read it is one of many, and what nobody reads goes at last.
+        // A block loses its extra time when it is read. An unread block is evicted eventually.
         assert!(blocks.claim(key(8)));
         come(8);
         (9..13).for_each(come);
@@ -360,9 +364,9 @@ mod tests {
         blocks.release(key(4));
         blocks.land(key(5), bytes(10));
         assert_eq!([1, 3, 4, 5].map(here), [true, true, false, true]);
-        // Nobody claimed them, so nobody waits for them.
+        // Unclaimed blocks have no reader, so they do not count as unread.
         assert_eq!(blocks.unread.load(Relaxed), 0);
-        // The same again takes no more room.
+        // Landing a block twice takes no more room.
         (0..9).for_each(|_| blocks.land(key(5), bytes(10)));
         assert_eq!([1, 3, 5].map(here), [true; 3]);
     }

@@ -1,13 +1,13 @@
-//! Values that are kept for later, as many as have room.
+//! Cache of values with a limit in bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Values by key, of no more than `most` bytes together. The value that was put first goes first.
+/// Values by key, with at most `most` bytes in total. Evicts the oldest insertion first.
 #[derive(Debug)]
 pub(crate) struct Bounded<K, V> {
     values: HashMap<K, (V, u64)>,
-    /// Keys in the order in which values go.
+    /// Keys in eviction order.
     order: VecDeque<K>,
     bytes: u64,
     most: u64,
@@ -18,12 +18,13 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
         Self { values: HashMap::new(), order: VecDeque::new(), bytes: 0, most }
     }
 
-    /// Finds a value, which stays at its place in the order.
+    /// Returns the value of a key. The eviction order does not change.
     pub(crate) fn get(&mut self, key: K) -> Option<&mut V> {
         self.values.get_mut(&key).map(|(value, _)| value)
     }
 
-    /// Keeps a value of `bytes` bytes in place of the value that the key had.
+    /// Inserts a value of `bytes` bytes, or replaces the previous value of the key. Evicts the oldest values if the
+    /// limit is exceeded.
     pub(crate) fn put(&mut self, key: K, value: V, bytes: u64) {
         match self.values.insert(key, (value, bytes)) {
             Some((_, before)) => self.bytes -= before,

@@ -1,4 +1,4 @@
-//! Addresses of objects, and the clients that speak with their stores.
+//! Addresses of objects, and clients for their stores.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,31 +21,35 @@ use crate::place;
 /// A bucket, a container or a web server.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
-    /// Reports what fails at once: reading is repeated by us, who know what pause is wanted and what has arrived already.
+    /// Client for reads, without retries. The crate retries reads itself, with the server's pause and from the first
+    /// missing byte.
     pub(super) reader: Arc<dyn ObjectStore>,
-    /// Repeats by itself, for all that is not reading.
+    /// Client with built-in retries, for everything except reads.
     pub(super) patient: Arc<dyn ObjectStore>,
 }
 
-/// Address of an object, or of a folder of some: a name in a bucket.
+/// Address of an object or a folder: a name in a bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) bucket: Bucket,
-    /// `s3://bucket`.
+    /// URL of the bucket, such as `s3://bucket`.
     root: Arc<str>,
-    /// Behind it.
+    /// Name in the bucket.
     pub(super) key: Key,
-    /// A web URL as it was given.
+    /// URL as given, for web servers only.
     pub(super) exact: Option<Arc<str>>,
 }
 
-/// Bytes of the longest URL that is asked for: three times as many, as where each is escaped, are still sent by every client.
+/// Maximum length of a requested URL, in bytes. Escaping can triple the length, and every client still sends such a
+/// URL.
 pub(super) const LONGEST: usize = 16 << 10;
 
 impl Address {
+    /// Parses the URL of an object or a folder.
+    ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if the feature of the store is off, [`ErrorKind::Config`] if it is no URL or one of more than 16 KiB,
-    /// or its store is not configured.
+    /// [`ErrorKind::Unsupported`] if the feature of the store is off, or if the URL contains a user.
+    /// [`ErrorKind::Config`] if the URL is invalid or longer than 16 KiB, or if the store is not configured.
     pub(super) fn parse(path: &Path) -> Result<Self> {
         let len = path.as_os_str().len();
         if len > LONGEST {
@@ -84,22 +88,22 @@ impl Address {
         Ok(Self { bucket: bucket(scheme, root)?, root: root.into(), key, exact })
     }
 
-    /// Whether it lies on a web server.
+    /// Returns true if the object is on a web server.
     pub(super) fn is_web(&self) -> bool {
         self.root.split_once("://").is_some_and(|(scheme, _)| place::is_web(scheme))
     }
 
-    /// The object of this name in the folder that this is.
+    /// Returns the address of the object `name` in this folder.
     pub(super) fn child(&self, name: &str) -> Self {
         self.at(self.key.clone().join(name))
     }
 
-    /// Another object of the same store.
+    /// Returns the address of another object in the bucket.
     pub(super) fn at(&self, key: Key) -> Self {
         Self { key, exact: None, ..self.clone() }
     }
 
-    /// Its URL, without what may not be shown.
+    /// Returns the URL without its secret parts.
     pub(super) fn path(&self) -> PathBuf {
         match &self.exact {
             Some(url) => place::shown(Path::new(&**url)).into_owned(),
@@ -108,12 +112,12 @@ impl Address {
     }
 }
 
-/// Facts that decide how a bucket is spoken with: its root, the environment, and how often and how long something is tried.
+/// Configuration of a client: root, hash of the environment, attempts and timeout.
 type Known = (String, u64, u32, Duration);
 
-/// The client for a bucket: one for all its objects, so that connections are used again.
+/// Returns the client for a bucket. All objects of a bucket share a client, so that connections are reused.
 fn bucket(scheme: &str, root: &str) -> Result<Bucket> {
-    // A fork must not speak through connections of its parent.
+    // A forked process must not use connections of its parent.
     static BUCKETS: PerProcess<Mutex<HashMap<Known, Bucket>>> = PerProcess::new(Mutex::default);
     let StoreOptions { attempts, timeout, .. } = StoreOptions::current();
     let known = (root.to_owned(), environment(), attempts, timeout);
@@ -127,7 +131,7 @@ fn bucket(scheme: &str, root: &str) -> Result<Bucket> {
     Ok(buckets.entry(known).or_insert(bucket).clone())
 }
 
-/// A hash of the variables by which clients are configured: others make another client.
+/// Returns a hash of the variables that configure clients. Changed variables create another client.
 fn environment() -> u64 {
     let mut variables: Vec<_> = std::env::vars_os()
         .filter(|(name, _)| {
@@ -145,7 +149,7 @@ fn environment() -> u64 {
 }
 
 fn client(scheme: &str, root: &str, retry: RetryConfig) -> Result<Arc<dyn ObjectStore>> {
-    // What a build does not have is not used.
+    // Unused in builds without these stores.
     let _ = (root, &retry);
     let client: object_store::Result<Arc<dyn ObjectStore>> = match scheme {
         #[cfg(feature = "s3")]

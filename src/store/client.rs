@@ -1,4 +1,4 @@
-//! The HTTP client of stores: set up as `object_store` would do it, but for what becomes of redirects.
+//! HTTP client of the stores. Uses the settings of `object_store`, with a different policy for redirects.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use rustls::crypto::{CryptoProvider, ring};
 
 use super::hosts::Lookup;
 
-/// The answers of a server that point elsewhere.
+/// Policy for redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "a build may have only stores that follow them, or only stores that do not")]
 pub(super) enum Redirects {
-    /// Such an answer is an error: requests carry what they are signed with, in headers or in the URL.
+    /// A redirect is an error, because the headers or the URL of a request contain a signature.
     Refused,
-    /// Requests carry nothing but a range and an ETag, and go on to wherever they are sent, though never from `https` to `http`.
+    /// A redirect is followed, but never from `https` to `http`. Requests contain only a range and an ETag.
     Followed,
 }
 
-/// As many follow each other as browsers allow.
+/// Maximum number of consecutive redirects, as in browsers.
 const REDIRECTS: usize = 10;
 
-/// Makes a client. The URL that led to a redirect is told to nobody: it may be signed.
+/// Creates a client. Sends no `Referer` after a redirect, because the previous URL may be signed.
 pub(super) fn client(options: &ClientOptions, redirects: Redirects) -> object_store::Result<HttpClient> {
     provide_encryption();
     let settings = Settings(options);
@@ -40,7 +40,7 @@ pub(super) fn client(options: &ClientOptions, redirects: Redirects) -> object_st
             settings.text(Key::UserAgent).unwrap_or_else(|| concat!("gristmill/", env!("CARGO_PKG_VERSION")).into()),
         )
         .https_only(!settings.flag(Key::AllowHttp)?)
-        // The size of an answer is that of the object.
+        // No compression: the size of the response must be the size of the object.
         .no_gzip()
         .no_brotli()
         .no_zstd()
@@ -81,10 +81,10 @@ pub(super) fn client(options: &ClientOptions, redirects: Redirects) -> object_st
     settings.http2(builder)?.build().map(HttpClient::new).map_err(wrong)
 }
 
-/// Sets what this process encrypts with, if it has chosen nothing yet.
+/// Installs `ring` as the cryptography provider, unless the process has installed another.
 fn provide_encryption() {
     if CryptoProvider::get_default().is_none() {
-        // Whoever was quicker has set something, too.
+        // Fails only if another thread has installed a provider meanwhile.
         let _ = ring::default_provider().install_default();
     }
 }
@@ -100,7 +100,7 @@ fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     }
 }
 
-/// The settings of a client, most of which come out of the environment.
+/// Settings of a client, mostly from the environment.
 struct Settings<'a>(&'a ClientOptions);
 
 impl Settings<'_> {
@@ -131,7 +131,7 @@ impl Settings<'_> {
     fn proxy(&self) -> object_store::Result<Option<reqwest::Proxy>> {
         let Some(url) = self.text(Key::ProxyUrl) else { return Ok(None) };
         let excluded = self.text(Key::ProxyExcludes).and_then(|hosts| reqwest::NoProxy::from_string(&hosts));
-        // What is wrong with it is not quoted: a proxy has users, too.
+        // The cause is omitted, because the URL of a proxy may contain a password.
         let proxy =
             reqwest::Proxy::all(url).map_err(|_| wrong(std::io::Error::other("the URL of the proxy is none")))?;
         Ok(Some(proxy.no_proxy(excluded)))

@@ -1,19 +1,19 @@
-//! Counts of stores, for the report.
+//! Counters of store reads, for the report.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::cx::Cx;
 
-/// Counts of this process since they were last told.
+/// Counters of this process since the last report.
 pub(super) static COUNTS: Counts = Counts::new();
 
 #[derive(Debug)]
 pub(super) struct Counts {
     /// Blocks that were read.
     pub(super) read: AtomicU64,
-    /// Blocks that came out of the folder on disk.
+    /// Blocks that were read from the disk cache.
     pub(super) from_disk: AtomicU64,
-    /// Blocks that came from stores.
+    /// Blocks that were fetched from stores.
     pub(super) fetched: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) repeated: AtomicU64,
@@ -30,7 +30,7 @@ pub(super) fn count(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Relaxed);
 }
 
-/// Adds to the report what happened since the last time. Where nothing is read from stores, it is a look at one number.
+/// Adds the counts since the last call to the report. Costs a single atomic load if no store is read.
 #[inline]
 pub(crate) fn tell(cx: &mut Cx) {
     if COUNTS.read.load(Relaxed) > 0 && cx.is_heard() {

@@ -1,4 +1,4 @@
-//! Blocks of objects on a local disk, for several processes and for the next run.
+//! Disk cache of object blocks, shared by processes and kept across runs.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -16,39 +16,40 @@ use crate::element::{Buffer, BufferMut};
 use crate::error::{ErrorKind, Result};
 use crate::temporary::{Readers, Temporary};
 
-/// A folder of blocks, a file each, of which those go first that were not used for longest.
+/// Folder of blocks, with a file per block. Evicts the least recently used blocks first.
 ///
-/// A block appears by a rename when it is whole and synced, and is read only with its right hash: whatever a crash
-/// or another process leaves is fetched again. The time of a file's last change is that of its last use.
+/// A block is written under a temporary name, synced and renamed. A read checks the hash, so damaged files are fetched
+/// again, whether left by a crash or by another process. The modification time of a file is the time of its last use.
 ///
-/// The hash is made with a key that lies in the folder and that its owner alone can read. So a block that somebody else made, or that
-/// lay elsewhere, is none. It holds nothing against the owner's other programs, nor against the system's administrator.
+/// The hash uses a secret key in the folder, which only the owner can read. Blocks that other users made or that were
+/// copied from elsewhere are therefore rejected. The key does not protect against other programs of the owner or
+/// against the administrator.
 pub(super) struct Disk {
     folder: PathBuf,
     size: u64,
     secret: Secret,
-    /// Bytes written since the folder was last looked through; at first more than any folder has.
+    /// Bytes written since the last scan of the folder. Initially larger than any folder.
     unseen: AtomicU64,
-    /// Blocks that may wait to be written: others are not kept.
+    /// Permits for pending writes. Further blocks are not cached.
     pub(super) writes: Arc<Semaphore>,
 }
 
 const MAGIC: &[u8; 8] = b"gmblock2";
-/// Magic, and the hash of key and bytes.
+/// Length of the magic and the keyed hash, in bytes.
 const HEADER: usize = 24;
 const WAITING: usize = 512;
-/// A use within this time of the last is not noted.
+/// Minimum time between updates of a block's last use.
 const NOTED: Duration = Duration::from_secs(60);
-/// A file that was begun so long ago is never finished: its process was killed.
+/// Age at which an unfinished file is removed, because its process was killed.
 const ABANDONED: Duration = Duration::from_secs(600);
 
 impl Disk {
-    /// The blocks in a folder; none where the folder cannot be made or written.
+    /// Opens the cache in a folder. Returns `None` if the folder cannot be created or written.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a folder that is not the user's alone.
+    /// [`ErrorKind::Config`] if the folder is a link, belongs to another user, or is writable by others.
     pub(super) fn open(folder: &Path, size: u64) -> Result<Option<Self>> {
-        // Indices lie beside the blocks, and say where records begin.
+        // `indices` is next to `blocks` and contains the positions of records.
         let (indices, folder) = (folder.join("indices"), folder.join("blocks"));
         for folder in [&indices, &folder] {
             if let Err(error) = private::folder(folder) {
@@ -75,18 +76,18 @@ impl Disk {
         self.folder.join(&name[..2]).join(format!("{}-{}", &name[2..], key.1))
     }
 
-    /// Whether there is a file for a block.
+    /// Returns true if a block has a file.
     pub(super) fn has(&self, key: Key) -> bool {
         self.path(key).exists()
     }
 
-    /// A block of so many bytes, if it is there and undamaged.
+    /// Reads a block of `len` bytes. Returns `None` if the block is missing or damaged.
     pub(super) fn read(&self, key: Key, len: u64) -> Option<Buffer> {
         let path = self.path(key);
         let mut file = File::open(&path).ok()?;
         let found = self.checked(&mut file, key, len).ok()?;
         if found.is_none() {
-            // It would only be looked at again.
+            // Later reads would only fail the check again.
             let _ = fs::remove_file(&path);
         } else if file.metadata().and_then(|m| m.modified()).is_ok_and(|time| is_older(time, NOTED)) {
             let _ = file.set_modified(SystemTime::now());
@@ -94,7 +95,7 @@ impl Disk {
         found
     }
 
-    /// Keeps a block. That it cannot be kept is no error: then it is fetched again.
+    /// Writes a block to the cache. A failed write is only logged; the block is then fetched again.
     pub(super) fn write(&self, key: Key, bytes: &[u8]) {
         let path = self.path(key);
         if let Err(error) = self.put(&path, key, bytes) {
@@ -110,8 +111,9 @@ impl Disk {
         }
     }
 
-    /// Removes what is too much, and room for what is written until the next time. One process at a time does; another that wants to
-    /// tries again behind its next block, for what it wrote may not have been seen.
+    /// Evicts blocks down to 7/8 of the limit, which leaves room for writes until the next scan. Only a single process
+    /// scans at a time. Other processes try again after their next block, because the scan may have missed their
+    /// writes.
     fn make_room(&self) -> io::Result<()> {
         let lock = lock(&self.folder)?;
         if lock.try_lock().is_err() {
@@ -123,7 +125,7 @@ impl Disk {
             let Ok(files) = fs::read_dir(folder?.path()) else { continue };
             for file in files {
                 let file = file?;
-                // Another process may have removed it just now.
+                // Another process may have removed the file meanwhile.
                 let Ok(metadata) = file.metadata() else { continue };
                 let time = metadata.modified()?;
                 let is_begun = file.file_name().as_encoded_bytes().starts_with(b".");
@@ -149,7 +151,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Returns the hash of a block that nobody without the key can tell.
+    /// Returns the keyed hash of a block. Without the key, the hash cannot be computed.
     fn hash(&self, key: Key, bytes: &[u8]) -> [u8; 16] {
         let words = self.secret.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         let mut secret = [0; 4];
@@ -161,7 +163,7 @@ impl Disk {
         bytemuck::cast(hasher.finalize128().map(u64::to_le))
     }
 
-    /// The bytes of a file, if they are those of this block.
+    /// Reads the bytes of a file. Returns `None` if the length, the magic or the hash does not match the block.
     fn checked(&self, file: &mut File, key: Key, len: u64) -> io::Result<Option<Buffer>> {
         let mut header = [0; HEADER];
         if file.metadata()?.len() != HEADER as u64 + len {
@@ -196,7 +198,7 @@ fn is_older(time: SystemTime, age: Duration) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed > age)
 }
 
-/// The file by which processes take turns: the folder itself, so that there is nothing to be put in its place.
+/// Opens the file that serves as the lock: the folder, so that no other file can take its place.
 #[cfg(unix)]
 fn lock(folder: &Path) -> io::Result<File> {
     File::open(folder)
@@ -239,7 +241,7 @@ mod tests {
                 assert!(disk.read(KEY, 40).is_none() && !disk.has(KEY), "byte {at}");
             }
         }
-        // A block of another place or version is not taken for this one.
+        // A copy under another block number is rejected.
         fs::create_dir_all(disk.path((KEY.0, 8)).parent().unwrap()).unwrap();
         fs::write(disk.path((KEY.0, 8)), &good).unwrap();
         assert!(disk.read((KEY.0, 8), 40).is_none());
@@ -257,7 +259,7 @@ mod tests {
             disk.write((1, number), &[0; 1000 - HEADER]);
             age(number, 1000 - number);
         }
-        // One that is used is young again.
+        // A read makes a block recent.
         assert!(disk.read((1, 0), 1000 - HEADER as u64).is_some());
         for number in 14..40 {
             disk.write((1, number), &[0; 1000 - HEADER]);

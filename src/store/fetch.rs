@@ -1,4 +1,4 @@
-//! Fetches blocks: one request for a run of them, continued where it was cut.
+//! Fetches of blocks: one request per run of blocks, resumed after an interruption.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use super::shared::Shared;
 use crate::element::{Buffer, spare};
 use crate::error::ErrorKind;
 
-/// Begins to fetch blocks that were claimed. Whatever happens, each of them lands or fails.
+/// Starts fetching claimed blocks. Each block either lands or fails.
 pub(super) fn begin(object: Arc<Object>, blocks: Range<u64>) {
     let run = Run::new(object, blocks);
-    // A run that is dropped, as where there are no threads to take it, fails.
+    // A dropped run fails its blocks, for example if the threads could not be started.
     let _ = runtime::spawn(run.fetch());
 }
 
-/// Opens an object by a request for its last [`END`] bytes, if it has `size` bytes as a listing says. Returns it with the place that was
-/// asked; `None` if the answer is any other.
+/// Opens an object by requesting its last [`END`] bytes, if a listing gave its `size` in bytes. Returns the object and
+/// a hash of the requested URL. Returns `None` if the request fails or the size differs.
 pub(super) async fn open_end(at: &Address, shared: &Arc<Shared>, size: u64) -> Option<(Arc<Object>, u128)> {
     let blocks = size.saturating_sub(END) / BLOCK..size.div_ceil(BLOCK);
     let _body = shared.bodies.acquire_many((blocks.end - blocks.start) as u32).await;
@@ -39,24 +39,24 @@ pub(super) async fn open_end(at: &Address, shared: &Arc<Shared>, size: u64) -> O
     let answer = answer.ok()?.ok().filter(|answer| answer.meta.size == size)?;
     let object = Object::new(at.clone(), answer.meta.clone(), told.place, shared.clone());
     let claimed: Vec<u64> = blocks.clone().filter(|&block| shared.blocks.claim(object.key_of(block))).collect();
-    // They are neighbours, as there are two at most.
+    // The missing blocks are adjacent, because there are at most two blocks.
     let missing = claimed.first().map_or(0..0, |&first| first..first + claimed.len() as u64);
     let mut run = Run::new(object.clone(), missing.clone());
     if missing != blocks || run.receive(answer, &attempt, &told).await.is_err() {
-        // Other blocks, and the rest of a body that was cut.
+        // Fetch other missing blocks, or the rest of an interrupted body.
         let _ = runtime::spawn(run.go_on());
     }
     Some((object, told.place))
 }
 
-/// Blocks on their way.
+/// Run of blocks in flight.
 struct Run {
     object: Arc<Object>,
-    /// Those that are not here yet.
+    /// Blocks that have not arrived yet.
     blocks: Range<u64>,
-    /// The first of them, as far as it has come.
+    /// Received bytes of the first block.
     begun: Vec<u8>,
-    /// Its length.
+    /// Length of the first block, in bytes.
     len: usize,
     failure: Option<Failure>,
 }
@@ -76,14 +76,14 @@ impl Run {
         run
     }
 
-    /// Makes room for the next block.
+    /// Allocates the buffer of the next block.
     fn begin_block(&mut self) {
         let range = self.object.range_of(self.blocks.start);
         self.len = if self.blocks.is_empty() { 0 } else { (range.end - range.start) as usize };
         self.begun = spare::room(self.len);
     }
 
-    /// Returns the range that is still to come.
+    /// Returns the byte range that is still missing.
     fn missing(&self) -> Range<u64> {
         let end = self.object.range_of(self.blocks.end - 1).end;
         self.blocks.start * BLOCK + self.begun.len() as u64..end
@@ -94,7 +94,7 @@ impl Run {
         self.go_on().await;
     }
 
-    /// Fetches what is missing.
+    /// Fetches the missing blocks, with retries.
     async fn go_on(mut self) {
         if self.blocks.is_empty() {
             return;
@@ -117,7 +117,8 @@ impl Run {
         }
     }
 
-    /// Lands those blocks that are kept on disk, and leaves what begins with another of them to another run.
+    /// Lands the first blocks from the disk cache. Splits the run at the next cached block, and leaves the rest to
+    /// another run.
     async fn take_from_disk(&mut self) {
         let Some(disk) = self.object.disk().cloned() else { return };
         while !self.blocks.is_empty() {
@@ -134,12 +135,12 @@ impl Run {
         }
     }
 
-    /// One request for all that is missing. What has come stays, whatever becomes of the rest.
+    /// Sends a single request for all missing blocks. Received blocks are kept if the request fails.
     async fn attempt(&mut self, attempts: &mut Attempts) -> Result<(), Fault> {
         let object = self.object.clone();
         let _body = object.shared.bodies.acquire_many((self.blocks.end - self.blocks.start) as u32).await;
         let _permit = object.shared.requests.acquire().await;
-        // Not before: that others are first is not the server's doing.
+        // Start the clock after the permits: the server did not cause that wait.
         let attempt = attempts.begin(Instant::now());
         let done = self.ask(&object, &attempt).await;
         attempts.end(&attempt, Instant::now());
@@ -155,7 +156,7 @@ impl Run {
         self.receive(answer, attempt, &told).await
     }
 
-    /// Takes the body of an answer for all that is missing.
+    /// Receives the body of a response to a request for all missing blocks.
     async fn receive(&mut self, answer: GetResult, attempt: &Attempt, told: &Told) -> Result<(), Fault> {
         let mut body = answer.into_stream();
         loop {
@@ -170,7 +171,7 @@ impl Run {
         }
     }
 
-    /// Puts bytes where they belong; a block that is whole lands.
+    /// Appends bytes to the current block. Lands each complete block.
     fn take(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
         while !bytes.is_empty() {
             if self.blocks.is_empty() {
@@ -190,7 +191,7 @@ impl Run {
         Ok(())
     }
 
-    /// Keeps the first block on disk, unless too many wait for that already.
+    /// Writes the first block to the disk cache, unless too many writes are pending.
     fn keep(&self, bytes: &Buffer) {
         let Some(disk) = self.object.disk().cloned() else { return };
         let Ok(permit) = disk.writes.clone().try_acquire_owned() else { return };
@@ -201,7 +202,7 @@ impl Run {
         }));
     }
 
-    /// The first block is here.
+    /// Lands the first block and starts the next.
     fn land(&mut self, bytes: Buffer) {
         let (object, block) = (self.object.clone(), self.blocks.start);
         self.blocks.start += 1;

@@ -1,4 +1,4 @@
-//! A folder to write into, on this machine or in a store.
+//! Output folders, on the local machine or in a store.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::place::Location;
 use crate::temporary::is_temporary;
 
-/// A folder of this machine, or all objects of a store whose names begin so.
+/// Folder on the local machine, or all objects of a store under a prefix.
 ///
 /// ```
 /// use std::io::Write;
@@ -37,11 +37,11 @@ enum Kind {
     Remote(Address),
 }
 
-/// A version of a file: of one that lies in a store, there may be others.
+/// Version of a file. Local files have no versions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Version(#[cfg(feature = "store")] Option<object_store::UpdateVersion>);
 
-/// The right to write to a folder alone: by a lock on this machine, by an object in a store.
+/// Exclusive right to write to a folder: a lock on the local machine, an object in a store.
 #[derive(Debug)]
 pub(crate) struct Writer {
     _alone: Option<Alone>,
@@ -50,10 +50,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Checks that nobody has taken the folder over.
+    /// Checks that no other writer has taken over the folder.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) if somebody has.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if another writer has taken over.
     pub(crate) fn check(&self) -> Result<()> {
         #[cfg(feature = "store")]
         self.lease.as_ref().map_or(Ok(()), super::lease::Lease::check)?;
@@ -65,17 +65,18 @@ impl Writer {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its name in the folder.
+    /// Name in the folder.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
 impl Folder {
-    /// A path, which is made if it is not there, or a URL.
+    /// Opens a folder by its path or URL. Creates a local folder if it does not exist.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be made, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the feature for the store is off.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be created;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the feature of the store is off.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         match Location::from(path.as_ref()) {
             Location::Local(path) => {
@@ -89,7 +90,7 @@ impl Folder {
         }
     }
 
-    /// Returns where a file of it lies: a path or a URL, as sources take it.
+    /// Returns the path or URL of a file in the folder, in the form that sources accept.
     pub fn path(&self, name: &str) -> PathBuf {
         match &self.0 {
             Kind::Local(folder) => folder.join(name),
@@ -98,10 +99,11 @@ impl Folder {
         }
     }
 
-    /// A new file, which appears when it is finished.
+    /// Creates a file, which appears in the folder after [`Output::finish`].
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a name that is none, [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `name` is not a file name;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written.
     pub fn create(&self, name: &str) -> Result<Output> {
         check(name)?;
         match &self.0 {
@@ -111,10 +113,10 @@ impl Folder {
         }
     }
 
-    /// The files that lie directly in it, by name; folders and files that are not finished are left out.
+    /// Lists the files directly in the folder, sorted by name. Skips subfolders and unfinished files.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be listed.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be listed.
     pub fn list(&self) -> Result<Vec<Entry>> {
         let mut entries = match &self.0 {
             Kind::Local(folder) => list(folder).map_err(|e| Error::io(e, folder))?,
@@ -126,11 +128,11 @@ impl Folder {
         Ok(entries)
     }
 
-    /// All of a file, such as a manifest; `None` if there is none of this name.
+    /// Reads a whole file, such as a manifest. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if it is longer than
-    /// 256 MiB: what may be longer, sources read piece by piece.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data)
+    /// if the file is longer than 256 MiB. Sources read longer files in pieces.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         check(name)?;
         match &self.0 {
@@ -140,7 +142,7 @@ impl Folder {
         }
     }
 
-    /// The same, and which version of it.
+    /// Reads a whole file and its version. Returns `None` if the file does not exist.
     pub(crate) fn read_version(&self, name: &str) -> Result<Option<(Vec<u8>, Version)>> {
         match &self.0 {
             Kind::Local(_) => Ok(self.read(name)?.map(|bytes| (bytes, Version::default()))),
@@ -152,11 +154,11 @@ impl Folder {
         }
     }
 
-    /// Replaces a file of this version, or makes one where there was none.
+    /// Replaces a file of this version, or creates the file if it did not exist. Updates `version`.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) if somebody else has replaced it meanwhile, where a store heeds that;
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if another writer has replaced the file and the store checks
+    /// versions; [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8], version: &mut Version) -> Result<()> {
         match &self.0 {
             Kind::Local(folder) => {
@@ -173,10 +175,10 @@ impl Folder {
         Ok(())
     }
 
-    /// Takes the right to write here alone.
+    /// Acquires the exclusive right to write to the folder.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another writes here.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another writer holds the folder.
     pub(crate) fn writer(&self) -> Result<Writer> {
         match &self.0 {
             Kind::Local(folder) => Ok(Writer {
@@ -189,10 +191,10 @@ impl Folder {
         }
     }
 
-    /// Removes a file, and says whether there was one, as far as the store tells.
+    /// Deletes a file. Returns true if the file existed, as far as the store reports.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be removed.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be deleted.
     pub fn delete(&self, name: &str) -> Result<bool> {
         check(name)?;
         match &self.0 {
@@ -205,11 +207,11 @@ impl Folder {
         }
     }
 
-    /// Removes what writers left here that were killed: files that nobody finished. A store does that by a rule of its own.
-    /// Nobody may be writing into the folder meanwhile.
+    /// Removes unfinished files of killed writers. No writer may be active in the folder meanwhile. Does nothing in a
+    /// store: a lifecycle rule of the store removes unfinished uploads.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if one cannot be removed.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a file cannot be removed.
     pub fn remove_unfinished(&self) -> Result<()> {
         match &self.0 {
             Kind::Local(folder) => {
@@ -225,7 +227,7 @@ impl Folder {
     }
 }
 
-/// A name and not a way: it stays in the folder.
+/// Checks that a name is a plain file name, so that the file stays in the folder.
 fn check(name: &str) -> Result<()> {
     let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', '\0']);
     if is_name { Ok(()) } else { Err(Error::config(format!("{name:?} is not the name of a file in a folder"))) }
@@ -243,7 +245,7 @@ fn list(folder: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// `None` where there is no such file.
+/// Returns `None` if the file does not exist.
 fn found<T>(result: io::Result<T>, path: &Path) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -274,7 +276,7 @@ mod tests {
         drop(dropped);
         assert_eq!(names(), [("a".to_owned(), 0), ("b".to_owned(), 3)]);
         assert_eq!(fs::read_dir(dir.path().join("new/folder")).unwrap().count(), 2);
-        // A second one of the same name replaces the first when it is whole.
+        // A second file with an existing name replaces the first at `finish`.
         let mut again = folder.create("b").unwrap();
         again.write_all(b"two!").unwrap();
         assert_eq!(folder.read("b").unwrap().unwrap(), b"one");
@@ -295,7 +297,7 @@ mod tests {
         assert_eq!(folder.list().unwrap().into_iter().map(|e| e.name).collect::<Vec<_>>(), [".c", "b.tmp"]);
     }
 
-    /// Names that somebody who knows the process may foretell are links to a file of another's.
+    /// Links under names that are predictable from the process ID lead to a foreign file.
     #[cfg(unix)]
     #[test]
     fn links_lead_to_no_other_file() {

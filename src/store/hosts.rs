@@ -1,4 +1,4 @@
-//! Addresses of hosts: a name that does not exist is an error after a few seconds.
+//! Host lookup. An unknown host is an error after a few seconds.
 
 use std::collections::BTreeSet;
 use std::error::Error as StdError;
@@ -13,7 +13,7 @@ use super::retry::Failure;
 use crate::error::ErrorKind;
 use crate::sync::Locked;
 
-/// A host of which no address was found.
+/// Failed lookup of a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no address of the host {host:?} is found: {cause}")]
 pub(super) struct NoHost {
@@ -22,7 +22,7 @@ pub(super) struct NoHost {
 }
 
 impl NoHost {
-    /// Finds it among an error and its causes.
+    /// Returns the failed lookup among an error and its causes.
     pub(super) fn in_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
         std::iter::successors(Some(error), |&error| error.source()).find_map(|error| error.downcast_ref())
     }
@@ -35,13 +35,13 @@ impl NoHost {
     }
 }
 
-/// Finds addresses by the functions of the system.
+/// Resolver that uses the lookup functions of the system.
 pub(super) struct Lookup {
-    /// Whether the addresses are taken in random order: large stores have many servers under one name.
+    /// Whether addresses are returned in random order. Large stores have many servers under a single name.
     pub(super) shuffled: bool,
 }
 
-/// Hosts of which this process has found an address.
+/// Hosts that this process has resolved.
 static FOUND: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 impl Resolve for Lookup {
@@ -73,22 +73,22 @@ fn ordered(host: String, mut found: Vec<SocketAddr>, shuffled: bool) -> Addrs {
     Box::new(found.into_iter())
 }
 
-/// Pauses between attempts to find a host that was never found. The system may wait for its servers in each attempt.
+/// Pauses between lookups of a host that was never resolved. During a lookup, the system may also wait for its servers.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(1500)];
 
-/// The attempts to find a host.
+/// Attempts to resolve a host.
 struct Search<'a> {
     pauses: &'a [Duration],
-    /// Whether this process has found it before.
+    /// Whether this process has resolved the host before.
     was_found: bool,
 }
 
 impl Search<'_> {
-    /// Returns the pause after an attempt that failed.
+    /// Returns the pause after a failed lookup.
     ///
     /// # Errors
-    /// [`NoHost`] if no attempt is left. The error itself if the host was found before: its request is made again, for as long as all
-    /// requests are.
+    /// [`NoHost`] if no attempt is left. Returns `error` unchanged if the host was resolved before: its request is then
+    /// retried like all requests.
     fn after(&mut self, host: &str, error: io::Error) -> Result<Duration, Box<dyn StdError + Send + Sync>> {
         if self.was_found {
             return Err(error.into());

@@ -1,8 +1,8 @@
-//! Facts about objects that are known before a store is asked for them: out of listings, and of earlier openings.
+//! Cached facts about objects, from listings and earlier openings.
 //!
-//! A listing gives the size of an object, so that the first request can be for its end. The version that is read is always the version
-//! in an answer about the object itself: listings spell ETags and times in other ways. If a listing has the same ETag, size and time as
-//! at an earlier opening, the object is the same version, and no request is needed.
+//! A listing contains the size of an object, so the first request can be for its end. The pinned version always comes
+//! from a response about the object, because listings format ETags and times differently. If the listed ETag, size and
+//! time match the listing of an earlier opening, the object is unchanged. No request is then needed.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,9 +14,9 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::bounded::Bounded;
 use crate::fork::PerProcess;
 
-/// Bytes of all facts together: of tens of thousands of objects.
+/// Limit of all facts in bytes, enough for tens of thousands of objects.
 const MOST: u64 = 16 << 20;
-/// A listing counts for objects that are opened within this time after it.
+/// Maximum age of a listing when its objects are opened.
 const LISTED: Duration = Duration::from_secs(60);
 
 static KNOWN: PerProcess<Mutex<Bounded<u128, Known>>> = PerProcess::new(|| Mutex::new(Bounded::new(MOST)));
@@ -24,13 +24,13 @@ static KNOWN: PerProcess<Mutex<Bounded<u128, Known>>> = PerProcess::new(|| Mutex
 /// Facts about the object of a URL.
 #[derive(Debug, Default)]
 struct Known {
-    /// The latest listing that has not been used by an opening.
+    /// Latest listing, until an opening uses it.
     listed: Option<(Mark, Instant)>,
-    /// The latest opening after a listing.
+    /// Latest opening that followed a listing.
     opened: Option<(Mark, Opened)>,
 }
 
-/// The version of an object as a listing spells it.
+/// Version of an object, in the format of its listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
     size: u64,
@@ -38,19 +38,20 @@ struct Mark {
     changed: i64,
 }
 
-/// Facts out of an answer about an object, and the place that was asked: see [`Told::place`](super::service::Told::place).
+/// Facts from a response about an object, and a hash of the requested URL: see
+/// [`Told::place`](super::service::Told::place).
 #[derive(Clone, Debug)]
 pub(super) struct Opened {
     pub(super) meta: ObjectMeta,
     pub(super) place: u128,
 }
 
-/// Facts that the next opening of an object may use.
+/// Facts for the next opening of an object.
 #[derive(Debug)]
 pub(super) struct Listed {
     key: u128,
     mark: Mark,
-    /// The version that is known to be the listed version.
+    /// Earlier opening of the listed version, if there was any.
     pub(super) opened: Option<Opened>,
 }
 
@@ -59,7 +60,7 @@ impl Listed {
         self.mark.size
     }
 
-    /// Keeps what an opening has found out, for the next opening after a listing.
+    /// Keeps the result of an opening for the next opening after a listing.
     pub(super) fn keep(self, opened: Opened) {
         let opened = self.mark.e_tag.is_some().then_some((self.mark, opened));
         Known { listed: None, opened }.put(self.key);
@@ -72,7 +73,7 @@ impl Known {
         let of_meta = |meta: &ObjectMeta| meta.location.as_ref().len() + meta.e_tag.as_ref().map_or(0, String::len);
         let texts = self.listed.as_ref().map_or(0, |(mark, _)| of_mark(mark))
             + self.opened.as_ref().map_or(0, |(mark, opened)| of_mark(mark) + of_meta(&opened.meta));
-        // A key stands in the order and in the table.
+        // Keys are stored both in the order and in the table.
         let bytes = size_of::<Self>() + 4 * size_of::<u128>() + texts;
         KNOWN.lock().put(key, self, bytes as u64);
     }
@@ -82,7 +83,7 @@ fn key(url: &Path) -> u128 {
     xxh3_128(url.as_os_str().as_encoded_bytes())
 }
 
-/// Notes an object of a listing that was made `now`.
+/// Records an object of a listing made at `now`.
 pub(super) fn list(url: &Path, meta: &ObjectMeta, now: Instant) {
     let e_tag = meta.e_tag.clone().filter(|tag| !tag.is_empty());
     let mark = Mark { size: meta.size, e_tag, changed: meta.last_modified.timestamp_millis() };
@@ -90,7 +91,7 @@ pub(super) fn list(url: &Path, meta: &ObjectMeta, now: Instant) {
     Known { listed: Some((mark, now)), opened }.put(key(url));
 }
 
-/// Takes the facts about an object that is opened `now`, if it was listed: the next opening needs another listing.
+/// Takes the facts about an object opened at `now`, if a listing contained the object. Each listing is used once.
 pub(super) fn take(url: &Path, now: Instant) -> Option<Listed> {
     let mut all = KNOWN.lock();
     let known = all.get(key(url))?;

@@ -1,8 +1,8 @@
-//! One writer for a folder of a store: an object in it says who that is.
+//! Exclusive writers: an object in a store folder names the current writer.
 //!
-//! The object is made by a put that fails where there is one, and is written again every few seconds. A writer that was killed stops
-//! doing so: another takes its place once that shows, or at once where it can be seen that the process is gone. A writer that was taken
-//! for dead and is not finds another name there, and publishes nothing more.
+//! A writer creates the object by a conditional put and rewrites it every 15 s. A killed writer stops rewriting the
+//! object. Another writer takes over after 60 s, or at once if the process has visibly ended. A writer that was
+//! presumed dead by mistake finds another name in the object, and publishes nothing more.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
@@ -21,22 +21,22 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 use crate::temporary::random;
 
-/// The name of the object. It begins with a dot, so that no source takes it for data.
+/// Name of the object. Begins with a dot, so that no source reads the object as data.
 const NAME: &str = ".gristmill-writer.json";
-/// The version of its format.
+/// Version of the object's format.
 const FORMAT: u32 = 1;
-/// A writer that has not been heard of for so long is taken for dead.
+/// Age of a lease after which its writer is presumed dead.
 const EXPIRES: Duration = Duration::from_secs(60);
-/// A writer is heard of so often.
+/// Interval between renewals.
 const RENEWED: Duration = Duration::from_secs(15);
-/// It is given back within this time, or not at all.
+/// Maximum time for releasing a lease. A lease that is not released expires.
 const GIVEN_BACK: Duration = Duration::from_secs(10);
-/// Bytes of it that are read.
+/// Maximum number of bytes read from the object.
 const MOST: u64 = 64 << 10;
-/// Others may come and go meanwhile.
+/// Maximum number of attempts, because other writers may change the object meanwhile.
 const ATTEMPTS: usize = 5;
 
-/// The right to write to a folder, for as long as it lives.
+/// Exclusive right to write to a folder, released on drop.
 #[derive(Debug)]
 pub(crate) struct Lease(Arc<Held>);
 
@@ -54,35 +54,36 @@ struct State {
 }
 
 impl State {
-    /// Returns true if two renewals are missing at `now`: another writer may take over before the next one.
+    /// Returns true if two renewals are overdue at `now`. Another writer may then take over before the next renewal.
     fn is_stale(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.renewed) > 2 * RENEWED
     }
 }
 
-/// The writer of a folder, as the object names it.
+/// Writer of a folder, as recorded in the object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Owner {
     gristmill_writer: u32,
-    /// A name that tells it from all others, of the same process too.
+    /// Random name of the writer, unique even within a process.
     id: String,
     process: Process,
 }
 
-/// The object as it was found.
+/// Object as read from the store.
 struct Found {
-    /// `None`: something else lies there.
+    /// `None` if the object is not a lease of this format.
     owner: Option<Owner>,
     version: UpdateVersion,
-    /// The time since it was written, by the store's clock.
+    /// Time since the object was written, by the store's clock.
     age: Duration,
 }
 
 impl Lease {
-    /// Takes the right to write to a folder; `None` where the store knows no puts that depend on what is there, as web servers do not.
+    /// Acquires the right to write to a folder. Returns `None` if the store has no conditional puts, such as a web
+    /// server.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if another writes there; [`ErrorKind::Io`] if the store cannot be asked.
+    /// [`ErrorKind::Config`] if another writer holds the folder; [`ErrorKind::Io`] if a request to the store fails.
     pub(super) fn take(folder: &Address) -> Result<Option<Self>> {
         use object_store::Error as E;
         if folder.is_web() {
@@ -100,7 +101,7 @@ impl Lease {
             };
             let (to, by) = (at.clone(), owner.clone());
             match patiently(async move { put(&to, &by, mode).await })? {
-                // A store that does not heed conditions may have let two in: what is read next decides.
+                // A store that ignores conditions may admit two writers. The next read decides between them.
                 Ok(_) | Err(E::AlreadyExists { .. } | E::Precondition { .. }) => {}
                 Err(E::NotImplemented { .. } | E::NotSupported { .. }) => return Ok(None),
                 Err(error) => return Err(given_up(&error).path(at.path())),
@@ -118,21 +119,21 @@ impl Lease {
                 // The period of the renewals.
                 sleep(RENEWED).await;
                 let Some(held) = kept.upgrade() else { break };
-                // It is tried again, and in vain only where another has come meanwhile.
+                // The next iteration retries. The delay only matters if another writer takes over meanwhile.
                 if let Err(failure) = held.renew().await {
                     tracing::warn!(folder = %held.at.path().display(), failure.message, "the folder cannot be held");
                 }
             }
         };
-        // Where there is no thread to do it, it is done whenever something is published.
+        // Without a background thread, `check` renews the lease before something is published.
         let _ = runtime::spawn(renewing);
         Self(held)
     }
 
-    /// Checks that the folder may still be written to.
+    /// Checks that the folder still belongs to this writer.
     ///
     /// # Errors
-    /// [`ErrorKind::State`] if another has taken it over.
+    /// [`ErrorKind::State`] if another writer has taken over the folder.
     pub(crate) fn check(&self) -> Result<()> {
         if self.0.state().is_stale(Instant::now()) {
             let held = self.0.clone();
@@ -143,7 +144,7 @@ impl Lease {
     }
 }
 
-/// Makes the error that a folder belongs to another writer by now.
+/// Returns the error for a folder that another writer has taken over.
 #[cold]
 pub(super) fn taken_over() -> Error {
     Error::state("another sink has taken over this folder, and what it writes stands")
@@ -155,7 +156,7 @@ impl Held {
         self.state.locked()
     }
 
-    /// Says that its owner lives, unless another has come.
+    /// Rewrites the object. Marks the lease as lost if another writer has taken over.
     async fn renew(&self) -> Result<(), Failure> {
         use object_store::Error as E;
         for _ in 0..ATTEMPTS {
@@ -169,7 +170,7 @@ impl Held {
                     self.state().renewed = Instant::now();
                     return Ok(());
                 }
-                // Written since: by this one, if its answer was lost.
+                // The object has changed since the read, perhaps by an earlier put whose response was lost.
                 Ok(Err(E::Precondition { .. } | E::AlreadyExists { .. })) => {}
                 Ok(Err(error)) => return Err(Failure::new(ErrorKind::Io, given_up(&error).message())),
                 Err(_) => return Err(Failure::new(ErrorKind::Io, format!("no answer in {EXPIRES:?}"))),
@@ -178,11 +179,11 @@ impl Held {
         Ok(())
     }
 
-    /// Lets others write to the folder.
+    /// Releases the folder for other writers.
     async fn give_back(&self) {
         let is_ours = |found: &Found| found.owner.as_ref() == Some(&self.owner);
         if read(&self.at).await.is_ok_and(|found| found.as_ref().is_some_and(is_ours)) {
-            // Who cannot be told waits until it shows.
+            // If the delete fails, other writers wait until the lease expires.
             let _ = self.at.bucket.patient.delete(&self.at.key).await;
         }
     }
@@ -198,7 +199,7 @@ impl Drop for Lease {
 }
 
 impl Found {
-    /// Whether its writer is dead, as far as can be seen.
+    /// Returns true if the lease has expired, or if the process of its writer is gone.
     fn is_over(&self) -> bool {
         self.age > EXPIRES || self.owner.as_ref().is_some_and(|owner| owner.process.is_gone())
     }
@@ -214,13 +215,13 @@ impl Found {
 }
 
 async fn put(at: &Address, owner: &Owner, mode: PutMode) -> object_store::Result<PutResult> {
-    // Strings and numbers.
+    // Strings and numbers always serialise.
     let text = serde_json::to_vec(owner).expect("an owner serialises");
     let options = PutOptions { mode, ..PutOptions::default() };
     at.bucket.patient.put_opts(&at.key, PutPayload::from(text), options).await
 }
 
-/// Time from `written` to `now`, both by the store's clock; zero if `written` is later.
+/// Returns the time from `written` to `now`, both by the store's clock. Returns zero if `written` is later.
 fn age(written: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(written).unwrap_or_default()
 }
@@ -271,7 +272,7 @@ mod tests {
         Found { owner, version: UpdateVersion { e_tag: None, version: None }, age }
     }
 
-    /// A process of another machine: only the age of its lease shows whether it lives.
+    /// Returns a process on another machine. Only the age of its lease shows whether the process is alive.
     fn elsewhere() -> Process {
         let text = r#"{"host": "far", "pid": 7, "boot": "other", "namespace": "other", "began": 1}"#;
         serde_json::from_str(text).unwrap()
@@ -296,7 +297,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn the_lease_of_a_process_that_is_gone_is_over_at_once() {
         let mut gone = serde_json::to_value(Process::this()).unwrap();
-        // No process began then.
+        // No process started at this time.
         gone["began"] = 1.into();
         let gone = serde_json::from_value(gone).unwrap();
         assert!(by(Some(gone), Duration::ZERO).is_over());
@@ -325,7 +326,7 @@ mod tests {
         let state = State { renewed, is_lost: false };
         assert!(!state.is_stale(renewed) && !state.is_stale(renewed + 30 * SECOND));
         assert!(state.is_stale(renewed + 30 * SECOND + NS));
-        // A writer that renews just in time cannot have expired.
+        // A writer that renews at the last moment has not expired.
         assert!(2 * RENEWED + GIVEN_BACK < EXPIRES);
     }
 }

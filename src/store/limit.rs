@@ -1,7 +1,7 @@
-//! Limit of the memory for blocks: no more than a part of what the process may have.
+//! Limit of the memory for blocks, relative to the memory limit of the process.
 
-/// Of the bytes that are allowed for blocks, as many as leave the rest of the process enough: an eighth, where the memory of the process
-/// is limited, as that of a worker is by its part of the RAM budget. The limit may be lowered at any time.
+/// Returns the bytes that blocks may use, at most `bytes`. If the memory of the process is limited, blocks get at most
+/// an eighth of the limit. Workers are limited by their share of the RAM budget. The limit may be lowered at any time.
 pub(super) fn within(bytes: u64) -> u64 {
     of(bytes, data_limit())
 }

@@ -17,14 +17,16 @@ use super::service::listing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::{self, Location, is_skipped, none_in, of_endings, unsharded};
 
-/// The objects that a URL names: itself, those that match it as a glob, or, where it is a folder, those directly in it that
-/// end with one of `extensions`, sorted; if there are none, those in the folders below it. Each comes with the number of folders between it
-/// and the folder. A name without any ending may be a folder.
+/// Lists the objects that a URL names: an object, the matches of a glob, or the files of a folder.
+///
+/// For a folder, returns the objects directly in it whose names end with one of `extensions`, sorted. If there are
+/// none, returns the matching objects of all folders below. Each object comes with its depth: the number of folders
+/// between it and the listed folder. A name without an extension may be a folder.
 pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
     let given = |files: Vec<Location>| files.into_iter().map(|file| (file, 0)).collect();
     let text = url.to_str().unwrap_or_default();
     let is_web = place::scheme(url).is_some_and(place::is_web);
-    // A query has question marks and may have anything else.
+    // A query contains a question mark, and may contain any other character.
     let is_glob = |text: &str| !(is_web && text.contains('?')) && text.contains(['*', '?', '[']);
     if is_glob(text) {
         return by_glob(url, text).map(given);
@@ -41,7 +43,7 @@ pub(crate) fn find(url: &Path, extensions: &[&str]) -> Result<Vec<(Location, usi
     }
 }
 
-/// The objects directly in a folder; if there are none, those of the folders in it.
+/// Lists the objects directly in a folder, or in the folders below if there are none. A manifest replaces the listing.
 fn in_folder(url: &Path, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
     let folder = Address::parse(url)?;
     let (children, has_folders) = children_and_folders(&folder)?;
@@ -71,26 +73,26 @@ fn by_glob(url: &Path, text: &str) -> Result<Vec<Location>> {
     let at = text.find(['*', '?', '[']).unwrap_or(text.len());
     let folder = text[..at].rfind('/').map_or(at, |slash| slash + 1);
     let folder = Address::parse(Path::new(&text[..folder]))?;
-    // Behind the scheme and the host.
+    // The part after the scheme and the host.
     let pattern = text.splitn(4, '/').nth(3).unwrap_or_default();
     let options =
         MatchOptions { require_literal_separator: true, require_literal_leading_dot: true, ..MatchOptions::new() };
     let glob = Pattern::new(pattern).map_err(|e| Error::config(format!("not a glob: {}", e.msg)).path(url))?;
-    // Only a pattern with folders in it needs what lies in folders.
+    // A recursive listing is needed only if the pattern contains a slash.
     let below = text[at..].contains('/');
     let metas = if below { descendants(&folder)? } else { children(&folder)? };
     let found = metas.into_iter().filter(|meta| glob.matches_with(meta.location.as_ref(), options));
     paths(&folder, found).ok_or_else(|| Error::new(ErrorKind::Io, "no object matches the pattern").path(url))
 }
 
-/// The place of an object in a listing of `now`, whose facts are kept for when it is opened.
+/// Returns the location of an object listed at `now`, and caches its facts for the next opening.
 fn located(folder: &Address, meta: &ObjectMeta, now: Instant) -> Location {
     let path = folder.at(meta.location.clone()).path();
     known::list(&path, meta, now);
     Location::Object(path)
 }
 
-/// Sorted, and at least one.
+/// Returns the sorted locations of the objects. Returns `None` if there are no objects.
 fn paths(folder: &Address, metas: impl Iterator<Item = ObjectMeta>) -> Option<Vec<Location>> {
     let now = Instant::now();
     let mut paths: Vec<_> = metas.map(|meta| located(folder, &meta, now)).collect();
@@ -98,7 +100,7 @@ fn paths(folder: &Address, metas: impl Iterator<Item = ObjectMeta>) -> Option<Ve
     (!paths.is_empty()).then_some(paths)
 }
 
-/// Lists what lies directly in a folder.
+/// Lists the objects directly in a folder, with their sizes.
 pub(super) fn entries(folder: &Address) -> Result<Vec<Entry>> {
     let entry = |meta: ObjectMeta| {
         let name = meta.location.filename()?.to_owned();
@@ -111,7 +113,7 @@ fn children(folder: &Address) -> Result<Vec<ObjectMeta>> {
     Ok(children_and_folders(folder)?.0)
 }
 
-/// Lists what lies directly in a folder, and finds whether folders are in it.
+/// Lists the objects directly in a folder. Also returns whether the folder contains folders.
 fn children_and_folders(folder: &Address) -> Result<(Vec<ObjectMeta>, bool)> {
     let (client, key) = (folder.bucket.patient.clone(), folder.key.clone());
     let listed = runtime::wait(listing(async move { client.list_with_delimiter(Some(&key)).await }))?;
@@ -125,7 +127,7 @@ fn descendants(folder: &Address) -> Result<Vec<ObjectMeta>> {
     checked(folder, listed)
 }
 
-/// Returns what a store has listed, if it can be asked for.
+/// Returns the listed objects, if all names are short enough for a request.
 fn checked(folder: &Address, listed: object_store::Result<Vec<ObjectMeta>>) -> Result<Vec<ObjectMeta>> {
     let metas = listed.map_err(|e| given_up(&e).path(folder.path()))?;
     match metas.iter().map(|meta| meta.location.as_ref().len()).find(|&len| len > LONGEST) {
@@ -137,7 +139,8 @@ fn checked(folder: &Address, listed: object_store::Result<Vec<ObjectMeta>>) -> R
     }
 }
 
-/// Stores say of an object that is not there that it is deleted.
+/// Deletes an object. Returns false if the store reports that the object does not exist. Many stores report success
+/// instead.
 pub(super) fn delete(at: &Address) -> Result<bool> {
     let (client, key) = (at.bucket.patient.clone(), at.key.clone());
     match patiently(async move { client.delete(&key).await })? {

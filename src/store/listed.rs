@@ -1,4 +1,4 @@
-//! Folders that say which files count: those that a sink writes.
+//! Manifests: lists of the valid files in a folder, written by a sink.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -10,14 +10,14 @@ use super::{Folder, description};
 use crate::error::{Error, Result};
 use crate::place::Location;
 
-/// The name of the file by which a [sink](crate::sink) says which shards count.
+/// Name of the file in which a [sink](crate::sink) lists the valid shards.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
-/// The part of a manifest that is needed: see [`Manifest`](crate::sink::Manifest).
+/// Required part of a manifest: see [`Manifest`](crate::sink::Manifest).
 #[derive(Deserialize)]
 struct Manifest {
     shards: Vec<Shard>,
-    /// Beside the shards.
+    /// Files in addition to the shards.
     #[serde(default)]
     files: Vec<Name>,
 }
@@ -32,14 +32,14 @@ struct Name {
     name: String,
 }
 
-/// The beginning of a manifest: files of that name may be anything.
+/// First bytes of a manifest. A file with the manifest's name may contain anything else.
 const BEGINNING: &[u8] = b"{\n  \"gristmill_manifest\":";
 
-/// The files with one of these endings that the manifest of a folder lists, where it has one: a shard that is not listed does
-/// not count yet.
+/// Returns the files of a folder's manifest whose names end with one of `endings`. Returns `None` if the folder has no
+/// manifest. A shard that is not listed is not valid yet.
 ///
 /// # Errors
-/// [`ErrorKind::State`](crate::ErrorKind::State) for a manifest that is damaged, or that lists what is not in the folder.
+/// [`ErrorKind::State`](crate::ErrorKind::State) if the manifest is damaged, or if it lists a path outside the folder.
 pub(crate) fn listed(folder: &Location, endings: &[&str]) -> Result<Option<Vec<Location>>> {
     let path = folder.as_ref().join(MANIFEST);
     let text = match folder {
@@ -58,7 +58,7 @@ pub(crate) fn listed(folder: &Location, endings: &[&str]) -> Result<Option<Vec<L
     names.map(file).collect::<Result<_>>().map(Some)
 }
 
-/// Returns what is in the file, if it is there and a manifest.
+/// Returns the contents of the file, if the file exists and is a manifest.
 fn manifest(path: &Path) -> Result<Option<Vec<u8>>> {
     let mut beginning = [0; BEGINNING.len()];
     let begun = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));

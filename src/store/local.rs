@@ -1,4 +1,4 @@
-//! Files on this machine that appear whole or not at all.
+//! Atomic writes to files on the local machine.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -8,7 +8,7 @@ use super::{DESCRIPTION, check_description};
 use crate::error::{Error, Result};
 use crate::temporary::{Readers, Temporary, sync_folder};
 
-/// A file under a temporary name, until it is published.
+/// File under a temporary name, until its publication.
 #[derive(Debug)]
 pub(super) struct LocalOutput {
     file: BufWriter<File>,
@@ -17,7 +17,7 @@ pub(super) struct LocalOutput {
     path: PathBuf,
 }
 
-/// Written at a time.
+/// Size of the write buffer, in bytes.
 const BUFFER: usize = 256 << 10;
 
 impl LocalOutput {
@@ -27,7 +27,7 @@ impl LocalOutput {
         Ok(Self { file, written: 0, temporary, path })
     }
 
-    /// Sync, rename, and sync of the folder: after a crash there is the whole file or none.
+    /// Syncs the file, renames it and syncs the folder. After a crash, the file is either complete or absent.
     pub(super) fn finish(self) -> Result<u64> {
         let Self { mut file, written, temporary, path } = self;
         let published = (|| {
@@ -52,36 +52,36 @@ impl Write for LocalOutput {
     }
 }
 
-/// Replaces a file by one that holds `bytes`: after a crash there is the old one or the new one.
+/// Replaces the contents of a file by `bytes`. After a crash, the file has either the old or the new contents.
 ///
 /// # Errors
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the old file stands then.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written. The old contents then remain.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut output = LocalOutput::create(path.to_owned())?;
     output.write_all(bytes).map_err(|e| Error::io(e, path))?;
     output.finish().map(drop)
 }
 
-/// Checks that [`replace`] could begin: nothing is left of the attempt.
+/// Checks that [`replace`] can create its temporary file. Leaves no file.
 ///
 /// # Errors
-/// As [`replace`].
+/// See [`replace`].
 #[cfg(feature = "cli")]
 pub(crate) fn check_writable(path: &Path) -> Result<()> {
     LocalOutput::create(path.to_owned()).map(drop).map_err(|e| e.help("choose a place that can be written to"))
 }
 
-/// A lock on a folder, which ends with the process at the latest. File systems without locks have none.
+/// Lock on a folder, released at the end of the process at the latest. Has no effect on file systems without locks.
 #[derive(Debug)]
 pub(crate) struct Alone {
     _folder: Option<File>,
 }
 
 impl Alone {
-    /// Takes the lock of the folder, for a `run` or whatever it is that writes there.
+    /// Locks the folder for a kind of writer, such as `run`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another has it.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another writer holds the lock.
     #[cfg(unix)]
     pub(crate) fn in_folder(path: &Path, what: &str) -> Result<Self> {
         let folder = File::open(path).map_err(|e| Error::io(e, path))?;
@@ -96,17 +96,18 @@ impl Alone {
         }
     }
 
-    /// Folders are not locked here.
+    /// Returns without a lock, because this system does not lock folders.
     #[cfg(not(unix))]
     pub(crate) fn in_folder(_: &Path, _: &str) -> Result<Self> {
         Ok(Self { _folder: None })
     }
 }
 
-/// All of a file that describes others, if it is there.
+/// Reads a whole file that describes other files. Returns `None` if the file does not exist.
 ///
 /// # Errors
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is too long for one.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if
+/// the file is longer than 256 MiB.
 pub(crate) fn description(path: &Path) -> Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -116,7 +117,7 @@ pub(crate) fn description(path: &Path) -> Result<Option<Vec<u8>>> {
     let io = |e| Error::io(e, path);
     check_description(file.metadata().map_err(io)?.len()).map_err(|e| e.path(path))?;
     let mut bytes = Vec::new();
-    // It may grow meanwhile, and pipes have no length.
+    // The file may grow meanwhile, and pipes have no length.
     file.take(DESCRIPTION + 1).read_to_end(&mut bytes).map_err(io)?;
     check_description(bytes.len() as u64).map_err(|e| e.path(path))?;
     Ok(Some(bytes))

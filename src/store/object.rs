@@ -1,4 +1,4 @@
-//! An object that is read: one version of it, from the first byte to the last.
+//! Objects opened for reading, each pinned to a version.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,57 +24,58 @@ use crate::element::Buffer;
 use crate::element::spare::Room;
 use crate::error::{ErrorKind, Result};
 
-/// A version of an object.
+/// Version of an object.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(super) at: Address,
     pub(super) meta: ObjectMeta,
-    /// Of the URL and everything that tells versions apart.
+    /// Hash of the URL and of all version marks.
     pub(super) key: u128,
-    /// Whether the server says anything that tells versions apart, but for the size.
+    /// Whether the server reports a version mark in addition to the size.
     is_versioned: bool,
     pub(super) shared: Arc<Shared>,
-    /// The block that was read last.
+    /// Number of the last block read.
     last: AtomicU64,
-    /// Blocks that were read one not far from the other.
+    /// Number of steps forward between nearby blocks, since the last jump.
     streak: AtomicU64,
 }
 
-/// The part of an object that is wanted when it is opened.
+/// Part of an object that its opening needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// No more than its size and version.
+    /// Only the size and the version.
     Version,
-    /// Its last [`END`] bytes.
+    /// The last [`END`] bytes.
     End,
 }
 
-/// Bytes of the end of an object that are wanted together.
+/// Number of bytes at the end of an object that are read together.
 pub(crate) const END: u64 = BLOCK;
 
-/// Blocks that are fetched by one request where neighbours are missing.
+/// Maximum number of adjacent missing blocks fetched by a request.
 pub(super) const PIECE: u64 = 32;
-/// Blocks that are fetched ahead of what is read front to back: as many requests as are in flight at first.
+/// Number of blocks fetched ahead of a sequential read: 16 full requests.
 const AHEAD: u64 = 512;
-/// Threads that take turns read blocks so far from each other.
+/// Maximum distance between blocks of a sequential read. Threads that take turns read blocks out of order.
 const NEAR: u64 = 64;
-/// A block that comes sooner was not waited for.
+/// Minimum time that counts as a wait for a block.
 const MOMENT: Duration = Duration::from_micros(10);
-/// Reads near each other that show a way through the object.
+/// Number of nearby reads after which reads count as sequential.
 const STREAK: u64 = 4;
 
 impl Object {
-    /// Opens an object: the store is asked for its size and version, unless both are known by a listing.
+    /// Opens an object. Requests its size and version, unless a listing matches an earlier opening.
     pub(crate) fn open(path: &Path) -> Result<Arc<Self>> {
         Self::open_by(path, Shared::current()?, Wanted::Version)
     }
 
-    /// Opens an object whose end is read first: one request brings version and end if a listing gave the size.
+    /// Opens an object whose end is read first. If a listing gave the size, a single request fetches the version and
+    /// the end.
     pub(crate) fn open_end(path: &Path) -> Result<Arc<Self>> {
         Self::open_by(path, Shared::current()?, Wanted::End)
     }
 
-    /// Opens an object that shares memory and requests with others.
+    /// Opens an object with the given shared memory and requests.
     pub(super) fn open_by(path: &Path, shared: Arc<Shared>, wanted: Wanted) -> Result<Arc<Self>> {
         let at = Address::parse(path)?;
         let listed = known::take(path, Instant::now());
@@ -99,7 +100,8 @@ impl Object {
         Ok(object)
     }
 
-    /// Whether there is an object. Servers that let nobody know what there is say that it may not be read.
+    /// Returns true if the object exists and may be read. Some servers hide missing objects by denying access, so a
+    /// denied request also returns false.
     pub(crate) fn is_there(path: &Path) -> Result<bool> {
         use object_store::Error as E;
         let at = Address::parse(path)?;
@@ -118,13 +120,14 @@ impl Object {
         Arc::new(Self { at, meta, key, is_versioned, shared, last, streak })
     }
 
-    /// The cache of its blocks for other runs and processes: none, if nothing tells its versions apart.
+    /// Returns the cache of blocks for other runs and processes. Returns `None` without a cache, or if the object has
+    /// no version mark.
     pub(super) fn disk(&self) -> Option<&Arc<Disk>> {
         self.shared.disk.as_ref().filter(|_| self.is_versioned)
     }
 
-    /// A hash of the URL and the version, by which something that was found out about it is known again; `None` if nothing tells its
-    /// versions apart.
+    /// Returns a hash of the URL and the version, as a key for facts about the object. Returns `None` if the object has
+    /// no version mark.
     pub(crate) fn known_as(&self) -> Option<u64> {
         self.is_versioned.then_some(self.key as u64)
     }
@@ -133,12 +136,13 @@ impl Object {
         self.meta.size
     }
 
-    /// A hash of the version.
+    /// Returns a hash of the version.
     pub(crate) fn hash(&self) -> u64 {
         xxh3_64(version(&self.meta).as_bytes())
     }
 
-    /// A range of it, which must lie inside: a view of a block that is kept where it is most of one, else a copy.
+    /// Reads a range, which must be within the object. Returns a view if the range is inside a block and covers at
+    /// least half a block. Otherwise returns a copy.
     pub(crate) fn read(self: &Arc<Self>, range: Range<u64>) -> Result<Buffer> {
         let len = range.end - range.start;
         let mut pieces = self.pieces(range);
@@ -153,7 +157,7 @@ impl Object {
         Ok(whole.share())
     }
 
-    /// The same as it lies in blocks, without a copy: each piece ends where a block does, or the range.
+    /// Returns a range in pieces, without a copy. Each piece ends at the end of its block or of the range.
     pub(crate) fn pieces(self: &Arc<Self>, range: Range<u64>) -> impl Iterator<Item = Result<Buffer>> {
         let blocks = range.start / BLOCK..range.end.div_ceil(BLOCK);
         let goes_on = !range.is_empty() && self.is_in_order(blocks.start);
@@ -165,8 +169,8 @@ impl Object {
         })
     }
 
-    /// The bytes from `at` to the end of their block, on the way through all of it: what follows is fetched meanwhile, and what
-    /// was passed is the first that memory is taken from.
+    /// Returns the bytes from `at` to the end of their block, for a sequential read of the whole object. Fetches the
+    /// next blocks meanwhile. Makes the previous block the first to evict.
     pub(crate) fn read_on(self: &Arc<Self>, at: u64) -> Result<Buffer> {
         let block = at / BLOCK;
         let bytes = self.block(block, block..self.blocks())?;
@@ -176,7 +180,7 @@ impl Object {
         Ok(bytes.slice((at % BLOCK) as usize..bytes.len()).unwrap_or(Buffer::EMPTY))
     }
 
-    /// Begins to fetch what will be read soon, as far as there is memory for it.
+    /// Starts fetching ranges that will be read soon, within the available memory.
     pub(crate) fn fetch(self: &Arc<Self>, ranges: &[Range<u64>]) {
         if !self.shared.origin.is_here() {
             return;
@@ -196,15 +200,15 @@ impl Object {
         self.begin(blocks.into_iter());
     }
 
-    /// Says that a range will be read, behind all that was said before: it is fetched as soon as there is memory for it, unless it is
-    /// no longer `wanted` then.
+    /// Announces the read of a range, after all ranges announced before. The range is fetched once memory is available,
+    /// unless `wanted` has expired by then.
     pub(crate) fn will_read(self: &Arc<Self>, range: Range<u64>, wanted: &Weak<()>) {
         if !range.is_empty() && range.end <= self.len() && self.shared.origin.is_here() {
             self.shared.ahead.push(self, range.start / BLOCK..range.end.div_ceil(BLOCK), wanted);
         }
     }
 
-    /// Begins what [will be read](Self::will_read), as far as there is memory for it.
+    /// Starts fetching [announced](Self::will_read) ranges, within the available memory.
     pub(crate) fn go_on(&self) {
         if !self.shared.origin.is_here() {
             return;
@@ -212,7 +216,7 @@ impl Object {
         self.shared.ahead.go_on(|| self.shared.blocks.room());
     }
 
-    /// Whether this object is read from front to back, as far as can be seen, so that what follows will be read, too.
+    /// Returns true if recent reads look sequential, so that the next blocks will probably be read.
     fn is_in_order(&self, block: u64) -> bool {
         if shared::is_one_of_many() {
             return false;
@@ -222,7 +226,7 @@ impl Object {
             self.streak.store(0, Relaxed);
             return false;
         }
-        // Many reads of one block say nothing.
+        // Repeated reads of a block are no evidence.
         let streak = if block > last { self.streak.fetch_add(1, Relaxed) } else { self.streak.load(Relaxed) };
         streak >= STREAK
     }
@@ -235,12 +239,12 @@ impl Object {
         (self.key, block)
     }
 
-    /// The bytes of a block.
+    /// Returns the byte range of a block.
     pub(super) fn range_of(&self, block: u64) -> Range<u64> {
         block * BLOCK..self.len().min((block + 1) * BLOCK)
     }
 
-    /// A block, and of those that `follow` some are begun; and of what will be read, since there is room for it now.
+    /// Returns a block. Starts fetching some blocks of `follow`, and announced ranges that now have room.
     fn block(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
         let bytes = self.take(block, follow)?;
         self.go_on();
@@ -250,12 +254,12 @@ impl Object {
     fn take(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
         self.shared.origin.check("what was opened of a store").map_err(|e| e.path(self.at.path()))?;
         count(&COUNTS.read, 1);
-        // Where a request begins it is seen to that those behind it are on their way, too.
+        // At the first block of a request, also start the next requests.
         let is_alone = follow.end == block + 1 || !block.is_multiple_of(PIECE);
         if let Some(bytes) = is_alone.then(|| self.shared.blocks.get(self.key_of(block))).flatten() {
             return Ok(bytes);
         }
-        // As many as one request fetches are begun at once, not one by one.
+        // Start whole requests at once, not single blocks.
         let ahead = AHEAD.min(self.shared.blocks.room()).max(1);
         let end = (block + ahead).next_multiple_of(PIECE).min(follow.end);
         loop {
@@ -273,7 +277,7 @@ impl Object {
         }
     }
 
-    /// Begins to fetch those of the blocks, which are in order, that are neither here nor on their way.
+    /// Starts fetching all blocks that are neither cached nor in flight. The blocks must be sorted.
     pub(super) fn begin(self: &Arc<Self>, blocks: impl Iterator<Item = u64>) {
         let mut run: Option<Range<u64>> = None;
         for block in blocks.filter(|&block| self.shared.blocks.claim(self.key_of(block))) {
@@ -291,7 +295,7 @@ impl Object {
         }
     }
 
-    /// Checks that an answer is about the version that was opened.
+    /// Checks that a response is about the pinned version.
     pub(super) fn check(&self, meta: &ObjectMeta) -> Result<(), Failure> {
         if meta.size != self.meta.size {
             return Err(changed(&format!("it has {} bytes now, and had {}", meta.size, self.meta.size)));
@@ -302,20 +306,20 @@ impl Object {
         }
     }
 
-    /// The part of a request that keeps the server from sending another version. Weak ETags match nothing there.
+    /// Returns options that make the server reject another version. Weak ETags are omitted, because they never match.
     pub(super) fn pinned(&self, range: Range<u64>) -> GetOptions {
         let if_match = self.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
         GetOptions { if_match, range: Some(GetRange::Bounded(range)), ..GetOptions::default() }
     }
 }
 
-/// The mark of one version of an object: the ETag, else the time of the last change.
+/// Returns the version mark: the ETag, or else the time of the last change.
 fn version(meta: &ObjectMeta) -> String {
     meta.e_tag.clone().unwrap_or_else(|| format!("changed at {}", meta.last_modified.timestamp_millis()))
 }
 
-/// The key of an object's blocks: where it lies, and everything that tells its versions apart. Where nothing does, each opening
-/// has blocks of its own: another time the same URL may hold something else.
+/// Returns the key of an object's blocks, from its location and all version marks. Without a version mark, each opening
+/// has separate blocks, because the contents of the URL may have changed.
 fn key(place: u128, meta: &ObjectMeta, is_versioned: bool) -> u128 {
     static OPENED: AtomicU64 = AtomicU64::new(0);
     let mut hasher = Xxh3::new();
@@ -335,14 +339,14 @@ fn key(place: u128, meta: &ObjectMeta, is_versioned: bool) -> u128 {
     hasher.digest128()
 }
 
-/// The largest object that a server may have: with some to spare, so that nothing that is computed of places in it overflows.
+/// Maximum size of an object in bytes, low enough that computed positions do not overflow.
 const LARGEST: u64 = 1 << 62;
 
-/// Asks for size and version, and says which place was asked.
+/// Requests the size and the version. Also returns a hash of the requested URL.
 async fn head(at: &Address, shared: &Shared) -> Result<(ObjectMeta, u128), Failure> {
     let mut attempts = Attempts::new(&shared.options);
-    // Signed URLs are for one method, and some servers know no other than GET. The reason of a refusal is in a body, which answers to
-    // HEAD do not have.
+    // A signed URL is valid for a single method, and some servers only support GET. A refusal explains its reason in
+    // the body, which responses to HEAD do not have.
     let mut options = GetOptions { head: true, ..GetOptions::default() };
     loop {
         let (answer, told) = {
@@ -370,7 +374,7 @@ async fn head(at: &Address, shared: &Shared) -> Result<(ObjectMeta, u128), Failu
     }
 }
 
-/// Returns true if the answer to a GET request may be another than the refusal of a HEAD request, or have a reason.
+/// Returns true if a GET request may succeed after a refused HEAD request, or may return a reason.
 fn may_tell_more(at: &Address, error: &object_store::Error, told: &Told) -> bool {
     #[cfg(feature = "http")]
     if super::hub::refusal(error).is_some() {

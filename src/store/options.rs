@@ -1,4 +1,4 @@
-//! Options of reading stores: memory, disk, requests, patience.
+//! Options for reading stores: memory, disk, requests, timeouts.
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use std::ffi::OsString;
@@ -11,11 +11,11 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::sync::Regardless;
 
-/// Options of reading stores, for every source of this process and its workers.
+/// Options for reading stores, for all sources of this process and its workers.
 ///
-/// Each part has a variable of the environment, which counts where the program does not say otherwise.
+/// Each option has an environment variable. The environment applies unless the program calls [`apply`](Self::apply).
 ///
-/// | method | variable | at first |
+/// | method | variable | default |
 /// |---|---|---|
 /// | [`memory_bytes`](Self::memory_bytes) | `GRISTMILL_STORE_MEMORY` | 256 MiB |
 /// | [`cache_dir`](Self::cache_dir) | `GRISTMILL_STORE_CACHE_DIR` | none |
@@ -55,11 +55,11 @@ impl Default for StoreOptions {
     }
 }
 
-/// The options that the program gave.
+/// Options applied by the program.
 static APPLIED: RwLock<Option<StoreOptions>> = RwLock::new(None);
 
 impl StoreOptions {
-    /// Reads the environment. A variable that is not understood counts as not set, with a warning.
+    /// Reads the options from the environment. Ignores an invalid variable with a warning.
     pub fn from_env() -> Self {
         let mut options = Self::default();
         if let Some(bytes) = variable("MEMORY", crate::units::parse_bytes) {
@@ -85,90 +85,92 @@ impl StoreOptions {
         options
     }
 
-    /// A folder on a local disk where blocks are kept, for this run and the next, and for all processes of this user and machine: each
-    /// block with a hash, the least recently used removed. Indices of lines and records are kept there, too. [Nobody
-    /// else](super#who-may-read-the-cache) may read or write there.
+    /// Sets the folder of the disk cache, which should be on a local disk. All runs and processes of this user on this
+    /// machine share the cache. Each block is stored with a hash, and the least recently used blocks are evicted. The
+    /// folder also contains indices of lines and records. [Other users](super#who-may-read-the-cache) can neither read
+    /// nor write there.
     pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cache_dir = Some(folder.into());
         self
     }
 
-    /// Bytes of blocks that are kept there.
+    /// Sets the maximum size of the blocks in the disk cache, in bytes.
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Bytes of blocks that are kept in memory by each process. A worker keeps no more than an eighth of its heap, so that
-    /// they are part of the RAM budget; who starts workers lets go of what it read to open files.
+    /// Sets the memory for blocks of each process, in bytes. A worker uses at most an eighth of its heap, so that
+    /// blocks are part of the RAM budget. A process that starts workers drops the blocks it has read to open files.
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
     }
 
-    /// Requests in flight at a time; at least 1, and at most 65,536. Requests for small parts of objects are limited by this number
-    /// alone, requests for large parts also by their bytes: 64 MiB at a time, and more if more than 64 requests are allowed.
+    /// Sets the maximum number of requests in flight, from 1 to 65,536. Requests for small parts of objects are limited
+    /// only by this number. Requests for large parts are also limited to 64 MiB in flight. That limit is higher for
+    /// more than 64 requests.
     pub fn requests(mut self, count: usize) -> Self {
         self.requests = count.clamp(1, 1 << 16);
         self
     }
 
-    /// Sets how often a request is tried; at least once.
+    /// Sets the maximum number of attempts at a request, at least 1.
     pub fn attempts(mut self, count: u32) -> Self {
         self.attempts = count.max(1);
         self
     }
 
-    /// Sets how long a request is tried, all attempts with their bodies and the pauses between them together. Waiting until others
-    /// have been [served](Self::requests) is not part of it.
+    /// Sets the maximum time for a request, including all attempts, bodies and pauses. The wait for a [free
+    /// request](Self::requests) does not count.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
     }
 
-    /// Sets how long a request may stand still before it is tried again.
+    /// Sets the maximum time without progress before a request is retried.
     pub fn stall(mut self, time: Duration) -> Self {
         self.stall = time;
         self
     }
 
-    /// Blocks of all bodies that are on their way at a time: those of 16 full requests, and a quarter of those of more than 64.
+    /// Returns the maximum number of blocks in flight: 16 full requests, or a quarter of `requests` if this is more.
     #[cfg(feature = "store")]
     pub(super) fn body_blocks(&self) -> usize {
         let full = super::object::PIECE as usize;
         (self.requests.min(16) * full).max(self.requests / 4 * full)
     }
 
-    /// The folder of blocks and the bytes that they may come to, if there is one.
+    /// Returns the folder of the disk cache and its maximum size in bytes, if there is a folder.
     #[cfg(feature = "cli")]
     pub(crate) fn cache(&self) -> Option<(&Path, u64)> {
         Some((self.cache_dir.as_deref()?, self.cache_bytes))
     }
 
-    /// Relative folders begin here.
+    /// Resolves a relative cache folder against `folder`.
     #[cfg(feature = "spec")]
     pub(crate) fn below(mut self, folder: &Path) -> Self {
         self.cache_dir = self.cache_dir.map(|dir| folder.join(dir));
         self
     }
 
-    /// From now on, whatever is opened is read so; what is open already stays as it is.
+    /// Applies the options to all objects opened from now on. Open objects keep their options.
     pub fn apply(self) {
         *APPLIED.write().regardless() = Some(self);
     }
 
-    /// The options that count now.
+    /// Returns the current options.
     pub(super) fn current() -> Self {
         APPLIED.read().regardless().clone().unwrap_or_else(Self::from_env)
     }
 }
 
-/// The folder in which indices of objects are kept.
+/// Returns the folder for indices of objects.
 pub(crate) fn index_folder() -> Option<PathBuf> {
     StoreOptions::current().cache_dir.map(|folder| folder.join("indices"))
 }
 
-/// The options that the program gave, as variables for its workers.
+/// Returns the options applied by the program, as variables for its workers.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     let variables = applied_variables().into_iter();
@@ -207,7 +209,7 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
 }
 
-/// Says that the feature for a scheme is off, or that there is no such scheme.
+/// Returns the error for a scheme that does not exist, or whose feature is off.
 #[cold]
 pub(super) fn lacking(scheme: &str) -> Error {
     let feature = match scheme {

@@ -1,4 +1,4 @@
-//! A file that is being written, and that nobody sees until it is whole.
+//! Files that become visible when they are complete.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,14 @@ use super::local::LocalOutput;
 use super::upload::Upload;
 use crate::error::Result;
 
-/// A new file of a [`Folder`](super::Folder): what is written appears under its name at [`finish`](Self::finish), all at once.
-/// Dropped before, it leaves nothing behind.
+/// New file of a [`Folder`](super::Folder), published under its name by [`finish`](Self::finish). Dropping an
+/// unfinished file discards its contents.
 ///
-/// On a disk it is a temporary file beside its place (`.NAME.RANDOM.tmp`), synced and renamed. In a store it is one `PUT`, or,
-/// above 8 MiB, a multipart upload that is completed at the end: up to four parts are sent while others are written.
-/// A process that is killed leaves the temporary file, or the parts, which stores remove by a rule for unfinished uploads.
+/// On disk, the file has a temporary name in its folder (`.NAME.RANDOM.tmp`) until it is synced and renamed. In a
+/// store, a file below 8 MiB is a single `PUT`. A larger file is a multipart upload, completed at the end. Up to four
+/// parts are sent while others are written.
+///
+/// A killed process leaves the temporary file or the parts. Stores remove such parts by a rule for unfinished uploads.
 #[derive(Debug)]
 pub struct Output(Kind);
 
@@ -33,10 +35,10 @@ impl Output {
         Self(Kind::Remote(upload))
     }
 
-    /// Publishes what was written, and returns its size in bytes. A file of that name is replaced.
+    /// Publishes the file and returns its size in bytes. Replaces an existing file of this name.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; then there is nothing new under the name.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written. Nothing new then appears under the name.
     pub fn finish(self) -> Result<u64> {
         match self.0 {
             Kind::Local(output) => output.finish(),

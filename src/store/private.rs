@@ -1,4 +1,4 @@
-//! Folders that belong to one user, where others can neither read nor write, and the key that lies in one.
+//! Folders that only their owner can read or write, and a secret key inside.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -7,20 +7,20 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::temporary::{Readers, Temporary, random};
 
-/// A key that nobody else can read.
+/// Key that other users cannot read.
 pub(super) type Secret = [u8; 32];
 
-/// Makes a folder that is its owner's alone, or sees that one is that is there already.
+/// Creates a folder that only its owner can access. An existing folder is checked, and restricted to its owner.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) for a folder that somebody else owns or may write to;
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) for one that cannot be made.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if the folder is a link, belongs to another user, or is writable by
+/// others; [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be created.
 #[cfg(unix)]
 pub(super) fn folder(path: &Path) -> Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
     let io = |e| Error::io(e, path);
     fs::DirBuilder::new().recursive(true).mode(OWNER).create(path).map_err(io)?;
-    // A link is not followed: whoever made it would choose the folder.
+    // A link is not followed, because its creator would choose the folder.
     let found = fs::symlink_metadata(path).map_err(io)?;
     let refused = |what: String| Error::config(what).path(path).help("name another `cache_dir`, or remove the folder");
     if !found.is_dir() {
@@ -43,7 +43,7 @@ pub(super) fn folder(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a folder. Who may write to it is decided by the folder it lies in.
+/// Creates a folder. The parent folder determines who may write to it.
 #[cfg(not(unix))]
 pub(super) fn folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|e| Error::io(e, path))
@@ -54,7 +54,7 @@ const OWNER: u32 = 0o700;
 #[cfg(unix)]
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// The user that this process acts for, where the system is asked for it.
+/// Returns the effective user of this process. Returns `None` on systems other than Linux.
 #[cfg(target_os = "linux")]
 fn owner() -> Option<u32> {
     Some(rustix::process::geteuid().as_raw())
@@ -65,7 +65,7 @@ fn owner() -> Option<u32> {
     None
 }
 
-/// The key that lies at `path`, made if there is none: all processes that share the folder have the same.
+/// Reads the key at `path`, or creates it. All processes that share the folder use the same key.
 pub(super) fn key(path: &Path) -> io::Result<Secret> {
     if let Some(key) = read(path)? {
         return Ok(key);
@@ -85,7 +85,8 @@ pub(super) fn key(path: &Path) -> io::Result<Secret> {
     }
 }
 
-/// The key, where there is one. A file that is none, as a full disk leaves it, is removed.
+/// Reads the key. Returns `None` if the file does not exist. Removes a file of the wrong length, which a full disk can
+/// leave.
 fn read(path: &Path) -> io::Result<Option<Secret>> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -129,12 +130,12 @@ mod tests {
                 );
             }
         }
-        // Only administrators can give it away.
+        // Only administrators can change the owner.
         if std::os::unix::fs::chown(&path, Some(54_321), None).is_ok() {
             assert!(folder(&path).unwrap_err().message().contains("another user, of number 54321"));
             std::os::unix::fs::chown(&path, owner(), None).unwrap();
         }
-        // One of an earlier version, which others could only read.
+        // A folder of an earlier version, which others could read, now has mode 0700.
         assert_eq!(mode(&path), 0o700);
         std::os::unix::fs::symlink(&path, dir.path().join("link")).unwrap();
         assert!(folder(&dir.path().join("link")).unwrap_err().message().contains("is a link"));

@@ -1,24 +1,25 @@
-//! A process as another may know it: by name, and whether it is gone, as far as that can be seen from here.
+//! Identity of a process, from which another process can detect its end.
 
 use std::fmt;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// A process of some machine.
+/// Process on any machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Process {
     host: String,
     pid: u32,
-    /// The run of the machine, and the namespace of its numbers: `None` where the system has no such thing.
+    /// ID of the boot of the machine. `None` if the system has no such ID.
     boot: Option<String>,
+    /// Namespace of the process ID. `None` if the system has no namespaces.
     namespace: Option<String>,
-    /// Time at which it began, in ticks since the machine did: numbers are given again.
+    /// Start time in clock ticks since the boot, because process IDs are reused.
     began: Option<u64>,
 }
 
 impl Process {
-    /// The process that asks.
+    /// Returns the current process.
     pub(super) fn this() -> Self {
         let pid = std::process::id();
         let line = |path: &str| Some(fs::read_to_string(path).ok()?.trim().to_owned());
@@ -32,7 +33,7 @@ impl Process {
         }
     }
 
-    /// Whether the process ran where this one does, and is gone.
+    /// Returns true if the process ran in the current boot and namespace, and has ended.
     pub(super) fn is_gone(&self) -> bool {
         let this = Self::this();
         let is_near = self.boot == this.boot && self.namespace == this.namespace;
@@ -47,13 +48,13 @@ impl fmt::Display for Process {
     }
 }
 
-/// Returns when a process began, if it runs.
+/// Returns the start time of a process, if the process is running.
 fn began(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Its name may hold anything, brackets too.
+    // The name may contain any character, including parentheses.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
-    // One that ended may wait for its parent to look.
+    // A process that has ended may remain until its parent waits for it.
     fields.nth(18)?.parse().ok().filter(|_| !["Z", "X"].contains(&state))
 }
 
@@ -70,7 +71,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(process.is_gone());
-        // Of another machine nobody knows.
+        // The end of a process on another machine cannot be detected.
         assert!(!Process { boot: Some("another".to_owned()), ..process }.is_gone());
     }
 }

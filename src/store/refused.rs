@@ -1,20 +1,20 @@
-//! Refusals of servers: the code and the request id in an answer, and what to do about the code.
+//! Refusals of servers: the error code and the request ID of a response, and a remedy.
 
 use std::borrow::Cow;
 
 use object_store::client::HttpResponse;
 use serde_json::Value;
 
-/// Bytes of the longest code or id that is shown.
+/// Maximum length of a displayed code or ID, in bytes.
 const LONGEST: usize = 128;
-/// Headers with the code of a refusal.
+/// Headers with the error code.
 const CODES: [&str; 1] = ["x-ms-error-code"];
-/// Headers with the id of a request, by which the operator of a store finds it.
+/// Headers with the request ID, by which the operator of a store finds the request.
 const REQUESTS: [&str; 3] = ["x-amz-request-id", "x-ms-request-id", "x-guploader-uploadid"];
 /// Headers with the region of a bucket.
 const REGIONS: [&str; 1] = ["x-amz-bucket-region"];
 
-/// The parts of a refusal that may be shown. The rest of an answer may hold a key.
+/// Parts of a refusal that may be displayed. Other parts of a response may contain a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Refused {
     code: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// Reads the headers of an answer, and then the beginning of its body: XML of S3, Google and Azure, or JSON of Google.
+    /// Reads the headers of a response, then the start of its body: XML (S3, Google, Azure) or JSON (Google).
     pub(super) fn of(response: &HttpResponse, body: &str) -> Self {
         let header = |names: &[&str]| {
             let mut values = names.iter().filter_map(|name| response.headers().get(*name)?.to_str().ok());
@@ -37,7 +37,7 @@ impl Refused {
         }
     }
 
-    /// Finds the parts in a text that ends with the body of an answer, such as the error of a client.
+    /// Finds the parts in a text that ends with the body of a response, such as a client error.
     pub(super) fn in_text(text: &str) -> Self {
         let element = |name: &str| {
             let (_, rest) = text.split_once(&format!("<{name}>"))?;
@@ -50,7 +50,7 @@ impl Refused {
         }
     }
 
-    /// The body of an answer that holds these parts alone: clients put bodies into their errors.
+    /// Returns a body that contains only these parts, because clients copy bodies into their errors.
     pub(super) fn to_body(&self) -> String {
         let parts = [("Code", &self.code), ("RequestId", &self.request), ("Region", &self.region)];
         let elements =
@@ -58,24 +58,24 @@ impl Refused {
         elements.collect()
     }
 
-    /// Returns true if the server gave a code.
+    /// Returns true if the server sent a code.
     pub(super) fn has_code(&self) -> bool {
         self.code.is_some()
     }
 
-    /// Adds the parts to a message: `the server answered 403 (AccessDenied, request 4F2A)`.
+    /// Appends the parts to a message: `the server answered 403 (AccessDenied, request 4F2A)`.
     pub(super) fn told(&self, message: impl Into<String>) -> String {
         let (message, request) = (message.into(), self.request.as_ref().map(|id| format!("request {id}")));
         let parts: Vec<&str> = [&self.code, &request].into_iter().flatten().map(String::as_str).collect();
         if parts.is_empty() { message } else { format!("{message} ({})", parts.join(", ")) }
     }
 
-    /// Returns true if a bucket or a container is missing, and not an object.
+    /// Returns true if a bucket or a container is missing, as opposed to an object.
     pub(super) fn is_of_bucket(&self) -> bool {
         matches!(self.code.as_deref(), Some("NoSuchBucket" | "ContainerNotFound"))
     }
 
-    /// The remedy for the code.
+    /// Returns the remedy for the code.
     pub(super) fn help(&self) -> Option<Cow<'static, str>> {
         let text = match self.code.as_deref()? {
             "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "InvalidToken" | "invalid_grant" => {
@@ -111,7 +111,7 @@ impl Refused {
         Some(text.into())
     }
 
-    /// The remedy for a request to another region.
+    /// Returns the remedy for a request to another region.
     pub(super) fn region_help(&self) -> Cow<'static, str> {
         match &self.region {
             Some(region) => format!("the bucket is in another region: set `AWS_REGION={region}`").into(),
@@ -123,14 +123,16 @@ impl Refused {
     }
 }
 
-/// A part that is a code or an id, without control characters or anything else that could be a text.
+/// Returns a trimmed code or ID. Returns `None` if it is empty, longer than [`LONGEST`], or contains anything except
+/// letters, digits and `_-.:+/=`.
 fn shown(text: &str) -> Option<String> {
     let text = text.trim();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:+/=".contains(&byte);
     (!text.is_empty() && text.len() <= LONGEST && text.bytes().all(is_plain)).then(|| text.to_owned())
 }
 
-/// The code in JSON as Google has it: `{"error": {"status": "PERMISSION_DENIED"}}`, or a reason in `errors`, or `{"error": "invalid_grant"}`.
+/// Finds the code in JSON of Google: the status in `{"error": {"status": "PERMISSION_DENIED"}}`,
+/// a reason in `errors`, or the text in `{"error": "invalid_grant"}`.
 fn json_code(text: &str) -> Option<String> {
     let json: Value = serde_json::from_str(&text[text.find('{')?..]).ok()?;
     let error = &json["error"];
@@ -172,7 +174,7 @@ mod tests {
         ] {
             let refused = answer(headers, body);
             assert_eq!(refused.told("403"), format!("403{wanted}"));
-            // A client that tries again by itself puts the body into its error.
+            // A client with built-in retries copies the body into its error.
             let error = format!("Server returned non-2xx status code: 403 Forbidden: {}", refused.to_body());
             assert_eq!(Refused::in_text(&error), refused);
         }

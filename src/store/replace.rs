@@ -1,4 +1,4 @@
-//! An object that one writer replaces, again and again, unless another has done so.
+//! Conditional replacement of an object: fails if another writer has replaced the object.
 
 use object_store::{GetResult, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
 
@@ -7,7 +7,7 @@ use super::lease::taken_over;
 use super::retry::{given_up, patiently};
 use crate::error::Result;
 
-/// All of an object, and which version of it; `None` where there is none.
+/// Reads a whole object and its version. Returns `None` if the object does not exist.
 pub(super) fn read(at: &Address) -> Result<Option<(Vec<u8>, UpdateVersion)>> {
     let (client, key) = (at.bucket.patient.clone(), at.key.clone());
     let read = patiently(async move {
@@ -25,17 +25,17 @@ async fn whole(answer: GetResult) -> object_store::Result<(Vec<u8>, UpdateVersio
     Ok((answer.bytes().await?.into(), version))
 }
 
-/// Replaces an object of this `version`, or makes it where there was none, and says which version there is then.
+/// Replaces an object of this `version`, or creates the object if `version` is `None`. Returns the new version.
 ///
 /// # Errors
-/// [`ErrorKind::State`](crate::ErrorKind::State) if there is another version by now, where the store heeds that;
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+/// [`ErrorKind::State`](crate::ErrorKind::State) if the object now has another version and the store checks versions;
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if the object cannot be written.
 pub(super) fn replace(at: &Address, bytes: &[u8], version: Option<UpdateVersion>) -> Result<UpdateVersion> {
     use object_store::Error as E;
     let mode = match version {
         _ if at.is_web() => PutMode::Overwrite,
         None => PutMode::Create,
-        // A store that tells none cannot be asked to heed it.
+        // A store without version marks cannot check the version.
         Some(UpdateVersion { e_tag: None, version: None }) => PutMode::Overwrite,
         Some(version) => PutMode::Update(version),
     };
@@ -44,7 +44,7 @@ pub(super) fn replace(at: &Address, bytes: &[u8], version: Option<UpdateVersion>
         Err(E::NotImplemented { .. } | E::NotSupported { .. }) => {
             put(at, bytes, PutMode::Overwrite)?.map_err(|e| given_up(&e).path(at.path()))
         }
-        // What was written in an attempt whose answer was lost is what was to be written.
+        // The put may have succeeded in an earlier attempt whose response was lost.
         Err(E::Precondition { .. } | E::AlreadyExists { .. }) => match read(at)? {
             Some((there, version)) if there == bytes => Ok(version),
             _ => Err(taken_over().path(at.path())),

@@ -1,4 +1,4 @@
-//! Attempts at requests: which are made again, when, and the error when nothing helped.
+//! Retries of requests: which failures are retried, when, and the final error.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -14,7 +14,7 @@ use super::runtime;
 use super::service::Told;
 use crate::error::{Error, ErrorKind};
 
-/// The reason why something failed for good: an [`Error`] that several threads may be told of.
+/// Permanent failure: an [`Error`] that several threads may receive.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
@@ -37,12 +37,12 @@ impl Failure {
     }
 }
 
-/// The reason why one attempt failed.
+/// Failure of a single attempt.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// Another may not.
+    /// Another attempt may succeed.
     Again { cause: String, after: Option<Duration> },
-    /// All others would.
+    /// All further attempts would fail.
     Final(Failure),
 }
 
@@ -51,7 +51,7 @@ impl Fault {
         Self::Again { cause: cause.into(), after: None }
     }
 
-    /// Judges the error of a client by what its server said.
+    /// Classifies the error of a client by the server's response.
     pub(super) fn of(error: &object_store::Error, told: &Told) -> Self {
         #[cfg(feature = "http")]
         if let Some(text) = super::hub::refusal(error) {
@@ -72,20 +72,20 @@ impl Fault {
                 is(ErrorKind::Unsupported, "the server does not answer for ranges")
                     .help("copy the file to this machine, or to a server that does"),
             ),
-            // Nothing was asked: what is wrong is here.
+            // Nothing was sent, so the error is on this side.
             (None, _) if !told.sent => Self::Final(is(ErrorKind::Config, &root_cause(error))),
             _ => Self::again(root_cause(error)),
         }
     }
 }
 
-/// Says that an object is not the one that was opened.
+/// Returns the failure for an object that has changed since its opening.
 pub(super) fn changed(how: &str) -> Failure {
     Failure::new(ErrorKind::Data, format!("changed since it was opened: {how}"))
         .help("objects must not be replaced while they are read: write new ones under new names")
 }
 
-/// Makes the failure of a request that a server refuses, with its reason.
+/// Returns the failure for a request that a server refused, with the reason.
 fn refused(status: u16, refused: &Refused) -> Failure {
     let text = refused.told(format!("the server answered {status}"));
     let failure = match status {
@@ -102,7 +102,7 @@ fn refused(status: u16, refused: &Refused) -> Failure {
     refused.help().into_iter().fold(failure, Failure::help)
 }
 
-/// Makes the failure of a request for an object, or of a bucket, that does not exist.
+/// Returns the failure for an object or a bucket that does not exist.
 fn missing(refused: &Refused) -> Failure {
     match refused.is_of_bucket() {
         true => refused
@@ -113,8 +113,8 @@ fn missing(refused: &Refused) -> Failure {
     }
 }
 
-/// The innermost cause: those around it name the URL, which may be signed, or quote what was configured. One of JSON quotes what it
-/// did not expect, which may be a key.
+/// Returns the innermost cause. The outer causes contain the URL, which may be signed, or quote the configuration. A
+/// JSON error is reduced to its position, because its text may quote a key.
 pub(super) fn root_cause(error: &object_store::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
@@ -126,37 +126,37 @@ pub(super) fn root_cause(error: &object_store::Error) -> String {
     }
 }
 
-/// The attempts at one request.
+/// Attempts at a request.
 #[derive(Debug)]
 pub(super) struct Attempts {
     made: u32,
     most: u32,
-    /// The time of all attempts, and of the pauses between them.
+    /// Time of all attempts and of the pauses between them.
     spent: Duration,
     timeout: Duration,
     stall: Duration,
 }
 
-/// An attempt that is being made.
+/// Attempt in progress.
 #[derive(Debug)]
 pub(super) struct Attempt {
     begun: Instant,
-    /// The end of all patience.
+    /// Deadline of all attempts. `None` if the clock cannot represent the deadline.
     end: Option<Instant>,
     stall: Duration,
 }
 
 impl Attempt {
-    /// Waits for a part of it, no longer than something may stand still, and than there is time for all of it.
+    /// Waits for a part of the attempt, at most until the stall time or the deadline.
     ///
     /// # Errors
-    /// The time that was waited.
+    /// Returns the time that was waited, if the part took longer.
     pub(super) async fn within<F: Future>(&self, part: F) -> Result<F::Output, Duration> {
         let most = self.patience(Instant::now());
         timeout(most, part).await.map_err(|_| most)
     }
 
-    /// The longest wait for a part that begins at `now`.
+    /// Returns the longest wait for a part that begins at `now`.
     fn patience(&self, now: Instant) -> Duration {
         let left = self.end.map_or(Duration::MAX, |end| end.saturating_duration_since(now));
         self.stall.min(left)
@@ -168,7 +168,7 @@ impl Attempt {
     }
 }
 
-/// The first pause, and the longest that nobody asked for.
+/// First pause, and the longest pause that a server has not requested.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
 
 impl Attempts {
@@ -177,17 +177,17 @@ impl Attempts {
         Self { made: 0, most, spent: Duration::ZERO, timeout, stall }
     }
 
-    /// Begins an attempt at `begun`. Earlier attempts and pauses have reduced the time that it has.
+    /// Begins an attempt at `begun`. Earlier attempts and pauses have reduced its remaining time.
     pub(super) fn begin(&self, begun: Instant) -> Attempt {
         Attempt { begun, end: begun.checked_add(self.timeout.saturating_sub(self.spent)), stall: self.stall }
     }
 
-    /// Ends an attempt at `now`.
+    /// Ends an attempt at `now`, and adds its time to the total.
     pub(super) fn end(&mut self, attempt: &Attempt, now: Instant) {
         self.spent += now.saturating_duration_since(attempt.begun);
     }
 
-    /// Waits for the next attempt after a failed one.
+    /// Waits for the next attempt after a failed attempt.
     ///
     /// # Errors
     /// See [`pause_after`](Self::pause_after).
@@ -197,15 +197,15 @@ impl Attempts {
         Ok(())
     }
 
-    /// Notes that an attempt brought some of the bytes: attempts that fail are counted from here on. The time goes on.
+    /// Resets the number of failed attempts, because an attempt received bytes. The time budget is not reset.
     pub(super) fn progressed(&mut self) {
         self.made = 0;
     }
 
-    /// The pause before the next attempt. The pause is part of the budget.
+    /// Returns the pause before the next attempt. The pause is part of the time budget.
     ///
     /// # Errors
-    /// The fault is final, or attempts or time are used up.
+    /// Returns a failure if the fault is final, or if attempts or time are used up.
     fn pause_after(&mut self, fault: Fault) -> Result<Duration, Failure> {
         let (cause, after) = match fault {
             Fault::Final(failure) => return Err(failure),
@@ -222,8 +222,8 @@ impl Attempts {
         Ok(pause)
     }
 
-    /// Twice as long as the one before, and somewhere between half and all of that: those who failed together do not
-    /// come back together.
+    /// Returns a random pause of 50 to 100 % of the full pause, which doubles with each attempt. Clients that failed
+    /// together thus do not retry together.
     fn pause(&self) -> Duration {
         let [first, longest] = PAUSES;
         let full = first.saturating_mul(1 << (self.made - 1).min(20)).min(longest);
@@ -249,10 +249,10 @@ impl Attempts {
     }
 }
 
-/// Waits for something that its client tries again by itself, in the time that all attempts together may take.
+/// Waits for a task of a client with built-in retries, at most the time allowed for all attempts.
 ///
 /// # Errors
-/// [`ErrorKind::Io`] if it is not done by then.
+/// [`ErrorKind::Io`] if the task takes longer.
 pub(super) fn patiently<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
     let most = StoreOptions::current().timeout;
     runtime::wait(timeout_of(most, task))?
@@ -265,7 +265,7 @@ async fn timeout_of<T>(most: Duration, task: impl Future<Output = T>) -> Result<
     })
 }
 
-/// Makes an error of what a client reports that has tried again by itself.
+/// Converts the error of a client that has used up its retries.
 #[cold]
 pub(super) fn given_up(error: &object_store::Error) -> Error {
     use object_store::Error as E;
@@ -288,15 +288,15 @@ pub(super) fn given_up(error: &object_store::Error) -> Error {
     if cause.contains("redirect without LOCATION") {
         return refused(301, &reason).error();
     }
-    // Of whoever was to give out credentials, too, as where there are none in the environment.
+    // The status may also come from a provider of credentials, for example if the environment has none.
     match status_in(&error.to_string()) {
         Some(status) => refused(status, &reason).error(),
-        // The body of an answer may hold what must not be shown.
+        // Report only the innermost cause, because the body of a response may contain secrets.
         None => Error::new(ErrorKind::Io, cause),
     }
 }
 
-/// The status in the error of a client: `Server returned non-2xx status code: 403 Forbidden`.
+/// Returns the status in the error of a client: `Server returned non-2xx status code: 403 Forbidden`.
 fn status_in(text: &str) -> Option<u16> {
     text.split_once("status code: ")?.1.get(..3)?.parse().ok()
 }
@@ -305,7 +305,7 @@ fn status_in(text: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// What a client says of a token that it did not get, and of an answer that tells more than may be shown.
+    /// Errors of a client that received no token, and of a response with secrets.
     #[test]
     fn credentials_that_are_not_given_out_are_looked_for_in_the_environment() {
         let error = |text: &str| given_up(&object_store::Error::Generic { store: "GCS", source: text.into() });
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(other.message(), "the server answered 400");
     }
 
-    /// Of a client that tries again by itself, in whose error the service leaves the reason.
+    /// Errors of clients with built-in retries, which contain the reason that the service left in the body.
     #[test]
     fn the_reason_of_a_refusal_is_in_the_error_with_its_remedy() {
         let error = |text: &str| given_up(&object_store::Error::Generic { store: "S3", source: text.into() });
@@ -362,8 +362,8 @@ mod tests {
         Attempts::new(&StoreOptions::default().attempts(most).timeout(timeout).stall(20 * SECOND))
     }
 
-    /// Makes attempts that take `each`, after which the server asks for pauses of `after`. Returns the failure and the time of its
-    /// decision.
+    /// Makes attempts that take `each`, after which the server requests pauses of `after`. Returns the failure and the
+    /// time of its decision.
     fn give_up_after(attempts: &mut Attempts, each: Duration, after: Option<Duration>) -> (Failure, Duration) {
         let start = Instant::now();
         let mut now = start;
@@ -380,11 +380,11 @@ mod tests {
 
     #[test]
     fn attempts_and_pauses_share_one_budget() {
-        // Attempts, budget, time of an attempt, pause of the server; time at the end, and the message.
+        // Attempts, budget, time of an attempt, requested pause; time at the end, and the message.
         for ([most, budget, each, pause, ends], message) in [
             ([3, 100, 1, 2, 7], "gave up after 3 attempts in 7.0 s: busy"),
             ([1, 100, 1, 2, 1], "gave up after 1 attempts in 1.0 s: busy"),
-            // The second pause of 2 s fits into the 3 s that are left. The third attempt uses up the rest.
+            // The second pause of 2 s fits into the remaining 3 s. The third attempt uses up the rest.
             (
                 [9, 7, 1, 2, 7],
                 "gave up after 3 attempts in 7.0 s, and 7.0 s are allowed for all of them together: busy",
@@ -393,7 +393,7 @@ mod tests {
                 [9, 10, 3, 0, 12],
                 "gave up after 4 attempts in 12.0 s, and 10.0 s are allowed for all of them together: busy",
             ),
-            // The pause is as long as the time that is left: the next attempt would have none.
+            // The pause equals the remaining time, so the next attempt would have none.
             (
                 [9, 6, 1, 2, 4],
                 "gave up after 2 attempts in 4.0 s, of 6.0 s that are allowed, before a pause of 2.0 s: busy",
@@ -448,7 +448,7 @@ mod tests {
     fn an_attempt_waits_for_the_stall_time_and_no_longer_than_the_budget() {
         let (mut attempts, start) = (attempts(9, 50 * SECOND), Instant::now());
         let first = attempts.begin(start);
-        // Time since the attempt began, the longest wait from there on.
+        // Time since the start of the attempt, and the longest wait from then on.
         for (at, wait) in [(0, 20_000), (30_000, 20_000), (30_001, 19_999), (49_999, 1), (50_000, 0), (60_000, 0)] {
             assert_eq!(first.patience(start + at * MS), wait * MS, "{at} ms");
             assert_eq!(first.is_over(start + at * MS), wait == 0, "{at} ms");

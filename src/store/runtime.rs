@@ -1,4 +1,4 @@
-//! The threads that speak with stores. Nothing outside of this module tree sees that they are asynchronous.
+//! Threads for requests to stores. Asynchronous code is confined to this module tree.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -9,16 +9,16 @@ use tokio::runtime::{Builder, Runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::PerProcess;
 
-/// More threads do not read faster: what takes time is the network.
+/// Maximum number of threads. More threads are not faster, because reads wait for the network.
 const THREADS: usize = 4;
 
-/// Begins a task, which goes on by itself.
+/// Starts a task in the background.
 pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Result<()> {
     runtime()?.spawn(task);
     Ok(())
 }
 
-/// The output of a task; the calling thread waits, whatever runtime of somebody else's it may belong to.
+/// Returns the output of a task. Blocks the calling thread, which may belong to another runtime.
 pub(super) fn wait<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> Result<T> {
     let (send, receive) = sync_channel(1);
     spawn(async move { send.send(task.await).unwrap_or_default() })?;

@@ -1,4 +1,4 @@
-//! Service between a store's client and the network: it hears what servers say, which clients keep to themselves.
+//! HTTP service between a store's client and the network. Records details of responses that clients do not expose.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,45 +21,45 @@ use super::options::StoreOptions;
 use super::refused::Refused;
 use crate::sync::Locked;
 
-/// Facts that the last answer to a request told.
+/// Details of the last response to a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
-    /// Whether anything was sent at all.
+    /// Whether a request was sent at all.
     pub(super) sent: bool,
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
-    /// The reason that it gave, if it refused something.
+    /// Reason for a refusal.
     pub(super) refused: Refused,
-    /// The time that it was for the server.
+    /// Time of the response, by the server's clock.
     pub(super) date: Option<SystemTime>,
-    /// A hash of the URL that was asked for: the server, the object, and whatever else decides which bytes come.
+    /// Hash of the requested URL: the server, the object, and all other parts that select the bytes.
     pub(super) place: u128,
 }
 
-/// A request of ours.
+/// Request by this crate, as opposed to requests that the client retries.
 struct Asked {
-    /// The URL as it was given, where it says more than the client knows: the query of a signed one.
+    /// URL as given, if the client lacks a part of it, such as the query of a signed URL.
     url: Option<Arc<str>>,
     told: Mutex<Told>,
 }
 
 tokio::task_local! {
     static ASKED: Arc<Asked>;
-    /// Bytes that a listing may still take.
+    /// Remaining bytes of a listing.
     static LISTED: AtomicU64;
 }
 
-/// Bytes of a listing, over all of its pages: of a million objects and more.
+/// Maximum size of a listing in bytes, over all of its pages. Enough for a million objects or more.
 const LISTING: u64 = 1 << 30;
-/// A page counts for so many bytes at least, so that there is an end to empty ones, too.
+/// Minimum number of bytes counted for a page, so that a sequence of empty pages also ends.
 const PAGE: u64 = 256 << 10;
 
-/// Runs the requests of a listing, of which there may be many: a server that always has another page is an error.
+/// Runs the requests of a listing. Returns an error if the server sends pages without an end.
 pub(super) async fn listing<F: Future>(requests: F) -> F::Output {
     LISTED.scope(AtomicU64::new(LISTING), requests).await
 }
 
-/// Runs a request, and says what the server told.
+/// Runs a request. Also returns the details of the last response.
 pub(super) async fn listening<F: Future>(url: Option<Arc<str>>, request: F) -> (F::Output, Told) {
     let asked = Arc::new(Asked { url, told: Mutex::default() });
     let output = ASKED.scope(asked.clone(), request).await;
@@ -67,7 +67,7 @@ pub(super) async fn listening<F: Future>(url: Option<Arc<str>>, request: F) -> (
     (output, told)
 }
 
-/// Connects clients through [`Service`].
+/// Connector that routes clients through [`Service`].
 #[derive(Debug)]
 pub(super) struct Connector(pub(super) Redirects);
 
@@ -98,11 +98,11 @@ impl HttpService for Service {
     }
 }
 
-/// Bytes of an answer that refuses something: of more, nobody reads anything.
+/// Maximum number of bytes read from the body of a refusal.
 const REFUSAL: u64 = 64 << 10;
 
 impl Service {
-    /// Sends a request of ours, and keeps what is told. Whoever asked decides what follows from it.
+    /// Sends a request by this crate, and records the details of the response. The caller interprets them.
     async fn ask(&self, mut request: HttpRequest, asked: &Asked) -> Result<HttpResponse, HttpError> {
         if let Some(url) = &asked.url {
             *request.uri_mut() = url.parse().map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
@@ -127,7 +127,8 @@ impl Service {
         }
     }
 
-    /// Sends a request which the client itself repeats, and takes all of the answer: within the time that a request may take.
+    /// Sends a request that the client retries, and reads the whole response. Takes at most the time allowed for a
+    /// request.
     async fn pass(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let StoreOptions { timeout: most, stall, .. } = StoreOptions::current();
         match timeout(most, self.whole(request, stall)).await {
@@ -137,16 +138,16 @@ impl Service {
     }
 
     async fn whole(&self, request: HttpRequest, stall: Duration) -> Result<HttpResponse, HttpError> {
-        // The client does not know what pause the server wants, so that is made here.
+        // The client ignores the pause that the server requests, so the pause is made here.
         const LONGEST_PAUSE: Duration = Duration::from_secs(60);
         let has_body = request.method().as_str() != "HEAD";
-        // A request with a body is under way until that is sent, however long that takes.
+        // Sending a body may take long, so only requests without a body have a stall limit.
         let sends = !matches!(request.method().as_str(), "GET" | "HEAD");
         let most = if sends { Duration::MAX } else { stall };
         let stands_still = |_| HttpError::new(HttpErrorKind::Timeout, Slow(stall));
         let response = timeout(most, self.0.execute(request)).await.map_err(stands_still)?.map_err(if_no_host)?;
         if let (429 | 503, Some(pause)) = (response.status().as_u16(), retry_after(&response)) {
-            // The pause that the server asked for.
+            // The pause that the server requested.
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
         }
         if !response.status().is_success() {
@@ -169,7 +170,7 @@ impl Service {
     }
 }
 
-/// The error of a host that does not exist is of a kind that no client tries again.
+/// Converts the error of a failed lookup to a kind that no client retries.
 fn if_no_host(error: HttpError) -> HttpError {
     match NoHost::in_error(&error) {
         Some(none) => HttpError::new(HttpErrorKind::Unknown, none.clone()),
@@ -177,7 +178,7 @@ fn if_no_host(error: HttpError) -> HttpError {
     }
 }
 
-/// All of a body, of which so many bytes may come, and which may stand still for so long.
+/// Reads a whole body of at most `most` bytes, with a limit of `stall` between pieces.
 async fn gathered(body: HttpResponseBody, most: u64, stall: Duration) -> Result<Vec<u8>, HttpError> {
     let (mut bytes, mut body) = (Vec::new(), body.bytes_stream());
     let stands_still = |_| HttpError::new(HttpErrorKind::Timeout, Slow(stall));
@@ -191,7 +192,7 @@ async fn gathered(body: HttpResponseBody, most: u64, stall: Duration) -> Result<
     Ok(bytes)
 }
 
-/// The reason in an answer, and the answer with that reason alone: of its body no more than the beginning is waited for.
+/// Returns a refused response reduced to its reason, and the reason. Reads only the start of the body.
 async fn refusal(response: HttpResponse) -> (HttpResponse, Refused) {
     let (parts, body) = response.into_parts();
     let (mut bytes, mut body) = (Vec::new(), body.bytes_stream());
@@ -207,14 +208,15 @@ async fn refusal(response: HttpResponse) -> (HttpResponse, Refused) {
     (HttpResponse::from_parts(parts, refused.to_body().into()), refused)
 }
 
-/// The whole URL where it was given so; else that of the store and the object: what is behind it, signs it.
+/// Returns a hash of the requested URL. Omits the query if the client built the URL, because such a query is only a
+/// signature.
 fn place_of(request: &HttpRequest, asked: &Asked) -> u128 {
     let url = request.uri().to_string();
     let end = if asked.url.is_some() { url.len() } else { url.find('?').unwrap_or(url.len()) };
     xxh3_128(&url.as_bytes()[..end])
 }
 
-/// Whether an answer says of itself that it is of places which no object has, with which clients would compute.
+/// Returns true if `Content-Range` contains a number beyond `i64`. No object is so large, and clients would overflow.
 fn has_impossible_range(response: &HttpResponse) -> bool {
     let range = response.headers().get("content-range").and_then(|range| range.to_str().ok());
     let mut numbers =
@@ -238,8 +240,8 @@ struct TooLong(u64);
 #[error("the listing goes on beyond {} MiB, or {} pages, which is the most that is taken", LISTING >> 20, LISTING / PAGE)]
 struct Endless;
 
-/// The pause that a server asks for: by `Retry-After`, or where it has had too many requests by the seconds until its window ends, as
-/// `RateLimit: "resolvers";r=0;t=55` says.
+/// Returns the pause that a server requests by `Retry-After`. For status 429, the pause may also be the time until the
+/// window ends: `RateLimit: "resolvers";r=0;t=55`.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let header = |name: &str| response.headers().get(name)?.to_str().ok();
     let window = || {
@@ -253,18 +255,18 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`: the one form of a date that servers may send.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`, the only format of a date that servers may send.
 fn date(text: &str) -> Option<SystemTime> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let mut words = text.split_once(", ")?.1.split([' ', ':']);
-    // Of no more digits than a year has: nothing that is computed of them overflows.
+    // At most four digits, like a year, so that the computation does not overflow.
     let number = |text: &str| text.parse::<u32>().ok().filter(|&n| n < 10_000).map(i64::from);
     let day = number(words.next()?)?;
     let month = words.next().filter(|month| month.len() == 3)?;
     let month = MONTHS.find(month).filter(|at| at % 3 == 0)? as i64 / 3;
     let mut next = || number(words.next()?);
     let (year, hour, minute, second) = (next()?, next()?, next()?, next()?);
-    // Years begin in March, so that a leap day is the last of its year: day 0 is the first of March of the year 0.
+    // Years begin in March, so that a leap day is the last day of its year. Day 0 is March 1 of year 0.
     let (year, month) = (year - i64::from(month < 2), (month + 10) % 12);
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days = days + (153 * month + 2) / 5 + day - 1 - 719_468;
@@ -289,7 +291,7 @@ mod tests {
 
     use object_store::client::HttpRequestBody;
 
-    /// A server that always has one more page.
+    /// Server that always has another page.
     #[derive(Debug)]
     struct Pages(usize);
 
@@ -306,7 +308,7 @@ mod tests {
         }
     }
 
-    /// A server that reads what is sent for a while, and answers nothing else.
+    /// Server that accepts an upload after a while, and never responds to other requests.
     #[derive(Debug)]
     struct Reads;
 
@@ -321,7 +323,7 @@ mod tests {
         {
             Box::pin(async move {
                 match request.method().as_str() {
-                    // The time that a body takes to be sent.
+                    // The duration of the upload.
                     "PUT" => tokio::time::sleep(Duration::from_millis(30)).await,
                     _ => std::future::pending().await,
                 }

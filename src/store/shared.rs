@@ -1,4 +1,4 @@
-//! State that all objects read with the same options have in common.
+//! State shared by all objects with equal options.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,7 +14,7 @@ use crate::cores::STACK;
 use crate::error::Result;
 use crate::fork::{Origin, PerProcess};
 
-/// Memory, and the number of requests, for all objects together.
+/// Memory and limits shared by all objects.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: StoreOptions,
@@ -22,16 +22,16 @@ pub(super) struct Shared {
     pub(super) ahead: Ahead,
     pub(super) disk: Option<Arc<Disk>>,
     pub(super) requests: Semaphore,
-    /// Blocks that requests bring at the same time.
+    /// Permits for blocks in flight.
     pub(super) bodies: Semaphore,
-    /// The process that has the tasks and connections by which blocks come.
+    /// Process that owns the tasks and connections of the fetches.
     pub(super) origin: Origin,
 }
 
-/// Whether other processes read what lies between that which this one reads.
+/// Whether other processes read the blocks between the reads of this process.
 static ONE_OF_MANY: AtomicBool = AtomicBool::new(false);
 
-/// From now on nothing is guessed of what will be read: others may be asked for it.
+/// Disables the detection of sequential reads from now on, because other processes may read the next blocks.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn be_one_of_many() {
     ONE_OF_MANY.store(true, Relaxed);
@@ -47,23 +47,24 @@ fn lock() -> MutexGuard<'static, Option<Arc<Shared>>> {
     CURRENT.lock()
 }
 
-/// Bytes of blocks that this process has in memory, and may have; `None` where it has read from no store.
+/// Returns the size and the limit of the cached blocks in bytes. Returns `None` if this process has not read from a
+/// store.
 pub(crate) fn memory() -> Option<(u64, u64)> {
     lock().as_ref().map(|shared| (shared.blocks.held(), shared.blocks.budget()))
 }
 
-/// Lets go of the blocks of this process, which others are to read for it from now on.
+/// Drops the blocks of this process, because workers will do its reads from now on.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn let_go() {
     let current = lock().clone();
     current.iter().for_each(|shared| shared.blocks.clear());
 }
 
-/// Threads that wait for stores at the same time while files are opened, if the options allow as many requests.
+/// Maximum number of threads that wait for stores while files are opened. The number of requests may lower it.
 const ABREAST: usize = 64;
 
-/// Returns how many threads may each hold `bytes` of objects in memory while files are opened: fewer if the memory of the process is
-/// limited.
+/// Returns the number of threads that may open files, if each thread holds `bytes` of objects. The number is lower if
+/// the memory of the process is limited.
 pub(crate) fn abreast(bytes: u64) -> usize {
     let options = StoreOptions::current();
     abreast_of(options.requests, limit::within((ABREAST * STACK) as u64), limit::within(options.memory_bytes), bytes)
@@ -75,10 +76,10 @@ fn abreast_of(requests: usize, stacks: u64, memory: u64, bytes: u64) -> usize {
 }
 
 impl Shared {
-    /// Returns the state of the options that count now.
+    /// Returns the state for the current options.
     ///
     /// # Errors
-    /// As [`Disk::open`].
+    /// See [`Disk::open`].
     pub(super) fn current() -> Result<Arc<Self>> {
         let options = StoreOptions::current();
         let mut current = lock();

@@ -1,4 +1,4 @@
-//! An object that is being written: one request if it is small, else parts that are sent while others are written.
+//! Upload of an object: a single request if small, otherwise parts that are sent during writing.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -12,9 +12,9 @@ use super::retry::{given_up, patiently};
 use super::runtime;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Bytes of a part, of which stores take 10,000: an object has up to 80 GB.
+/// Size of a part in bytes. Stores accept 10,000 parts, so an object has up to 80 GB.
 const PART: usize = 8 << 20;
-/// Parts on their way.
+/// Maximum number of parts in flight.
 const IN_FLIGHT: usize = 4;
 
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub(super) struct Upload {
 
 #[derive(Debug)]
 struct Parts {
-    /// Lent to the task that completes it.
+    /// `None` while a task completes the upload.
     upload: Option<Box<dyn MultipartUpload>>,
     in_flight: VecDeque<Receiver<object_store::Result<()>>>,
 }
 
 impl Upload {
-    /// Nothing is sent before there is a part.
+    /// Creates an upload. Sends nothing before the first part is full.
     pub(super) fn create(at: Address) -> Result<Self> {
         Ok(Self { at, part: Vec::new(), written: 0, parts: None })
     }
@@ -60,13 +60,13 @@ impl Upload {
         })?;
         match completed {
             Ok(_) => self.parts = None,
-            // It is there to be aborted.
+            // Put the upload back, so that drop can abort it.
             Err(_) => parts.upload = Some(upload),
         }
         completed.map(drop).map_err(|e| given_up(&e))
     }
 
-    /// Sends the part that is full.
+    /// Sends the buffered part.
     fn send(&mut self) -> Result<()> {
         if self.parts.is_none() {
             let (client, key) = (self.at.bucket.patient.clone(), self.at.key.clone());
@@ -86,7 +86,7 @@ impl Upload {
 }
 
 impl Parts {
-    /// Until no more than so many parts are on their way.
+    /// Waits until at most `count` parts are in flight.
     fn wait_for(&mut self, count: usize) -> Result<()> {
         while self.in_flight.len() > count {
             let Some(part) = self.in_flight.pop_front() else { return Ok(()) };
@@ -108,7 +108,7 @@ impl Write for Upload {
         Ok(now)
     }
 
-    /// A part is sent when it is full: there is nothing between.
+    /// Does nothing, because a part is sent when it is full.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Drop for Upload {
         let Some(mut parts) = self.parts.take() else { return };
         let _ = parts.wait_for(0);
         if let Some(mut upload) = parts.upload {
-            // What cannot be aborted is removed by the store's rule for unfinished uploads.
+            // If the abort fails, the store's rule for unfinished uploads removes the parts.
             let _ = runtime::wait(async move { upload.abort().await });
         }
     }

@@ -1,8 +1,9 @@
-//! Checks of the fast engine that need no second one, for builds that have one.
+//! Checks of the fast engine without a second engine, for builds that contain only the fast engine.
 //!
-//! An id of byte-level BPE follows from how the text is split into words, and from the merges of the file. The ways to split are few: both engines
-//! were compared on each [`Way`] when this version was made. The merges differ with each file, so ids of words are computed here by the merges
-//! alone, by the definition of Sennrich et al., *Neural Machine Translation of Rare Words with Subword Units*, 2016, and compared at load.
+//! In byte-level BPE, ids follow from the split of a text into words and from the merges of the file. Only a few splits
+//! are in use: both engines were compared on each [`Way`] when this version was made. Merges differ between files. So this
+//! module computes ids of words from the merges alone and compares them with the engine's ids at load. Source: Sennrich
+//! et al., *Neural Machine Translation of Rare Words with Subword Units*, 2016.
 
 use std::collections::HashMap;
 
@@ -13,26 +14,26 @@ use super::load::EngineReason;
 use super::probe;
 use super::vocab::Vocabulary;
 
-/// Words of the vocabulary that are compared at load, at most.
+/// Maximum number of vocabulary words compared at load.
 const WORDS: usize = 1000;
 
-/// A way to split text into words: the model merges no bytes of two words.
+/// A way to split text into words. The model never merges bytes of different words.
 pub(super) struct Way {
-    /// The tokenizer that is known for it.
+    /// The best-known tokenizer with this split.
     pub(super) name: &'static str,
-    /// `None` for the expression of `ByteLevel` itself.
+    /// The step before `ByteLevel`; `None` for the built-in expression of `ByteLevel`.
     pub(super) split: Option<Split>,
 }
 
 /// A step before `ByteLevel`.
 pub(super) enum Split {
-    /// Text is split at the matches of a regular expression.
+    /// Splits text at the matches of a regular expression.
     Regex(&'static str),
-    /// Each digit is a word, and `ByteLevel` splits the rest.
+    /// Makes each digit a word, and leaves the rest to `ByteLevel`.
     Digits,
 }
 
-/// The ways on which both engines were compared: `both_engines_split_alike` does so.
+/// The ways on which both engines were compared; see the test `both_engines_split_alike`.
 pub(super) const WAYS: [Way; 5] = [
     Way { name: "GPT-2", split: None },
     Way {
@@ -56,16 +57,16 @@ pub(super) const WAYS: [Way; 5] = [
     Way { name: "StarCoder", split: Some(Split::Digits) },
 ];
 
-/// The parts of a `tokenizer.json` that a check of the engine needs.
+/// The parts of a `tokenizer.json` that the check uses.
 pub(super) struct Check {
     way: &'static Way,
     merges: HashMap<(String, String), usize>,
-    /// Whether a word that is a token is not merged from its bytes.
+    /// Whether a word in the vocabulary becomes a token without merges.
     takes_whole_words: bool,
 }
 
 impl Check {
-    /// Returns the check of a file; `None` if the file is not byte-level BPE of a known way to split.
+    /// Returns the check of a file; `None` if the file is not byte-level BPE with a known split.
     pub(super) fn of(file: &Value, vocabulary: &Vocabulary) -> Option<Self> {
         let model = file.get("model")?;
         let is_plain = is(model, "type", "BPE", true)
@@ -74,7 +75,7 @@ impl Check {
         let is_normalised = !matches!(file.get("normalizer"), None | Some(Value::Null));
         let is_known = !is_normalised || is(&file["normalizer"], "type", "NFC", false);
         let has_bytes = (0..=255).all(|byte| vocabulary.id(&letter(byte).to_string()).is_some());
-        // Both engines find added tokens before they split. A token that takes its surroundings along was not compared.
+        // Both engines match added tokens before the split. Tokens that absorb surrounding text were not compared.
         let added = file.get("added_tokens").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let is_added = added.iter().all(|token| {
             let is_off = |flag| is(token, flag, false, true);
@@ -90,11 +91,11 @@ impl Check {
         Some(Self { way, merges, takes_whole_words: is(model, "ignore_merges", true, false) })
     }
 
-    /// Compares the ids of words with those that follow from the merges; `Err` has the first word that differs.
+    /// Compares the engine's ids of words with ids computed from the merges; `Err` contains the first difference.
     pub(super) fn run(&self, engine: &impl Engine, vocabulary: &Vocabulary) -> Result<EngineReason, String> {
         let tokens = vocabulary.tokens().filter(|token| is_word(token.strip_prefix('Ġ').unwrap_or(token)));
         let mut words: Vec<String> = tokens.map(|token| token.replace('Ġ', " ")).collect();
-        // The order of the vocabulary is that of a hash table.
+        // The vocabulary is a hash map without a fixed order.
         words.sort_unstable();
         let step = words.len().div_ceil(WORDS).max(1);
         let prose = probe::prose().flat_map(str::split_whitespace).filter(|word| is_word(word));
@@ -115,7 +116,7 @@ impl Check {
         Ok(EngineReason::Known { family: self.way.name.to_owned(), words: words.len() })
     }
 
-    /// The ids of one word, by its definition: of all pairs of neighbours, the first by the order of the merges becomes one, until there is none.
+    /// Computes the ids of a word by definition: merges the neighbouring pair with the lowest rank until no pair is left.
     fn ids(&self, word: &str, vocabulary: &Vocabulary) -> Option<Vec<u32>> {
         let mut parts: Vec<String> = word.bytes().map(|byte| letter(byte).to_string()).collect();
         if self.takes_whole_words
@@ -138,7 +139,7 @@ fn is(of: &Value, key: &str, value: impl Into<Value>, or: bool) -> bool {
     of.get(key).filter(|value| !value.is_null()).map_or(or, |found| *found == value.into())
 }
 
-/// A merge: "a b", or a list of two.
+/// Parses a merge, written as "a b" or as a list of two.
 fn pair(merge: &Value) -> Option<(String, String)> {
     let (left, right) = match merge {
         Value::String(text) => text.split_once(' ')?,
@@ -147,7 +148,7 @@ fn pair(merge: &Value) -> Option<(String, String)> {
     Some((left.to_owned(), right.to_owned()))
 }
 
-/// The way in which a pre-tokenizer splits.
+/// Returns the known split of a pre-tokenizer.
 fn way(pre: &Value) -> Option<&'static Way> {
     let is_byte_level = |step: &Value, splits| {
         is(step, "type", "ByteLevel", false)
@@ -177,13 +178,14 @@ fn way(pre: &Value) -> Option<&'static Way> {
     })
 }
 
-/// Small letters of ASCII are one word in every way to split, with or without a space before them.
+/// Returns true if `text` consists of lowercase ASCII letters, which form a single word in every known split, with or
+/// without a leading space.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// The letter that stands for a byte in a vocabulary of bytes: printable bytes stand for themselves, all others follow from U+0100 on, as in
-/// GPT-2's `encoder.py`.
+/// Returns the letter for a byte in a byte-level vocabulary, as in GPT-2's `encoder.py`. Printable bytes map to
+/// themselves, all others to letters from U+0100 on.
 fn letter(byte: u8) -> char {
     let is_itself = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..);
     if is_itself(byte) {
@@ -210,7 +212,7 @@ mod tests {
         Check::of(file, &Vocabulary::read(file).unwrap())
     }
 
-    /// The demo's file with another way to split.
+    /// The demo file with a different split.
     #[cfg(feature = "text-compat")]
     fn split(way: &Way, normalizer: &Value) -> Value {
         let mut file = demo();
@@ -237,7 +239,7 @@ mod tests {
         file
     }
 
-    /// What a build with one engine takes for granted of files that split alike.
+    /// Both engines agree on every known split, which builds with one engine assume.
     #[cfg(feature = "text-compat")]
     #[test]
     fn both_engines_split_alike() {
@@ -278,7 +280,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_merges_otherwise_is_found_out() {
-        /// The ids of the bytes.
+        /// An engine whose ids are the ids of the bytes.
         #[derive(Debug)]
         struct Bytes(Vocabulary);
 

@@ -1,16 +1,16 @@
-//! Work around a text: opening and closing tokens, and texts that are too long.
+//! Encoding with opening and closing tokens and a length limit.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::tokenizer::Tokenizer;
 use crate::error::{Error, Result};
 
-/// A token, by the name that the vocabulary gives it or by id.
+/// A token, by its name in the vocabulary or by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenName {
-    /// As written in the vocabulary: `<|endoftext|>`.
+    /// The name in the vocabulary: `<|endoftext|>`.
     Text(String),
-    /// The id itself.
+    /// The id.
     Id(u32),
 }
 
@@ -43,18 +43,18 @@ impl From<u32> for TokenName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// Keep the beginning. Opening and closing tokens stay, as in Hugging Face `tokenizers`; the text gives way.
+    /// Keep the beginning of the text. Opening and closing tokens stay and text is cut, as in Hugging Face `tokenizers`.
     #[default]
     Truncate,
-    /// Cut it into consecutive pieces of `max_len` tokens, the last one shorter. Joined, they are the ids of the whole
-    /// text: only the first piece has the opening token, only the last the closing one.
+    /// Cut the text into consecutive pieces of `max_len` tokens; the last piece may be shorter. The joined pieces are the
+    /// ids of the whole text: only the first piece has the opening token, only the last piece the closing token.
     Chunk,
-    /// Fail.
+    /// Return an error.
     Error,
 }
 
 impl Overflow {
-    /// The policy in one word, as pipeline files write it.
+    /// Returns the name of the policy in pipeline files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Truncate => "truncate",
@@ -64,7 +64,7 @@ impl Overflow {
     }
 }
 
-/// Options of a [`TextEncoder`]: the tokens that it adds, and how long a text may be.
+/// Options of a [`TextEncoder`]: the added tokens and the length limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokeniseOptions {
@@ -72,35 +72,35 @@ pub struct TokeniseOptions {
     pub bos: Option<TokenName>,
     /// Token after each text.
     pub eos: Option<TokenName>,
-    /// Tokens per text at most, opening and closing ones included.
+    /// Maximum number of tokens per text, including opening and closing tokens.
     pub max_len: Option<usize>,
     /// The treatment of texts beyond `max_len`.
     pub overflow: Overflow,
 }
 
 impl TokeniseOptions {
-    /// Puts `token` before each text.
+    /// Adds `token` before each text.
     #[must_use]
     pub fn prepend_bos(mut self, token: impl Into<TokenName>) -> Self {
         self.bos = Some(token.into());
         self
     }
 
-    /// Puts `token` after each text.
+    /// Adds `token` after each text.
     #[must_use]
     pub fn append_eos(mut self, token: impl Into<TokenName>) -> Self {
         self.eos = Some(token.into());
         self
     }
 
-    /// Limits a text to `tokens`, opening and closing ones included.
+    /// Limits a text to `tokens`, including opening and closing tokens.
     #[must_use]
     pub fn max_len(mut self, tokens: usize) -> Self {
         self.max_len = Some(tokens);
         self
     }
 
-    /// Says what to do beyond [`max_len`](Self::max_len).
+    /// Sets the treatment of texts beyond [`max_len`](Self::max_len).
     #[must_use]
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = overflow;
@@ -108,23 +108,23 @@ impl TokeniseOptions {
     }
 }
 
-/// Texts that met the length limit since the encoder was made.
+/// Counts of texts that exceeded the length limit since the encoder was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LengthCounts {
-    /// Texts that lost their end.
+    /// Texts that were truncated.
     pub truncated: u64,
-    /// Tokens lost with them.
+    /// Tokens cut off by truncation.
     pub tokens_cut: u64,
     /// Texts cut into pieces.
     pub split: u64,
-    /// Pieces they were cut into.
+    /// Pieces of all split texts.
     pub chunks: u64,
 }
 
-/// A tokenizer with the rules for what goes around a text and how long it may be.
+/// A tokenizer with opening and closing tokens and a length limit.
 ///
-/// It counts what it cuts; nothing is lost silently. Any number of threads may share one.
+/// The encoder counts all texts that it cuts, so no token is lost silently. Any number of threads may share an encoder.
 #[derive(Debug)]
 pub struct TextEncoder {
     tokenizer: Tokenizer,
@@ -139,11 +139,11 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    /// Looks the tokens up and checks the limit.
+    /// Makes an encoder: looks up the tokens and checks the limit.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a token that the vocabulary does not have (its nearest name
-    /// is given), or a limit that leaves no room for text.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a token is not in the vocabulary (the error names the nearest
+    /// token), or if the limit leaves no room for text.
     pub fn new(tokenizer: Tokenizer, options: &TokeniseOptions) -> Result<Self> {
         let resolve = |name: &Option<TokenName>| name.as_ref().map(|n| n.resolve(&tokenizer)).transpose();
         let (bos, eos) = (resolve(&options.bos)?, resolve(&options.eos)?);
@@ -159,12 +159,12 @@ impl TextEncoder {
 
     /// Appends the ids of `text` to `ids`, and for each piece the length of `ids` at its end to `ends`.
     ///
-    /// A text gives one piece, even an empty text; only [`Overflow::Chunk`] may give more. Returns how many tokens
-    /// [`Overflow::Truncate`] cut off.
+    /// Every text, even an empty text, yields one piece; only [`Overflow::Chunk`] may yield more. Returns the number of tokens
+    /// that [`Overflow::Truncate`] cut off.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a text that is too long under [`Overflow::Error`], or that the
-    /// vocabulary cannot spell; `ids` and `ends` are then as before.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a text is too long under [`Overflow::Error`], or if the vocabulary
+    /// cannot encode it. `ids` and `ends` are then unchanged.
     pub fn encode_into(&self, text: &str, ids: &mut Vec<u32>, ends: &mut Vec<usize>) -> Result<usize> {
         let start = ids.len();
         ids.extend(self.bos);
@@ -181,7 +181,7 @@ impl TextEncoder {
         Ok(len - (ids.len() - start))
     }
 
-    /// Applies the policy to a text of `len` ids from `start`; the end of the last piece is left to the caller.
+    /// Applies the policy to a text of `len` ids from `start` on. The caller adds the end of the last piece.
     #[cold]
     fn shorten(&self, ids: &mut Vec<u32>, ends: &mut Vec<usize>, start: usize, len: usize) -> Result<()> {
         match self.overflow {
@@ -208,7 +208,7 @@ impl TextEncoder {
         Ok(())
     }
 
-    /// Texts cut or split so far.
+    /// Returns the counts of truncated and split texts so far.
     pub fn length_counts(&self) -> LengthCounts {
         LengthCounts {
             truncated: self.truncated.load(Relaxed),
@@ -218,12 +218,12 @@ impl TextEncoder {
         }
     }
 
-    /// The tokenizer inside.
+    /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
 
-    /// The arguments that shape the ids, for the fingerprint of a pipeline.
+    /// Returns the arguments that affect the ids, for the fingerprint of a pipeline.
     pub fn params(&self) -> String {
         let mut params = format!("tokenizer={}", self.tokenizer.fingerprint());
         let ids = [("bos", self.bos), ("eos", self.eos)];
@@ -236,7 +236,7 @@ impl TextEncoder {
         params
     }
 
-    /// Whether one text may give several pieces.
+    /// Returns true if a text may yield several pieces.
     pub fn may_split(&self) -> bool {
         self.overflow == Overflow::Chunk && self.max_len < usize::MAX
     }
@@ -252,7 +252,7 @@ mod tests {
 
     fn encode(options: &TokeniseOptions) -> Result<(Vec<Vec<u32>>, LengthCounts)> {
         let encoder = TextEncoder::new(demo::tokenizer()?, options)?;
-        // What is already there stays.
+        // Existing ids stay.
         let (mut ids, mut ends) = (vec![9], vec![1]);
         encoder.encode_into(TEXT, &mut ids, &mut ends)?;
         assert_eq!((ids[0], ends[0]), (9, 1));

@@ -1,49 +1,48 @@
-//! The trait of tokenizer engines.
+//! The trait for tokenizer engines.
 
 use std::fmt::Debug;
 
 use crate::error::Result;
 
-/// Name and version of the second engine, also where it is not in the build.
+/// Name and version of the second engine, even if the build does not contain it.
 pub(super) const SECOND: &str = "tokenizers 0.23.2";
 
-/// Turns text into token ids and back. One object serves the whole process, from any number of threads.
+/// A converter between text and token ids. A single object serves the whole process, from any number of threads.
 ///
-/// An engine adds nothing around a text: tokens that open or close it are put there by
-/// [`TextEncoder`](super::TextEncoder), which sees every engine alike.
+/// Engines add no opening or closing tokens. [`TextEncoder`](super::TextEncoder) adds them for every engine.
 pub trait Engine: Send + Sync + Debug {
-    /// Appends the ids of `text` to `out`, and leaves what `out` already holds alone.
+    /// Appends the ids of `text` to `out`. Existing contents of `out` stay unchanged.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where the vocabulary cannot spell the text.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the vocabulary cannot encode the text.
     fn encode_into(&self, text: &str, out: &mut Vec<u32>) -> Result<()>;
 
-    /// The text of `ids`, special tokens included. Bytes that are not UTF-8 become U+FFFD.
+    /// Returns the text of `ids`, including special tokens. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) for an id outside the vocabulary.
     fn decode(&self, ids: &[u32]) -> Result<String>;
 
-    /// One more than the largest id, which is the number of rows an embedding table needs. At most 2^31.
+    /// Returns the largest id plus 1, the number of rows of an embedding table. At most 2^31.
     fn vocab_size(&self) -> u32;
 
-    /// The id of a token as the vocabulary writes it.
+    /// Returns the id of a token, written as in the vocabulary.
     fn token_to_id(&self, token: &str) -> Option<u32>;
 
-    /// Name and version, as reports print it.
+    /// Returns the name and version for reports.
     fn name(&self) -> &str;
 }
 
-/// The trait of engines that are built in, for loading.
+/// A built-in engine, with extra methods for checks at load.
 pub(super) trait BuiltIn: Engine {
-    /// The id that it emits for an added token, whatever the file says.
+    /// Returns the id that the engine emits for an added token, regardless of the id in the file.
     fn added_id(&self, token: &str) -> Option<u32>;
 
-    /// See [`EngineReport::slowdown`](super::EngineReport::slowdown).
+    /// Returns the typical slowdown; see [`EngineReport::slowdown`](super::EngineReport::slowdown).
     fn slowdown(&self) -> f64;
 }
 
-/// Answers of an engine, of either version of one library, that its `vocabulary` gives.
+/// Implements the methods that both versions of the library share, based on the field `vocabulary`.
 macro_rules! engine_by_vocabulary {
     ($name:ident) => {
         fn decode(&self, ids: &[u32]) -> $crate::error::Result<String> {

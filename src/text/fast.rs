@@ -13,11 +13,11 @@ use crate::error::{Error, Result};
 
 pub(super) const NAME: &str = "tokenizers 1.0.0-rc.3";
 
-/// A thread keeps at most this many ids of scratch (4 MiB) between calls.
+/// Maximum number of scratch ids that a thread keeps between calls (4 MiB).
 const KEPT_IDS: usize = 1 << 20;
 
 thread_local! {
-    // The engine appends to its own id type; one block copy per text turns that into `u32`.
+    // The engine appends to a custom id type. A single block copy per text converts it to `u32`.
     static SCRATCH: RefCell<Vec<PipelineToken>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -28,10 +28,10 @@ pub(super) struct FastEngine {
 }
 
 impl FastEngine {
-    /// Builds from a parsed `tokenizer.json` of any version; the message of a refusal is the engine's own.
+    /// Builds the engine from a parsed `tokenizer.json` of any version. `Err` contains the engine's message.
     pub(super) fn load(mut file: Value, vocabulary: Arc<Vocabulary>, special_in_text: bool) -> Result<Self, String> {
         if let Some(root) = file.as_object_mut() {
-            // Nothing is added around a text here, so a template that the converter cannot read is no obstacle.
+            // The engine adds no tokens around a text, so templates that the converter cannot read are dropped.
             for key in ["post_processor", "truncation", "padding"] {
                 root.insert(key.to_owned(), Value::Null);
             }

@@ -1,4 +1,4 @@
-//! Findings about files that a process keeps for its life and hands to its workers, so that each file is examined once.
+//! Engine reports of files, kept for the life of a process and passed to its workers, so that each file is checked once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -7,35 +7,35 @@ use super::load::EngineReport;
 use super::options::TokenizerOptions;
 use crate::sync::Locked;
 
-/// The hash and length of a `tokenizer.json`, and how it is loaded.
+/// The hash and length of a `tokenizer.json`, and the load options.
 pub(super) type Key = (u128, usize, TokenizerOptions);
 
 static FOUND: Mutex<Option<HashMap<Key, EngineReport>>> = Mutex::new(None);
 
-/// Findings of one process, as another one takes them over.
+/// All reports of a process, for transfer to another process.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Known(Vec<(Key, EngineReport)>);
 
-/// Returns the findings so far.
+/// Returns the reports so far.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn known() -> Known {
     let found = found();
     Known(found.iter().flatten().map(|(key, report)| (*key, report.clone())).collect())
 }
 
-/// Takes over the findings of another process of the same build.
+/// Adds the reports of another process of an identical build.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn learn(known: Known) {
     found().get_or_insert_default().extend(known.0);
 }
 
-/// Returns which engine a file was found to run on.
+/// Returns the report of a file, if the file was checked before.
 pub(super) fn recall(key: &Key) -> Option<EngineReport> {
     found().as_ref()?.get(key).cloned()
 }
 
-/// Keeps which engine a file runs on.
+/// Stores the report of a file.
 pub(super) fn keep(key: Key, report: &EngineReport) {
     found().get_or_insert_default().insert(key, report.clone());
 }
@@ -53,12 +53,12 @@ pub(crate) mod tests {
     use crate::text::EngineChoice;
     use crate::text::{EngineReason, Tokenizer};
 
-    /// A file that no other test loads: the demo's, with a space behind it for each of `spaces`.
+    /// Makes a file that no other test loads: the demo file with `spaces` trailing spaces.
     pub(crate) fn file(spaces: usize) -> Vec<u8> {
         [TOKENIZER_JSON, &vec![b' '; spaces]].concat()
     }
 
-    /// Makes this process believe that `file` was compared on so many texts.
+    /// Stores a report that `file` was compared on `texts` texts.
     pub(crate) fn believe(file: &[u8], texts: usize) -> Result<()> {
         let report = Tokenizer::from_bytes("believed", file)?.engine_report().clone();
         let key = (xxhash_rust::xxh3::xxh3_128(file), file.len(), TokenizerOptions::default());

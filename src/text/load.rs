@@ -1,4 +1,4 @@
-//! Reads a `tokenizer.json` and decides which engine may serve it.
+//! Loading of a `tokenizer.json` and selection of its engine.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,26 +16,27 @@ use super::probe;
 use super::vocab::{AddedToken, Vocabulary};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The reason why a tokenizer runs on the engine that it runs on.
+/// The reason for the choice of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EngineReason {
-    /// The fast engine and the second one encode all probe texts alike.
+    /// Both engines encode all probe texts identically.
     Checked {
         /// Number of probe texts.
         texts: usize,
     },
-    /// This build has no second engine. Both were compared on files that split text alike, and the merges of this file give the ids of some words.
+    /// This build has no second engine. Both engines were compared on files with an identical split, and the ids of some
+    /// words match the merges of this file.
     Known {
-        /// The tokenizer whose files split text alike, such as `GPT-2`.
+        /// The best-known tokenizer with this split, such as `GPT-2`.
         family: String,
-        /// Number of words.
+        /// Number of words compared with the merges.
         words: usize,
     },
-    /// This build has no second engine, and this file is of no known family: nothing was compared. The fingerprint of a pipeline says so, as a
-    /// build with both engines may choose the other one.
+    /// This build has no second engine, and the file is of no known family: nothing was compared. The fingerprint of a
+    /// pipeline notes this, because a build with both engines may choose the other engine.
     Alone,
-    /// The fast engine reads the file; the second does not, so nothing could be compared.
+    /// The fast engine reads the file but the second engine does not, so nothing could be compared.
     Unchecked {
         /// The error of the second engine.
         refusal: String,
@@ -45,36 +46,36 @@ pub enum EngineReason {
         /// The error of the fast engine.
         refusal: String,
     },
-    /// Both read the file and spell a probe text differently; the second engine is the reference.
+    /// Both engines read the file but encode a probe text differently. The second engine is the reference.
     Differs {
-        /// The first text that differs, and both spellings.
+        /// The first text that differs, and both lists of ids.
         difference: String,
     },
-    /// The caller asked for this engine.
+    /// The caller chose this engine.
     Asked,
 }
 
-/// The engine that a tokenizer runs on, why, and what that costs.
+/// The engine of a tokenizer, with the reason for the choice and its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EngineReport {
     /// Name and version of the engine.
     pub engine: String,
-    /// The reason for this one.
+    /// The reason for this engine.
     pub reason: EngineReason,
     /// Typical slowdown against the fast engine on English text: 1 for the fast engine itself.
     pub slowdown: f64,
 }
 
 impl EngineReport {
-    /// The report if a user should read it: the engine is slow, or was compared with none.
+    /// Returns the report as text if it needs attention: the engine is slow or was not compared.
     pub(crate) fn remark(&self) -> Option<String> {
         (self.slowdown > 1.0 || self.reason == EngineReason::Alone).then(|| self.to_string())
     }
 }
 
 impl fmt::Display for EngineReport {
-    /// One line, such as `tokenizers 1.0.0-rc.3, equal to tokenizers 0.23.2 on 487 probe texts`.
+    /// Formats the report as a line, such as `tokenizers 1.0.0-rc.3, equal to tokenizers 0.23.2 on 487 probe texts`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { engine, reason, slowdown } = self;
         let (fast, compat) = (fast::NAME, SECOND);
@@ -102,14 +103,15 @@ impl fmt::Display for EngineReport {
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) engine: Arc<dyn Engine>,
-    /// None for an engine that the user brought.
+    /// The vocabulary; `None` for a custom engine.
     pub(super) vocabulary: Option<Arc<Vocabulary>>,
     pub(super) report: EngineReport,
-    /// Set by the caller, who knows the name and hash.
+    /// The fingerprint, set by the caller from name and hash.
     pub(super) fingerprint: String,
 }
 
-/// Reads the bytes of a `tokenizer.json`; what `known` says of them is not found out again. Errors carry no path yet.
+/// Loads the bytes of a `tokenizer.json`. Skips the comparison if `known` contains an earlier report. Errors have no path
+/// yet.
 pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<EngineReport>) -> Result<Loaded> {
     let file: Value = serde_json::from_slice(bytes).map_err(not_json)?;
     let vocabulary = Arc::new(Vocabulary::read(&file)?);
@@ -125,14 +127,14 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<Engin
         return Err(Error::new(ErrorKind::Unsupported, format!("the engine {SECOND} is not in this build"))
             .help("build with `--features text-compat`"));
     }
-    // It reads all merges, so it is made only if it is needed.
+    // The check reads all merges, so it is created only if needed.
     let check = is_alone.then(|| Check::of(&file, &vocabulary)).flatten();
     let texts = match choice {
         EngineChoice::Auto => probe::texts(&vocabulary.added),
         EngineChoice::Fast | EngineChoice::Compat => Vec::new(),
     };
-    // Each engine loads and encodes the probe on a thread of its own. That is half the time, and it turns a panic on
-    // a file that nobody foresaw into a refusal.
+    // Each engine loads and encodes the probe on a separate thread. This halves the time, and turns a panic on an
+    // unusual file into a refusal.
     let special = options.special_in_text;
     let (fast, compat) = thread::scope(|scope| {
         let fast = (choice != EngineChoice::Compat).then(|| {
@@ -173,7 +175,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, Result<T, String>>) -> Result<T,
     thread.join().unwrap_or_else(|_| Err("the engine panicked while it loaded the file".to_owned()))
 }
 
-/// An engine and what it makes of the probe texts; a text that it refuses is `None`.
+/// An engine and its ids of the probe texts; `None` for a refused text.
 struct Probed<E> {
     engine: E,
     ids: Vec<Option<Vec<u32>>>,
@@ -190,8 +192,8 @@ impl<E: Engine> Probed<E> {
     }
 }
 
-/// Engines number added tokens by themselves and ignore the `id` in the file unless the model's vocabulary holds the
-/// token; a model trained with the ids of the file would then read wrong ones.
+/// Checks that the engine uses the ids of the file for added tokens. Engines ignore the `id` in the file unless the
+/// model's vocabulary contains the token. A model trained with the ids of the file would then read wrong ids.
 fn check_added(added: &[AddedToken], engine: &dyn BuiltIn) -> Result<()> {
     for AddedToken { id, content } in added {
         match engine.added_id(content) {
@@ -201,7 +203,7 @@ fn check_added(added: &[AddedToken], engine: &dyn BuiltIn) -> Result<()> {
                 ))
                 .help(format!("put {content:?} with id {id} into model.vocab as well")));
             }
-            // A normalised token is stored in its normalised form and not found under its own name.
+            // A normalised token is stored in its normalised form and not found under its original name.
             _ => {}
         }
     }
@@ -227,7 +229,7 @@ fn first_difference(texts: &[String], fast: &[Option<Vec<u32>>], compat: &[Optio
     Some(format!("{}: {} against {}", shorten(format!("{:?}", texts[at])), show(&fast[at]), show(&compat[at])))
 }
 
-/// The report is one line; a probe text may be a run of 300 characters.
+/// Shortens a text for the report, which is a single line: a probe text may have 300 characters.
 fn shorten(text: String) -> String {
     match text.char_indices().nth(100) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -247,7 +249,7 @@ fn refused_by_all<F, C>(fast: Option<Result<F, String>>, compat: Option<Result<C
     }
 }
 
-/// Makes the error of a build with one engine if that engine is wrong.
+/// Makes the error for a build with one engine if the engine's ids are wrong.
 #[cold]
 fn differs(difference: String) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{} differs from the file: {difference}", fast::NAME))

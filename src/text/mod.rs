@@ -1,13 +1,16 @@
 //! Text to token ids.
 //!
-//! [`Tokenizer`] loads a `tokenizer.json` and turns text into ids through one trait, [`Engine`]. Two engines are built
-//! in: Hugging Face `tokenizers` 1.0, fast, and 0.23, slower but older and complete. When a file is loaded, both encode
-//! a set of hard probe texts; where they differ, or where the fast one refuses the file, the slower one serves, and
-//! [`Tokenizer::engine_report`] says so. The second engine is the feature `text-compat`. A build without it checks files that split text as GPT-2,
-//! Llama 3, Qwen 2, GPT-4o or StarCoder do by their merges; all other files run on the fast engine, and the report notes that nothing was compared
-//! ([`EngineReason::Alone`]). [`TextEncoder`] adds what a pipeline needs around a text: tokens that open and
-//! close it, and what to do when it is too long. [`Tokenise`] applies that to columns of elements; with [`TokeniseMap`]
-//! or [`TokeniseIter`] in scope every dataset of elements has it as a stage:
+//! [`Tokenizer`] loads a `tokenizer.json` and converts text to ids through a trait, [`Engine`]. Two engines are built
+//! in: Hugging Face `tokenizers` 1.0, which is fast, and 0.23, which is slower but older and complete. At load, both
+//! encode a set of hard probe texts. If they differ, or if the fast engine refuses the file, the slower engine is used, and
+//! [`Tokenizer::engine_report`] gives the reason.
+//!
+//! The feature `text-compat` adds the second engine. A build without it checks files with the split of GPT-2, Llama 3,
+//! Qwen 2, GPT-4o or StarCoder against their merges. All other files run on the fast engine, and the report notes that
+//! nothing was compared ([`EngineReason::Alone`]).
+//!
+//! [`TextEncoder`] adds opening and closing tokens and a length limit. [`Tokenise`] applies an encoder to columns of
+//! elements. With [`TokeniseMap`] or [`TokeniseIter`] in scope, every dataset of elements has a stage `tokenise`:
 //!
 //! ```
 //! use gristmill::dataset::map::Source;

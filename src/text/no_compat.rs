@@ -1,4 +1,4 @@
-//! Stand-in for the second engine in builds without it: an engine that nobody can have.
+//! Stand-in for the second engine in builds without it: a type without values.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(super) const IS_THERE: bool = false;
 pub(super) enum CompatEngine {}
 
 impl CompatEngine {
-    /// Says that there is none.
+    /// Returns an error: the engine is not in this build.
     pub(super) fn load(_: &[u8], _: Arc<Vocabulary>, _: bool) -> Result<Self, String> {
         Err(format!("{SECOND} is not in this build"))
     }

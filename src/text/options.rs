@@ -1,27 +1,27 @@
-//! Options of loading a tokenizer.
+//! Options for loading a tokenizer.
 
 use serde::{Deserialize, Serialize};
 
-/// A choice of the engine.
+/// The choice of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum EngineChoice {
-    /// The fast one if it reads the file and agrees with the second on the probe texts, else the second. A build without the feature
-    /// `text-compat` has no second one: it takes the demo's file, which was compared when this version was made, and refuses others.
+    /// The fast engine if it reads the file and agrees with the second engine on the probe texts, else the second engine. A
+    /// build without the feature `text-compat` uses the fast engine, checked against the merges of files of known families.
     #[default]
     Auto,
-    /// The fast one (`tokenizers` 1.0), unchecked.
+    /// The fast engine (`tokenizers` 1.0), unchecked.
     Fast,
-    /// The second one (`tokenizers` 0.23), in builds with the feature `text-compat`.
+    /// The second engine (`tokenizers` 0.23), in builds with the feature `text-compat`.
     Compat,
 }
 
-/// Options of loading a `tokenizer.json`.
+/// Options for loading a `tokenizer.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TokenizerOptions {
-    /// Whether a special token written out in a text, such as `<|endoftext|>`, becomes that token. By default it is
-    /// text like any other: a document that quotes the token must not end there.
+    /// Whether a special token written out in a text, such as `<|endoftext|>`, is encoded as this token. By default it is
+    /// encoded as plain text: a document that quotes the token must not end there.
     pub special_in_text: bool,
     /// The engine to use.
     pub engine: EngineChoice,

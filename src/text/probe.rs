@@ -1,13 +1,13 @@
-//! Hard texts on which two engines must agree before the faster one is trusted.
+//! Hard texts on which both engines must agree before the fast engine is used.
 
 use super::vocab::AddedToken;
 
-/// Pieces that tokenizers are known to disagree on, alone or side by side.
+/// Pieces on which tokenizers are known to disagree, alone or combined.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
-    // Contractions, in every case, and what only looks like one.
+    // Contractions, in upper and lower case, and similar text.
     "'s", "'S", "'t", "'re", "'RE", "'ve", "'Ll", "'m", "'d", "'mm", "'sa", "’s", "''", "'ſ", "don't", "it's", "I'LL",
-    // Spaces that are and are not white space to a regular expression.
+    // Spaces that regular expressions do and do not match as white space.
     " ", "  ", "    ", "\t", "\t\t", "\n", "\n\n", "\r\n", "\r", "\u{a0}", "\u{2003}", "\u{3000}", "\u{2028}", "\u{85}", "\u{200b}", "\u{feff}", "\u{180e}", "\u{b}", "\u{c}", "\u{1c}",
     // Digits and numbers of several scripts.
     "0", "7", "12", "123", "1234", "1234567890", "3.14", "1,000", "٣٤", "४५", "Ⅷ", "½", "²", "①", "0x1f", "1e-9",
@@ -19,14 +19,14 @@ const PIECES: &[&str] = &[
     "🙂", "👩‍👩‍👧", "👍🏽", "🇬🇷", "1️⃣", "❤️", "\u{1f9ff}", "🏴\u{e0067}\u{e007f}",
     // Control, unassigned, private and last code points.
     "\0", "\u{1}", "\u{7f}", "\u{378}", "\u{e000}", "\u{ffff}", "\u{10ffff}", "\u{fffd}",
-    // Punctuation and things that look special.
+    // Punctuation and text that resembles special tokens.
     "...", "--", "—", "!", "?!", "_", "__", "(", "){", "\\", "\"", "<", "|>", "<|", "<|end", "</s>", "<s>", "[CLS]", "[UNK]", "##ing", "▁", "Ġ", "Ċ", "<0x0A>", "@@", "&amp;", "https://a.b/c?d=e#f", "$x^2$", "::", "->", "=>", "/*", "*/", "#!", "%d",
 ];
 
-/// Generated texts, besides each piece alone.
+/// Number of generated texts, in addition to each piece alone.
 const MIXED: usize = 240;
 
-/// The texts, in a fixed order. They hold the file's own added tokens as well, which is where engines differ most.
+/// Returns the texts in a fixed order. They include the added tokens of the file, on which engines differ most.
 pub(super) fn texts(added: &[AddedToken]) -> Vec<String> {
     let mut texts: Vec<String> = PIECES.iter().map(|p| (*p).to_owned()).collect();
     texts.push(String::new());
@@ -40,7 +40,7 @@ pub(super) fn texts(added: &[AddedToken]) -> Vec<String> {
         let pieces = 2 + random.below(12);
         texts.push((0..pieces).map(|_| PIECES[random.below(PIECES.len())]).collect());
     }
-    // A file may declare thousands: the first, the last and some between stand for all.
+    // A file may declare thousands of tokens, so only a sample with the first and the last is used.
     let step = added.len().div_ceil(16).max(1);
     for token in added.iter().step_by(step).chain(added.last()) {
         let t = &token.content;
@@ -56,7 +56,7 @@ pub(super) fn texts(added: &[AddedToken]) -> Vec<String> {
     texts
 }
 
-/// A few whole sentences, prose, markup and code, for the merges that pieces do not reach.
+/// Iterates over longer texts of prose, markup and code, for merges that short pieces do not reach.
 pub(super) fn prose() -> impl Iterator<Item = &'static str> {
     [
         "The miller lifted the sluice at six, and by a quarter past the stones were turning; it wasn't the wheel's fault.",
@@ -73,7 +73,7 @@ pub(super) fn prose() -> impl Iterator<Item = &'static str> {
     .into_iter()
 }
 
-/// Marsaglia's xorshift64: the texts must be the same on every machine, and nothing here needs better numbers.
+/// Marsaglia's xorshift64. The texts must be equal on every machine, and need no better random numbers.
 struct Xorshift(u64);
 
 impl Xorshift {

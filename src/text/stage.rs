@@ -1,4 +1,4 @@
-//! The stage, on either kind of dataset.
+//! The stage `tokenise`, for map and iter datasets.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -15,26 +15,26 @@ use crate::exec::Runtime;
 
 /// The result of the stage for one element: [`Whole`] or [`Chunks`].
 pub trait Mode: Clone + Debug + Send + Sync + 'static {
-    /// The type that comes out.
+    /// The output type.
     type Out: Send + 'static;
-    /// Whether it may be several elements.
+    /// Whether the output may be several elements.
     const CHUNKS: bool;
 
-    /// Tokenises; returns the number of texts that lost their end, too.
+    /// Tokenises an element. Also returns the number of truncated texts.
     ///
     /// # Errors
-    /// As [`Tokenise::apply`].
+    /// Fails like [`Tokenise::apply`].
     fn run(op: &Tokenise, element: Element) -> Result<(Self::Out, u64)>;
 
-    /// The result as a list.
+    /// Returns the output as a slice.
     fn elements(out: &Self::Out) -> &[Element];
 }
 
-/// One element in, one out.
+/// The mode with a single output element per input element.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole;
 
-/// One element in, the elements of its pieces out.
+/// The mode with an output element for each piece of the input element.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunks;
 
@@ -64,7 +64,7 @@ impl Mode for Chunks {
     }
 }
 
-/// See [`TokeniseMap::tokenise`] and [`TokeniseIter::tokenise`].
+/// The dataset of [`TokeniseMap::tokenise`] and [`TokeniseIter::tokenise`].
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone, Debug)]
 pub struct Tokenised<D, M = Whole> {
@@ -108,7 +108,7 @@ impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
     }
 }
 
-/// Runs the operation as the work of `stage`.
+/// Runs the operation and counts it as work of `stage`.
 fn run<M: Mode>(op: &Tokenise, stage: StageId, element: Element, cx: &mut Cx) -> Result<M::Out> {
     match cx.consumed(stage, || M::run(op, element)) {
         Ok((out, cut)) => {
@@ -154,7 +154,7 @@ impl<D: MapDataset<Item = Element>, M: Mode> MapDataset for Tokenised<D, M> {
 }
 
 impl<D, M: Mode> Tokenised<D, M> {
-    /// Runs the operation for many elements, as the work of the stage.
+    /// Runs the operation for many elements and counts it as work of the stage.
     fn run_many(&self, many: Many<Element>, cx: &mut Cx) -> Many<M::Out> {
         let (blame, mut cuts) = (cx.blamer(self.stage, "tokenise"), 0);
         let apply = |_, element| {
@@ -212,27 +212,28 @@ impl<I: DatasetIterator<Item = Element>, M: Mode> DatasetIterator for TokenisedI
     }
 }
 
-/// `tokenise` on random-access datasets of elements.
+/// The method `tokenise` of random-access datasets of elements.
 pub trait TokeniseMap: MapDataset<Item = Element> + Sized {
-    /// Turns columns of text into columns of ids: see [`Tokenise`].
+    /// Converts columns of text to columns of ids; see [`Tokenise`].
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a column that is missing or not text, and for a text that is too
-    /// long where that is an error; [`ErrorKind::Config`](crate::ErrorKind::Config) as [`Tokenise::check`].
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a column is missing or not text, or if a text is too long under
+    /// [`Overflow::Error`](super::Overflow::Error); [`ErrorKind::Config`](crate::ErrorKind::Config) like [`Tokenise::check`].
     /// # Cost
-    /// That of the engine (a few nanoseconds a byte), one copy of the ids and one allocation for each column.
+    /// The engine takes a few nanoseconds per byte. Each column takes one copy of the ids and one allocation.
     #[doc(alias = "tokenize")]
     fn tokenise(self, op: Tokenise) -> Tokenised<Self> {
         Tokenised::new(self, op)
     }
 
-    /// The same, where a long text becomes several elements: every element comes out as a list of its pieces.
+    /// Works like [`tokenise`](Self::tokenise), but yields a list of elements per input element, one for each piece of a long
+    /// text.
     ///
-    /// `flat_map` makes elements of them. Under [`Overflow::Truncate`](super::Overflow::Truncate) and
-    /// [`Overflow::Error`](super::Overflow::Error) lists have one element.
+    /// Flatten the lists with `flat_map`. Under [`Overflow::Truncate`](super::Overflow::Truncate) and
+    /// [`Overflow::Error`](super::Overflow::Error), lists have a single element.
     ///
     /// # Errors
-    /// As [`tokenise`](Self::tokenise).
+    /// Fails like [`tokenise`](Self::tokenise).
     #[doc(alias = "tokenize_chunks")]
     fn tokenise_chunks(self, op: Tokenise) -> Tokenised<Self, Chunks> {
         Tokenised::new(self, op)
@@ -241,24 +242,25 @@ pub trait TokeniseMap: MapDataset<Item = Element> + Sized {
 
 impl<D: MapDataset<Item = Element>> TokeniseMap for D {}
 
-/// `tokenise` on streams of elements.
+/// The method `tokenise` of streams of elements.
 ///
-/// On a [`Stream`] the method of that type is used instead, which runs in parallel; behind a stateful stage it runs on
-/// the one thread of those.
+/// A [`Stream`] has an inherent method instead, which runs in parallel. After a stateful stage, `tokenise` runs on the
+/// single thread of stateful stages.
 pub trait TokeniseIter: IterDataset<Item = Element> + Sized {
-    /// Turns columns of text into columns of ids: see [`Tokenise`].
+    /// Converts columns of text to columns of ids; see [`Tokenise`].
     ///
     /// # Errors
-    /// As [`TokeniseMap::tokenise`].
+    /// Fails like [`TokeniseMap::tokenise`].
     #[doc(alias = "tokenize")]
     fn tokenise(self, op: Tokenise) -> Tokenised<Self> {
         Tokenised::new(self, op)
     }
 
-    /// The same, where a long text becomes several elements: see [`TokeniseMap::tokenise_chunks`].
+    /// Works like [`tokenise`](Self::tokenise), but yields an element for each piece of a long text; see
+    /// [`TokeniseMap::tokenise_chunks`].
     ///
     /// # Errors
-    /// As [`TokeniseMap::tokenise`].
+    /// Fails like [`TokeniseMap::tokenise`].
     #[doc(alias = "tokenize_chunks")]
     fn tokenise_chunks(self, op: Tokenise) -> Tokenised<Self, Chunks> {
         Tokenised::new(self, op)
@@ -268,19 +270,19 @@ pub trait TokeniseIter: IterDataset<Item = Element> + Sized {
 impl<D: IterDataset<Item = Element>> TokeniseIter for D {}
 
 impl<D: MapDataset<Item = Element> + 'static> Stream<D> {
-    /// Turns columns of text into columns of ids, in parallel where the executor has threads: see [`Tokenise`].
+    /// Converts columns of text to columns of ids, in parallel if the executor has threads; see [`Tokenise`].
     ///
     /// # Errors
-    /// As [`TokeniseMap::tokenise`].
+    /// Fails like [`TokeniseMap::tokenise`].
     #[doc(alias = "tokenize")]
     pub fn tokenise(self, op: Tokenise) -> Stream<Tokenised<Arc<D>>> {
         self.prefix(|dataset| Tokenised::new(dataset, op))
     }
 
-    /// The same, where a long text becomes several elements, which follow one another in the stream.
+    /// Works like [`tokenise`](Self::tokenise), but yields an element for each piece of a long text, in order.
     ///
     /// # Errors
-    /// As [`TokeniseMap::tokenise`].
+    /// Fails like [`TokeniseMap::tokenise`].
     #[doc(alias = "tokenize_chunks")]
     pub fn tokenise_chunks(self, op: Tokenise) -> FanStream<Tokenised<Arc<D>, Chunks>> {
         self.fan(|dataset| Tokenised::new(dataset, op))
@@ -332,7 +334,7 @@ mod tests {
         assert_eq!(index_of(&ds, &record, 0), Some(7));
     }
 
-    /// Shows that hosts that plan find the pieces of each text: their rows are those of one that evaluates everything.
+    /// Hosts that plan find the pieces of each text: their rows equal the rows of a host that evaluates everything.
     #[test]
     fn pieces_that_are_planned_are_those_that_are_made() {
         let digest = |part: Part, planned: bool| {

@@ -1,4 +1,4 @@
-//! The operation on one element: columns of text become arrays of ids.
+//! The operation on an element: columns of text become arrays of ids.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::encoder::TextEncoder;
 use crate::element::{Array, Buffer, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// A thread keeps at most this many ids of scratch (4 MiB) between texts.
+/// Maximum number of scratch ids that a thread keeps between texts (4 MiB).
 const KEPT_IDS: usize = 1 << 20;
 
 #[derive(Default)]
@@ -20,10 +20,10 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Turns columns of text into columns of ids: `i32`, one dimension.
+/// An operation that converts columns of text to columns of ids: `i32`, one dimension.
 ///
-/// One column gives `tokens`; several give `<column>_tokens` each. Ids take the place of their text, at the end of the
-/// element; [`keep_text`](Self::keep_text) leaves the text where it is. Cloning shares the encoder.
+/// A single column becomes `tokens`; several columns become `<column>_tokens` each. Ids replace their text and are added at
+/// the end of the element; [`keep_text`](Self::keep_text) also keeps the text. Cloning shares the encoder.
 #[derive(Clone, Debug)]
 pub struct Tokenise {
     encoder: Arc<TextEncoder>,
@@ -38,7 +38,7 @@ struct Column {
 }
 
 impl Tokenise {
-    /// Tokenises one column into `tokens`.
+    /// Tokenises a single column into `tokens`.
     pub fn column(encoder: impl Into<Arc<TextEncoder>>, column: impl AsRef<str>) -> Self {
         let column = Column { text: Name::new(column), tokens: Name::new("tokens") };
         Self { encoder: encoder.into(), columns: vec![column], keep_text: false }
@@ -50,7 +50,7 @@ impl Tokenise {
         Self { encoder: encoder.into(), columns: columns.into_iter().map(column).collect(), keep_text: false }
     }
 
-    /// Gives the columns of ids other names, in the order of the columns; those without a new one keep theirs.
+    /// Renames the columns of ids, in the order of the columns. Columns without a new name keep their default names.
     #[must_use]
     pub fn named<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         for (column, name) in self.columns.iter_mut().zip(names) {
@@ -59,30 +59,30 @@ impl Tokenise {
         self
     }
 
-    /// Whether the text stays in the element; by default it goes.
+    /// Sets whether the text stays in the element. By default it is removed.
     #[must_use]
     pub fn keep_text(mut self, yes: bool) -> Self {
         self.keep_text = yes;
         self
     }
 
-    /// The encoder, shared.
+    /// Returns the shared encoder.
     pub fn encoder(&self) -> &Arc<TextEncoder> {
         &self.encoder
     }
 
-    /// The arguments that shape the data, for the fingerprint of a pipeline.
+    /// Returns the arguments that affect the data, for the fingerprint of a pipeline.
     pub fn params(&self) -> String {
         let columns: Vec<_> = self.columns.iter().map(|c| format!("{}->{}", c.text, c.tokens)).collect();
         let keep = if self.keep_text { ", keep_text" } else { "" };
         format!("{}, {}{keep}", columns.join(" "), self.encoder.params())
     }
 
-    /// Whether the columns make sense; `chunks` is whether an element may become several.
+    /// Checks the columns; `chunks` is true if an element may become several.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for no column, a name that two columns of ids share, and
-    /// [`Overflow::Chunk`](super::Overflow::Chunk) where only one element may come out or where there are several columns.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no column, if two columns of ids share a name, or if
+    /// [`Overflow::Chunk`](super::Overflow::Chunk) is set without `chunks` or with several columns.
     pub fn check(&self, chunks: bool) -> Result<()> {
         if self.columns.is_empty() {
             return Err(Error::config("no column to tokenise"));
@@ -105,24 +105,24 @@ impl Tokenise {
         Ok(())
     }
 
-    /// Tokenises an element. A text that was split gives its first piece: [`check`](Self::check) rules that out.
+    /// Tokenises an element. Keeps only the first piece of a split text, which [`check`](Self::check) rules out.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a column that is missing or not text, and as
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a column is missing or not text. Also fails like
     /// [`TextEncoder::encode_into`].
     pub fn apply(&self, element: Element) -> Result<Element> {
         self.apply_counted(element).map(|(element, _)| element)
     }
 
-    /// Tokenises an element into as many as its text has pieces; the other columns go along with each.
+    /// Tokenises an element into one element for each piece of its text. Each has a copy of the other columns.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// Fails like [`apply`](Self::apply).
     pub fn apply_chunks(&self, element: Element) -> Result<Vec<Element>> {
         self.apply_chunks_counted(element).map(|(elements, _)| elements)
     }
 
-    /// With the number of texts that lost their end.
+    /// Works like [`apply`](Self::apply). Also returns the number of truncated texts.
     pub(super) fn apply_counted(&self, mut element: Element) -> Result<(Element, u64)> {
         let mut cut = 0;
         for column in &self.columns {
@@ -134,7 +134,7 @@ impl Tokenise {
         Ok((element, cut))
     }
 
-    /// With the number of texts that lost their end.
+    /// Works like [`apply_chunks`](Self::apply_chunks). Also returns the number of truncated texts.
     pub(super) fn apply_chunks_counted(&self, mut element: Element) -> Result<(Vec<Element>, u64)> {
         let [column] = &*self.columns else {
             return self.apply_counted(element).map(|(element, cut)| (vec![element], cut));
@@ -149,14 +149,15 @@ impl Tokenise {
         Ok((elements?, u64::from(lost > 0)))
     }
 
-    /// The value of a column of text, out of the element unless it stays.
+    /// Takes the value of a text column out of the element, or clones it if the text is kept.
     fn take(&self, element: &mut Element, column: &str) -> Result<Value> {
         let taken = if self.keep_text { element.get(column).cloned() } else { element.remove(column) };
-        // Only for its error, which lists the columns there are.
+        // Called for its error, which lists the existing columns.
         taken.map_or_else(|| element.field(column).cloned(), Ok)
     }
 
-    /// Calls `f` with the ids of a text in this thread's scratch, where their pieces end, and returns the tokens cut too.
+    /// Encodes a text into this thread's scratch and calls `f` with the ids and the ends of their pieces. Also returns the
+    /// number of tokens cut.
     fn with_ids<R>(&self, column: &str, text: &Value, f: impl FnOnce(&[u32], &[usize]) -> R) -> Result<(R, usize)> {
         let text = as_text(column, text)?;
         let mut scratch = SCRATCH.take();

@@ -1,4 +1,4 @@
-//! A loaded tokenizer: one engine object, shared by everyone in the process who loads the same file.
+//! A loaded tokenizer: an engine object, shared by all loads of a file in the process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,15 +15,16 @@ use crate::startup::making;
 
 /// A tokenizer: text to ids and back.
 ///
-/// Cloning it costs a reference count. Loading the same bytes with the same options again gives the same engine object
-/// as long as any clone of the first is alive.
+/// Cloning increments a reference count. Loading equal bytes with equal options returns the existing engine object while
+/// any clone is alive.
 ///
 /// # Cost
-/// Loading a file of GPT-2's size (1.8 MB) takes about a quarter of a second on two cores, 0.35 s of CPU time: both
-/// engines read it and encode the probe texts, each on a thread of its own. Either engine alone takes 0.15 to 0.2 s, and so does
-/// the same file from the second time on, and in worker processes, which are told what was found.
-/// Encoding English runs at 200 MB/s per core on the fast engine with GPT-2's vocabulary; see
-/// [`engine_report`](Self::engine_report) for which one it is.
+/// Loading a file of GPT-2's size (1.8 MB) takes about 0.25 s on two cores, or 0.35 s of CPU time. Both engines read the
+/// file and encode the probe texts, each on a separate thread. A single engine takes 0.15 to 0.2 s. Later loads of the
+/// file take as long as a single engine, also in worker processes, which receive the earlier report.
+///
+/// Encoding English text runs at 200 MB/s per core on the fast engine with GPT-2's vocabulary. See
+/// [`engine_report`](Self::engine_report) for the engine in use.
 #[derive(Clone)]
 pub struct Tokenizer {
     name: Arc<str>,
@@ -35,20 +36,20 @@ type Cache = HashMap<Key, Weak<Loaded>>;
 static CACHE: PerProcess<Mutex<Cache>> = PerProcess::new(Mutex::default);
 
 impl Tokenizer {
-    /// Loads a `tokenizer.json`, of any version, as [`from_file_with`](Self::from_file_with) does with default options.
+    /// Loads a `tokenizer.json` of any version with default options.
     ///
     /// # Errors
-    /// As [`from_file_with`](Self::from_file_with).
+    /// Fails like [`from_file_with`](Self::from_file_with).
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_file_with(path, TokenizerOptions::default())
     }
 
-    /// Loads a `tokenizer.json`, of any version.
+    /// Loads a `tokenizer.json` of any version with options.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if it
-    /// is not JSON, if no engine accepts it, or if the engine gives an added token another id than the file does;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for BPE dropout, which is random. All name the file.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if the
+    /// file is not JSON, if no engine accepts it, or if the id of an added token differs between engine and file;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for BPE dropout, which is random. All errors name the file.
     pub fn from_file_with(path: impl AsRef<Path>, options: TokenizerOptions) -> Result<Self> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|e| match where_to_get(path) {
@@ -58,21 +59,21 @@ impl Tokenizer {
         Self::from_bytes_with(&path.to_string_lossy(), &bytes, options)
     }
 
-    /// Loads the content of a `tokenizer.json`; `name` stands for the file in reports and errors.
+    /// Loads the contents of a `tokenizer.json`. Reports and errors use `name` in place of a path.
     ///
     /// # Errors
-    /// As [`from_file_with`](Self::from_file_with).
+    /// Fails like [`from_file_with`](Self::from_file_with).
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
         Self::from_bytes_with(name, bytes, TokenizerOptions::default())
     }
 
-    /// As [`from_bytes`](Self::from_bytes), with options.
+    /// Works like [`from_bytes`](Self::from_bytes), with options.
     ///
     /// # Errors
-    /// As [`from_file_with`](Self::from_file_with).
+    /// Fails like [`from_file_with`](Self::from_file_with).
     pub fn from_bytes_with(name: &str, bytes: &[u8], options: TokenizerOptions) -> Result<Self> {
         let key = (xxhash_rust::xxh3::xxh3_128(bytes), bytes.len(), options);
-        // Held while loading, so that two threads that ask for one file do not load it twice.
+        // Locked during the load, so that concurrent requests for a file load it only once.
         let mut cache = CACHE.lock();
         cache.retain(|_, loaded| loaded.strong_count() > 0);
         if let Some(loaded) = cache.get(&key).and_then(Weak::upgrade) {
@@ -89,11 +90,11 @@ impl Tokenizer {
         Ok(Self { name: name.into(), loaded })
     }
 
-    /// Uses an engine of your own. Tokens are found by its [`token_to_id`](Engine::token_to_id).
+    /// Makes a tokenizer from a custom engine. Tokens are looked up with [`token_to_id`](Engine::token_to_id).
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if its vocabulary is empty or larger than 2^31, so that ids do
-    /// not fit `i32`.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the vocabulary is empty, or larger than 2^31 so that ids do not fit
+    /// in `i32`.
     pub fn from_engine(engine: Arc<dyn Engine>) -> Result<Self> {
         let (size, name) = (engine.vocab_size(), engine.name().to_owned());
         if size == 0 || size > 1 << 31 {
@@ -106,25 +107,25 @@ impl Tokenizer {
         Ok(Self { name: name.into(), loaded: Arc::new(Loaded { engine, vocabulary: None, report, fingerprint }) })
     }
 
-    /// Appends the ids of `text` to `out`; adds nothing around it.
+    /// Appends the ids of `text` to `out`, without opening or closing tokens.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where the vocabulary cannot spell the text.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the vocabulary cannot encode the text.
     pub fn encode_into(&self, text: &str, out: &mut Vec<u32>) -> Result<()> {
         self.loaded.engine.encode_into(text, out)
     }
 
-    /// The ids of `text`, in a vector of their own.
+    /// Returns the ids of `text` in a new vector.
     ///
     /// # Errors
-    /// As [`encode_into`](Self::encode_into).
+    /// Fails like [`encode_into`](Self::encode_into).
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         self.encode_into(text, &mut ids)?;
         Ok(ids)
     }
 
-    /// The text of `ids`, special tokens included.
+    /// Returns the text of `ids`, including special tokens.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) for an id outside the vocabulary.
@@ -132,15 +133,15 @@ impl Tokenizer {
         self.loaded.engine.decode(ids)
     }
 
-    /// One more than the largest id.
+    /// Returns the largest id plus 1.
     pub fn vocab_size(&self) -> u32 {
         self.loaded.engine.vocab_size()
     }
 
-    /// The id of a token as the vocabulary writes it: `<|endoftext|>`, `Ġthe`.
+    /// Returns the id of a token, written as in the vocabulary: `<|endoftext|>`, `Ġthe`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that names the nearest token there is.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that names the nearest existing token.
     pub fn token_to_id(&self, token: &str) -> Result<u32> {
         self.loaded.engine.token_to_id(token).ok_or_else(|| {
             let error = Error::config(format!("no token {token:?} in the vocabulary")).path(&*self.name);
@@ -151,29 +152,30 @@ impl Tokenizer {
         })
     }
 
-    /// The file, or the name given instead.
+    /// Returns the path of the file, or the name given in its place.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text that stands for this tokenizer in the fingerprint of a pipeline: a hash of the file, and whether special tokens
-    /// are matched in text, and whether the engine was [compared with none](EngineReason::Alone); for an engine of your own its name and vocabulary size.
+    /// Returns the text for this tokenizer in the fingerprint of a pipeline. It contains a hash of the file, and marks for
+    /// special tokens matched in text and for an engine that was [not compared](EngineReason::Alone). For a custom engine, it
+    /// contains the name and the vocabulary size.
     pub fn fingerprint(&self) -> &str {
         &self.loaded.fingerprint
     }
 
-    /// Tells the engine that does the work, why it does, and what that costs.
+    /// Returns the engine in use, the reason for the choice, and its cost.
     pub fn engine_report(&self) -> &EngineReport {
         &self.loaded.report
     }
 
-    /// The engine, shared with all clones.
+    /// Returns the engine, shared with all clones.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.loaded.engine
     }
 }
 
-/// Help for a path that is no file and does not end with `.json`, such as the name of a model.
+/// Returns help for a path that cannot be read and does not end with `.json`, such as the name of a model.
 pub(crate) fn where_to_get(path: &Path) -> Option<&'static str> {
     let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     (!is_json).then_some(

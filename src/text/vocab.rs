@@ -1,4 +1,4 @@
-//! The part of a `tokenizer.json` that we read ourselves: which token has which id.
+//! Tokens and ids of a `tokenizer.json`, read independently of the engines.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,19 +7,20 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// Ids may have holes, but engines allocate by the largest id: a few bytes of damage must not ask for gigabytes.
+/// Ids below this limit are always accepted. Ids may have gaps, but engines allocate by the largest id, so a few damaged
+/// bytes could otherwise allocate gigabytes.
 const FREE_IDS: u64 = 1 << 20;
-/// Largest id per token in the file, beyond [`FREE_IDS`].
+/// Factor for the limit of ids beyond [`FREE_IDS`]: ids must be below this factor times the number of tokens.
 const IDS_PER_TOKEN: u64 = 8;
 
-/// A token that is matched in the text before the model sees it.
+/// A token that is matched in the text before the model runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AddedToken {
     pub(super) id: u32,
     pub(super) content: String,
 }
 
-/// Tokens and ids as the file declares them.
+/// Tokens and ids, as declared in the file.
 pub(super) struct Vocabulary {
     ids: HashMap<Box<str>, u32>,
     pub(super) added: Vec<AddedToken>,
@@ -59,17 +60,17 @@ impl Vocabulary {
         self.ids.get(token).copied()
     }
 
-    /// All tokens, in no order.
+    /// Iterates over all tokens, in arbitrary order.
     pub(super) fn tokens(&self) -> impl Iterator<Item = &str> {
         self.ids.keys().map(|token| &**token)
     }
 
-    /// One more than the largest id.
+    /// Returns the largest id plus 1.
     pub(super) fn size(&self) -> u32 {
         self.size
     }
 
-    /// Refuses an id that is none: engines pass over those, or panic, and both hide a mistake.
+    /// Returns an error for an id outside the vocabulary. Engines skip such ids or panic, and both hide a mistake.
     pub(super) fn check(&self, ids: &[u32]) -> Result<()> {
         match ids.iter().position(|&id| id >= self.size) {
             Some(at) => Err(Error::data(format!("id {} at {at} is outside the vocabulary of {}", ids[at], self.size))),
@@ -77,7 +78,7 @@ impl Vocabulary {
         }
     }
 
-    /// The token most like `name`, added tokens first: they are what users ask for by name.
+    /// Returns the token most similar to `name`. Prefers added tokens, which users usually look up by name.
     pub(super) fn nearest(&self, name: &str) -> Option<&str> {
         const LIKENESS: f64 = 0.6;
         let best = |names: &mut dyn Iterator<Item = &str>| -> Option<(f64, String)> {
@@ -111,7 +112,7 @@ fn unigram_entry((entry, id): (&Value, u32)) -> Result<(Box<str>, u32)> {
     }
 }
 
-/// Ids are stored as `i32` in batches.
+/// Parses an id, which must fit in `i32` because batches store ids as `i32`.
 fn small_id(token: &str, id: &Value) -> Result<u32> {
     let small = id.as_u64().filter(|&id| id < i32::MAX as u64);
     small.map(|id| id as u32).ok_or_else(|| Error::data(format!("token {token:?} has id {id}, limit {}", i32::MAX)))

@@ -1,12 +1,13 @@
-//! The controller: from one second's figures to at most one change.
+//! The controller, which turns the figures of a second into at most one change.
 //!
-//! It follows from one law: a consumer that would take `demand` elements per second, each of which costs `service`
-//! seconds of one thread, is fed by `demand × service` threads. More are asked for only where the consumer waits and the
-//! threads are busy, and never more than keep the cores busy; each step is judged by what it gained, and taken back where the
-//! machine, not their number, was the limit. A step that is taken back is tried once more: it may have been other programs.
-//! Where nothing more can be added and the consumer waits all the same, fewer threads are tried, once.
-//! Where threads that bring nothing share a process, that may be the limit: a lock, an allocator. Then more processes
-//! are tried, if there may be any.
+//! The controller follows from one law. A consumer that would take `demand` elements per second, each of which costs
+//! `service` seconds of a thread, is fed by `demand × service` threads. Threads are added only if the consumer waits
+//! and the threads are busy, and never more than keep the cores busy.
+//!
+//! Each step is judged by its gain, and taken back if the machine, not the number of threads, was the limit. A step
+//! that is taken back is tried once more, because other programs may have disturbed it. If nothing more can be added
+//! and the consumer still waits, fewer threads are tried, once. If more threads bring nothing, their shared process may
+//! be the limit: a lock, an allocator. Then more processes are tried, if the bounds allow them.
 
 use super::fewer::{self, Fewer};
 use super::hold_off::HoldOff;
@@ -16,42 +17,42 @@ use super::setting::{Bounds, Setting};
 use super::trial::{Check, Look, Trial, Verdict};
 use super::{Decision, Knob};
 
-/// Threads are planned to be busy for this share of the time: above it, random service times make the consumer wait.
+/// Planned share of time that threads are busy. Above this share, random service times make the consumer wait.
 const TARGET: f64 = 0.85;
-/// The consumer hardly waits.
+/// Share of time that the consumer waits, below which it counts as fed.
 const FED: f64 = 0.005;
-/// Threads are as good as always busy.
+/// Share of time that threads are busy, above which they count as always busy.
 const BUSY: f64 = 0.9;
-/// They are busy often enough for more of them to be busy as often.
+/// Share of time that threads are busy, above which added threads would be as busy.
 const OFTEN: f64 = 0.6;
-/// Seconds in a row that must agree before something is added.
+/// Consecutive seconds that must agree before something is added.
 const CONFIRM: u32 = 2;
-/// Seconds of little work that must pass before a thread is taken away.
+/// Seconds of little work that must pass before a thread is removed.
 const IDLE: u32 = 15;
 /// Seconds of waiting without anything to add that must pass before fewer threads are tried.
 const STUCK: f64 = 6.0;
 
-/// Decides, second by second. See the [module](super).
+/// Controller of a pipeline's [`Setting`], driven by a measurement per second. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct Controller {
     now: Setting,
     bounds: Bounds,
-    /// Of the clock that `wall_s` is of: less in tests that have no time.
+    /// Length of a second on the clock of `wall_s`; shorter in tests that have no time.
     second: f64,
     elapsed_s: f64,
     hunger: Hunger,
     idle: u32,
-    /// The same where processes come and go as a whole.
+    /// Seconds of little work, if processes come and go as a whole.
     idle_s: f64,
-    /// Seconds until something may be changed again.
+    /// Seconds before the setting may change again.
     rest: u32,
-    /// Until more threads or processes may be tried again.
+    /// Hold-off for more threads or processes.
     more: HoldOff,
-    /// Until a wider window may be.
+    /// Hold-off for a wider window.
     wider: HoldOff,
-    /// Knobs that brought nothing when they were last tried.
+    /// Knobs whose last step up brought nothing.
     failed: Vec<Knob>,
-    /// Knobs that were tried twice since they last brought anything.
+    /// Knobs that were tried twice since they last brought a gain.
     doubted: Vec<Knob>,
     trial: Option<Trial>,
     check: Option<Check>,
@@ -60,7 +61,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts from `start`.
+    /// Creates a controller that starts from `start`.
     pub fn new(start: Setting, bounds: Bounds) -> Self {
         let processes = start.processes.clamp(bounds.processes.0.max(1), bounds.processes.1.max(1));
         let threads = bounds.spread(start.threads, processes);
@@ -84,23 +85,23 @@ impl Controller {
         }
     }
 
-    /// The same, where a second takes so long.
+    /// Sets the length of a second on the clock of `wall_s`.
     #[must_use]
     pub(crate) fn with_second(self, seconds: f64) -> Self {
         Self { second: seconds, ..self }
     }
 
-    /// The setting that it wants now.
+    /// Returns the present setting.
     pub fn setting(&self) -> Setting {
         self.now
     }
 
-    /// From now on there may be so many processes at most: that is what there is memory for.
+    /// Sets the maximum number of processes from now on, as limited by memory.
     pub fn allow_processes(&mut self, most: usize) {
         self.bounds.processes.1 = most.max(self.bounds.processes.0);
     }
 
-    /// Takes one measurement, and decides.
+    /// Takes a measurement and returns the change to make, if any.
     pub fn step(&mut self, m: &Measurement) -> Option<Decision> {
         self.elapsed_s += m.wall_s;
         self.more.pass();
@@ -114,7 +115,7 @@ impl Controller {
             return Some(decision);
         }
         if m.disturbed || m.elements <= 0.0 || m.wall_s <= 0.0 {
-            // What a pause or a new worker does to the figures says nothing about the settings.
+            // A pause or a new worker changes the figures, so they show nothing about the settings.
             return None;
         }
         if self.rest > 0 {
@@ -167,7 +168,7 @@ impl Controller {
         self.feed().or_else(|| self.step_down()).or_else(|| self.shrink(m))
     }
 
-    /// A step was taken back: tries it once more where it may have been others who made it look bad, else gives it up.
+    /// Retries a step that was taken back if other programs may have disturbed it; otherwise gives it up.
     fn look_again(&mut self, check: &Check, look: Look) -> Option<Decision> {
         let (trial, now) = (&check.trial, check.now());
         let knob = trial.knob;
@@ -198,7 +199,9 @@ impl Controller {
         Some(decision)
     }
 
-    /// The setting halfway, by their ratio, between the present one and that of a failed step; that of the step if none lies between.
+    /// Returns the setting at the geometric mean of the present and the failed value of the knob.
+    ///
+    /// Returns the failed setting if no value lies between, or if the knob is the window.
     fn between(&self, trial: &Trial) -> Setting {
         let (from, to) = (trial.knob.of(self.now), trial.knob.of(trial.to));
         let middle = ((from * to) as f64).sqrt() as usize;
@@ -208,7 +211,7 @@ impl Controller {
         trial.knob.scaled(trial.to, middle, self.bounds)
     }
 
-    /// Processes have come to need more memory than there is for so many.
+    /// Reduces the processes to the maximum for which there is memory, after their memory has grown.
     fn make_room(&mut self, m: &Measurement) -> Decision {
         let processes = self.bounds.processes.1;
         let next = Setting { threads: self.bounds.spread(self.now.threads, processes), processes, ..self.now };
@@ -216,7 +219,7 @@ impl Controller {
         self.change(m, Knob::Processes, next, "each needs more memory than there is for so many".to_owned())
     }
 
-    /// The consumer waits: for threads, if those are always busy; else for what they are not given.
+    /// Feeds a consumer that waits: adds threads if they are always busy, otherwise widens the window first.
     fn feed(&mut self) -> Option<Decision> {
         if self.hunger.seconds < CONFIRM {
             return None;
@@ -225,14 +228,16 @@ impl Controller {
         if busy > BUSY || self.bounds.idle.is_some() {
             return self.grow(&m).or_else(|| self.widen(&m));
         }
-        // Threads that are idle now and then may be so because ranges are few, or because elements are so different.
+        // Threads may be idle at times because there are few ranges, or because elements differ widely in cost.
         self.widen(&m).or_else(|| if busy > OFTEN { self.grow(&m) } else { None })
     }
 
-    /// Everything that may be under way is, the consumer waits, and threads have nothing to do: the head of the line
-    /// takes long, and what stands behind it could be done in the meantime.
+    /// Widens the window if it is full, the consumer waits, and threads are idle.
+    ///
+    /// The first range then takes long, and later ranges could be evaluated in the meantime.
     fn widen(&mut self, m: &Measurement) -> Option<Decision> {
-        // It costs no more than memory that is free, and may have to reach far: over what takes a hundred times as long as others.
+        // A wide window costs only free memory. It may have to reach past elements that take a hundred times as long as
+        // others.
         let window = (4 * self.now.window).max(4 * self.now.threads).min(self.bounds.most_window);
         if !self.hunger.is_full() || window <= self.now.window || !self.wider.is_over() {
             return None;
@@ -254,14 +259,14 @@ impl Controller {
         if knob == Knob::Processes && self.failed.contains(&Knob::Threads) {
             reason += ", and more of them bring nothing";
         }
-        // Else they would have nothing to do: as many ranges for each as there were, and no fewer than that.
+        // Keeps the number of ranges per thread, at least four, so that new threads have work.
         let as_before = self.now.window.saturating_mul(next.threads).div_ceil(self.now.threads);
         let window = as_before.max(4 * next.threads).min(self.bounds.most_window).max(self.now.window);
         if window > self.now.window {
             reason += &format!("; with a window of {window} instead of {}", self.now.window);
         }
         let next = Setting { window, ..next };
-        // Threads that wait bring no more than in proportion to their number.
+        // Threads that wait bring at most a gain in proportion to their number.
         let most = match m.threads_at_work(self.now.threads) {
             0 => f64::INFINITY,
             at_work => m.rate() * next.threads as f64 / at_work as f64,
@@ -270,17 +275,18 @@ impl Controller {
         Some(self.change(m, knob, next, reason))
     }
 
-    /// More threads; or more processes, where those bring nothing or there may be no more of them.
+    /// Returns more threads, or more processes if threads bring nothing or cannot grow.
     fn more(&mut self, m: &Measurement) -> Option<(Knob, Setting)> {
         let knobs = [Knob::Threads, Knob::Processes].map(|knob| (knob, self.raised(knob, m)));
         if m.is_locked() && knobs[1].1.is_some() {
-            // Alone in its process, a thread waits for no lock: the measurements after the step would not show why more threads bring nothing.
+            // A thread alone in its process waits for no lock. Measurements after the step would not show why more
+            // threads bring nothing.
             self.give_up(Knob::Threads);
         }
         let possible = knobs.into_iter().filter_map(|(knob, next)| Some((knob, next?)));
         let possible: Vec<_> = possible.filter(|(knob, _)| !self.failed.contains(knob)).collect();
         if possible.is_empty() && !self.failed.is_empty() {
-            // Something else is the limit: memory bandwidth, a disk, the stateful part.
+            // The limit is elsewhere: memory bandwidth, a disk, the stateful part.
             self.failed.clear();
             self.more.begin();
         }
@@ -294,7 +300,7 @@ impl Controller {
         let step = |from: usize, law: f64| {
             let is_cheap = if knob == Knob::Threads { m.is_waiting() } else { m.leaves_cores(self.bounds.cores) };
             let far = if is_cheap && !is_whole { 4 } else { 2 };
-            // Less than a quarter more could not be told from noise.
+            // An increase of less than a quarter could not be distinguished from noise.
             let most = if self.more.is_first() { far * from } else { from + from.div_ceil(4) };
             (law.ceil().min(1e6) as usize).clamp(from + 1, most)
         };
@@ -310,7 +316,7 @@ impl Controller {
                 let processes = step(now.processes, law).min(self.bounds.processes.1).min(most);
                 let threads = m.threads_at_work(now.threads) * processes / now.processes;
                 let threads = self.bounds.spread(threads.max(now.threads), processes);
-                // Processes bring neither more threads that wait nor cores. They end the wait for a lock.
+                // More processes add neither threads that wait nor cores. They only remove the wait for a lock.
                 let is_useless = threads <= now.threads && m.is_waiting() || most <= now.threads && !m.is_locked();
                 if is_useless && !is_whole {
                     return None;
@@ -322,15 +328,15 @@ impl Controller {
         more.then_some(next)
     }
 
-    /// The last step up was worth it.
+    /// Records that the last step up was worthwhile.
     fn keep(&mut self, knob: Knob) {
-        // What brought nothing before may do so now.
+        // Changes that brought nothing before may help now.
         (self.more, self.wider) = (HoldOff::default(), HoldOff::default());
         self.failed.retain(|failed| *failed != knob);
         self.doubted.retain(|doubted| *doubted != knob);
     }
 
-    /// It was not: nothing of the kind is tried for a while.
+    /// Records that the last step up was not worthwhile. The knob is not tried for a while.
     fn give_up(&mut self, knob: Knob) {
         if knob == Knob::Window {
             self.wider.begin();
@@ -339,7 +345,7 @@ impl Controller {
         }
     }
 
-    /// The last step up was not worth it; as much of it is taken back as brought nothing.
+    /// Takes back the part of the last step up that brought nothing.
     fn take_back(&mut self, m: &Measurement, trial: &Trial, enough: usize, gained: f64) -> Decision {
         let knob = trial.knob;
         let is_whole = enough == knob.of(trial.from);
@@ -348,8 +354,9 @@ impl Controller {
         self.change(m, knob, to, reason)
     }
 
-    /// The consumer waits, nothing can be added, and cores are what is missing: half of the threads, to see whether they are in each
-    /// other's way.
+    /// Halves the threads if the consumer waits, nothing can be added, and cores are short.
+    ///
+    /// The result shows whether the threads hinder each other.
     fn step_down(&mut self) -> Option<Decision> {
         let (now, m) = (self.now, self.hunger.seen.better_half());
         let is_stuck = self.hunger.seen.wall_s() >= STUCK * self.second
@@ -365,16 +372,16 @@ impl Controller {
         Some(self.change(&m, Knob::Threads, next, reason))
     }
 
-    /// Fewer threads bring more: they are not added again for a while.
+    /// Keeps fewer threads that bring more, and adds no threads for a while.
     fn keep_fewer(&mut self) {
         self.give_up(Knob::Threads);
         self.doubted.push(Knob::Threads);
         self.more.begin();
-        // There may be still fewer that bring still more.
+        // Still fewer threads may bring still more.
         self.tried_fewer = false;
     }
 
-    /// A quarter of the threads fewer, or as many as leave the rest idle for a quarter of the time.
+    /// Removes a quarter of the threads, or fewer if the rest would be idle for less than a quarter of the time.
     fn shrink(&mut self, m: &Measurement) -> Option<Decision> {
         if self.bounds.idle.is_some() {
             return None;
@@ -382,7 +389,7 @@ impl Controller {
         let now = self.now;
         let needed = (m.busy_s / m.wall_s / 0.75).ceil().max(1.0) as usize;
         let fewer = needed.max(now.threads - now.threads.div_ceil(4));
-        // A process without a thread of its own is not needed either.
+        // A process without a thread is not needed either.
         let processes = now.processes.min(fewer).max(self.bounds.processes.0);
         let next = Setting { threads: self.bounds.spread(fewer, processes), processes, ..now };
         self.idle = if m.wait() < FED && next.threads < now.threads { self.idle + 1 } else { 0 };
@@ -396,8 +403,9 @@ impl Controller {
         Some(self.change(m, knob, next, reason))
     }
 
-    /// One process fewer, where for so many seconds those that stay would have been idle for a quarter of the time. A consumer that asks for
-    /// nothing needs none.
+    /// Removes a process if the others would have been idle for a quarter of the time during the last `idle_s` seconds.
+    ///
+    /// Time in which the consumer requests nothing counts as idle too.
     fn dismiss(&mut self, m: &Measurement, idle_s: f64) -> Option<Decision> {
         let (now, fewer) = (self.now, self.now.processes.saturating_sub(1));
         let threads = self.bounds.spread(0, fewer.max(1));
@@ -426,7 +434,7 @@ impl Controller {
     }
 }
 
-/// Seconds in a row for which the consumer waited too much.
+/// Consecutive seconds in which the consumer waited too much.
 #[derive(Clone, Debug, Default)]
 struct Hunger {
     seconds: u32,
@@ -447,12 +455,12 @@ impl Hunger {
         self.seen.add(m);
     }
 
-    /// The share of their time for which threads were busy.
+    /// Returns the share of time that threads were busy.
     fn busy(&self) -> f64 {
         self.busy / f64::from(self.seconds.max(1))
     }
 
-    /// Whether mostly as many ranges were under way or ready as there may be.
+    /// Returns true if the window was full in most of the seconds.
     fn is_full(&self) -> bool {
         2 * self.full > self.seconds
     }

@@ -1,10 +1,10 @@
-//! Processes on machines of their own: they come because the consumer waits, and go because there is too little to do.
+//! Processes on separate machines: added while the consumer waits, dismissed while there is too little work.
 
 use std::time::Duration;
 
 use super::{Bounds, Controller, Decision, Knob, Measurement, Setting};
 
-/// A controller of 1 to 16 processes of 4 threads, from so many on.
+/// Creates a controller of 1 to 16 processes of 4 threads, starting with `processes`.
 fn controller(processes: usize) -> Controller {
     let start = Setting { threads: 4 * processes, processes, window: 8 * processes };
     let bounds = Bounds {
@@ -18,7 +18,7 @@ fn controller(processes: usize) -> Controller {
     Controller::new(start, bounds)
 }
 
-/// A second of a consumer that takes `demand` elements if there are as many; a thread makes 10, and cores are always taken.
+/// Measures a second of a consumer that takes up to `demand` elements. A thread makes 10, and all cores are taken.
 fn second(at: Setting, demand: f64) -> Measurement {
     let elements = demand.min(10.0 * at.threads as f64);
     let busy_s = elements / 10.0;
@@ -52,7 +52,7 @@ fn none_come_where_memory_is_what_is_missing() {
 #[test]
 fn those_that_bring_nothing_go_again() {
     let mut controller = controller(2);
-    // The consumer's own thread makes no more than 80 of them.
+    // The consumer's thread limits the rate to 80 elements.
     let stuck = |at: Setting| Measurement { elements: 80.0, busy_s: 8.0, wait_s: 0.5, ..second(at, 160.0) };
     let decisions = run(&mut controller, 35, stuck);
     assert_eq!((controller.setting().processes, decisions[0].to > 2), (2, true), "{decisions:?}");
@@ -62,14 +62,14 @@ fn those_that_bring_nothing_go_again() {
 #[test]
 fn one_goes_for_each_minute_with_too_little_to_do() {
     let mut controller = controller(6);
-    // Two of them would do, busy for three quarters of the time.
+    // Two processes would suffice, busy for three quarters of the time.
     let decisions = run(&mut controller, 59, |at| second(at, 60.0));
     assert_eq!(decisions, []);
     let decisions = run(&mut controller, 400, |at| second(at, 60.0));
     assert_eq!(controller.setting().processes, 2, "{decisions:?}");
     assert!(decisions.iter().all(|decision| decision.to + 1 == decision.from), "{decisions:?}");
     assert!(decisions[0].reason.contains("too little to do for 60 s"), "{decisions:?}");
-    // Who asks for nothing at all needs but one.
+    // A consumer that requests nothing needs a single process.
     let pause = |_| Measurement { wall_s: 1.0, disturbed: true, ..Measurement::default() };
     run(&mut controller, 70, pause);
     assert_eq!(controller.setting().processes, 1);

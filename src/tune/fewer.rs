@@ -1,18 +1,18 @@
 //! A step down, for a consumer that waits although the cores are taken.
 //!
-//! Threads can stand in each other's way: they decode what another of them has just decoded, or the system moves their memory to and
-//! fro. Nothing that is measured says so; fewer of them do, for a second or two, once in a run.
+//! Threads can hinder each other: they repeat each other's decoding, or the system moves their memory back and forth.
+//! No measurement shows that directly. So the controller tries fewer threads, once in a run, for a second or two.
 
 use super::measurement::Measurement;
 use super::seconds::Seconds;
 use super::setting::Setting;
 
-/// Fewer threads are kept where they bring this share more.
+/// Smallest relative gain at which fewer threads are kept.
 const GAIN: f64 = 0.1;
-/// Seconds until that is believed; that they bring less is seen after one.
+/// Seconds before a gain is trusted. A loss is trusted after one second.
 const SURE: f64 = 3.0;
 
-/// A step down that is to be judged.
+/// A step down under trial.
 #[derive(Clone, Debug)]
 pub(super) struct Fewer {
     pub(super) from: Setting,
@@ -20,24 +20,24 @@ pub(super) struct Fewer {
     seen: Seconds,
 }
 
-/// Fate of the step.
+/// Verdict on a step down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// It is too early to say.
+    /// Too early to decide.
     Open,
-    /// It is kept.
+    /// The step is kept.
     Better,
-    /// It is taken back; it brought this share more, which is below 0 as a rule.
+    /// The step is taken back. Contains the relative gain, which is usually negative.
     Worse(f64),
 }
 
 impl Fewer {
-    /// A step at a time when so many elements came per second.
+    /// Starts a trial at `rate` elements per second.
     pub(super) fn new(from: Setting, rate: f64) -> Self {
         Self { from, rate, seen: Seconds::default() }
     }
 
-    /// Takes in one more measurement, where a second has so many seconds.
+    /// Adds a measurement and judges the step. `second` is the length of a second on the clock of `wall_s`.
     pub(super) fn judge(&mut self, m: &Measurement, second: f64) -> Verdict {
         self.seen.add(m);
         let gained = self.seen.better_half().rate() / self.rate - 1.0;

@@ -1,9 +1,9 @@
-//! Hold-off times: for how long nothing is tried that has brought nothing.
+//! Hold-off times, during which a failed change is not tried again.
 
-/// Seconds, the first time and at most.
+/// First and maximum length in seconds.
 const LENGTH: (u32, u32) = (20, 640);
 
-/// A time that doubles with each one that follows another.
+/// Hold-off time that doubles with each repetition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HoldOff {
     length: u32,
@@ -17,13 +17,13 @@ impl Default for HoldOff {
 }
 
 impl HoldOff {
-    /// It begins.
+    /// Begins a hold-off and doubles the length of the next.
     pub(super) fn begin(&mut self) {
         self.left = self.length;
         self.length = (2 * self.length).min(LENGTH.1);
     }
 
-    /// A second passes.
+    /// Counts down a second.
     pub(super) fn pass(&mut self) {
         self.left = self.left.saturating_sub(1);
     }
@@ -32,7 +32,7 @@ impl HoldOff {
         self.left == 0
     }
 
-    /// Whether none was needed yet.
+    /// Returns true if no hold-off has begun yet.
     pub(super) fn is_first(&self) -> bool {
         self.length == LENGTH.0
     }

@@ -1,8 +1,9 @@
-//! Tuning while a pipeline runs: how many threads in how many processes evaluate elements, and how far ahead.
+//! Tuning of a running pipeline: the number of threads and processes that evaluate elements, and the size of the
+//! window.
 //!
-//! None of it changes an element. The [`Controller`] is a pure function of what was measured; whoever runs the pipeline
-//! measures, asks it once a second, and does what it says. Every decision goes into the report, with its reason and with
-//! what came of it.
+//! Tuning never changes an element. The [`Controller`] is a pure function of measurements. The runner of the pipeline
+//! measures, calls the controller once a second, and applies its decision. Every decision appears in the report, with
+//! its reason and its effect.
 
 mod controller;
 #[cfg(test)]
@@ -33,14 +34,14 @@ pub(crate) use online::{Totals, Tuner};
 pub(crate) use setting::MANY_THREADS;
 pub use setting::{Bounds, Setting};
 
-/// Something that is tuned.
+/// Tunable part of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Knob {
     /// Threads that evaluate elements, in all workers together.
     Threads,
-    /// Ranges of elements that are under way or ready.
+    /// Ranges of elements in progress or ready.
     Window,
     /// Worker processes.
     Processes,
@@ -55,7 +56,7 @@ impl Knob {
         }
     }
 
-    /// `setting` with `count` of this; processes keep the threads that each of them has.
+    /// Returns `setting` with `count` of this knob. Processes keep their number of threads each.
     fn scaled(self, setting: Setting, count: usize, bounds: Bounds) -> Setting {
         let Setting { threads, processes, .. } = setting;
         match self {
@@ -78,22 +79,22 @@ impl fmt::Display for Knob {
     }
 }
 
-/// A change that the controller wants.
+/// A change made by the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// Seconds since the run began, as measured.
     pub at_s: f64,
-    /// The knob that is turned.
+    /// Knob that changes.
     pub knob: Knob,
-    /// Its value before.
+    /// Value of the knob before the change.
     pub from: usize,
-    /// Its value from now on.
+    /// Value of the knob after the change.
     pub to: usize,
-    /// The reason, in words.
+    /// Reason for the change, as text.
     pub reason: String,
-    /// Elements per second before; the effect is the rate of the next decision, or of the end.
+    /// Elements per second before the change. The effect shows in the rate of the next decision, or of the end.
     pub rate_before: f64,
-    /// Elements per second after it had time to work; `None` until then.
+    /// Elements per second after the change has had time to work; `None` until then.
     pub rate_after: Option<f64>,
 }
 

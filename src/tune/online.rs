@@ -1,37 +1,39 @@
-//! Measures once a second, and asks the controller. At the start of a run it asks more often, if enough elements come to tell:
-//! a pipeline that waits has far to go from one thread for each core. The time is an argument: nothing here reads a clock.
+//! Measurements of a running pipeline, once a second, for the controller.
+//!
+//! At the start of a run, measurements are more frequent if enough elements arrive: a pipeline that waits may need far
+//! more than a thread per core. The time is an argument: no code here reads a clock.
 
 use std::time::{Duration, Instant};
 
 use super::{Bounds, Controller, Decision, Measurement, Setting};
 
-/// Seconds without a single element that are measured as one: elements may take long.
+/// Longest measurement without an element, in seconds. Elements may take long.
 const PATIENCE: u32 = 20;
-/// At first it is so often in each second that is measured, for so many seconds, where so many elements have come.
+/// Early measurements: number per second, seconds after the start, and minimum number of elements for each.
 const EARLY: (u32, u32, u64) = (4, 15, 50);
-/// Seconds, from the second one on, that tell what came of a decision.
+/// Measurements that show the effect of a decision. The first measurement after the decision is not counted.
 const EFFECT: u32 = 4;
-/// Seconds in a row with a pause in each, after which pauses are how this consumer is.
+/// Consecutive seconds with a pause, after which pauses count as normal for the consumer.
 const PAUSES: u32 = 12;
 
 /// Sums since the run began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) busy: Duration,
-    /// Part of that for which functions waited for an interpreter's lock.
+    /// Part of `busy` for which functions waited for an interpreter's lock.
     pub(crate) locked: Duration,
-    /// CPU time of those who evaluate, and of this process with them.
+    /// CPU time of the evaluating threads. `taken` also includes this process.
     pub(crate) cpu: Duration,
     pub(crate) taken: Duration,
     pub(crate) indices: u64,
     /// Time for which the stateful part had no elements to work on.
     pub(crate) blocked: Duration,
     pub(crate) waited: Duration,
-    /// Elements that the consumer asked for.
+    /// Elements that the consumer requested.
     pub(crate) steps: u64,
 }
 
-/// See the [module](self).
+/// Tuner of a running pipeline. See the [module](self).
 pub(crate) struct Tuner {
     controller: Controller,
     tick: Duration,
@@ -39,11 +41,12 @@ pub(crate) struct Tuner {
     last: Instant,
     before: Totals,
     disturbed: bool,
-    /// Whether workers were free and nothing was left to hand out at the last look, when that was, and for how long it was so.
+    /// Whether workers were free with nothing to hand out at the last look, the time of the look, and the total time so
+    /// far.
     idle: (bool, Instant, Duration),
-    /// The same of there being no memory for what could be handed out.
+    /// Whether memory was short for work at the last look, the time of the look, and the total time so far.
     short: (bool, Instant, Duration),
-    /// Seconds in a row with a pause.
+    /// Consecutive seconds with a pause.
     pauses: u32,
     /// Measurements, elements and seconds since the last decision.
     effect: (u32, f64, f64),
@@ -51,7 +54,7 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    /// Begins at `now`, with a `tick` for a second.
+    /// Starts at `now`, with `tick` as the length of a second.
     pub(crate) fn new(start: Setting, bounds: Bounds, tick: Duration, now: Instant) -> Self {
         Self {
             controller: Controller::new(start, bounds).with_second(tick.as_secs_f64()),
@@ -73,30 +76,30 @@ impl Tuner {
         self.controller.setting()
     }
 
-    /// There is memory for so many workers.
+    /// Sets the maximum number of workers for which there is memory.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn allow_workers(&mut self, most: usize) {
         self.controller.allow_processes(most);
     }
 
-    /// A worker is missing, or only begins: what is measured now says nothing.
+    /// Marks the present measurement as unusable, because a worker is missing or starting.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn disturb(&mut self) {
         self.disturbed = true;
     }
 
-    /// Workers are free and nothing is left to hand out, or not.
+    /// Records whether workers are free with nothing left to hand out.
     pub(crate) fn look(&mut self, idle: bool, now: Instant) {
         note(&mut self.idle, idle, now);
     }
 
-    /// There is no memory for what could be handed out, or there is.
+    /// Records whether memory is short for work that could be handed out.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn look_short(&mut self, short: bool, now: Instant) {
         note(&mut self.short, short, now);
     }
 
-    /// Whether it is time to measure, when so many elements have come since the run began.
+    /// Returns true if a measurement is due, given `indices` elements since the run began.
     pub(crate) fn is_due(&self, indices: u64, now: Instant) -> bool {
         let (often, seconds, enough) = EARLY;
         let elapsed = now - self.last;
@@ -104,8 +107,9 @@ impl Tuner {
         elapsed >= self.tick || (is_early && elapsed >= self.tick / often)
     }
 
-    /// Decides on a new setting by the sums so far, if anything is to change. `longest` is the longest time for which the consumer
-    /// did something else.
+    /// Decides on a new setting from the sums so far; returns `None` if nothing changes.
+    ///
+    /// `longest` is the longest time that the consumer spent on other work.
     pub(crate) fn step(&mut self, sums: Totals, longest: Duration, now: Instant) -> Option<Setting> {
         let wall = now - self.last;
         let part = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
@@ -139,7 +143,7 @@ impl Tuner {
         Some(self.controller.setting())
     }
 
-    /// Notes what comes of the last decision; the first second after it belongs to the change itself.
+    /// Updates the effect of the last decision. The first second after a decision belongs to the change itself.
     fn follow(&mut self, m: &Measurement) {
         let Some(last) = self.decisions.last_mut() else { return };
         let (seconds, elements, wall_s) = &mut self.effect;
@@ -152,7 +156,7 @@ impl Tuner {
     }
 }
 
-/// Something is so from now on, or is not.
+/// Records a state from `now` on, and adds up the time for which it was true.
 fn note((was, last, so_far): &mut (bool, Instant, Duration), is: bool, now: Instant) {
     if *was {
         *so_far += now - *last;
@@ -160,8 +164,9 @@ fn note((was, last, so_far): &mut (bool, Instant, Duration), is: bool, now: Inst
     (*was, *last) = (is, now);
 }
 
-/// Whether the consumer did something now and then that it does not do with every element: what lies ready is then
-/// used up in a burst, and nothing is done for a while before.
+/// Returns true if the consumer did occasional work that does not belong to every element.
+///
+/// Evaluation stops for a while during such a pause. A burst then uses up the ready elements.
 fn is_pause(longest: Duration, wall: Duration, wait_s: f64, steps: u64) -> bool {
     let usual = (wall.as_secs_f64() - wait_s).max(0.0) / steps.max(1) as f64;
     longest > wall / 10 && longest.as_secs_f64() > 4.0 * usual
@@ -173,7 +178,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A tuner of one process with 1 to 64 threads on 8 cores, and its clock.
+    /// A tuner of a process with 1 to 64 threads on 8 cores, and its clock.
     struct Run {
         tuner: Tuner,
         now: Instant,
@@ -188,7 +193,8 @@ mod tests {
             Self { tuner, now, sums: Totals::default() }
         }
 
-        /// Time passes in which so many elements come, the consumer waits for such a share of it, and threads are always busy.
+        /// Passes `time` with `elements` elements, for the share `waits` of which the consumer waits. Threads are
+        /// always busy.
         fn pass(&mut self, time: Duration, elements: u64, waits: f64) {
             let threads = self.tuner.controller.setting().threads;
             self.now += time;
@@ -203,7 +209,7 @@ mod tests {
             self.tuner.is_due(self.sums.indices, self.now)
         }
 
-        /// The setting after a step, if it changes: the consumer's longest step takes `longest`.
+        /// Returns the threads after a step, if the setting changes. `longest` is the consumer's longest step.
         fn step(&mut self, longest: Duration) -> Option<usize> {
             Some(self.tuner.step(self.sums, longest, self.now)?.threads)
         }
@@ -223,7 +229,7 @@ mod tests {
         assert!(!run.is_due());
         run.pass(Duration::from_millis(1), 500, 0.0);
         assert!(run.is_due());
-        // After 15 seconds.
+        // Early measurements end after 15 seconds.
         let mut run = Run::new();
         run.pass(15 * SECOND, 1000, 0.0);
         run.step(Duration::ZERO);
@@ -242,7 +248,7 @@ mod tests {
             run.pass(SECOND, 100 * threads, 0.9);
             changes.extend(run.step(Duration::ZERO).map(|threads| (second, threads)));
         }
-        // The first second is disturbed, the second one rests, and two in a row agree.
+        // The first second is disturbed, the second rests, and then two in a row agree.
         assert_eq!(changes[0], (4, 8), "{:?}", run.tuner.decisions);
         let first = &run.tuner.decisions[0];
         assert_eq!((first.at_s, first.rate_before, first.rate_after), (4.0, 200.0, Some(800.0)), "{first:?}");
@@ -257,7 +263,7 @@ mod tests {
         run.pass(SECOND, 0, 1.0);
         run.step(Duration::ZERO);
         assert_eq!(run.now, run.tuner.last);
-        // A consumer that does something else is no reason to wait.
+        // Other work of the consumer is no reason to extend a measurement.
         run.pass(SECOND, 0, 0.4);
         run.step(Duration::ZERO);
         assert_eq!(run.now, run.tuner.last);
@@ -273,7 +279,7 @@ mod tests {
                 changed = changed.or(Some(second));
             }
         }
-        // Twelve seconds with a pause each say nothing; then one rests, and two agree.
+        // Twelve seconds with a pause each decide nothing; then one second rests, and two agree.
         assert_eq!(changed, Some(15), "{:?}", run.tuner.decisions);
     }
 
@@ -285,7 +291,7 @@ mod tests {
             run.tuner.look(is, run.now + ms(at));
         }
         assert_eq!(run.tuner.idle.2, ms(50));
-        // From then on it is so, until the next look.
+        // The state remains true until the next look.
         run.tuner.look(false, run.now + ms(400));
         assert_eq!(run.tuner.idle.2, ms(350));
     }

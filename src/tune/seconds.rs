@@ -1,16 +1,16 @@
-//! Several measurements in a row, at one setting.
+//! Consecutive measurements at a fixed setting.
 
 use super::measurement::Measurement;
 
-/// Measurements that are kept.
+/// Maximum number of measurements that are kept.
 const MOST: usize = 16;
-/// The best of them has no more than so many times the rate of the better half, where nobody else had the machine.
+/// Largest ratio of the best rate to the better half's rate at which the machine counts as undisturbed.
 const STEADY: f64 = 1.25;
 
-/// The last measurements at one setting.
+/// The last measurements at a fixed setting.
 ///
-/// Other programs take the machine for a second now and then, and never give any: what a setting brings is what it brings in
-/// the better half of its measurements.
+/// Other programs sometimes take the machine for a second, but never add speed. So the better half of the measurements
+/// represents the setting.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seconds {
     all: Vec<Measurement>,
@@ -26,23 +26,25 @@ impl Seconds {
         self.wall_s += m.wall_s;
     }
 
-    /// Counts them.
+    /// Returns the number of measurements.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Seconds that all of them took, those that are no longer kept too.
+    /// Returns the total seconds of all measurements, including dropped measurements.
     pub(super) fn wall_s(&self) -> f64 {
         self.wall_s
     }
 
-    /// Whether they tell what the setting brings: else others had the machine for most of the time, and it takes longer to see.
+    /// Returns true if the measurements represent the setting.
+    ///
+    /// If not, other programs had the machine for most of the time, and a judgement needs more time.
     pub(super) fn is_steady(&self) -> bool {
         let best = self.all.iter().map(Measurement::rate).fold(0.0, f64::max);
         best <= STEADY * self.better_half().rate()
     }
 
-    /// The half of them with the highest rates, as one; the larger half.
+    /// Returns the sum of the measurements with the highest rates: half of them, rounded up.
     pub(super) fn better_half(&self) -> Measurement {
         let mut all = self.all.clone();
         all.sort_by(|a, b| b.rate().total_cmp(&a.rate()));

@@ -1,41 +1,43 @@
-//! Settings, and the bounds that they are chosen within.
+//! Settings and their bounds.
 
 use std::time::Duration;
 
-/// Most threads that tuning starts, in all processes together, for elements that wait.
+/// Maximum number of threads that tuning starts for elements that wait, in all processes together.
 pub(crate) const MANY_THREADS: usize = 256;
 
-/// A choice of threads, processes and window.
+/// Number of threads and processes, and size of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Threads that evaluate elements, in all processes together: as many in each.
+    /// Threads that evaluate elements, in all processes together. Each process has an equal number.
     pub threads: usize,
     /// Worker processes.
     pub processes: usize,
-    /// Ranges of elements that are under way or ready.
+    /// Ranges of elements in progress or ready.
     pub window: usize,
 }
 
-/// Bounds of what may be chosen.
+/// Bounds on settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Threads that may be used at most: cores, memory, what was asked for.
+    /// Maximum number of threads, as limited by cores, memory and the user's options.
     pub most_threads: usize,
-    /// Threads of one process.
+    /// Maximum number of threads in a process.
     pub most_threads_each: usize,
-    /// Cores that there are for them.
+    /// Cores available to the threads.
     pub cores: usize,
-    /// Processes, at least and at most.
+    /// Minimum and maximum number of processes.
     pub processes: (usize, usize),
-    /// Ranges under way that there is memory for.
+    /// Maximum number of ranges in progress for which there is memory.
     pub most_window: usize,
-    /// Time of too little work behind which there is one process fewer, where those are on machines of their own: each comes with all of its
-    /// threads, and their number follows what the consumer waits, whatever takes cores.
+    /// Time of too little work before a process is dismissed; set only if processes run on separate machines.
+    ///
+    /// Each process then comes with all of its threads. The number of processes follows the consumer's waiting,
+    /// regardless of the use of cores.
     pub idle: Option<Duration>,
 }
 
 impl Bounds {
-    /// Bounds where there is one process, and a core for every thread.
+    /// Returns bounds for a single process with a core for every thread.
     pub fn of_threads(most_threads: usize, most_window: usize) -> Self {
         Self {
             most_threads,
@@ -47,7 +49,7 @@ impl Bounds {
         }
     }
 
-    /// `threads`, spread evenly over so many processes: the next multiple, or the one before if that is too many.
+    /// Spreads `threads` evenly over `processes`: rounds up to a multiple, or down if that exceeds the maximum.
     pub(super) fn spread(&self, threads: usize, processes: usize) -> usize {
         if self.idle.is_some() {
             return self.most_threads_each * processes;

@@ -1,21 +1,21 @@
-//! The controller against a simulated machine: elements with random service times, a consumer with a pace of its own.
+//! The controller on a simulated machine: elements with random service times, a consumer with a pace.
 
 use super::{Bounds, Controller, Knob, Measurement, Setting};
 
-/// A machine on which threads evaluate elements for a consumer.
+/// A machine with threads that evaluate elements for a consumer.
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     /// Seconds of a thread per element.
     service_s: f64,
     /// Seconds of the consumer per element.
     step_s: f64,
-    /// Threads that really run at a time.
+    /// Threads that can run at a time.
     cores: f64,
-    /// Elements per second that something else lets through at most: a disk, the stateful part.
+    /// Limit on elements per second outside the threads: a disk, the stateful part.
     other_limit: f64,
-    /// Threads that a narrow window keeps busy, per place in it: elements of very different cost.
+    /// Threads kept busy per place in a narrow window, for elements of very different cost.
     per_place: f64,
-    /// Seconds of an element for which all others in the same process have to wait.
+    /// Seconds per element for which all other elements in the process have to wait.
     lock_s: f64,
     /// Seconds of a core per element.
     cpu_s: f64,
@@ -32,7 +32,7 @@ const FREE: Machine = Machine {
 };
 
 impl Machine {
-    /// Elements per second.
+    /// Returns the elements per second.
     fn rate(&self, at: Setting) -> f64 {
         let running = (at.threads as f64).min(self.cores).min(at.window as f64 * self.per_place);
         let locks = at.processes as f64 / self.lock_s;
@@ -40,14 +40,14 @@ impl Machine {
         (running / self.service_s).min(1.0 / self.step_s).min(self.other_limit).min(locks).min(cores)
     }
 
-    /// One second, with noise of a few percent.
+    /// Measures a second, with noise of a few percent.
     fn second(&self, at: Setting, noise: f64) -> Measurement {
-        // The consumer's own pace is not what varies.
+        // The consumer's pace does not vary.
         let rate = (self.rate(at) * (1.0 + 0.04 * (noise - 0.5))).min(1.0 / self.step_s);
         let rate = if self.rate(at) * self.step_s > 0.999 { 1.0 / self.step_s } else { rate };
         let wait_s = (1.0 - rate * self.step_s).max(0.0);
         let threads = at.threads as f64;
-        // Who waits for a core or a lock is busy.
+        // Threads that wait for a core or a lock are busy.
         let locked = rate * self.lock_s > 0.97 * at.processes as f64;
         let waiting = if locked { 1e9 } else { (threads / self.cores).max(1.0) };
         let busy_s = (rate * self.service_s * waiting).min(threads);
@@ -68,7 +68,7 @@ impl Machine {
     }
 }
 
-/// Settings that the controller settles on in the phases of a run, and how often it changed its mind.
+/// Returns the final setting of each phase of a run, and the number of changes.
 fn settle_within(start: Setting, bounds: Bounds, phases: &[(Machine, u32)]) -> (Vec<Setting>, usize) {
     let mut controller = Controller::new(start, bounds);
     let (mut settled, mut changes, mut random) = (Vec::new(), 0, 1u64);
@@ -95,7 +95,7 @@ fn with(threads: usize) -> Setting {
     Setting { threads, processes: 1, window: WIDE }
 }
 
-/// The law: the fewest threads that keep the consumer fed with room to spare.
+/// Returns the number of threads by the law: the fewest that keep the consumer fed with room to spare.
 fn law(machine: &Machine, most: usize) -> usize {
     ((machine.service_s / machine.step_s / 0.85).ceil() as usize).clamp(1, most)
 }
@@ -133,13 +133,13 @@ fn threads_that_bring_nothing_are_taken_back() {
     let machine = Machine { other_limit: 3000.0, step_s: 0.000_01, cores: 3.0, ..FREE };
     let (settled, changes) = settle(3, 32, &[(machine, 1000)]);
     assert!(settled[0] <= 5, "{settled:?}");
-    // Threads and the window, each tried and taken back ever more rarely.
+    // Threads and the window are each tried and taken back with growing hold-offs.
     assert!(changes <= 35, "{changes}");
 }
 
 #[test]
 fn a_narrow_window_is_widened() {
-    // Whether threads are seen to be idle for it or not quite.
+    // Covers threads that are clearly idle because of the window, and threads that are almost always busy.
     for per_place in [0.25, 1.85] {
         let machine = Machine { per_place, step_s: 0.000_1, ..FREE };
         let start = Setting { threads: 8, processes: 1, window: 4 };
@@ -150,7 +150,7 @@ fn a_narrow_window_is_widened() {
             widened += usize::from(controller.step(&m).is_some_and(|d| d.knob == Knob::Window));
         }
         assert!(machine.rate(controller.setting()) >= 0.95 * machine.rate(with(8)), "{controller:?}");
-        // What does not help is tried twice, and once more after the first hold-off.
+        // A useless change is tried twice, and once more after the first hold-off.
         assert!((1..=7).contains(&widened), "{widened}");
     }
 }
@@ -236,7 +236,7 @@ fn as_many_processes_as_were_asked_for_stay() {
 fn a_step_too_far_is_taken_back_in_part() {
     let machine = Machine { other_limit: 5000.0, step_s: 0.000_01, ..FREE };
     let (settled, _) = settle(4, 8, &[(machine, 11), (machine, 11)]);
-    // A smaller step, and back again.
+    // A smaller step is tried and taken back.
     assert_eq!(settled, [6, 5]);
 }
 
@@ -245,7 +245,7 @@ fn elements_that_become_dearer_while_a_step_is_judged_do_not_stop_it() {
     let start = Setting { threads: 1, processes: 1, window: 64 };
     let mut controller = Controller::new(start, Bounds::of_threads(8, 64));
     for second in 0..40 {
-        // Twice as dear every other second, for a while.
+        // The cost doubles every other second, for a while.
         let machine = Machine { service_s: 0.000_2 * f64::from(1 << (second / 2).min(6)), step_s: 1e-9, ..FREE };
         controller.step(&machine.second(controller.setting(), 0.5));
     }
@@ -254,7 +254,8 @@ fn elements_that_become_dearer_while_a_step_is_judged_do_not_stop_it() {
 
 #[test]
 fn there_are_no_more_threads_than_keep_the_cores_busy() {
-    // All of their time on a core, a tenth of it, and hardly any; while what comes grows as if every thread were worth it.
+    // Elements spend all of their time on a core, a tenth of it, or hardly any. The rate grows as if every thread were
+    // worthwhile.
     for (share, wanted) in [(1.0, 4..=4), (0.5, 8..=12), (0.1, 40..=64), (0.001, 64..=64)] {
         let machine = Machine { cores: 4.0 / share, cpu_s: 0.001 * share, step_s: 1e-9, ..FREE };
         let bounds = Bounds { cores: 4, ..Bounds::of_threads(64, 1 << 10) };

@@ -1,66 +1,70 @@
-//! A step up, and whether it was worth it.
+//! A step up, and the judgement of its effect.
 //!
-//! A step that brings little is taken back, and then looked at once more from below, as other programs may have taken the
-//! machine in just those seconds: the first time that a knob fails, and whenever less came with the step than without it.
+//! A step that brings little is taken back. It is then tried once more from below, because other programs may have
+//! taken the machine in those seconds. That happens the first time a knob fails, and whenever the rate with the step
+//! was lower than without it.
 
 use super::Knob;
 use super::measurement::{HUNGRY, Measurement};
 use super::seconds::Seconds;
 use super::setting::Setting;
 
-/// Measurements after a change until its effect is judged, where it is not plain before.
+/// Measurements before a step is judged, unless its effect is clear earlier.
 const JUDGE: usize = 4;
-/// The least number of them.
+/// Minimum number of measurements before a step is judged.
 const EARLY: usize = 2;
-/// Nothing is taken back for less than so many seconds, however many measurements they have: one may be somebody else's.
+/// Minimum seconds before a step is taken back, regardless of the number of measurements. Other programs may have
+/// disturbed one of them.
 const SURE: f64 = 3.0;
-/// A step that brought less than this share of what it should have is taken back.
+/// Share of the expected gain below which a step is taken back.
 const WORTH: f64 = 0.35;
-/// One that brought this share is kept at once.
+/// Share of the expected gain at which a step is kept at once.
 const PLAIN: f64 = 0.7;
-/// A gain below this is noise.
+/// Relative gain below which a difference is noise.
 const NOISE: f64 = 0.05;
 
-/// A step up that is to be judged.
+/// A step up under trial.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) knob: Knob,
     pub(super) from: Setting,
     pub(super) to: Setting,
-    /// Whether it was taken back once before.
+    /// Whether the step was taken back once before.
     pub(super) again: bool,
     rate: f64,
     predicted: f64,
     seen: Seconds,
 }
 
-/// Fate of the step.
+/// Verdict on a step up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// It is too early to say.
+    /// Too early to decide.
     Open,
-    /// It is kept.
+    /// The step is kept.
     Worth,
-    /// It is taken back to this value of its knob; the whole of it brought so many times the rate before, and this rate. Whether it is
-    /// known why: nobody else is to blame.
+    /// The step is taken back to the value `to` of its knob.
+    ///
+    /// The whole step brought the relative gain `gained` and the rate `rate`. `explained` is true if the cause is
+    /// known, so that other programs are not to blame.
     Trim { to: usize, gained: f64, rate: f64, explained: bool },
 }
 
 impl Trial {
-    /// A step at a time when so many elements came per second, and the consumer would have taken `demand`.
+    /// Starts a trial at `rate` elements per second, for a consumer that would take `demand`.
     pub(super) fn new(knob: Knob, from: Setting, to: Setting, rate: f64, demand: f64) -> Self {
         let predicted = (rate * knob.of(to) as f64 / knob.of(from) as f64).min(demand);
         Self { knob, from, to, again: false, rate, predicted, seen: Seconds::default() }
     }
 
-    /// Takes in one more measurement, where a second has so many seconds.
+    /// Adds a measurement and judges the step. `second` is the length of a second on the clock of `wall_s`.
     pub(super) fn judge(&mut self, m: &Measurement, second: f64) -> Verdict {
         self.seen.add(m);
         let (seen, now) = (self.seen.len(), self.seen.better_half());
         let gain = now.rate() - self.rate;
         let hoped = self.predicted - self.rate;
         let gains = |share: f64| gain >= (share * hoped).max(NOISE * self.rate);
-        // Nobody can ask for more than that the consumer waits no longer.
+        // A step cannot achieve more than a consumer that no longer waits.
         let is_fed = now.wait() < HUNGRY / 2.0;
         if seen < EARLY || seen < JUDGE && !gains(PLAIN) && !is_fed {
             return Verdict::Open;
@@ -74,11 +78,11 @@ impl Trial {
         }
         let gained = gain / self.rate;
         let (from, to) = (self.knob.of(self.from), self.knob.of(self.to));
-        // What it brought, so many bring in proportion; but how far ahead one works need not be in proportion to anything.
+        // Assumes that the gain is proportional to the count. The effect of the window need not be proportional.
         let enough = match self.knob {
             _ if gained <= NOISE => from,
             Knob::Window => to,
-            // A tenth of one is noise.
+            // A tenth of a thread or process is noise.
             _ => (from as f64 * (1.0 + gained) - 0.1).ceil() as usize,
         };
         if enough >= to {
@@ -89,7 +93,7 @@ impl Trial {
     }
 }
 
-/// A step that was taken back, until it is seen what became of that.
+/// A step that was taken back, until its removal is judged.
 #[derive(Clone, Debug)]
 pub(super) struct Check {
     pub(super) trial: Trial,
@@ -98,26 +102,26 @@ pub(super) struct Check {
     seen: Seconds,
 }
 
-/// Judgement of a step by the seconds after it.
+/// Judgement of a step by the seconds after its removal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Look {
-    /// It is too early to say.
+    /// Too early to decide.
     Open,
-    /// It was better with the step: elements have become dearer in the meantime, or the machine slower.
+    /// The rate was higher with the step: elements have become more expensive in the meantime, or the machine slower.
     Better,
-    /// It was neither better nor worse.
+    /// The rate was about equal.
     Same,
-    /// It was worse with the step.
+    /// The rate was lower with the step.
     Worse,
 }
 
 impl Check {
-    /// After a step that gave `rate`.
+    /// Starts a check of a step that gave `rate`.
     pub(super) fn new(trial: Trial, rate: f64) -> Self {
         Self { trial, rate, seen: Seconds::default() }
     }
 
-    /// Takes in one more measurement, where a second has so many seconds.
+    /// Adds a measurement and compares the rates. `second` is the length of a second on the clock of `wall_s`.
     pub(super) fn look(&mut self, m: &Measurement, second: f64) -> Look {
         self.seen.add(m);
         let (now, enough) = (self.now().rate(), if self.seen.is_steady() { 1.0 } else { 2.0 });
@@ -129,7 +133,7 @@ impl Check {
         }
     }
 
-    /// Figures since the step was taken back.
+    /// Returns the figures since the step was taken back.
     pub(super) fn now(&self) -> Measurement {
         self.seen.better_half()
     }

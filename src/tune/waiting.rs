@@ -1,9 +1,9 @@
-//! The controller on loads that wait, for which more threads pay than there are cores.
+//! The controller on loads that wait, which gain from more threads than cores.
 
 use super::world::{NOTHING, Shared, World};
 use super::{Bounds, Controller, Knob, MANY_THREADS, Setting};
 
-/// As the loader's own threads have it, and as workers of one process or of several have it.
+/// Returns the bounds of the loader's own threads, or of workers in one or several processes.
 fn bounds(cores: usize, processes: usize) -> Bounds {
     Bounds {
         most_threads: MANY_THREADS,
@@ -15,7 +15,7 @@ fn bounds(cores: usize, processes: usize) -> Bounds {
     }
 }
 
-/// Setting of the controller after so many seconds, from `threads` in `processes`.
+/// Returns the setting after `seconds`, starting from `threads` in `processes`, and the number of changes.
 fn settle(world: &World, (threads, processes): (usize, usize), bounds: Bounds, seconds: u32) -> (Setting, u32) {
     let mut controller = Controller::new(Setting { threads, processes, window: 2 * threads }, bounds);
     let (mut random, mut changes) = (1u64, 0);
@@ -27,7 +27,7 @@ fn settle(world: &World, (threads, processes): (usize, usize), bounds: Bounds, s
     (controller.setting(), changes)
 }
 
-/// A source that waits, as it is; with a consumer; with work of its own; behind a server that lets so many through.
+/// Returns loads that wait: plain, with a consumer, with computation, with a limited server, and with a stateful part.
 fn waiting() -> Vec<World> {
     let mut worlds = Vec::new();
     for blocked_s in [0.002, 0.005, 0.05] {
@@ -54,8 +54,10 @@ fn threads_grow_beyond_the_cores_as_far_as_it_pays() {
     }
 }
 
-/// Four kinds of elements that wait, for the most threads and processes that there may be: a source on threads; with some work; a Python
-/// function that returns the interpreter's lock while it waits, and a Python function that holds the lock.
+/// Returns four kinds of elements that wait, with the maximum number of processes of each.
+///
+/// The kinds are a plain source, a source with some work, a Python function that releases the interpreter's lock while
+/// it waits, and a Python function that holds the lock.
 fn shapes() -> Vec<(World, usize)> {
     let python = World { cpu_s: 100e-6, locks: true, ..NOTHING };
     let kinds = [
@@ -68,7 +70,7 @@ fn shapes() -> Vec<(World, usize)> {
     kinds.into_iter().flat_map(|(kind, most)| waits.map(|blocked_s| (World { blocked_s, ..kind }, most))).collect()
 }
 
-/// The best of the grid has up to 256 threads in all. Processes take one to three seconds to start.
+/// The best setting of the grid has up to 256 threads in total. Processes take one to three seconds to start.
 #[test]
 fn twelve_shapes_are_near_the_best_setting_within_ten_seconds() {
     const SEEDS: u64 = 20;
@@ -100,7 +102,7 @@ fn twelve_shapes_are_near_the_best_setting_within_ten_seconds() {
     }
 }
 
-/// Threads of a process gain nothing where a function holds the interpreter's lock, and nobody has to find that out.
+/// Threads of a process gain nothing if a function holds the interpreter's lock. The controller need not try that.
 #[test]
 fn functions_that_hold_the_lock_get_processes() {
     let held = World { blocked_s: 0.005, cpu_s: 100e-6, locks: true, locks_while_blocked: true, ..NOTHING };
@@ -115,7 +117,7 @@ fn functions_that_hold_the_lock_get_processes() {
     let at = controller.setting();
     assert!(held.rate(at.threads, at.processes) >= 0.95 * held.best(16), "{at:?}");
 
-    // Those that let others have it while they wait get threads, until the lock is taken all of the time.
+    // Functions that release the lock while they wait get threads, until the lock is always taken.
     for cpu_s in [50e-6, 500e-6] {
         let lets_go = World { blocked_s: 0.005, cpu_s, locks: true, ..NOTHING };
         let (at, _) = settle(&lets_go, (2, 2), bounds(2, 16), 200);
@@ -124,7 +126,7 @@ fn functions_that_hold_the_lock_get_processes() {
     }
 }
 
-/// Work gains nothing from threads that have no core.
+/// Computing work gains nothing from threads without a core.
 #[test]
 fn what_computes_stays_on_its_cores() {
     for cores in [2, 8] {
@@ -134,7 +136,7 @@ fn what_computes_stays_on_its_cores() {
     }
 }
 
-/// Threads that decode what another has just decoded bring less than one of them.
+/// Threads that repeat each other's decoding bring less than a single thread.
 #[test]
 fn threads_that_are_in_each_others_way_become_fewer() {
     for (cores, disturbed) in [(2, 1.5), (2, 3.0), (8, 0.4)] {
@@ -146,7 +148,7 @@ fn threads_that_are_in_each_others_way_become_fewer() {
     }
 }
 
-/// A server that answers slower the more are asked of it gets as many as it had before.
+/// A server that slows down under more requests gets no more requests than before.
 #[test]
 fn a_server_that_is_full_is_not_asked_for_more() {
     let world = World { blocked_s: 0.005, cpu_s: 10e-6, server: 400.0, ..NOTHING };
@@ -155,13 +157,13 @@ fn a_server_that_is_full_is_not_asked_for_more() {
     assert!(changes <= 30, "{changes}");
 }
 
-/// Share that a run reaches of the best fixed setting from the 30th second to the 60th, on a machine that others use.
+/// Returns the share of the best fixed setting's rate that a run reaches in seconds 30 to 60, on a shared machine.
 fn reached_beside_others(world: &World, start: Setting, bounds: Bounds, seed: u64) -> f64 {
     let mut shared = Shared::new(*world, start.processes, seed);
     let mut controller = Controller::new(start, bounds);
     let (mut now_s, mut counted_s, mut sum) = (0.0, 0.0, 0.0);
     while now_s < 60.0 {
-        // As often as a run measures.
+        // Measures as often as a real run.
         let seconds = if now_s < 15.0 { 0.25 } else { 1.0 };
         let at = controller.setting();
         controller.step(&shared.pass(at, seconds));
@@ -173,7 +175,7 @@ fn reached_beside_others(world: &World, start: Setting, bounds: Bounds, seed: u6
     sum / counted_s / world.best(bounds.processes.1)
 }
 
-/// Seconds in which others take half of the machine come while a step is judged, too.
+/// Other programs may take half of the machine in the seconds in which a step is judged.
 #[test]
 fn a_second_that_others_take_does_not_decide() {
     const SEEDS: u64 = 200;

@@ -1,30 +1,30 @@
-//! A simulated machine whose elements compute, wait, and hold a lock: what a crew gives on it, for tests.
+//! A simulated machine for tests, whose elements compute, wait and hold a lock.
 
 use super::{Measurement, Setting};
 
-/// Elements, their consumer, and what there is to evaluate them.
+/// Elements, their consumer, and the machine that evaluates them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct World {
     /// Seconds of an element on a core.
     pub(crate) cpu_s: f64,
-    /// Threads that share a process disturb each other: with each further one an element takes this share longer on a core.
+    /// Relative increase of an element's time on a core for each further thread in the process.
     pub(crate) disturbed: f64,
     /// Seconds of an element spent blocked.
     pub(crate) blocked_s: f64,
-    /// Whether the time on a core is spent with the lock of the process's interpreter.
+    /// Whether an element holds the lock of the process's interpreter while it is on a core.
     pub(crate) locks: bool,
-    /// Whether the blocked time is, too.
+    /// Whether an element holds the lock while it is blocked.
     pub(crate) locks_while_blocked: bool,
-    /// Elements per second that a server lets through.
+    /// Maximum elements per second of a server.
     pub(crate) server: f64,
-    /// Seconds of the stateful part per element, on its one thread.
+    /// Seconds of the stateful part per element, on a single thread.
     pub(crate) suffix_s: f64,
     /// Seconds of the consumer per element.
     pub(crate) step_s: f64,
     pub(crate) cores: usize,
 }
 
-/// Elements that take no time, for a consumer that asks for nothing else.
+/// Elements that take no time, for a consumer that does nothing else.
 pub(crate) const NOTHING: World = World {
     cpu_s: 1e-6,
     disturbed: 0.0,
@@ -38,13 +38,14 @@ pub(crate) const NOTHING: World = World {
 };
 
 impl World {
-    /// The same, where so many threads disturb each other.
+    /// Returns this world with the disturbance of `threads` threads included in `cpu_s`.
     fn with(&self, threads: usize, processes: usize) -> Self {
         let others = (threads / processes.max(1)).saturating_sub(1);
         Self { cpu_s: self.cpu_s * (1.0 + self.disturbed * others as f64), disturbed: 0.0, ..*self }
     }
 
-    /// Elements per second of so many threads in so many processes, whoever wants them; 0 processes are this one.
+    /// Returns the elements per second of `threads` in `processes`, regardless of the consumer. With 0 processes, the
+    /// threads run in this process.
     fn supply(&self, threads: usize, processes: usize) -> f64 {
         if self.disturbed > 0.0 {
             return self.with(threads, processes).supply(threads, processes);
@@ -56,7 +57,7 @@ impl World {
         by_threads.min(self.cores as f64 / self.cpu_s).min(by_lock).min(self.server).min(1.0 / self.suffix_s)
     }
 
-    /// Elements per second that the consumer gets; from 0 threads inside `next`.
+    /// Returns the elements per second that the consumer gets. With 0 threads, `next` evaluates the elements.
     pub(crate) fn rate(&self, threads: usize, processes: usize) -> f64 {
         if threads == 0 {
             return (1.0 / (self.service_s() + self.suffix_s + self.step_s)).min(self.server);
@@ -68,7 +69,7 @@ impl World {
         self.cpu_s + self.blocked_s
     }
 
-    /// Elements per second of the best of a grid of threads and processes that goes far beyond the cores.
+    /// Returns the best elements per second on a grid of threads and processes that goes far beyond the cores.
     pub(crate) fn best(&self, processes: usize) -> f64 {
         let counts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
         let grid =
@@ -76,14 +77,15 @@ impl World {
         grid.map(|(threads, processes)| self.rate(threads, processes)).fold(0.0, f64::max)
     }
 
-    /// Of a second, seconds for which the threads are at work, and of those until they have the lock.
+    /// Returns, per second, the time that the threads are at work, and the part of it before they have the lock.
     pub(crate) fn busy_s(&self, threads: usize, processes: usize) -> (f64, f64) {
         if self.disturbed > 0.0 {
             return self.with(threads, processes).busy_s(threads, processes);
         }
         let rate = self.rate(threads, processes);
         let work = rate * self.service_s();
-        // Who waits for a core, a lock or a server is at work. A consumer or a stateful part that is slower leaves them idle.
+        // Threads that wait for a core, a lock or a server are at work. A slower consumer or stateful part leaves them
+        // idle.
         let is_fed = rate >= 0.999 / self.step_s || rate >= 0.999 / self.suffix_s;
         let busy = if is_fed { work.min(threads as f64) } else { threads as f64 };
         let waits_for_lock = (self.locks || self.locks_while_blocked) && rate > 0.97 * self.locked_limit(processes);
@@ -102,7 +104,7 @@ impl World {
         let wait_s = (1.0 - rate * self.step_s).max(0.0);
         let (busy_s, locked_s) = self.busy_s(at.threads, at.processes);
         let cpu_s = rate * self.with(at.threads, at.processes).cpu_s;
-        // Nothing is left to hand out where threads have nothing to do.
+        // If threads are idle, no work is left to hand out.
         let window_full = wait_s > 0.0 && busy_s < 0.9 * at.threads as f64;
         Measurement {
             wall_s: 1.0,
@@ -119,45 +121,47 @@ impl World {
     }
 }
 
-/// A world on a machine that others use, too: now and then they take half of it for a moment; and worker processes take one to three
-/// seconds to start, and a part of the machine while they do.
+/// A world on a machine shared with other programs.
+///
+/// At times the other programs take half of the machine for a moment. Worker processes take one to three seconds to
+/// start, and use a part of the machine while they start.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     world: World,
     random: u64,
     now_s: f64,
-    /// Until when others take half of the machine.
+    /// Time until which other programs take half of the machine.
     others_until_s: f64,
     is_alone: bool,
     ready: usize,
-    /// Times at which the processes that start are ready.
+    /// Times at which the starting processes become ready.
     starting: Vec<f64>,
 }
 
-/// Others come so often in a second, and stay for so long, at least and at most.
+/// Rate at which other programs come, per second, and the minimum and maximum length of their stay in seconds.
 const OTHERS: (f64, f64, f64) = (0.1, 0.5, 3.0);
-/// Share of the machine that a process leaves to others while it starts.
+/// Share of the machine that a starting process leaves to others.
 const LEFT: f64 = 0.7;
 
 impl Shared {
-    /// With so many processes that are ready.
+    /// Creates a shared machine with `processes` processes that are ready.
     pub(crate) fn new(world: World, processes: usize, seed: u64) -> Self {
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Self { world, random, now_s: 0.0, others_until_s: 0.0, is_alone: false, ready: processes, starting: Vec::new() }
     }
 
-    /// Without other programs.
+    /// Removes the other programs.
     pub(crate) fn alone(self) -> Self {
         Self { others_until_s: f64::NEG_INFINITY, is_alone: true, ..self }
     }
 
-    /// From 0 to 1.
+    /// Returns a random number from 0 to 1.
     fn random(&mut self) -> f64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 40) as f64 / f64::from(1 << 24)
     }
 
-    /// Measures so many seconds.
+    /// Measures `seconds` seconds.
     pub(crate) fn pass(&mut self, at: Setting, seconds: f64) -> Measurement {
         let (begin, noise) = (self.now_s, self.random());
         self.now_s += seconds;

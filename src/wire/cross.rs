@@ -1,4 +1,4 @@
-//! The trait of what crosses from a worker to the parent.
+//! The trait of items that cross from a worker to the parent.
 
 use super::input::In;
 use super::output::{Out, Stop};
@@ -6,26 +6,26 @@ use super::rows::AsRows;
 use crate::element::Padded;
 use crate::error::Result;
 
-/// An item that can be written into an extent and read from there.
+/// An item that can be written to an extent and read back.
 pub(crate) trait Cross: Sized + Send + 'static {
-    /// Tells types apart, so that a slot of one is not read as another.
+    /// Number that distinguishes types, so that a slot of another type is detected.
     const KIND: u32;
 
-    /// The way in which items of this type are rows, if they can be.
+    /// Conversion of items of this type to rows, if they support it.
     const ROWS: Option<AsRows<Self>> = None;
 
     /// Writes one word or more.
     fn write(&self, out: &mut Out<'_>) -> Result<(), Stop>;
 
-    /// Reads what [`write`](Self::write) wrote, and trusts none of it.
+    /// Reads the output of [`write`](Self::write). The input is not trusted.
     fn read(from: &mut In<'_>) -> Result<Self>;
 
-    /// Writes several, whose number is known, in one word or more each.
+    /// Writes several items, each as one word or more. Their number is not written.
     fn write_all(items: &[Self], out: &mut Out<'_>) -> Result<(), Stop> {
         items.iter().try_for_each(|item| item.write(out))
     }
 
-    /// Reads what [`write_all`](Self::write_all) wrote.
+    /// Reads the output of [`write_all`](Self::write_all).
     fn read_all(len: usize, from: &mut In<'_>) -> Result<Vec<Self>> {
         from.claim(len)?;
         let mut items = Vec::with_capacity(len);
@@ -108,9 +108,9 @@ impl Cross for String {
     }
 }
 
-/// The kind of a type with one parameter.
+/// Returns the kind of a type with one parameter.
 const fn of(outer: u32, inner: u32) -> u32 {
-    // Multipliers of MurmurHash3, by Austin Appleby: no two types of the list may meet, which a test sees to.
+    // Multipliers of MurmurHash3, by Austin Appleby. A test checks that the types of the list have distinct kinds.
     (outer.wrapping_mul(0x85eb_ca6b).rotate_left(13) ^ inner).wrapping_mul(0xc2b2_ae35)
 }
 
@@ -149,7 +149,7 @@ impl<B: Cross> Cross for Padded<B> {
     }
 }
 
-/// Reads how many elements of a batch are real, and of how many.
+/// Reads the number of real elements of a batch and its size.
 fn sizes(from: &mut In<'_>) -> Result<(usize, usize)> {
     let (real, size) = (from.length()?, from.length()?);
     if real > size {

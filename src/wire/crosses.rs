@@ -1,4 +1,4 @@
-//! Types of the program's own, which cross as `serde` has them.
+//! Types of the user's program that cross with `serde`.
 
 use std::any::type_name;
 
@@ -10,11 +10,11 @@ use super::input::In;
 use super::output::{Out, Stop};
 use crate::error::{Error, Result};
 
-/// Lets elements of type `T` leave worker processes, and batches of them: in the form that `#[derive(Serialize, Deserialize)]` gives
-/// it.
+/// Lets elements of type `T`, and batches of them, leave worker processes. Uses the encoding that
+/// `#[derive(Serialize, Deserialize)]` defines.
 ///
-/// A pipeline's function calls it before anything else, as it runs in the workers, too. Types that cross by themselves go on doing so in
-/// their own way. Where elements of a type would have to leave a worker and cannot, `build` of the loader says so.
+/// Call it first in the function that builds the pipeline, because workers run that function too. Types with built-in support
+/// keep their own encoding. The loader's `build` fails if elements must leave a worker and their type has no encoding.
 ///
 /// ```
 /// use gristmill::dataset::map::Range;
@@ -39,14 +39,14 @@ use crate::error::{Error, Result};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// A type that `serde` cannot read back does not compile:
+/// A type that `serde` cannot deserialize does not compile:
 /// ```compile_fail,E0277
 /// gristmill::workers::crosses::<std::time::Instant>();
 /// ```
 ///
 /// # Cost
-/// An element is written and read once by `postcard`, and copied; an [`Element`](crate::Element) is viewed where it lies. What
-/// `postcard` cannot have, such as `#[serde(flatten)]`, is an error of the element.
+/// An element is written and read once by `postcard`, and copied. An [`Element`](crate::Element), in contrast, is viewed in place.
+/// The element becomes an error if `postcard` does not support its type, such as a type with `#[serde(flatten)]`.
 pub fn crosses<T: Serialize + DeserializeOwned + Send + 'static>() {
     if crossing::<T>().is_none() {
         also(&[&Crossing::<T>::SERIALISED]);
@@ -57,7 +57,7 @@ pub fn crosses<T: Serialize + DeserializeOwned + Send + 'static>() {
 }
 
 impl<T: Serialize + DeserializeOwned + 'static> Crossing<T> {
-    /// The kind is one for all such types: a pipeline has one type at a border, and what is read is checked as that.
+    /// All such types share a kind: a border has a single type, and its items are decoded as that type.
     const SERIALISED: Self = Self { kind: 65, write, read, rows: None };
 }
 

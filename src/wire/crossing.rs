@@ -1,4 +1,4 @@
-//! The codec of a type that is only known when the program runs.
+//! Codecs of types that are looked up at run time.
 
 use std::any::Any;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::element::Padded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 
-/// The way in which items of one type cross.
+/// Codec of the items of a type.
 pub(crate) struct Crossing<T> {
     pub(super) kind: u32,
     pub(super) write: fn(&T, &mut Out<'_>) -> Result<(), Stop>,
@@ -29,11 +29,11 @@ impl<T> Clone for Crossing<T> {
 impl<T> Copy for Crossing<T> {}
 
 impl<T: Cross> Crossing<T> {
-    /// The crossing of a type that is known here.
+    /// Codec of a type with built-in support.
     pub(crate) const OF: Self = Self { kind: T::KIND, write: T::write, read: T::read, rows: T::ROWS };
 }
 
-/// The crossing of `T`, or `None` if it is a type that only the program itself knows.
+/// Returns the codec of `T`, or `None` if `T` is an unregistered type of the user's program.
 pub(crate) fn crossing<T: 'static>() -> Option<Crossing<T>> {
     let entries = ELEMENTS.into_iter().chain(LONE.into_iter().flatten()).chain(PAIRS.into_iter().flatten().flatten());
     let more = MORE.locked();
@@ -41,10 +41,12 @@ pub(crate) fn crossing<T: 'static>() -> Option<Crossing<T>> {
     entries.find_map(|entry| (entry as &dyn Any).downcast_ref()).copied()
 }
 
-/// The same, where elements have to cross; `place` is where they could still become others.
+/// Returns the codec of `T`, whose elements must cross.
+///
+/// `place` is the last point at which elements can be converted, such as "before `to_iter`". The error message contains it.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] for a type without one.
+/// [`ErrorKind::Config`] if `T` has no codec.
 pub(crate) fn needed<T: 'static>(place: &str) -> Result<Crossing<T>> {
     crossing().ok_or_else(|| {
         let what = std::any::type_name::<T>();
@@ -57,15 +59,15 @@ pub(crate) fn needed<T: 'static>(place: &str) -> Result<Crossing<T>> {
 
 pub(crate) type Entry = &'static (dyn Any + Sync);
 
-/// The [`Crossing`]s of types that are not known here.
+/// [`Crossing`]s of the types that a program has registered.
 static MORE: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// Items of more types cross from now on; what was said first stands.
+/// Registers codecs of more types. Earlier registrations take precedence.
 pub(crate) fn also(crossings: &[Entry]) {
     MORE.locked().extend_from_slice(crossings);
 }
 
-/// Batches of elements are elements.
+/// Codecs of elements. Batches of elements are elements.
 const ELEMENTS: [Entry; 4] = [
     &Crossing::<Element>::OF,
     &Crossing::<Vec<Element>>::OF,
@@ -73,7 +75,7 @@ const ELEMENTS: [Entry; 4] = [
     &Crossing::<(Element, Element)>::OF,
 ];
 
-/// A type, its batches, and batches of those.
+/// Codecs of a type, its batches, and batches of its batches.
 struct Lone<T>(T);
 
 impl<T: Cross> Lone<T> {
@@ -86,7 +88,7 @@ impl<T: Cross> Lone<T> {
     ];
 }
 
-/// Pairs, what becomes of one element, and batches.
+/// Codecs of a pair, and of its batches before and after transposition.
 struct Pair<A, B>(A, B);
 
 impl<A: Cross, B: Cross> Pair<A, B> {
@@ -104,7 +106,7 @@ macro_rules! lone {
     };
 }
 
-/// Every type on the left with every one on the right.
+/// Pairs every type on the left with every type on the right.
 macro_rules! pairs {
     ($($a:ty),* ; $b:tt) => {
         [$(pairs!(@ $a ; $b)),*]

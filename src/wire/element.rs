@@ -1,4 +1,4 @@
-//! Elements as words and bytes, both ways.
+//! Encoding and decoding of elements as words and bytes.
 
 use super::cross::Cross;
 use super::input::In;
@@ -42,7 +42,7 @@ impl Cross for Element {
 
 fn write_value(out: &mut Out<'_>, value: &Value) -> Result<(), Stop> {
     match value {
-        // Nothing takes a word, too: what is read is in proportion to what is there.
+        // Null takes a word too, so that decoded data is proportional to the input.
         Value::Null => out.word(0),
         Value::Array(array) => {
             write_shape(out, array.shape())?;
@@ -63,7 +63,7 @@ pub(super) fn write_shape(out: &mut Out<'_>, shape: &[usize]) -> Result<(), Stop
     shape.iter().try_for_each(|&dim| out.word(dim as u64))
 }
 
-/// Values of any kind, each with its own.
+/// Writes values of mixed kinds, each with its kind.
 pub(super) fn write_list<'v>(out: &mut Out<'_>, values: impl ExactSizeIterator<Item = &'v Value>) -> Result<(), Stop> {
     out.enter()?;
     out.word(values.len() as u64)?;
@@ -92,8 +92,8 @@ fn read_value(from: &mut In<'_>, kind: Kind) -> Result<Value> {
     }
 }
 
-/// An array of few dimensions to its place. Its parts come first, and it is put together in two branches alike: moved
-/// about as a whole on its way it costs twice as much.
+/// Reads an array of few dimensions and appends it to `to`. The fields come first, and both branches construct the array in
+/// place: moving a complete array costs twice as much.
 #[inline(always)]
 fn read_flat_array(
     from: &mut In<'_>,

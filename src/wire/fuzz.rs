@@ -1,4 +1,4 @@
-//! The reader, on any bytes: what `fuzz/` runs, and the tests of damage.
+//! The reader on arbitrary bytes, for `fuzz/` and the tests of damage.
 
 use super::samples::{chunk, extent, slots, trees};
 use super::{Cross, Crossing, HEADER, MAGIC, VERSION, read, read_lane, read_parts};
@@ -7,7 +7,7 @@ use crate::element::Part;
 use crate::element::{Element, Tree, Value};
 use crate::error::{Error, Result};
 
-/// Any bytes: as a chunk, as what stands behind a sound header, and as places in which a sound chunk is damaged.
+/// Reads arbitrary bytes as a chunk, as a chunk after a valid header, or as damage to a valid chunk.
 pub(crate) fn wire(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     match first % 3 {
@@ -42,17 +42,17 @@ pub(crate) fn wire(data: &[u8]) {
     }
 }
 
-/// Changes a byte for every four of `hits`.
+/// Changes a byte for every four bytes of `hits`.
 fn damage(bytes: &mut [u8], hits: &[u8]) {
     for hit in hits.as_chunks::<4>().0 {
         let at = usize::from(u16::from_le_bytes([hit[0], hit[1]])) % bytes.len();
-        // Numbers of the table are small: of most words only the lowest byte counts.
+        // Numbers of the table are small, so only the lowest byte of most words matters.
         let at = if hit[2] & 3 == 0 { at } else { at / 8 * 8 };
         bytes[at] = hit[3];
     }
 }
 
-/// A chunk of this table and payload; the first byte is the number of its slots.
+/// Returns a chunk of this table and payload. The first byte is the number of slots.
 fn framed(rest: &[u8]) -> Vec<u8> {
     let len = (HEADER + rest.len()) as u64;
     let slots = rest.first().copied().unwrap_or(0).into();
@@ -63,7 +63,7 @@ fn framed(rest: &[u8]) -> Vec<u8> {
 /// Reads bytes that may be damaged.
 ///
 /// # Panics
-/// If what was read holds more than its length accounts for, or is not what comes out when it is written once more.
+/// If the decoded data holds more memory than its length allows, or if encoding it again does not reproduce it.
 pub(super) fn survives(bytes: &[u8]) {
     let owner = extent(bytes);
     if let Ok(slots) = read::<Element>(&owner, bytes.len()) {
@@ -96,7 +96,7 @@ pub(super) fn survives(bytes: &[u8]) {
 }
 
 fn same_again<T: Cross + PartialEq + std::fmt::Debug>(slots: &[Result<Option<T>>]) {
-    // Views may overlap where nobody wrote them, and then take more room.
+    // Views may overlap in damaged input, and take more room if written again.
     let (bytes, written) = chunk(1 << 20, |writer| {
         let _ = slots.iter().try_for_each(|slot| writer.push(slot));
     });
@@ -108,7 +108,7 @@ fn same_again<T: Cross + PartialEq + std::fmt::Debug>(slots: &[Result<Option<T>>
     assert!(again.iter().zip(slots).all(same), "{again:?} was {slots:?}");
 }
 
-/// Of trees there is nothing to compare but the bytes: a number that is none is not even itself.
+/// Encodes trees, to compare them by bytes. A NaN does not equal itself.
 fn trees_as_bytes(trees: &[Result<Option<Tree>>]) -> Vec<u8> {
     chunk(1 << 20, |writer| {
         let _ = trees.iter().try_for_each(|tree| writer.push(tree));
@@ -116,7 +116,7 @@ fn trees_as_bytes(trees: &[Result<Option<Tree>>]) -> Vec<u8> {
     .0
 }
 
-/// Bytes of a part.
+/// Returns the bytes that a part holds.
 fn held_by(part: &Part<Element, Element>) -> usize {
     let own = |element: &Element| size_of::<Element>() + heap_of(element);
     size_of_val(part)
@@ -127,12 +127,12 @@ fn held_by(part: &Part<Element, Element>) -> usize {
         }
 }
 
-/// Bytes on the heap that belong to an element, without those that it views.
+/// Returns the heap bytes that an element owns, without the bytes that it views.
 fn heap_of(element: &Element) -> usize {
     element.iter().map(|(name, value)| 24 + name.len() + size_of::<Value>() + heap_of_value(value)).sum()
 }
 
-/// The same of a tree.
+/// Returns the heap bytes that a tree owns, without the bytes that it views.
 fn heap_of_tree(tree: &Tree) -> usize {
     match tree {
         Tree::Str(text) => text.len(),

@@ -1,4 +1,4 @@
-//! Words and bytes out of an extent that is not trusted.
+//! Words and bytes from an extent that is not trusted.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,19 +12,19 @@ use crate::error::{Error, ErrorKind, Result};
 /// Fields of a structure.
 type Fields = Rc<[(Name, Kind)]>;
 
-/// A chunk that is being read. Each word is read once: it is the word that was checked, whoever writes there meanwhile.
+/// A chunk that is being read. Each word is read only once, so a checked word stays valid if another process writes there.
 pub(crate) struct In<'a> {
     owner: &'a Arc<dyn Owner>,
     bytes: &'a [u8],
-    /// The next word, and the last of its block.
+    /// Position of the next word, and of the last word of its block.
     word: usize,
     link: usize,
     blocks: u32,
-    /// Words that are not yet read.
+    /// Number of unread words.
     left: u64,
-    /// Values that those who hold several may still announce: no more than there are words in all.
+    /// Number of values that containers may still announce. At most the total number of words.
     claims: u64,
-    /// Bytes of which something may still be made, by copying or row by row.
+    /// Bytes that may still be decoded by copying or row by row.
     copies: usize,
     depth: usize,
     structures: Vec<Fields>,
@@ -32,7 +32,7 @@ pub(crate) struct In<'a> {
 }
 
 impl<'a> In<'a> {
-    /// A chunk of `used` bytes, and the number of its slots.
+    /// Opens a chunk of `used` bytes. Returns the reader and the number of slots.
     pub(super) fn open(owner: &'a Arc<dyn Owner>, used: usize) -> Result<(Self, usize)> {
         let all = owner.bytes();
         let bytes = all
@@ -74,7 +74,7 @@ impl<'a> In<'a> {
         Ok((chunk, slots))
     }
 
-    /// The table's next word.
+    /// Reads the next word of the table.
     #[inline]
     pub(crate) fn word(&mut self) -> Result<u64> {
         if self.word == self.link {
@@ -94,7 +94,7 @@ impl<'a> In<'a> {
         let start = if self.blocks == 0 { HEADER } else { self.offset(word_at(self.bytes, self.link))? };
         let end = start.checked_add(block_bytes(self.blocks)).filter(|&end| end <= self.bytes.len());
         let end = end.ok_or_else(|| self.damaged(format!("a table block at {start} reaches beyond the end")))?;
-        // Always forwards: no chain of blocks is endless.
+        // Blocks must be in ascending order, so a chain of blocks is finite.
         if (self.blocks > 0 && start <= self.link) || start % size_of::<u64>() != 0 {
             return Err(self.damaged(format!("a table block cannot be at {start}")));
         }
@@ -108,21 +108,21 @@ impl<'a> In<'a> {
         usize::try_from(word).map_err(|_| self.damaged(format!("the offset {word} is beyond the end")))
     }
 
-    /// A word that counts something.
+    /// Reads a word that is a count.
     #[inline]
     pub(crate) fn length(&mut self) -> Result<usize> {
         let word = self.word()?;
         usize::try_from(word).map_err(|_| self.damaged(format!("a length of {word}")))
     }
 
-    /// The kind of the value that follows.
+    /// Reads the kind of the next value.
     pub(super) fn kind(&mut self) -> Result<Kind> {
         let word = self.word()?;
         Tag(word).kind().ok_or_else(|| self.damaged(format!("there is no value of kind {word:#x}")))
     }
 
-    /// Announces `count` values, before anything is allocated for them: each has a word of its own, so all that are
-    /// announced are no more than there are words.
+    /// Announces `count` values before memory for them is allocated. Each value takes a word, so the total of announced values
+    /// is at most the number of words.
     #[inline]
     pub(crate) fn claim(&mut self, count: usize) -> Result<()> {
         match self.claims.checked_sub(count as u64) {
@@ -134,7 +134,7 @@ impl<'a> In<'a> {
         }
     }
 
-    /// The word for `len` bytes: those themselves, or where they are, which is checked.
+    /// Reads the word for `len` bytes: the bytes themselves, or their offset, which is checked.
     #[inline]
     pub(super) fn place(&mut self, align: usize, len: usize) -> Result<u64> {
         let word = self.word()?;
@@ -145,7 +145,7 @@ impl<'a> In<'a> {
         Err(self.damaged(format!("{len} bytes at {word}, aligned to {align}, of {limit} bytes")))
     }
 
-    /// The word for `rows` of `stride` bytes: where they are, which is checked.
+    /// Reads the word for `rows` of `stride` bytes. Returns their offset, which is checked.
     pub(super) fn rows(&mut self, rows: usize, stride: usize) -> Result<usize> {
         let len = rows.checked_mul(stride).filter(|&len| len > 0);
         let len = len.ok_or_else(|| self.damaged(format!("{rows} rows of {stride} bytes")))?;
@@ -158,7 +158,7 @@ impl<'a> In<'a> {
         Ok(at)
     }
 
-    /// Counts bytes that something is made of: none is written for two.
+    /// Deducts decoded bytes from the budget. A writer never uses the bytes of a value twice.
     fn spend(&mut self, len: usize, at: u64) -> Result<()> {
         match self.copies.checked_sub(len) {
             Some(rest) => {
@@ -175,13 +175,13 @@ impl<'a> In<'a> {
         self.owner
     }
 
-    /// `len` bytes, viewed in their place if they are more than a word.
+    /// Reads `len` bytes. Returns a view in place if they do not fit in a word.
     pub(crate) fn buffer(&mut self, len: usize) -> Result<Buffer> {
         let word = self.place(ALIGN, len)?;
         Ok(if len <= INLINE { Buffer::from_word(word, len) } else { Buffer::part_of(self.owner, word as usize, len) })
     }
 
-    /// `len` bytes, copied out by `copy`.
+    /// Reads `len` bytes and passes them to `copy`.
     pub(super) fn copied<T>(&mut self, len: usize, copy: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let word = self.place(1, len)?;
         if len <= INLINE {
@@ -191,7 +191,7 @@ impl<'a> In<'a> {
         Ok(copy(&self.bytes[word as usize..][..len]))
     }
 
-    /// Text and its length. It is checked in a copy: nobody else can change that.
+    /// Reads a length and text. UTF-8 is checked in a private copy that no other process can change.
     pub(crate) fn text<T>(&mut self, make: impl FnOnce(&str) -> T) -> Result<T> {
         let len = self.length()?;
         let mut text = std::mem::take(&mut self.text);
@@ -203,7 +203,7 @@ impl<'a> In<'a> {
         made
     }
 
-    /// The structure of the tree that follows.
+    /// Reads the structure of the next tree.
     #[inline]
     pub(super) fn structure(&mut self) -> Result<Fields> {
         let id = self.length()?;
@@ -235,7 +235,7 @@ impl<'a> In<'a> {
         Ok(fields)
     }
 
-    /// One level further into lists and trees.
+    /// Enters a list or tree. Fails if the nesting is too deep.
     #[inline]
     pub(crate) fn enter(&mut self) -> Result<()> {
         self.depth += 1;
@@ -250,19 +250,19 @@ impl<'a> In<'a> {
         self.depth -= 1;
     }
 
-    /// The end of the chunk: nothing may be left.
+    /// Checks that the whole table was read.
     pub(super) fn finish(&self) -> Result<()> {
         if self.left == 0 { Ok(()) } else { Err(self.damaged(format!("{} words behind the last slot", self.left))) }
     }
 
-    /// An error at the word that was read last.
+    /// Returns an error at the last word that was read.
     #[cold]
     pub(crate) fn damaged(&self, what: String) -> Error {
         damaged(self.word.saturating_sub(size_of::<u64>()), what)
     }
 }
 
-/// A name that comes up twice.
+/// Returns a name that occurs twice, if any.
 fn twice(fields: &[(Name, Kind)]) -> Option<&Name> {
     let mut names = HashSet::with_capacity(fields.len());
     fields.iter().map(|(name, _)| name).find(|name| !names.insert(*name))

@@ -1,4 +1,4 @@
-//! Elements of a lane, and the states behind some of them.
+//! Elements of a lane, and the lane states recorded after some of them.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use super::{ENDED, ERROR, FAILED, ITEM, MARKED_ERROR, MARKED_ITEM};
 use crate::element::Owner;
 use crate::error::{Error, Result};
 
-/// The contents of a chunk of a lane.
+/// Contents of a chunk of a lane.
 pub(crate) struct LaneSlots<T> {
-    /// Elements and errors; and the state behind each that has one, in JSON.
+    /// Elements and errors, each with the lane state after it, if recorded, as JSON.
     pub(crate) slots: Vec<(Result<T>, Option<String>)>,
     pub(crate) end: LaneEnd,
 }
 
-/// The end behind them.
+/// State of the lane after the slots.
 #[derive(Debug)]
 pub(crate) enum LaneEnd {
-    /// More.
+    /// More elements follow.
     Open,
-    /// Nothing.
+    /// No elements follow.
     Ended,
-    /// The error for which the lane cannot be read.
+    /// The lane cannot be read further because of this error.
     Failed(Error),
 }
 
 impl ChunkWriter<'_> {
-    /// Adds an element of a lane, or an error, and the state behind it: both or neither.
+    /// Adds an element or error of a lane, with the lane state after it if `mark` is given. Adds all or nothing.
     ///
     /// # Errors
-    /// Of an item that cannot be written anywhere; and in the inner result where there is no room. Then nothing was added.
+    /// An error of the item if it cannot be encoded; [`Full`] in the inner result if there is no room. Adds nothing in either case.
     pub(crate) fn push_lane<T>(
         &mut self,
         slot: &Result<T>,
@@ -56,10 +56,10 @@ impl ChunkWriter<'_> {
         })
     }
 
-    /// Adds that the lane ends here, or why it cannot be read on.
+    /// Adds the end of the lane, or the error that prevents reading it further.
     ///
     /// # Errors
-    /// There is no room.
+    /// [`Full`] if there is no room.
     pub(crate) fn push_end(&mut self, failure: Option<&Error>) -> Result<(), Full> {
         let failure = failure.map(told);
         let written = self.record(0, |out| match &failure {
@@ -69,15 +69,15 @@ impl ChunkWriter<'_> {
                 out.text(text)
             }
         });
-        // Text can be written anywhere that has room.
+        // Text always fits the format, so the only error is lack of room.
         written.unwrap_or(Err(Full { need: usize::MAX }))
     }
 }
 
-/// Reads what lies in the first `used` bytes of `owner`: elements of one lane. Arrays are views of `owner`.
+/// Reads the elements of a lane from the first `used` bytes of `owner`. Arrays are views of `owner`.
 ///
 /// # Errors
-/// At the first word that cannot be: then nothing of the chunk is to be used.
+/// At the first invalid word. Nothing of the chunk may be used in that case.
 pub(crate) fn read_lane<T>(owner: &Arc<dyn Owner>, used: usize, crossing: Crossing<T>) -> Result<LaneSlots<T>> {
     let (mut from, len) = In::open(owner, used)?;
     let (mut slots, mut end) = (Vec::with_capacity(len), LaneEnd::Open);

@@ -1,20 +1,20 @@
-//! Elements in an extent: how they are written by a worker and viewed by the parent.
+//! Elements in an extent, as a worker writes them and the parent views them.
 //!
-//! A chunk is written front to back, each byte once, and may end anywhere, so `used` is all there is to know of its
-//! length. Two things alternate in it behind a header of 64 bytes:
+//! A chunk is written front to back, each byte once, and may end anywhere, so `used` fully determines its length. After
+//! a header of 64 bytes, two kinds of data alternate:
 //!
-//! - **table blocks**, of 512 bytes at first, then up to 8 KiB: one stream of 64-bit words that a block's last word
-//!   continues at the next. Slot by slot it says what there is: dropped, an error, or an item, and of an element the
-//!   number of its structure, dimensions, and offsets. A structure (names, kinds, dtypes, ranks) stands where its number
-//!   comes up first, so that equal elements cost their names once.
-//! - **payload**: the bytes of arrays, each at a multiple of 64, because JAX and Arrow alias nothing less, and of text,
-//!   anywhere. Up to 8 bytes stand in the table itself.
+//! - **table blocks**, of 512 bytes at first, then up to 8 KiB. They form a stream of 64-bit words, and the last word of a
+//!   block is the offset of the next block. The table describes each slot: dropped, an error, or an item. An element
+//!   is described by the number of its structure, its dimensions, and offsets. A structure (names, kinds, dtypes,
+//!   ranks) is written at its first use, so equal elements store their names only once.
+//! - **payload**: the bytes of arrays and text. Arrays start at multiples of 64, because JAX and Arrow alias nothing less.
+//!   Text may start at any offset. Values of up to 8 bytes are stored in the table.
 //!
-//! Elements of one kind that follow each other are [rows]: then one record stands for all of them.
+//! Consecutive elements of a kind are stored as [rows], with a single record for the run.
 //!
-//! All numbers are little-endian. Two equal pipelines of one build write and read it, never a file: there is no
-//! compatibility to keep, but every word is checked, because a worker can go mad in any way. Whatever the words say,
-//! reading takes time and memory in proportion to the bytes: every value takes up a word at least.
+//! All numbers are little-endian. Equal pipelines of the same build write and read a chunk, never a file, so the format needs
+//! no compatibility. Every word is checked, because a faulty worker can write anything. Reading takes time and memory in
+//! proportion to the bytes for any input: every value takes up at least one word.
 
 mod cross;
 mod crosses;
@@ -64,35 +64,35 @@ pub(crate) use read::read;
 pub(crate) use read::read_parts;
 pub(crate) use write::{ChunkWriter, Full};
 
-/// The first word: what the bytes are.
+/// The first word, which identifies the format.
 const MAGIC: u64 = u64::from_le_bytes(*b"gmchunk\0");
-/// The second: the layout below.
+/// The second word: the version of the layout.
 const VERSION: u64 = 2;
-/// Magic, version, bytes used, slots, words in the table; the rest is not used.
+/// Bytes of the header: magic, version, bytes used, slots, words in the table. The rest is unused.
 const HEADER: usize = 64;
 /// The alignment of arrays in bytes.
 const ALIGN: usize = 64;
-/// Bytes that stand in the table instead of an offset.
+/// Maximum number of bytes that are stored in the table instead of an offset.
 const INLINE: usize = 8;
-/// Lists and trees in each other.
+/// Maximum nesting of lists and trees.
 const MAX_DEPTH: usize = 128;
 
-/// The kind of a slot, in the lower half of its first word; in the upper half of an item's is its [`Cross::KIND`]. A whole stands
-/// for the slots of several indices, whose number is the second word.
+/// Kinds of slots, in the lower half of the first word. For items, the upper half is the [`Cross::KIND`]. A whole covers
+/// the slots of several indices, and its second word is their number.
 const DROPPED: u32 = 0;
 const ERROR: u32 = 1;
 const ITEM: u32 = 2;
 const WHOLE: u32 = 3;
 const WHOLE_ERROR: u32 = 4;
-/// Of a lane: an item or an error with the lane's state behind it; that there are no more; that it cannot be read on.
+/// Kinds of lane slots: an item or error with the lane state after it, the end of the lane, and its failure.
 const MARKED_ITEM: u32 = 5;
 const MARKED_ERROR: u32 = 6;
 const ENDED: u32 = 7;
 const FAILED: u32 = 8;
-/// Several items of one kind: a run of [rows].
+/// A run of [rows]: several items of the same kind.
 const ROWS: u32 = 9;
 
-/// Bytes of table block `index`.
+/// Returns the bytes of table block `index`.
 fn block_bytes(index: u32) -> usize {
     512 << index.min(4)
 }

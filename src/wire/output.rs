@@ -1,4 +1,4 @@
-//! Words and bytes into an extent.
+//! Words and bytes for an extent.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use super::structure::Structures;
 use super::{ALIGN, HEADER, INLINE, MAX_DEPTH, block_bytes};
 use crate::error::Error;
 
-/// The reason why a record is not written to its end.
+/// Reason why a record was not completed.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The extent has no room for it.
+    /// The extent has no room for the record.
     Full,
-    /// It cannot be written at all.
+    /// The record cannot be encoded at all.
     Error(Error),
 }
 
@@ -23,21 +23,21 @@ impl From<Error> for Stop {
     }
 }
 
-/// The places of the next word and the next bytes.
+/// Positions of the next word and the next bytes.
 #[derive(Clone, Copy)]
 struct At {
-    /// Bytes in use from the start.
+    /// Bytes in use, from the start.
     end: usize,
-    /// The next word of the table, and the last of its block, which says where the next block is.
+    /// Position of the next word of the table, and of the last word of its block. The last word is the offset of the next block.
     word: usize,
     link: usize,
     blocks: u32,
     words: u64,
-    /// Bytes that were taken for what was written, wherever they lie.
+    /// Bytes allocated for the output so far, including given blocks.
     taken: u64,
 }
 
-/// A place to come back to.
+/// A position to rewind to.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     at: At,
@@ -45,17 +45,17 @@ pub(super) struct Mark {
     given: usize,
 }
 
-/// The place of a word of the table.
+/// Position of a word of the table.
 #[derive(Clone, Copy)]
 pub(super) struct Place(usize);
 
-/// An extent that is being written; or none, to learn how much of one would be used.
+/// An extent that is being written, or a dry run that only measures the length.
 pub(crate) struct Out<'a> {
-    /// Empty where nothing but the length is wanted.
+    /// Empty if only the length is measured.
     buf: Region<'a>,
     capacity: usize,
     at: At,
-    /// The memory in which foreign code may have parts of the extent.
+    /// Allocator through which foreign code may own parts of the extent.
     foreign: Option<Foreign>,
     depth: usize,
     pub(super) structures: Structures,
@@ -67,14 +67,14 @@ impl<'a> Out<'a> {
         let (start, capacity) = (buf.expose(), buf.len());
         let foreign = Foreign::begin(start, capacity);
         let mut out = Self { foreign, ..Self::with_capacity(buf, capacity) };
-        // A reader looks for the table behind the header, whatever is allocated before the first word.
+        // A reader expects the table right after the header, so no block may be allocated before the first table block.
         if out.foreign.is_some() && out.block().is_err() {
             out.foreign = None;
         }
         out
     }
 
-    /// Counts and writes nothing.
+    /// Returns an output that only counts.
     pub(super) fn measure() -> Self {
         Self::with_capacity(Region::new(&mut []), usize::MAX)
     }
@@ -84,33 +84,33 @@ impl<'a> Out<'a> {
         Self { buf, capacity, at, foreign: None, depth: 0, structures: Structures::default() }
     }
 
-    /// Bytes in use, from the start on.
+    /// Returns the bytes in use, from the start on.
     pub(super) fn used(&self) -> usize {
         self.foreign.as_ref().map_or(self.at.end, |foreign| foreign.needed(self.at.end))
     }
 
-    /// Bytes that nobody uses.
+    /// Returns the unused bytes.
     pub(super) fn room(&self) -> usize {
         self.capacity.saturating_sub(self.end())
     }
 
-    /// The end of what anybody uses.
+    /// Returns the end of all used bytes, including foreign blocks.
     #[inline]
     fn end(&self) -> usize {
         self.foreign.as_ref().map_or(self.at.end, |foreign| foreign.end(self.at.end))
     }
 
-    /// Bytes that were taken so far.
+    /// Returns the bytes allocated so far.
     pub(super) fn taken(&self) -> u64 {
         self.at.taken
     }
 
-    /// Whether foreign code has parts of the extent that are no part of what was written.
+    /// Returns true if foreign code has parts of the extent that are not part of the output.
     pub(super) fn has_foreign(&self) -> bool {
         self.foreign.as_ref().is_some_and(Foreign::has_others)
     }
 
-    /// Words in the table.
+    /// Returns the number of words in the table.
     pub(super) fn words(&self) -> u64 {
         self.at.words
     }
@@ -120,7 +120,7 @@ impl<'a> Out<'a> {
         Mark { at: self.at, structures: self.structures.len(), given }
     }
 
-    /// Forgets what was written since `mark`.
+    /// Discards the output since `mark`.
     pub(super) fn rewind(&mut self, mark: Mark) {
         self.at = mark.at;
         self.depth = 0;
@@ -130,13 +130,13 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// Writes over what is there. Whoever calls it has reserved the place.
+    /// Overwrites bytes. The caller must have reserved the place.
     #[inline]
     pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
         self.buf.put(at, bytes);
     }
 
-    /// The start of `len` new bytes.
+    /// Reserves `len` bytes and returns their start.
     #[inline]
     pub(super) fn reserve(&mut self, align: usize, len: usize) -> Result<usize, Stop> {
         let before = self.end();
@@ -155,7 +155,7 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// The table's next word.
+    /// Writes the next word of the table.
     #[inline]
     pub(crate) fn word(&mut self, word: u64) -> Result<(), Stop> {
         if self.at.word == self.at.link {
@@ -167,13 +167,13 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// The table's next word, to [`replace`](Self::replace) later.
+    /// Writes a word that is [replaced](Self::replace) later. Returns its place.
     pub(super) fn place(&mut self, word: u64) -> Result<Place, Stop> {
         self.word(word)?;
         Ok(Place(self.at.word - size_of::<u64>()))
     }
 
-    /// Another word where one was written.
+    /// Overwrites a word.
     #[inline]
     pub(super) fn replace(&mut self, place: Place, word: u64) {
         self.put(place.0, &word.to_le_bytes());
@@ -192,7 +192,7 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// Bytes whose number is known from what was written before; `align` counts for those that are not in the table.
+    /// Writes bytes whose number the reader infers from earlier words. `align` applies to bytes outside the table.
     #[inline]
     pub(crate) fn bytes(&mut self, align: usize, bytes: &[u8]) -> Result<(), Stop> {
         if bytes.len() <= INLINE {
@@ -205,8 +205,8 @@ impl<'a> Out<'a> {
         self.word(start as u64)
     }
 
-    /// Makes bytes at these addresses, which foreign code has written into one block or several that follow each other, part of what is
-    /// written, without a copy: the word for them. `None` where they do not lie in this extent, or are a part of it already.
+    /// Adds bytes at these addresses to the output without a copy, and returns the word for them. Foreign code must have written them
+    /// into one block or several adjacent blocks. Returns `None` if they are outside this extent or already part of the output.
     #[cfg_attr(
         not(any(feature = "python", test)),
         expect(dead_code, reason = "no other language has arrays of its own")
@@ -218,7 +218,7 @@ impl<'a> Out<'a> {
         Some(place as u64)
     }
 
-    /// The same of bytes that lie in several places, one after the other.
+    /// Writes the concatenation of `rows` as [`bytes`](Self::bytes) does.
     pub(crate) fn rows<'r>(&mut self, align: usize, rows: impl Iterator<Item = &'r [u8]> + Clone) -> Result<(), Stop> {
         let len = rows.clone().map(<[u8]>::len).try_fold(0usize, usize::checked_add).ok_or(Stop::Full)?;
         if len <= INLINE {
@@ -235,13 +235,13 @@ impl<'a> Out<'a> {
         self.word(start as u64)
     }
 
-    /// Text and its length.
+    /// Writes the length of a text and the text.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Stop> {
         self.word(text.len() as u64)?;
         self.bytes(1, text.as_bytes())
     }
 
-    /// One level further into lists and trees.
+    /// Enters a list or tree. Fails if the nesting is too deep.
     pub(crate) fn enter(&mut self) -> Result<(), Stop> {
         self.depth += 1;
         if self.depth > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }

@@ -1,11 +1,11 @@
-//! Parcels of any bytes: what `fuzz/` runs, and the tests of damage.
+//! Parcels of arbitrary bytes, for `fuzz/` and the tests of damage.
 
 use super::parcel::{Packing, pack, unpack};
 
-/// Any bytes: as a block, as a parcel, and as places in which a sound parcel is damaged.
+/// Uses arbitrary bytes as a block, as a parcel, or as damage to a valid parcel.
 ///
 /// # Panics
-/// If a block does not come back as it was.
+/// If unpacking does not restore a block.
 pub(crate) fn parcel(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
     let packing = if first & 4 == 0 { Packing::Narrow } else { Packing::Lz4 };
@@ -13,7 +13,7 @@ pub(crate) fn parcel(data: &[u8]) {
         0 => comes_back(data, packing),
         1 => comes_back(&widened(data), packing),
         2 => {
-            // As long a block as it says, within reason.
+            // A block of the announced length, up to a limit.
             let len = data.get(8..16).and_then(|len| len.try_into().ok()).map_or(0, u64::from_le_bytes);
             let _ = unpack(data, &mut vec![0; len.min(1 << 20) as usize]);
         }
@@ -29,7 +29,7 @@ pub(crate) fn parcel(data: &[u8]) {
     }
 }
 
-/// The bytes as integers of 4 and 8 bytes, some of which count up.
+/// Returns the bytes as integers of 4 and 8 bytes, some of which are running sums.
 fn widened(data: &[u8]) -> Vec<u8> {
     let short = data.iter().flat_map(|&byte| u32::from(byte).to_le_bytes());
     let sums = data.iter().scan(0u64, |sum, &byte| {
@@ -39,7 +39,7 @@ fn widened(data: &[u8]) -> Vec<u8> {
     short.chain(sums.flatten()).chain(data.iter().copied()).collect()
 }
 
-/// Packs a block and unpacks it again.
+/// Packs a block and checks that unpacking restores it.
 pub(super) fn comes_back(block: &[u8], packing: Packing) {
     if let Some(parcel) = pack(block, packing, usize::MAX) {
         assert!(parcel.len() < block.len(), "{} bytes of {}", parcel.len(), block.len());

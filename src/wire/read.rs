@@ -1,4 +1,4 @@
-//! Slots out of an extent.
+//! Slots from an extent.
 
 #[cfg(any(test, fuzzing))]
 use std::convert::Infallible;
@@ -14,10 +14,10 @@ use crate::element::Owner;
 use crate::element::{Many, Part, Rows, Slot};
 use crate::error::{Error, Result, Told};
 
-/// The slots in the first `used` bytes of `owner`, of a type that is known here. Arrays are views of `owner`.
+/// Reads slots of a built-in type from the first `used` bytes of `owner`. Arrays are views of `owner`.
 ///
 /// # Errors
-/// At the first word that cannot be: then nothing of the chunk is to be used.
+/// At the first invalid word. Nothing of the chunk may be used in that case.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read<T: Cross>(owner: &Arc<dyn Owner>, used: usize) -> Result<Vec<Slot<T>>> {
     let mut all = Vec::new();
@@ -31,8 +31,8 @@ pub(crate) fn read<T: Cross>(owner: &Arc<dyn Owner>, used: usize) -> Result<Vec<
     Ok(all)
 }
 
-/// Reads what lies in the first `used` bytes of `owner`: slots of a type that was [looked up](super::crossing), and, where that of
-/// a `whole` is given, groups that have become one.
+/// Reads slots from the first `used` bytes of `owner`, of a type that was [looked up](super::crossing). Also reads groups that
+/// were combined into a single item, if the codec of a `whole` is given.
 ///
 /// # Errors
 /// As [`read`].
@@ -51,7 +51,7 @@ pub(crate) fn read_parts<T, W>(
             One::Slot(slot) => match parts.last_mut() {
                 Some(Part::Slots(slots)) => slots.push(slot),
                 last => {
-                    // Where there are wholes or rows, there are few slots.
+                    // A chunk with wholes or rows has few slots.
                     let mut slots = Many::with_capacity(if last.is_none() { len } else { 0 });
                     slots.push(slot);
                     parts.push(Part::Slots(slots));

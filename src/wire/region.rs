@@ -1,13 +1,13 @@
-//! The bytes of an extent, written through one pointer by all who write to it.
+//! The bytes of an extent, accessed through a single pointer by all writers.
 //!
-//! A chunk writer puts words and bytes there. Between two of those, code that Rust does not know of may write to other parts of
-//! the same memory, which were set aside for it: NumPy's arrays. So there must be no reference to the whole while either does,
-//! and both take their pointers from this one.
+//! A chunk writer puts words and bytes there. Between two writes, foreign code such as NumPy may write to blocks of the
+//! extent that were reserved for its arrays. No reference to the whole extent may exist during either, and both derive
+//! their pointers from this one pointer.
 #![expect(unsafe_code, reason = "memory that is shared with foreign code is written by address")]
 
 use std::marker::PhantomData;
 
-/// Writable bytes that are borrowed for as long as this lives.
+/// Writable bytes, borrowed for the lifetime of the region.
 pub(super) struct Region<'a> {
     start: *mut u8,
     len: usize,
@@ -26,12 +26,12 @@ impl<'a> Region<'a> {
         self.len
     }
 
-    /// Its first byte, for pointers of others into it.
+    /// Exposes and returns the address of the first byte, for foreign pointers into the region.
     pub(super) fn expose(&self) -> usize {
         self.start.expose_provenance()
     }
 
-    /// Copies `bytes` to `at`; nothing, if they do not fit there. They may lie in the region themselves.
+    /// Copies `bytes` to `at`, or does nothing if they do not fit. `bytes` may be part of the region.
     #[inline]
     pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
         if at.checked_add(bytes.len()).is_some_and(|end| end <= self.len) {
@@ -42,7 +42,7 @@ impl<'a> Region<'a> {
     }
 }
 
-/// Writes as foreign code does, to memory that it was given and that no reference is to.
+/// Fills a foreign block as foreign code would, through a pointer without any reference.
 #[cfg(test)]
 pub(super) fn fill(start: *mut u8, len: usize, byte: u8) {
     // SAFETY: tests fill blocks that they have allocated, all of them, before anybody reads there.

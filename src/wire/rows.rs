@@ -1,10 +1,10 @@
-//! Elements of one kind that follow each other, as rows: what they have in common is written once, and made of them when
-//! they are asked for.
+//! Consecutive elements of a kind, stored as rows. Their common structure is written once, and elements are constructed when
+//! they are requested.
 //!
-//! Of small elements, words of a table and an [`Element`] made for each, one after the other on one thread, cost as much as
-//! copying their bytes. A run of rows has one record: its structure, the dimensions of each array, how many rows there are,
-//! and where they begin. A row is its arrays one behind the other, those of more than 8 bytes at multiples of 64, and all
-//! rows have one length, the stride.
+//! For small elements, table words and the construction of each [`Element`] on a single thread cost as much as copying the
+//! bytes. A run of rows has a single record: its structure, the dimensions of each array, the number of rows, and
+//! their offset. A row is the concatenation of its arrays. Arrays of more than 8 bytes start at multiples of 64, and all
+//! rows have the same length, the stride.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::element::Rows;
 use crate::element::{Array, Buffer, DType, Element, Name, Owner, Value};
 use crate::error::Result;
 
-/// The way in which items of a type are rows.
+/// Conversion between items of a type and rows.
 pub(crate) struct AsRows<T> {
-    /// The element that an item is, if it is one.
+    /// Returns the element that an item holds, if any.
     pub(crate) element: fn(&T) -> Option<&Element>,
-    /// The items that elements are.
+    /// Converts rows of elements to rows of items.
     pub(crate) items: fn(ElementRows) -> Rows<T>,
 }
 
@@ -33,18 +33,18 @@ impl<T> Clone for AsRows<T> {
 
 impl<T> Copy for AsRows<T> {}
 
-/// The layout that the rows of a run have in common.
+/// The layout that the rows of a run share.
 pub(super) struct Layout {
     columns: Vec<Column>,
     stride: usize,
 }
 
-/// An array of every row.
+/// An array that every row contains.
 struct Column {
     name: Name,
     dtype: DType,
     shape: Box<[usize]>,
-    /// In the row.
+    /// Offset in the row.
     start: usize,
 }
 
@@ -57,7 +57,7 @@ impl Column {
 }
 
 impl Layout {
-    /// The layout of elements like `element`; `None` if its values are not all arrays.
+    /// Returns the layout of elements like `element`, or `None` if a value is not an array.
     pub(super) fn of(element: &Element) -> Option<Self> {
         let arrays: Option<Vec<_>> = element
             .iter()
@@ -74,7 +74,7 @@ impl Layout {
         Some(Self { columns: arrays.into_iter().zip(starts).map(column).collect(), stride })
     }
 
-    /// Writes the record of a run and its first row. Returns where the number of rows stands.
+    /// Writes the record of a run and its first row. Returns the place of the number of rows.
     pub(super) fn begin(&self, out: &mut Out<'_>, kind: u32, element: &Element) -> Result<Place, Stop> {
         out.word(u64::from(ROWS) | u64::from(kind) << 32)?;
         write_structure(out, element.iter().map(|(name, value)| (name, Tag::of(value))))?;
@@ -97,14 +97,14 @@ impl Layout {
     }
 }
 
-/// The places of arrays of these lengths in a row, and the stride. `None` if no row is so long, or it has nothing in it.
+/// Returns the offsets of arrays of these lengths in a row, and the stride. Returns `None` if the length overflows or is 0.
 fn places(lens: impl Iterator<Item = usize>) -> Option<(Vec<usize>, usize)> {
     let (mut end, mut align, mut starts) = (0usize, size_of::<u64>(), Vec::new());
     for len in lens {
         let each = if len > INLINE { ALIGN } else { size_of::<u64>() };
         align = align.max(each);
         let start = end.checked_next_multiple_of(each)?;
-        // What is less than a word takes up one: reading takes time in proportion to the bytes there are.
+        // A value takes a full word or more, so that reading time is proportional to the bytes.
         end = start.checked_add(len.max(size_of::<u64>()))?;
         starts.push(start);
     }
@@ -121,12 +121,12 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// A run of which [`Layout::begin`] has written the first row.
+    /// Returns a run whose first row [`Layout::begin`] has written.
     pub(super) fn new(kind: u32, layout: Layout, count: Place) -> Self {
         Self { kind, layout, count, rows: 1 }
     }
 
-    /// Whether `element` is like the others.
+    /// Returns true if `element` has the layout of the run.
     #[inline]
     pub(super) fn takes(&self, kind: u32, element: &Element) -> bool {
         let columns = &self.layout.columns;
@@ -135,7 +135,7 @@ impl Run {
             && columns.iter().zip(element.iter()).all(|(column, (name, value))| column.is(name, value))
     }
 
-    /// Adds a row, which the run [takes](Self::takes), straight behind the last: nothing was written since.
+    /// Appends a row that the run [takes](Self::takes). There must be no other output since the last row.
     #[inline]
     pub(super) fn push(&mut self, out: &mut Out<'_>, element: &Element) -> Result<(), Stop> {
         let start = out.reserve(1, self.layout.stride)?;
@@ -145,7 +145,7 @@ impl Run {
         Ok(())
     }
 
-    /// Bytes of an extent that would have room for this row alone.
+    /// Returns the bytes of an extent that fits this row alone.
     #[cold]
     pub(super) fn need(&self, element: &Element) -> usize {
         let mut out = Out::measure();
@@ -160,7 +160,7 @@ impl Run {
 pub(crate) struct ElementRows {
     owner: Arc<dyn Owner>,
     fields: Vec<Field>,
-    /// Of the next row.
+    /// Offset of the next row.
     at: usize,
     stride: usize,
     left: usize,
@@ -169,13 +169,13 @@ pub(crate) struct ElementRows {
 /// A field of every row.
 struct Field {
     name: Name,
-    /// The array of the first row; the others differ in their bytes.
+    /// The array of the first row. Other rows differ only in their bytes.
     first: Array,
     start: usize,
 }
 
 impl ElementRows {
-    /// The run that begins here, behind its first word.
+    /// Reads a run. Its first word is already consumed.
     pub(super) fn read(from: &mut In<'_>) -> Result<Self> {
         let fields = from.structure()?;
         let mut shapes = Vec::with_capacity(fields.len());
@@ -197,7 +197,7 @@ impl ElementRows {
         Ok(rows)
     }
 
-    /// `len` bytes from `start` of the next row on.
+    /// Returns `len` bytes at offset `start` of the next row.
     #[inline(always)]
     fn buffer(&self, start: usize, len: usize) -> Buffer {
         let at = self.at + start;

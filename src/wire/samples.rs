@@ -1,4 +1,4 @@
-//! Memory for chunks, and chunks to damage: for the tests and for `fuzz/`.
+//! Memory for chunks, and chunks to damage, for the tests and for `fuzz/`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::write::Written;
 use crate::element::{Array, ArrayMut, Buffer, BufferMut, DType, Element, Owner, Tree, Value};
 use crate::error::{Error, Result};
 
-/// Memory as an extent has it: starting at a multiple of 64.
+/// Memory with the alignment of an extent: the start is a multiple of 64.
 pub(super) struct Extent(pub(super) BufferMut);
 
 impl Owner for Extent {
@@ -16,14 +16,14 @@ impl Owner for Extent {
     }
 }
 
-/// An extent of these bytes.
+/// Returns an extent of these bytes.
 pub(super) fn extent(bytes: &[u8]) -> Arc<dyn Owner> {
     let mut memory = BufferMut::zeroed(bytes.len());
     memory.as_mut_bytes().copy_from_slice(bytes);
     Arc::new(Extent(memory))
 }
 
-/// The bytes that `write` writes into an extent of `len` bytes, and how many they are.
+/// Runs `write` on an extent of `len` bytes. Returns the written bytes and their counts.
 pub(super) fn chunk(len: usize, write: impl FnOnce(&mut ChunkWriter<'_>)) -> (Vec<u8>, Written) {
     let mut bytes = vec![0xa5; len];
     let mut writer = ChunkWriter::new(&mut bytes);
@@ -33,7 +33,7 @@ pub(super) fn chunk(len: usize, write: impl FnOnce(&mut ChunkWriter<'_>)) -> (Ve
     (bytes, written)
 }
 
-/// Slots of every sort.
+/// Returns slots of every sort.
 pub(super) fn slots() -> Vec<Result<Option<Element>>> {
     let zeros = |dtype, shape: &[usize]| Array::builder(dtype, shape).map(ArrayMut::freeze);
     let text = |text: &str| Value::from(text);
@@ -51,7 +51,7 @@ pub(super) fn slots() -> Vec<Result<Option<Element>>> {
     all
 }
 
-/// Trees with parts of every sort.
+/// Returns trees with parts of every sort.
 pub(super) fn trees() -> Vec<Tree> {
     let bytes = |len: usize| Buffer::from_vec(vec![7u8; len]);
     let array = |n: usize| Tree::Array(Array::from_vec(vec![n as i32; 5 * n]));

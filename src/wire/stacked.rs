@@ -1,4 +1,4 @@
-//! A batch, stacked in its place.
+//! A batch that is stacked in place.
 
 use super::ALIGN;
 use super::element::{write_list, write_shape};
@@ -6,7 +6,7 @@ use super::output::{Out, Stop};
 use super::structure::{Tag, write_structure};
 use crate::element::{DType, Element, StackSink, Value, stack_into};
 
-/// Writes what `Element::stack` would make of `items`.
+/// Writes the result of `Element::stack` on `items`.
 pub(super) fn write_stacked(out: &mut Out<'_>, items: &[&Element]) -> Result<(), Stop> {
     stack_into(items, &mut ExtentSink(out))
 }

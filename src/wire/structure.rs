@@ -1,4 +1,4 @@
-//! The structure that elements have in common: names, kinds, dtypes, ranks.
+//! The structure that elements share: names, kinds, dtypes, ranks.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::output::{Out, Stop};
 use crate::element::{DType, Name, Value};
 
-/// The kind of a value, and an array's dtype and rank, in one word.
+/// The kind of a value in one word. For arrays, the word includes the dtype and the rank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Tag(pub(super) u64);
 
@@ -29,7 +29,7 @@ impl Tag {
     pub(super) const LIST: Self = Self(4);
     pub(super) const TREE: Self = Self(5);
 
-    /// An array of `rank` dimensions.
+    /// Returns the tag of an array of `rank` dimensions.
     #[inline]
     pub(super) fn array(dtype: DType, rank: usize) -> Self {
         // A shape of 2^32 dimensions would fill 32 GiB.
@@ -48,7 +48,7 @@ impl Tag {
         }
     }
 
-    /// Of what a value becomes in a batch.
+    /// Returns the tag that a value has after stacking into a batch.
     pub(super) fn stacked(value: &Value) -> Self {
         match value {
             Value::Array(array) => Self::array(array.dtype(), array.shape().len() + 1),
@@ -57,7 +57,7 @@ impl Tag {
         }
     }
 
-    /// `None` if no value has this tag.
+    /// Returns the kind of this tag, or `None` if no value has this tag.
     #[inline]
     pub(super) fn kind(self) -> Option<Kind> {
         match self {
@@ -75,18 +75,18 @@ impl Tag {
     }
 }
 
-/// The structures that a chunk has named so far.
+/// The structures that a chunk has defined so far.
 #[derive(Default)]
 pub(super) struct Structures {
     all: Vec<Structure>,
-    /// By a hash of all fields; of two that share one the second is not found, and written again.
+    /// Indices by a hash of all fields. After a hash collision, the second structure is not found and is written again.
     by_hash: HashMap<u64, usize>,
     last: usize,
 }
 
 struct Structure {
     fields: Box<[(Name, Tag)]>,
-    /// The one that came after it last time: very likely the one that comes after it now.
+    /// Index of the structure that followed last time. It is the first guess for the next structure.
     then: usize,
 }
 
@@ -143,7 +143,7 @@ fn hash<'f>(fields: impl Iterator<Item = (&'f str, Tag)>) -> u64 {
     hasher.finish()
 }
 
-/// The number of the structure with these fields; the first time, all that it stands for.
+/// Writes the number of the structure with these fields, and its definition at the first use.
 #[inline]
 pub(super) fn write_structure<'f>(
     out: &mut Out<'_>,

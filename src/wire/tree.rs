@@ -1,4 +1,4 @@
-//! Trees as words and bytes, both ways; what each part is stands in front of it.
+//! Encoding and decoding of trees as words and bytes. Each part is preceded by its kind.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::output::{Out, Stop};
 use crate::element::{Array, Buffer, DType, Tree};
 use crate::error::Result;
 
-/// The kind of what follows, in the lowest byte of a word.
+/// Kinds of parts, in the lowest byte of a word.
 pub(crate) const NONE: u64 = 0;
 pub(crate) const FALSE: u64 = 1;
 pub(crate) const TRUE: u64 = 2;
@@ -17,13 +17,13 @@ pub(crate) const INT: u64 = 3;
 pub(crate) const FLOAT: u64 = 4;
 pub(crate) const STR: u64 = 5;
 pub(crate) const BYTES: u64 = 6;
-/// The dtype is in the second byte, the rank in the upper half.
+/// Kind of arrays. The second byte is the dtype, the upper half is the rank.
 const ARRAY: u64 = 7;
 pub(crate) const LIST: u64 = 8;
 pub(crate) const TUPLE: u64 = 9;
 pub(crate) const DICT: u64 = 10;
 pub(crate) const PICKLED: u64 = 11;
-/// From here on tags are none of a tree's.
+/// First tag that trees do not use.
 #[cfg(feature = "python")]
 pub(crate) const TAGS: u64 = 12;
 
@@ -95,8 +95,8 @@ pub(crate) fn write_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], byte
     out.bytes(ALIGN, bytes)
 }
 
-/// Writes the array that has its bytes at these addresses, where they lie in the extent and nobody else has them; `false` if
-/// nothing was written, because they are to be copied.
+/// Writes an array whose bytes are at these addresses, without copying them. Returns `false` and writes nothing if the bytes must
+/// be copied, because they are outside the extent or in use elsewhere.
 #[cfg_attr(not(any(feature = "python", test)), allow(dead_code, reason = "no other language has arrays"))]
 pub(crate) fn give_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], bytes: Range<usize>) -> Result<bool, Stop> {
     let Some(place) = out.give(bytes) else { return Ok(false) };
@@ -105,7 +105,7 @@ pub(crate) fn give_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], bytes
     Ok(true)
 }
 
-/// The array of one dimension more that `rows` are, each of that dtype and shape.
+/// Writes `rows`, each of this dtype and shape, as an array with an additional first dimension.
 #[cfg(feature = "python")]
 pub(crate) fn write_rows(out: &mut Out<'_>, dtype: DType, shape: &[usize], rows: &[&[u8]]) -> Result<(), Stop> {
     write_shape(out, dtype, 1 + shape.len(), std::iter::once(rows.len()).chain(shape.iter().copied()))?;
@@ -122,7 +122,7 @@ fn write_shape(
     dims.try_for_each(|dim| out.word(dim as u64))
 }
 
-/// The tree behind its first word, which is `tag`.
+/// Reads a tree whose first word, `tag`, is already consumed.
 pub(crate) fn read(tag: u64, from: &mut In<'_>) -> Result<Tree> {
     Ok(match tag {
         NONE => Tree::None,
@@ -146,7 +146,7 @@ fn sized(from: &mut In<'_>) -> Result<Buffer> {
     from.buffer(len)
 }
 
-/// As many as are announced, one level further in.
+/// Reads a count and that number of values, one level deeper.
 pub(crate) fn many<T>(from: &mut In<'_>, one: impl Fn(&mut In<'_>) -> Result<T>) -> Result<Vec<T>> {
     let len = from.length()?;
     from.claim(len)?;

@@ -1,4 +1,4 @@
-//! Slots into an extent.
+//! Slots for an extent.
 
 use super::cross::Cross;
 use super::crossing::Crossing;
@@ -9,10 +9,10 @@ use super::{DROPPED, ERROR, ITEM, MAGIC, VERSION, WHOLE, WHOLE_ERROR};
 use crate::element::Element;
 use crate::error::{Error, Result, Told};
 
-/// The extent has no room for the slot, and is as it was before.
+/// The extent has no room for the slot, and is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full {
-    /// Bytes of an extent that would have room for this slot alone.
+    /// Bytes of an extent that fits this slot alone.
     pub(crate) need: usize,
 }
 
@@ -21,35 +21,35 @@ pub(crate) struct Full {
 pub(crate) struct Written {
     /// Bytes in use, from its start.
     pub(crate) used: usize,
-    /// Indices of which there are slots in it.
+    /// Number of indices that the slots cover.
     pub(crate) indices: u64,
 }
 
-/// Writes slots into an extent, one after the other.
+/// Writes slots to an extent, one after another.
 pub(crate) struct ChunkWriter<'a> {
     out: Out<'a>,
     slots: u64,
     indices: u64,
     /// The last record, if it is a run.
     run: Option<Run>,
-    /// Items that are no rows before a run is begun again: runs that stay short cost more than they save.
+    /// Number of items to write individually before the next run. A short run costs more than it saves.
     alone: u32,
 }
 
-/// A run of fewer rows is short, and so many items after one are no rows.
+/// Minimum rows of a run that is not short, and the number of items written individually after a short run.
 const SHORT_RUN: u64 = 4;
 const ALONE: u32 = 16;
 
 impl<'a> ChunkWriter<'a> {
-    /// Begins at the start of `buf`. Where that is no multiple of 64 in the reader's memory, nothing will be read.
+    /// Starts at the beginning of `buf`. The reader rejects the chunk if the start is not a multiple of 64 in the reader's memory.
     pub(crate) fn new(buf: &'a mut [u8]) -> Self {
         Self { out: Out::new(buf), slots: 0, indices: 0, run: None, alone: 0 }
     }
 
-    /// Adds a slot of a type that is known here.
+    /// Adds a slot of a built-in type.
     ///
     /// # Errors
-    /// There is no room. An item that cannot be written anywhere becomes an error in its place.
+    /// [`Full`] if there is no room. An item that cannot be encoded is replaced by an error.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn push<T: Cross>(&mut self, slot: &Result<Option<T>>) -> Result<(), Full> {
         self.push_with(slot, Crossing::OF)
@@ -71,7 +71,7 @@ impl<'a> ChunkWriter<'a> {
     /// Adds an item.
     ///
     /// # Errors
-    /// Of an item that cannot be written anywhere; and in the inner result where there is no room. Then nothing was added.
+    /// An error of the item if it cannot be encoded; [`Full`] in the inner result if there is no room. Adds nothing in either case.
     pub(crate) fn push_item<T>(&mut self, item: &T, crossing: Crossing<T>) -> Result<Result<(), Full>> {
         if let Some(element) = crossing.rows.and_then(|rows| (rows.element)(item)) {
             if let Some(run) = self.run.as_mut().filter(|run| run.takes(crossing.kind, element)) {
@@ -90,7 +90,7 @@ impl<'a> ChunkWriter<'a> {
         })
     }
 
-    /// The layout of a run that begins with `element`, if one is to.
+    /// Returns the layout of a run that begins with `element`, or `None` if `element` is written individually.
     fn begins(&mut self, element: &Element) -> Option<Layout> {
         if self.run.as_ref().is_some_and(|run| run.rows < SHORT_RUN) {
             self.alone = ALONE;
@@ -102,7 +102,7 @@ impl<'a> ChunkWriter<'a> {
         Layout::of(element)
     }
 
-    /// Adds what `indices` together have become.
+    /// Adds the item that `indices` elements were combined into.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -117,11 +117,11 @@ impl<'a> ChunkWriter<'a> {
         written.unwrap_or_else(|error| self.push_error(&error, Some(indices)))
     }
 
-    /// Adds the batch that `items` are, of which there is at least one: what `Element::stack` makes of them. Every row is
-    /// copied once, into its place.
+    /// Adds the batch that `Element::stack` makes of `items`. There must be at least one item. Every row is copied once, to its
+    /// final place.
     ///
     /// # Errors
-    /// Errors of stacking, without their stage; then, and in the inner result where there is no room, nothing was added.
+    /// Errors of stacking, without their stage; [`Full`] in the inner result if there is no room. Adds nothing in either case.
     pub(crate) fn push_stacked(&mut self, items: &[&Element]) -> Result<Result<(), Full>> {
         let indices = items.len() as u64;
         self.record(indices, |out| {
@@ -130,17 +130,17 @@ impl<'a> ChunkWriter<'a> {
         })
     }
 
-    /// Bytes that are left.
+    /// Returns the unused bytes.
     pub(crate) fn room(&self) -> usize {
         self.out.room()
     }
 
-    /// Bytes that were taken so far.
+    /// Returns the bytes allocated so far.
     pub(crate) fn taken(&self) -> u64 {
         self.out.taken()
     }
 
-    /// Whether the extent has [blocks](super::foreign) of what was not added.
+    /// Returns true if the extent has [blocks](super::foreign) that are not part of the output.
     pub(crate) fn has_foreign(&self) -> bool {
         self.out.has_foreign()
     }
@@ -157,11 +157,11 @@ impl<'a> ChunkWriter<'a> {
             }
             out.text(&told)
         });
-        // Text can be written anywhere that has room.
+        // Text always fits the format, so the only error is lack of room.
         written.unwrap_or(Err(Full { need: usize::MAX }))
     }
 
-    /// Writes all of a slot or nothing.
+    /// Writes a whole slot or nothing.
     pub(super) fn record<R>(
         &mut self,
         indices: u64,
@@ -195,9 +195,9 @@ impl<'a> ChunkWriter<'a> {
     }
 }
 
-/// An error as text.
+/// Encodes an error as text.
 pub(super) fn told(error: &Error) -> String {
-    // Every field of it has a form in JSON, and it is no deeper than this text.
+    // This cannot fail: every field has a JSON form, and the structure is not nested.
     serde_json::to_string(&Told::from(error)).unwrap_or_default()
 }
 
@@ -206,7 +206,7 @@ fn begin_whole(out: &mut Out<'_>, indices: u64, kind: u32) -> Result<(), Stop> {
     out.word(indices)
 }
 
-/// Bytes that a slot takes in an extent of its own.
+/// Returns the bytes of an extent that fits this slot alone.
 #[cold]
 fn need<R>(write: impl Fn(&mut Out<'_>) -> Result<R, Stop>) -> Result<usize> {
     let mut out = Out::measure();

@@ -1,4 +1,4 @@
-//! Borders of a pipeline in a worker: they evaluate tasks into whatever memory there is.
+//! Borders of a pipeline in a worker: evaluate tasks into given memory.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,42 +12,42 @@ use crate::exec::{Engine, Runtime};
 use crate::part::Part;
 use crate::sync::Locked;
 
-/// Counts are told to the parent this often at most: a few kilobytes each time.
+/// Minimum time between two reports of counts to the parent; a report takes a few kilobytes.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 
-/// Makes the elements of a part known.
+/// Function that registers the borders of a part.
 type OpenPart = Box<dyn Fn(&Part) -> Result<()> + Send + Sync>;
 
-/// The borders of a pipeline, and what its stages count.
+/// The borders of a pipeline, and the counts of its stages.
 pub(crate) struct Borders {
-    /// For tasks that ask for some of a part.
+    /// Opens a part for tasks with elements of it.
     open_part: OpenPart,
     served: Arc<Served>,
-    /// `None` where nothing is to be counted.
+    /// `None` if counting is off.
     recorder: Option<Arc<Recorder>>,
     told: Mutex<Instant>,
 }
 
 impl Borders {
-    /// Opens those of `dataset`, which is to be the pipeline that `begin` names.
+    /// Opens the borders of `dataset`, which must be the pipeline named in `begin`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] that names the first stage that differs; and what the dataset reports when a pass over it starts.
+    /// [`ErrorKind::Config`] that names the first different stage; errors of the dataset at the start of a pass.
     pub(crate) fn open<D: IterDataset + 'static>(dataset: D, begin: &Begin) -> Result<Self> {
         check_same(&begin.pipeline, &(&dataset as &dyn Stage).lines())?;
         let served = Arc::<Served>::default();
         let recorder = begin.counted.then(|| Recorder::new((&dataset as &dyn Stage).count()));
         let run = Runtime::of(Engine::Serving(served.clone()), recorder.clone());
-        // The pass is never read; starting it makes every border known.
+        // The pass is never read; its start registers every border.
         drop(dataset.iter(&run)?);
         let open_part = Box::new(move |part: &Part| dataset.iter_part(&run, part).map(drop));
         Ok(Self { open_part, served, recorder, told: Mutex::new(Instant::now()) })
     }
 
-    /// Evaluates a task into `room`, until its end or until that is full.
+    /// Evaluates a task into `room`, until the task ends or `room` is full.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`] for a stage that is no border.
+    /// [`ErrorKind::Worker`] for a stage that is not a border.
     pub(crate) fn evaluate(&self, task: &Task, room: &mut [u8]) -> Result<Evaluated> {
         let unknown = || nonsense(&format!("stage {} evaluates no such elements here", task.border.stage));
         let range = task.start..task.end;
@@ -65,16 +65,16 @@ impl Borders {
         }
     }
 
-    /// Finds who evaluates elements of a border, of a part, too, which no task was of before.
+    /// Returns the evaluator of a border; opens the border's part if this is the first task on that part.
     fn find(&self, border: Border) -> Result<Option<Arc<dyn Serve>>> {
         if let (None, Some((index, count))) = (self.served.find(border), border.share) {
-            // Where two threads open it, the second is not used.
+            // If two threads open the part, the second is dropped.
             (self.open_part)(&Part::of(index as usize, count as usize))?;
         }
         Ok(self.served.find(border))
     }
 
-    /// Counts since they were last told, if it is time to tell them.
+    /// Returns the counts since the last report, or `None` if the next report is not due.
     pub(crate) fn tally(&self) -> Option<Tally> {
         let recorder = self.recorder.as_ref()?;
         let mut told = self.told.locked();
@@ -86,13 +86,13 @@ impl Borders {
         Some(recorder.drain())
     }
 
-    /// All counts since they were last told.
+    /// Returns all counts since the last report.
     pub(crate) fn drain(&self) -> Tally {
         self.recorder.as_ref().map(|recorder| recorder.drain()).unwrap_or_default()
     }
 }
 
-/// Elements of another pipeline would be other elements.
+/// Checks that the pipelines are equal: elements of another pipeline would be different.
 fn check_same(theirs: &[String], ours: &[String]) -> Result<()> {
     let at = theirs.iter().zip(ours).position(|(a, b)| a != b).unwrap_or(theirs.len().min(ours.len()));
     if theirs == ours {

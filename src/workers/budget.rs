@@ -1,11 +1,12 @@
-//! The RAM budget: who may have how much of it.
+//! The RAM budget and its division among workers and shared memory.
 //!
-//! `budget >= slab + workers x (heap + extra)`, and every term is held by construction: the slab has one size, each of its
-//! pages has memory in one worker's file at most, and the kernel refuses a worker more private memory than its heap.
+//! `budget >= slab + workers x (heap + extra)`, and every term holds by construction. The slab has a fixed size, each
+//! of its pages has memory in at most one worker's file, and the kernel limits each worker's private memory to its
+//! heap.
 //!
-//! Memory that workers do not need of their part does not go to the slab. Views keep memory of the slab for as long as they
-//! like, so it could not be had back for an element that needs a large heap after all; workers can be sent home. So
-//! their part stays one pool: shared by as many as pay, or all of it for one that is by itself.
+//! Unused memory of workers does not go to the slab. Views hold slab memory for an unlimited time, so the memory could
+//! not be reclaimed for an element that needs a large heap. Workers, in contrast, can be stopped. Their part therefore
+//! stays one pool, shared by as few or many workers as pay, or used entirely by a single worker.
 
 #[cfg(any(feature = "python", test))]
 mod far;
@@ -19,23 +20,23 @@ use crate::machine::Machine;
 use crate::tune::MANY_THREADS;
 use crate::units::Bytes;
 
-/// Memory that a worker needs, by what it runs.
+/// Memory that a worker needs, depending on its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Bytes beside its heap, which the limit of the heap does not see: relocated pages of the program, the main stack.
+    /// Bytes that the heap limit does not cover: relocated pages of the program, the main stack.
     pub(crate) beside_heap_bytes: u64,
-    /// Bytes of the smallest heap that it can do anything with.
+    /// Bytes of the smallest usable heap.
     least_heap_bytes: u64,
-    /// Bytes of its heap that are taken once the pipeline is loaded.
+    /// Bytes of heap in use after the pipeline is loaded.
     loaded_bytes: u64,
-    /// Bytes of a process that forks workers, of which there is one for all of them.
+    /// Bytes of the process that forks workers; one such process serves all workers.
     forker_bytes: u64,
 }
 
 impl Needs {
     const RUST: Self =
         Self { beside_heap_bytes: 2 << 20, least_heap_bytes: 64 << 20, loaded_bytes: 16 << 20, forker_bytes: 0 };
-    /// An interpreter, and libraries such as NumPy.
+    /// Needs of an interpreter with libraries such as NumPy.
     const PYTHON: Self = Self {
         beside_heap_bytes: 10 << 20,
         least_heap_bytes: 192 << 20,
@@ -43,61 +44,61 @@ impl Needs {
         forker_bytes: 64 << 20,
     };
 
-    /// Bytes of so many workers with a heap of `heap_bytes` each.
+    /// Returns the bytes of `workers` workers with a heap of `heap_bytes` each.
     fn of_workers(&self, workers: usize, heap_bytes: u64) -> u64 {
         (workers as u64).saturating_mul(heap_bytes.saturating_add(self.beside_heap_bytes))
     }
 
-    /// Bytes that must be left beside all workers: for the forker, and the smallest slab.
+    /// Returns the bytes to reserve beside all workers, for the forker and the smallest slab.
     fn beside_workers(&self) -> u64 {
         LEAST_SLAB + self.forker_bytes
     }
 }
 
-/// Room for a few extents.
+/// Minimum bytes of the slab: room for a few extents.
 const LEAST_SLAB: u64 = 16 * PAGE as u64;
-/// The slab is never more than this: what lies ready beyond it helps nobody.
+/// Maximum bytes of the slab; more ready elements would bring nothing.
 const MOST_SLAB: u64 = 4 << 30;
 
-/// Bytes that one task should bring at most: more does not travel better.
+/// Maximum bytes of a task's result; larger results do not transfer better.
 const PART: u64 = 4 << 20;
 
-/// Threads that a worker begins with where nobody says how many and elements come from far away.
+/// Initial threads of a worker if the number is automatic and elements come from a remote store.
 const FAR_THREADS: usize = 16;
-/// Bytes that a thread takes of a heap: its stack, and memory that the allocator keeps for it. Half of a heap is for threads.
+/// Heap bytes per thread: its stack and its allocator's cache. Half of a heap is for threads.
 const THREAD: u64 = 4 << 20;
 
-/// The budget, divided.
+/// The divided budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Worker processes at most.
+    /// Maximum number of worker processes.
     pub(crate) workers: usize,
-    /// Worker processes at the start.
+    /// Initial number of worker processes.
     pub(crate) start_workers: usize,
     /// Cores of the machine.
     pub(crate) cores: usize,
-    /// Threads of each worker at most.
+    /// Maximum number of threads of each worker.
     pub(crate) threads_per_worker: usize,
-    /// Threads of all workers together at most.
+    /// Maximum number of threads of all workers together.
     pub(crate) threads_in_all: usize,
-    /// Threads of each worker that work at a time.
+    /// Threads of each worker that are active at once.
     pub(crate) active_threads: usize,
     /// Whether the numbers of active threads and of workers are tuned.
     pub(crate) tuned: bool,
-    /// Bytes of everything together.
+    /// Total bytes of the budget.
     pub(crate) budget_bytes: u64,
     /// Bytes of shared memory.
     pub(crate) slab_bytes: u64,
-    /// Bytes of private memory of all workers, beside their heaps too.
+    /// Bytes of private memory of all workers, including memory outside their heaps.
     pub(crate) pool_bytes: u64,
     pub(crate) needs: Needs,
-    /// Heap bytes of a worker where there are as many as there may be.
+    /// Heap bytes of each worker if the number of workers is at its maximum.
     pub(crate) heap_bytes: u64,
     /// Heap bytes of a worker that runs alone.
     pub(crate) solo_heap_bytes: u64,
-    /// Bytes of the largest element, and of the part of the slab that is kept for the head of the line.
+    /// Bytes of the largest element, and of the part of the slab that is reserved for the next element in order.
     pub(crate) max_element_bytes: u64,
-    /// The way of workers that are on other machines, if they are.
+    /// Settings for workers on other machines, if workers run there.
     pub(crate) elsewhere: Option<Elsewhere>,
 }
 
@@ -105,7 +106,7 @@ impl Plan {
     /// Divides the budget of `options` on a machine with `cores` and `available_bytes`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the arithmetic, if it is too small.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the arithmetic, if the budget is too small.
     pub(crate) fn new(options: &MpOptions, cores: usize, available_bytes: u64) -> Result<Self> {
         let budget_bytes = options.ram_budget.unwrap_or(available_bytes / 4);
         let needs = if options.interpreted { Needs::PYTHON } else { Needs::RUST };
@@ -142,10 +143,11 @@ impl Plan {
         })
     }
 
-    /// Checks that each of the first workers has room for a configuration of `bytes`: as it came, and as what is made of it.
+    /// Checks that each initial worker has room for a configuration of `bytes` in two copies: as received and as
+    /// decoded.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the arithmetic, and what is the `largest` of it.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the arithmetic and the `largest` part of the configuration.
     pub(crate) fn check_cfg(&self, bytes: u64, largest: Option<&str>) -> Result<()> {
         let heap = self.share(self.start_workers);
         let needed = bytes.saturating_mul(2).saturating_add(self.needs.loaded_bytes);
@@ -156,7 +158,7 @@ impl Plan {
             || format!("the pipeline's configuration has {}", Bytes(bytes)),
             |largest| format!("{largest} to each worker"),
         );
-        // As `new` divides it: half of the budget is for heaps.
+        // As in `new`: half of the budget is for heaps.
         let budget = needed.saturating_add(self.needs.beside_heap_bytes).saturating_mul(2 * self.start_workers as u64);
         Err(Error::config(format!(
             "{what}; with the copy that is made of it and {} of its own a worker needs {} of heap, and has {}",
@@ -172,7 +174,7 @@ impl Plan {
         )))
     }
 
-    /// The heap of each of so many workers.
+    /// Returns the heap bytes of each of `workers` workers.
     pub(crate) fn share(&self, workers: usize) -> u64 {
         if self.start_workers == self.workers {
             return self.heap_bytes;
@@ -183,7 +185,7 @@ impl Plan {
             .max(self.heap_bytes)
     }
 
-    /// Counts the workers that can have a heap of `least` bytes each: one in any case.
+    /// Returns the number of workers that can have heaps of `least` bytes, at least 1.
     pub(crate) fn workers_with(&self, least: u64) -> usize {
         if self.start_workers == self.workers {
             return self.workers;
@@ -191,42 +193,43 @@ impl Plan {
         (1..=self.workers).rev().find(|&n| self.share(n) >= least.max(self.needs.least_heap_bytes)).unwrap_or(1)
     }
 
-    /// Bytes of an extent, unless one element takes more: small enough that each of so many threads can have two.
+    /// Returns the bytes of an extent, unless one element takes more. Each of `threads` threads can have two such
+    /// extents.
     pub(crate) fn part_bytes(&self, threads: usize) -> usize {
         let (most, threads) = match self.elsewhere {
             Some(elsewhere) => (elsewhere.block_bytes, threads.max(1)),
-            // There is room for as many from the beginning.
+            // Extents are sized for at least `FAR_THREADS` threads from the start.
             None => (PART, threads.max(FAR_THREADS)),
         };
         most.min((self.slab_bytes - self.max_element_bytes) / (2 * (1 + threads as u64))) as usize
     }
 
-    /// Time that a range should take.
+    /// Returns the target time of a range.
     pub(crate) fn range_time(&self) -> Duration {
-        // A message to another machine, and its block, go through several processes of an engine, which takes a millisecond or two.
+        // A message to another machine and its block take 1 to 2 ms, through several processes of an engine.
         Duration::from_millis(if self.elsewhere.is_some() { 50 } else { 5 })
     }
 
-    /// Bytes of the slab that a worker may keep, for arrays that functions in it keep: all workers together no more than half of
-    /// what is not for the head of the line.
+    /// Returns the slab bytes that a worker may keep for arrays held by its functions. All workers together keep at
+    /// most half of the slab without the reserve for the next element in order.
     pub(crate) fn keep(&self) -> u64 {
         (self.slab_bytes - self.max_element_bytes) / 2 / self.workers.max(1) as u64
     }
 
-    /// Whether there is a number of threads or workers to be found.
+    /// Returns true if tuning may change the number of threads or workers.
     pub(crate) fn has_choice(&self) -> bool {
         self.tuned && (self.threads_per_worker > self.active_threads || self.workers > self.start_workers)
     }
 
-    /// Bytes of the largest group that comes as one: every thread that has a core can be at one, and none is larger than an
-    /// element may be.
+    /// Returns the maximum bytes of a group that is evaluated into one batch. Every thread with a core can work on a
+    /// group, and no group exceeds the maximum element.
     pub(crate) fn most_group(&self) -> u64 {
         let threads = self.threads_in_all.min(self.cores.max(self.start_workers));
         ((self.slab_bytes - self.max_element_bytes) / (1 + threads as u64)).min(self.max_element_bytes)
     }
 }
 
-/// Divides half of the budget among worker processes: how many there are at most, and at the start.
+/// Returns the maximum and the initial number of worker processes, which share half of the budget.
 fn processes(options: &MpOptions, budget_bytes: u64, needs: Needs) -> (usize, usize) {
     let most = match options.workers {
         Count::Fixed(workers) => return (workers, workers),
@@ -240,14 +243,15 @@ fn processes(options: &MpOptions, budget_bytes: u64, needs: Needs) -> (usize, us
     (most, most.min(options.start_workers.unwrap_or(1)))
 }
 
-/// Counts threads: those of each worker at most, of all workers at most, and those of each worker that work at the start.
+/// Returns the number of threads: per worker at most, of all workers at most, and per worker active at the start.
 fn threads(
     options: &MpOptions,
     cores: usize,
     (workers, start_workers): (usize, usize),
     solo_heap_bytes: u64,
 ) -> (usize, usize, usize) {
-    // As many as keep the cores busy, if elements are work; more if they come from far away, or tuning finds that they wait.
+    // Enough threads to keep the cores busy; more if elements come from a remote store or tuning finds that threads
+    // wait.
     let busy_in_all = if options.far && workers > 0 { cores.max(FAR_THREADS) } else { cores };
     let busy = match options.threads_per_worker {
         Count::Fixed(threads) => threads,
@@ -265,7 +269,7 @@ fn threads(
     (each, in_all, options.start_threads.unwrap_or(busy).clamp(1, each))
 }
 
-/// Bytes of the largest element that a slab may hold.
+/// Returns the bytes of the largest element that the slab may hold.
 fn max_element(options: &MpOptions, slab_bytes: u64) -> Result<u64> {
     let bytes = options.max_element.unwrap_or(slab_bytes / 4);
     if bytes <= slab_bytes / 2 {
@@ -280,7 +284,7 @@ fn max_element(options: &MpOptions, slab_bytes: u64) -> Result<u64> {
     .help("raise `ram_budget`, or lower `worker_heap`"))
 }
 
-/// Tells that the budget does not hold workers with such heaps, with the arithmetic and the ways out that lead somewhere.
+/// Returns the error for a budget that is too small, with the arithmetic and the remedies that would work.
 #[cold]
 fn too_small(budget_bytes: u64, workers: usize, heap_bytes: u64, needs: Needs) -> Error {
     let needed_bytes = needs.of_workers(workers, heap_bytes).saturating_add(needs.beside_workers());
@@ -290,7 +294,7 @@ fn too_small(budget_bytes: u64, workers: usize, heap_bytes: u64, needs: Needs) -
     }
     let left_bytes = budget_bytes.saturating_sub(needs.beside_workers()).saturating_sub(needs.of_workers(workers, 0));
     let smaller_heap_bytes = left_bytes / workers.max(1) as u64;
-    // With less than half of what workers have at least, none would come far.
+    // Workers with less than half of the minimum heap would fail soon.
     if smaller_heap_bytes >= needs.least_heap_bytes / 2 {
         ways.push(format!("set `worker_heap` to {} or less", Bytes::at_most(smaller_heap_bytes)));
     }
@@ -309,13 +313,13 @@ fn too_small(budget_bytes: u64, workers: usize, heap_bytes: u64, needs: Needs) -
     .help(help)
 }
 
-/// All memory of this machine, or of this control group.
+/// Returns the total memory of this machine or of this control group, whichever is less.
 pub(crate) fn total() -> Option<u64> {
     let machine = Machine::here();
     machine.memory("MemTotal:").into_iter().chain(machine.group_memory()).min()
 }
 
-/// Memory that can be had without pushing others out, in this control group.
+/// Returns the memory that is available in this control group without evicting others.
 pub(crate) fn available() -> u64 {
     Machine::here().available_bytes().unwrap_or(4 << 30)
 }
@@ -345,7 +349,7 @@ mod tests {
         for budget in [700, 1000, 2048, 100_000].map(|mib| mib * MIB) {
             let options = MpOptions::auto().max_workers(6).ram_budget(budget);
             let plan = Plan::new(&options, 4, 0).unwrap();
-            // As many as half of a heap has room for.
+            // The number of threads that fit into half of a heap.
             let most = ((plan.solo_heap_bytes / 2 / THREAD) as usize).min(MANY_THREADS);
             assert_eq!(
                 (plan.start_workers, plan.active_threads, plan.threads_per_worker, plan.threads_in_all),
@@ -374,13 +378,13 @@ mod tests {
         for (workers, slab) in [(1, 2), (1, 40), (3, 20), (5, 4000)] {
             let options = MpOptions::auto().workers(workers).worker_heap(64 * MIB);
             let plan = Plan::new(&options.ram_budget((66 * workers as u64 + slab) * MIB), 2, 0).unwrap();
-            // The largest element is kept free for the head of the line.
+            // Memory for the largest element is reserved for the next element in order.
             let shared = plan.slab_bytes - plan.max_element_bytes;
             let kept = plan.keep() * workers as u64;
             assert!(kept <= shared / 2 && kept + workers as u64 > shared / 2, "{plan:?}");
             for threads in [1, 16, 17, 64] {
                 let part = plan.part_bytes(threads) as u64;
-                // Two for each thread, and two for what is put together here.
+                // Two for each thread, and two for elements that are assembled in this process.
                 let extents = 2 * (threads.max(FAR_THREADS) as u64 + 1);
                 assert!(part <= PART && extents * part <= shared, "{part} bytes for each of {threads} threads");
                 assert!(part == PART || extents * (part + 1) > shared, "{part} bytes for each of {threads} threads");
@@ -437,7 +441,7 @@ mod tests {
         assert!(error.help_text().unwrap().contains("ram_budget from 1 GiB to 1.02 GiB or more"), "{error}");
         let error = plan(1024).check_cfg(u64::MAX, None).unwrap_err();
         assert!(error.message().starts_with("the pipeline's configuration has"), "{error}");
-        // What the help says suffices.
+        // The budget named in the help is sufficient.
         for bytes in [200, 700, 5000] {
             let needed = 4 * (2 * bytes + 16 + 2);
             assert!(plan(needed).check_cfg(bytes * MIB, None).is_ok(), "{bytes}");

@@ -1,7 +1,7 @@
-//! Messages between two processes, over a connected pair of sockets that has no name.
+//! Messages between two processes, over an unnamed pair of connected sockets.
 //!
-//! A message is its length in four bytes and itself as `postcard` writes it. What arrives is kept until it is whole, so no
-//! memory is taken for a length that is only claimed.
+//! A message on the wire is its length in four bytes, followed by its `postcard` encoding. Arrived bytes are buffered
+//! until the message is complete. A claimed length alone therefore allocates no memory.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -20,14 +20,15 @@ use serde::de::DeserializeOwned;
 use super::sys::process::wait_any;
 use crate::sync::Locked;
 
-/// The longest message: far more than any that is sent, and far less than what a mad process could claim.
+/// Maximum length of a message in bytes: far above any real message, far below the length that a corrupt process could
+/// claim.
 const MOST: usize = 64 << 20;
-/// Bytes that are asked for at a time.
+/// Bytes per read.
 const PIECE: usize = 64 << 10;
-/// The time that a process which has closed its end may take to end.
+/// Time that a process may take to exit after it closed its end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// One end of a connection. All threads of a process may send; one receives at a time.
+/// One end of a connection. Any thread of the process may send; one thread receives at a time.
 pub(crate) struct Channel {
     socket: UnixStream,
     /// Held while a message is written.
@@ -35,17 +36,17 @@ pub(crate) struct Channel {
     inbox: Mutex<Inbox>,
 }
 
-/// Bytes that have arrived and were not given out yet.
+/// Received bytes that were not decoded yet.
 #[derive(Default)]
 struct Inbox {
     bytes: Vec<u8>,
-    /// Bytes at the front that were given out.
+    /// Bytes at the front that were decoded.
     read: usize,
-    /// A descriptor that came along.
+    /// A descriptor that arrived with a message.
     file: Option<OwnedFd>,
 }
 
-/// The reason why nothing more can be heard.
+/// Reason why no more messages can be received.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     /// The other end is closed.
@@ -54,38 +55,38 @@ pub(crate) enum Broken {
     /// The other process has ended.
     #[error("the process has ended")]
     Ended,
-    /// The time is over.
+    /// The deadline has passed.
     #[error("nothing came in time")]
     Late,
-    /// The bytes that came are no message.
+    /// The received bytes are not a message.
     #[error("{0}")]
     Nonsense(String),
-    /// The system refuses.
+    /// The system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Channel {
-    /// Two ends of a new connection, the second for another process.
+    /// Returns the two ends of a new connection; the second end is for another process.
     pub(crate) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = UnixStream::pair()?;
         Ok((Self::over(ours.into()), theirs.into()))
     }
 
-    /// The end that was inherited as `socket`.
+    /// Returns the end over the inherited `socket`.
     pub(crate) fn over(socket: OwnedFd) -> Self {
         Self { socket: socket.into(), out: Mutex::new(()), inbox: Mutex::default() }
     }
 
-    /// Sends a message, once it is this thread's turn. It blocks while the other end has left much unread.
+    /// Sends a message after any sends of other threads. Blocks while the other end has a full buffer of unread bytes.
     ///
     /// # Errors
-    /// If the other end is closed, or the time of [`limit_sends`](Self::limit_sends) is over.
+    /// If the other end is closed, or the timeout of [`limit_sends`](Self::limit_sends) has passed.
     pub(crate) fn send<T: Serialize>(&self, message: &T) -> io::Result<()> {
         self.send_with(message, None)
     }
 
-    /// The same, with a descriptor, of which the other end [gets](Self::take_file) a copy.
+    /// Sends a message with a descriptor; the other end [takes](Self::take_file) a copy of the descriptor.
     pub(crate) fn send_with<T: Serialize>(&self, message: &T, file: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let bytes = postcard::to_extend(message, vec![0; 4]).map_err(io::Error::other)?;
         let len = u32::try_from(bytes.len() - 4).ok().filter(|&len| len as usize <= MOST);
@@ -96,12 +97,12 @@ impl Channel {
         write_all(self.socket.as_fd(), &bytes, file)
     }
 
-    /// Has every later write fail that cannot be done within `time`; `None` ends that.
+    /// Sets a timeout for every later write; `None` removes the timeout.
     pub(crate) fn limit_sends(&self, time: Option<Duration>) -> io::Result<()> {
         self.socket.set_write_timeout(time)
     }
 
-    /// Ends the connection in both directions, for all who hold either end: whoever waits is woken.
+    /// Closes the connection in both directions for every holder of either end, and wakes waiting threads.
     pub(crate) fn close(&self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
@@ -126,10 +127,11 @@ impl Channel {
         }
     }
 
-    /// Waits for the next message of the process behind `process`, until it ends: all that it said comes before that.
+    /// Waits for the next message of the process with the pidfd `process`. Messages sent before the process ended come
+    /// first.
     ///
     /// # Errors
-    /// [`Broken`]; nothing that is said later is heard then.
+    /// [`Broken`]; no later message can be received after an error.
     pub(crate) fn recv_from<T: DeserializeOwned>(
         &self,
         process: BorrowedFd<'_>,
@@ -141,7 +143,7 @@ impl Channel {
                 return Ok(message);
             }
             let seen = wait_any([self.socket.as_fd(), process], deadline)?.ok_or(Broken::Late)?;
-            // What it said last lies here already if its end was seen.
+            // The last message is already in the socket if the end of the process was seen.
             match inbox.fill(&self.socket, RecvFlags::DONTWAIT) {
                 Ok(0) => return Err(closed(process)),
                 Ok(_) => {}
@@ -153,7 +155,7 @@ impl Channel {
         }
     }
 
-    /// The descriptor that came with a message before, once.
+    /// Takes the descriptor that came with an earlier message; returns `None` the second time.
     pub(crate) fn take_file(&self) -> Option<OwnedFd> {
         self.inbox().file.take()
     }
@@ -163,7 +165,7 @@ impl Channel {
     }
 }
 
-/// A process that has closed its end is about to end, or has lost it.
+/// Returns the error for a closed end: the process is about to exit, or has lost its socket.
 fn closed(process: BorrowedFd<'_>) -> Broken {
     match wait_any([process], Some(Instant::now() + GRACE)) {
         Ok(Some(_)) => Broken::Ended,
@@ -173,7 +175,7 @@ fn closed(process: BorrowedFd<'_>) -> Broken {
 }
 
 impl Inbox {
-    /// The next message, if it is whole.
+    /// Returns the next message, or `None` if it is incomplete.
     fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Broken> {
         let arrived = &self.bytes[self.read..];
         let Some((head, rest)) = arrived.split_first_chunk::<4>() else { return Ok(None) };
@@ -196,7 +198,7 @@ impl Inbox {
         Ok(Some(message))
     }
 
-    /// Takes what there is, a piece at most; 0 where the other end is closed.
+    /// Reads the available bytes, at most [`PIECE`]; returns 0 if the other end is closed.
     fn fill(&mut self, socket: &UnixStream, flags: RecvFlags) -> io::Result<usize> {
         self.bytes.drain(..std::mem::take(&mut self.read));
         let start = self.bytes.len();
@@ -209,7 +211,7 @@ impl Inbox {
     fn receive(&mut self, socket: &UnixStream, flags: RecvFlags, start: usize) -> io::Result<usize> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         loop {
-            // Only a worker takes descriptors: those that it sends are closed on their way.
+            // Only a worker accepts descriptors. The kernel closes any descriptor that a worker sends.
             let mut along = match flags.contains(RecvFlags::CMSG_CLOEXEC) {
                 true => RecvAncillaryBuffer::new(&mut space),
                 false => RecvAncillaryBuffer::default(),
@@ -231,7 +233,8 @@ impl Inbox {
     }
 }
 
-/// Writes all of `bytes`, with a copy of `file` beside the first; a closed socket is an error, and never a signal.
+/// Writes all of `bytes`, with a copy of `file` along with the first. A closed socket is an error and never raises a
+/// signal.
 pub(crate) fn write_all(socket: BorrowedFd<'_>, mut bytes: &[u8], file: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut files = file.as_ref().map(std::slice::from_ref);
@@ -315,7 +318,7 @@ mod tests {
             let error = theirs.recv_from::<u8>(myself.as_fd(), None).unwrap_err();
             assert!(matches!(&error, Broken::Nonsense(what) if what.to_lowercase().contains(words)), "{error}");
         }
-        // Said to be long, and never there.
+        // A long length is claimed, but the bytes never arrive.
         let (ours, theirs) = both();
         write_all(ours.socket.as_fd(), &[0, 0, 0, 3, 1], None).unwrap();
         let soon = Instant::now() + Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! Messages between the parent and a worker, over a [`Channel`].
 //!
-//! Only positions and descriptors travel here, a few dozen bytes a message; elements travel in the slab. The parent holds
-//! a [`Worker`](super::launch::Worker) and hears [`Event`]s, the worker holds a [`Session`].
+//! The channel carries only positions and descriptors, a few dozen bytes per message; elements travel in the slab. The
+//! parent holds a [`Worker`](super::launch::Worker) and receives [`Event`]s; the worker holds a [`Session`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,130 +16,130 @@ use crate::error::{Error, ErrorKind, Result, Told};
 use crate::exec::remote::{Border, Evaluated, Fed, Segment};
 use crate::sync::Locked;
 
-/// From the parent to a worker.
+/// Message from the parent to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ToWorker {
-    /// Build the pipeline and get ready: the first message.
+    /// Build the pipeline and get ready. Always the first message.
     Begin(Begin),
     /// Evaluate a range of a border stage into an extent.
     Task(Task),
-    /// Work on so many threads at a time from now on.
+    /// Limit the number of threads that evaluate at once.
     Active(u32),
-    /// Tell what was counted.
+    /// Send the counts.
     Tell,
-    /// Finish what is begun, and end.
+    /// Finish the tasks in progress, then exit.
     Stop,
 }
 
-/// Facts that a worker needs beside its pipeline.
+/// Settings that a worker needs in addition to its pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begin {
-    /// Threads that evaluate.
+    /// Threads that evaluate, at most.
     pub(crate) threads: u32,
-    /// Threads that work at a time, at first.
+    /// Threads that evaluate at once, initially.
     pub(crate) active: u32,
-    /// Bytes of extents that it may keep at most.
+    /// Maximum bytes of extents that the worker may keep.
     pub(crate) keep: u64,
     /// Whether stages count and measure.
     pub(crate) counted: bool,
-    /// Whether others may be given what lies between its ranges.
+    /// Whether indices between the worker's ranges may go to other workers.
     pub(crate) one_of_many: bool,
-    /// The stages of the parent's pipeline, a line each: the worker's must be the same.
+    /// Lines of the stages of the parent's pipeline; the worker's pipeline must have equal lines.
     pub(crate) pipeline: Vec<String>,
 }
 
-/// A range of root indices, or of elements of a lane, to evaluate, and where to put the result.
+/// A range of root indices or of elements of a lane to evaluate, and the extent for the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Task {
-    /// Names the task in the answer; never used twice in a run.
+    /// ID of the task, repeated in the answer; unique in a run.
     pub(crate) id: u64,
-    /// The stage whose output is wanted.
+    /// The stage whose output is requested.
     pub(crate) border: Border,
     /// The first root index.
     pub(crate) start: u64,
     /// One past the last root index.
     pub(crate) end: u64,
-    /// The indices that those from the first on stand for, if others than themselves.
+    /// Indices that the range maps to, from `start` on; `None` for the identity.
     pub(crate) listed: Option<Vec<u64>>,
-    /// The index from which groups are counted, if they may be made one.
+    /// Index from which groups are counted, if a group may be evaluated into one batch.
     pub(crate) groups_from: Option<u64>,
-    /// The lane whose elements these are, and where it is to be read on, if they are of one.
+    /// The lane of the elements and the position to resume it from, if the task reads a lane.
     pub(crate) lane: Option<Segment>,
-    /// The elements that are numbered so, if the parent has read them.
+    /// The elements with these numbers, if the parent has read them.
     pub(crate) fed: Option<Fed>,
-    /// Whether it may be what killed others: nothing else is to be evaluated beside it.
+    /// Whether the task may have killed other workers; no other task may run in this worker meanwhile.
     pub(crate) alone: bool,
-    /// The place of the result.
+    /// Extent for the result.
     pub(crate) extent: ExtentId,
 }
 
-/// From a worker to the parent.
+/// Message from a worker to the parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum FromWorker {
     /// The pipeline is built; tasks may come.
     Ready(Ready),
     /// A task is done.
     Done(Done),
-    /// A task's extent does not hold even its first slot, or cannot be delivered.
+    /// The task's extent is too small for the first slot, or cannot be delivered.
     Need(Need),
-    /// An extent that the worker [kept](Need::kept) is used by nothing any more.
+    /// An extent that the worker had [kept](Need::kept) is no longer in use.
     Returned(ExtentId),
-    /// Counts since the last ones were told.
+    /// Counts since the previous report.
     Told(Tally),
-    /// The worker cannot go on, and ends: its factory refused, or it panicked.
+    /// The worker cannot continue and exits: its factory failed, or it panicked.
     Failed(Told),
 }
 
-/// A worker that has built its pipeline.
+/// Report of a worker that has built its pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ready {
     /// Time that the pipeline took to build, in nanoseconds.
     pub(crate) build_ns: u64,
 }
 
-/// The result of a [`Task`]: slots of root indices from its start on lie in its extent, or groups of them as one.
+/// Result of a [`Task`]: its extent contains the slots of root indices from the start on, or a batch for each group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Done {
-    /// The task's.
+    /// ID of the task.
     pub(crate) id: u64,
     pub(crate) evaluated: Evaluated,
     /// Wall time.
     pub(crate) took: Duration,
-    /// Counts of its stages since they last told, now and then.
+    /// Counts of the worker's stages since the last report; sent from time to time.
     pub(crate) tally: Option<Tally>,
 }
 
-/// A [`Task`] that must be given a larger extent, or another.
+/// Request for a larger or another extent for a [`Task`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Need {
-    /// The task's.
+    /// ID of the task.
     pub(crate) id: u64,
-    /// Bytes that its first slot or group takes, if that is why; else 0.
+    /// Bytes of the task's first slot or group if the extent was too small; otherwise 0.
     pub(crate) bytes: u64,
-    /// Whether the worker keeps the extent, because something in it is in use, until it [says](FromWorker::Returned) otherwise.
+    /// Whether the worker keeps the extent because of data in use, until [`FromWorker::Returned`].
     pub(crate) kept: bool,
 }
 
-/// Something that happened to a worker, as the parent hears it.
+/// An event of a worker, as received by the parent.
 #[derive(Debug)]
 pub(crate) struct Event<E = Exit> {
     /// The number that the worker was started with.
     pub(crate) worker: u64,
-    /// The event.
+    /// Kind of the event.
     pub(crate) what: What<E>,
 }
 
-/// See [`Event`].
+/// Kind of an [`Event`].
 #[expect(clippy::large_enum_variant, reason = "nearly all events are messages")]
 #[derive(Debug)]
 pub(crate) enum What<E = Exit> {
-    /// It sent a message.
+    /// The worker sent a message.
     Message(FromWorker),
-    /// It is gone and reaped. The last event of a worker.
+    /// The worker has exited and was reaped. Always the last event of a worker.
     Exited(E),
 }
 
-/// A worker's end of the channel. All its threads may share one.
+/// The worker's end of the channel, shared by all threads of the worker.
 #[derive(Debug)]
 pub(crate) struct Session {
     worker: u64,
@@ -156,18 +156,18 @@ impl Session {
         Self { worker, place: 0, channel, stopped: Mutex::new(false), slab, built_in: Duration::ZERO }
     }
 
-    /// The same, as this one of several workers.
+    /// Sets the worker's place among several workers.
     pub(crate) fn at_place(self, place: u64) -> Self {
         Self { place, ..self }
     }
 
-    /// Its number among several workers: of those that there are at a time, none has another's.
+    /// Returns the worker's place; no two workers have equal places at one time.
     #[cfg(feature = "python")]
     pub(crate) fn place(&self) -> u64 {
         self.place
     }
 
-    /// The number that this worker was started with.
+    /// Returns the number that this worker was started with.
     pub(crate) fn worker(&self) -> u64 {
         self.worker
     }
@@ -176,12 +176,12 @@ impl Session {
         self.built_in = time;
     }
 
-    /// Time that the factory took.
+    /// Returns the time that the factory took.
     pub(crate) fn built_in(&self) -> Duration {
         self.built_in
     }
 
-    /// The slab, if the parent gave one; for the first who asks.
+    /// Takes the slab, if the parent gave one; `None` from the second call on.
     pub(crate) fn take_slab(&mut self) -> Option<Arc<WorkerSlab>> {
         self.slab.take()
     }
@@ -191,14 +191,14 @@ impl Session {
         &self.channel
     }
 
-    /// Waits for the next message; `None` after [`ToWorker::Stop`], or when the parent is gone, for every thread that asks.
+    /// Waits for the next message; returns `None` in every thread after [`ToWorker::Stop`] or if the parent is gone.
     ///
-    /// Of several waiting threads one gets the message, without being woken by another first.
+    /// If several threads wait, exactly one is woken with the message.
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] for bytes that are no message.
     pub(crate) fn recv(&self) -> Result<Option<ToWorker>> {
-        // Held while it waits: those that wait behind it see that there is nothing more.
+        // The lock is held during the wait, so the next waiting thread sees that the channel has ended.
         let mut stopped = self.stopped.locked();
         if *stopped {
             return Ok(None);
@@ -213,10 +213,10 @@ impl Session {
         }
     }
 
-    /// Sends a message; it blocks while the parent is some hundred messages behind.
+    /// Sends a message; blocks if the parent has some hundred unread messages.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`] when the parent is gone.
+    /// [`ErrorKind::Worker`] if the parent is gone.
     pub(crate) fn send(&self, message: FromWorker) -> Result<()> {
         self.channel.send(&message).map_err(|e| broken("message to the parent", e.into()))
     }

@@ -1,10 +1,11 @@
-//! Worker processes: a pipeline's elementwise part, run outside the trainer's process under a RAM budget.
+//! Worker processes that evaluate the elementwise part of a pipeline outside the trainer's process, under a RAM budget.
 //!
-//! [`mp_prefetch`] takes a function that makes the pipeline. The same program is started again as a worker, which makes the
-//! same pipeline; ranges of root indices are evaluated there, and the elements come back through sealed shared
-//! memory, a piece for each worker, without a copy. The order is that of the same pipeline run inline, byte for byte, however
-//! many workers there are and whatever happens to them: a worker that dies in any way is replaced, and what it had begun is
-//! done again.
+//! [`mp_prefetch`] takes a function that builds the pipeline. The program is started again as a worker, which builds an
+//! identical pipeline and evaluates ranges of root indices. Elements come back without a copy, through sealed shared
+//! memory with a piece for each worker.
+//!
+//! The output, including its order, equals the inline run of the pipeline byte for byte, for any number of workers and
+//! any failures. A worker that dies in any way is replaced, and its unfinished work is repeated.
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
@@ -21,12 +22,12 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 //!
-//! # What may go where
-//! Elements that cross are [`Element`](crate::Element)s, numbers, text, and vectors and pairs of those, and types of your own that
-//! [`crosses`] is told of; others are an error of `build`. The function takes nothing but its argument along, which travels as JSON.
-//! Stateful stages run in this process, on one thread.
+//! # Elements and functions that may cross
+//! Elements that cross are [`Element`](crate::Element)s, numbers, text, vectors and pairs of these, and custom types
+//! registered with [`crosses`]; other types are an error of `build`. The function's only input is its argument, which
+//! travels as JSON. Stateful stages run in this process, on one thread.
 //!
-//! A function that captures something does not compile, as a worker would not have it:
+//! A function that captures variables does not compile, because a worker would not have the variables:
 //! ```compile_fail,E0308
 //! # use gristmill::{IterDataset, MapDataset, dataset::map::Range, workers::{MpOptions, mp_prefetch}};
 //! let scale = 3;
@@ -35,19 +36,19 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 //!
-//! Streams without random access, such as compressed files, are read in this process. Functions of single elements after them
-//! (`map`, `filter`, `random_map`, …) are applied by workers: this process sends them chunks of elements. A function that takes less than
-//! 20 µs, or whose elements cannot cross, is applied here.
+//! Streams without random access, such as compressed files, are read in this process. Later functions of single
+//! elements (`map`, `filter`, `random_map`, …) run in workers: this process sends them chunks of elements. A function
+//! runs in this process if it takes less than 20 µs or its elements cannot cross.
 //!
-//! Streams that are read as [`lanes`](crate::dataset::iter::lanes()) are read by workers: different workers read different lanes, with all
-//! stages that are inside them, stateful ones too. A worker keeps the lanes open that it has read; when it dies, others open them where they were, from a state
-//! at most 63 elements old.
+//! Streams read as [`lanes`](crate::dataset::iter::lanes()) are read by workers. Different workers read different
+//! lanes, including all stages inside the lanes, even stateful stages. A worker keeps a lane open after reading from
+//! it. If the worker dies, other workers reopen its lanes from a state that is at most 63 elements old.
 
 mod borders;
 mod budget;
 mod channel;
 pub(crate) mod control;
-// Drivers of engines are written in Python.
+// Engine drivers are written in Python.
 #[cfg(any(feature = "python", test))]
 pub(crate) mod far;
 pub(crate) mod launch;

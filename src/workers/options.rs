@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 use crate::exec::MOST_THREADS;
 use crate::units::check_budget;
 
-/// A number of something: chosen, or left to the machine.
+/// A number that is chosen by the user or automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Count {
-    /// As many as pay here.
+    /// Chosen automatically for this machine.
     #[default]
     Auto,
-    /// Just so many.
+    /// Exactly this number.
     Fixed(usize),
 }
 
@@ -22,25 +22,25 @@ impl From<usize> for Count {
     }
 }
 
-/// `None` leaves it to the machine.
+/// Converts `None` to [`Count::Auto`].
 impl From<Option<usize>> for Count {
     fn from(n: Option<usize>) -> Self {
         n.map_or(Self::Auto, Self::Fixed)
     }
 }
 
-/// The fate of an element that kills every worker that evaluates it.
+/// Policy for an element that kills every worker that evaluates it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Poison {
-    /// It ends the run.
+    /// The element ends the run.
     #[default]
     Error,
-    /// It is left out, and counted in the report. Inside [`lanes`](crate::dataset::iter::lanes()) it ends the run all the same:
-    /// what comes behind an element of a stream is only known by reading it.
+    /// The element is dropped and counted in the report. Inside [`lanes`](crate::dataset::iter::lanes()) the element
+    /// still ends the run: later elements of a stream can only be found by reading all earlier elements.
     Skip,
 }
 
-/// Options of worker processes: see [`mp_prefetch`](super::mp_prefetch). None of it changes an element.
+/// Options of worker processes: see [`mp_prefetch`](super::mp_prefetch). No option changes an element.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are given to `mp_prefetch`"]
 pub struct MpOptions {
@@ -55,33 +55,35 @@ pub struct MpOptions {
     pub(crate) poison: Poison,
     pub(crate) tune: bool,
     pub(crate) start_threads: Option<usize>,
-    /// Workers at the start, where their number is tuned; one at first.
+    /// Initial number of workers if the number is tuned; 1 by default.
     pub(crate) start_workers: Option<usize>,
     pub(crate) start_window: Option<usize>,
     pub(crate) tick: Duration,
     pub(crate) counted: bool,
-    /// Whether what a worker runs is an interpreter, with libraries of its own, which needs more memory than a pipeline in Rust.
+    /// Whether workers run an interpreter with libraries, which needs more memory than a pipeline in Rust.
     pub(crate) interpreted: bool,
-    /// Whether it reads from stores.
+    /// Whether the pipeline reads from object stores.
     pub(crate) far: bool,
-    /// A task that takes so many times as long as 99 of 100 is asked of another worker, too, of another machine if there is one.
+    /// Factor over the 99th percentile of task times after which a task is also sent to another worker, on another
+    /// machine if there is any.
     pub(crate) hedge: Option<f64>,
-    /// Whether arrays that functions make in a worker lie in shared memory from the start.
+    /// Whether functions in a worker allocate their arrays in shared memory directly.
     pub(crate) arrays_in_slab: bool,
 }
 
-/// The way of workers that are on other machines.
+/// Settings for workers on other machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
-    /// Bytes that a block should have at most.
+    /// Maximum bytes of a block.
     pub(crate) block_bytes: u64,
-    /// Time of too little work behind which there is one fewer.
+    /// Time of low load after which one worker is released.
     pub(crate) idle: Duration,
-    /// Whether they are of other passes, too: then the same ranges are asked of the same workers.
+    /// Whether the workers also serve other passes; all passes then send a given range to one worker.
     pub(crate) shared: bool,
 }
 
-/// Set to `0`, it has arrays that functions make in a worker lie in its heap, from where they are copied.
+/// Environment variable: `0` makes functions in a worker allocate arrays on its heap; the arrays are then copied to
+/// shared memory.
 const ARRAYS_IN_SLAB: &str = "GRISTMILL_ARRAYS_IN_SLAB";
 
 impl Default for MpOptions {
@@ -91,7 +93,7 @@ impl Default for MpOptions {
 }
 
 impl MpOptions {
-    /// One worker with a thread for every core, a quarter of the available memory.
+    /// Returns the defaults: one worker with a thread per core, and a quarter of the available memory.
     pub fn auto() -> Self {
         Self {
             workers: Count::Auto,
@@ -116,103 +118,112 @@ impl MpOptions {
         }
     }
 
-    /// Worker processes; 0 evaluates on threads of this process. Stages written in Rust gain nothing from a second one but
-    /// that a crash costs less.
+    /// Sets the number of worker processes; 0 evaluates on threads of this process. For stages written in Rust, a
+    /// second worker only makes a crash cheaper.
     pub fn workers(mut self, workers: impl Into<Count>) -> Self {
         self.workers = workers.into();
         self
     }
 
-    /// Worker processes at most, where [`workers`](Self::workers) is left to the machine; 1 if it is not given. There is one at the
-    /// start. Where more threads bring nothing, because elements wait for a lock or an allocator that threads of a process
-    /// share, more processes are tried, and kept if they pay. Each has its memory taken from what one had alone.
+    /// Sets the maximum number of worker processes if [`workers`](Self::workers) is automatic; 1 by default.
+    ///
+    /// A run starts with one worker. More processes are tried if more threads bring nothing, because elements wait for
+    /// a lock or an allocator that threads of a process share. Added processes are kept if they pay. The memory of the
+    /// first worker is divided among all workers.
     pub fn max_workers(mut self, most: usize) -> Self {
         self.max_workers = most;
         self
     }
 
-    /// Threads that evaluate elements in each worker, at most where that is tuned.
+    /// Sets the number of threads that evaluate elements in each worker; the maximum if the number is tuned.
     ///
-    /// If it is not given, one worker begins with one for every core, and where elements come from a store all workers together with
-    /// at least 16; tuning goes up to 256 in all if elements mostly wait and the heaps have room for them.
+    /// By default, one worker starts with one thread per core. If elements come from a store, all workers together
+    /// start with at least 16 threads. Tuning goes up to 256 threads in total if elements mostly wait and the heaps
+    /// have room.
     pub fn threads_per_worker(mut self, threads: impl Into<Count>) -> Self {
         self.threads_per_worker = threads.into();
         self
     }
 
-    /// Bytes that shared memory and the private memory of all workers take together at most, at every instant; a quarter of
-    /// the available memory (of the control group, where that is less) if it is not given.
+    /// Sets the maximum bytes of shared memory plus private memory of all workers, at every instant. The default is a
+    /// quarter of the available memory of the machine or of the control group, whichever is less.
     ///
-    /// It holds by construction: shared memory has one size, and the kernel refuses each worker more private memory than its
-    /// [heap](Self::worker_heap). Not in it is what that limit does not see: shared memory that code in a worker maps or
-    /// writes to memory files, and processes that it starts, which have the same limit each; nor the page cache and mapped
-    /// files, program text, and this process's own heap: the elements of a batch, a window or rows that are put together here. A
-    /// control group limits those. What workers and the processes below them use is measured now and then, and a warning and a
-    /// note in the report say if it was more.
+    /// The limit holds by construction: shared memory has a fixed size, and the kernel limits the private memory of
+    /// each worker to its [heap](Self::worker_heap). The limit does not cover:
+    /// - shared memory that code in a worker maps or writes to memory files,
+    /// - processes that a worker starts, each of which has a limit equal to the worker's,
+    /// - the page cache, mapped files and program text,
+    /// - this process's heap: the elements of a batch, a window or rows that are assembled here.
+    ///
+    /// A control group limits all of these. The actual use of workers and their child processes is measured from time
+    /// to time. A warning and a note in the report appear if the use exceeded the budget.
     pub fn ram_budget(mut self, bytes: u64) -> Self {
         self.ram_budget = Some(bytes);
         self
     }
 
-    /// Bytes of private memory of each worker; if it is not given, half of the budget divided by the workers, but 64 MiB at
-    /// least, or 192 MiB where they run Python. A worker that wants more has its allocation fail, which ends it. If it is not given, and several workers died over an
-    /// element, it is evaluated once more by a worker that has all of that half, before it is blamed.
+    /// Sets the private memory of each worker in bytes. The default is half of the budget divided by the number of
+    /// workers, but at least 64 MiB, or 192 MiB if workers run Python.
+    ///
+    /// An allocation beyond the limit fails, which ends the worker. With the default, an element over which several
+    /// workers died is evaluated once more before it is blamed. The last attempt runs in a worker with that entire half
+    /// of the budget.
     pub fn worker_heap(mut self, bytes: u64) -> Self {
         self.worker_heap = Some(bytes);
         self
     }
 
-    /// Bytes that one element may have; a quarter of the slab if it is not given.
+    /// Sets the maximum bytes of an element; a quarter of the slab by default.
     pub fn max_element(mut self, bytes: u64) -> Self {
         self.max_element = Some(bytes);
         self
     }
 
-    /// Sets how long a range of elements may take before its worker counts as hanging; `None` for ever.
+    /// Sets the maximum time for a range of elements before its worker counts as hanging; `None` disables the limit.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.deadline = deadline.into();
         self
     }
 
-    /// Sets how many workers a range of elements may kill before the element that does it is sought and dealt with.
+    /// Sets how many workers a range of elements may kill before the faulty element is located and handled.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries.max(1);
         self
     }
 
-    /// Sets what becomes of an element that kills every worker that evaluates it.
+    /// Sets the policy for an element that kills every worker that evaluates it.
     pub fn on_poison(mut self, poison: Poison) -> Self {
         self.poison = poison;
         self
     }
 
-    /// Whether the number of threads at work, and how far they work ahead, follow what the consumer needs; they do at first.
+    /// Sets whether the number of active threads and the window follow the consumer's demand; true by default.
     pub fn tune(mut self, yes: bool) -> Self {
         self.tune = yes;
         self
     }
 
-    /// Threads of each worker that work at the start, where that is tuned; by default all that were asked for, or one for every
-    /// core.
+    /// Sets the initial number of active threads of each worker if the number is tuned. The default is all requested
+    /// threads, or one per core.
     pub fn start_threads(mut self, threads: usize) -> Self {
         self.start_threads = Some(threads);
         self
     }
 
-    /// Ranges of elements that may be under way or ready at the start, where that is tuned; two for every thread at first.
+    /// Sets the initial number of ranges in progress or ready, if that number is tuned; two per thread by default.
     pub fn start_window(mut self, ranges: usize) -> Self {
         self.start_window = Some(ranges);
         self
     }
 
-    /// Sets how often it is tuned: once a second at first.
+    /// Sets the tuning interval; one second by default.
     #[doc(hidden)]
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
         self
     }
 
-    /// Without counts and times of stages, so that it can be measured what those cost.
+    /// Turns counts and times of stages on or off, so that their cost can be measured.
     #[doc(hidden)]
     pub fn counted(mut self, yes: bool) -> Self {
         self.counted = yes;

@@ -9,15 +9,16 @@ use crate::dataset::IterDataset;
 use crate::error::Result;
 use crate::loader::{Load, LoaderBuilder};
 
-/// A loader of the pipeline that `factory` makes of `cfg`, whose elements are evaluated in worker processes.
+/// Returns a builder of a loader for the pipeline that `factory` builds from `cfg`; elements are evaluated in worker
+/// processes.
 ///
-/// `factory` is a function or a closure that captures nothing: the compiler refuses others. It is called here and in every
-/// worker, and must make the same pipeline each time. Nothing is started before
-/// [`build`](LoaderBuilder::build), which fails where elements are of a type that cannot leave a worker: see
-/// [`crosses`](super::crosses) and the [module](super).
-///
+/// `factory` is a function or a closure without captures; the compiler rejects others. It is called here and in every
+/// worker, and must build an identical pipeline each time. No worker starts before [`build`](LoaderBuilder::build).
+/// `build` fails if elements have a type that cannot leave a worker: see [`crosses`](super::crosses) and the
+/// [module](super).
 /// # Errors
-/// Errors of `factory`; [`ErrorKind::Config`](crate::ErrorKind::Config) for a `cfg` that does not survive the way through JSON.
+/// Errors of `factory`; [`ErrorKind::Config`](crate::ErrorKind::Config) if `cfg` does not survive a round trip through
+/// JSON.
 pub fn mp_prefetch<C, D>(factory: fn(C) -> Result<D>, cfg: C, options: MpOptions) -> Result<LoaderBuilder<D>>
 where
     C: Serialize + DeserializeOwned,
@@ -28,12 +29,12 @@ where
 }
 
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
-    /// The elementwise part in worker processes, which make the same pipeline as `factory` of `cfg`: see [`mp_prefetch`], which
-    /// calls it for the dataset too. It takes the place of an [`executor`](Self::executor).
+    /// Evaluates the elementwise part in worker processes, which build the pipeline as `factory(cfg)`. Replaces the
+    /// [`executor`](Self::executor). The function [`mp_prefetch`] also calls `factory` to create the dataset.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a `cfg` that does not survive the way through JSON.
-    /// A worker whose pipeline has another fingerprint ends the run with the first stage that differs.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `cfg` does not survive a round trip through JSON. A worker
+    /// whose pipeline has another fingerprint ends the run with an error that names the first different stage.
     pub fn mp_prefetch<C, E>(self, factory: fn(C) -> Result<E>, cfg: &C, options: MpOptions) -> Result<Self>
     where
         C: Serialize + DeserializeOwned,

@@ -1,4 +1,4 @@
-//! Workers that are processes of this machine, and the shared memory in which their answers lie.
+//! Workers that are processes of this machine, and the shared memory that holds their answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// Makes processes of `program`, with memory as `plan` divides it.
+    /// Returns a constructor for processes of `program`, with memory divided as in `plan`.
     pub(crate) fn of(program: Program, plan: &Plan) -> impl FnOnce(Wake) -> Result<Self> {
         let (bytes, reserve, places) = (plan.slab_bytes as usize, plan.max_element_bytes as usize, plan.workers);
         move |wake| Ok(Self { program, slab: Slab::create(bytes, reserve, places, wake)? })
@@ -113,7 +113,7 @@ impl End for Exit {
 
     fn cause(&self, cap: u64) -> String {
         match self.status {
-            // What a failed allocation ends in, among others.
+            // A failed allocation ends in SIGABRT, among other causes.
             Status::Signal { number: libc::SIGABRT, .. } => format!("{self}, with a heap limit of {}", Bytes(cap)),
             _ => self.to_string(),
         }
@@ -151,7 +151,7 @@ impl Room for Grant {
     }
 }
 
-/// Memory of this process, in place of a lease.
+/// A copy in this process's memory, used instead of a lease.
 struct Copied(Buffer);
 
 impl Owner for Copied {

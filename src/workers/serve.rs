@@ -1,4 +1,4 @@
-//! The worker's loop: evaluates ranges of its pipeline's borders into extents, as the parent asks.
+//! The worker's loop: evaluates ranges of the pipeline's borders into extents on request of the parent.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -15,10 +15,10 @@ use crate::exec::remote::Evaluated;
 use crate::sync::{Locked, Regardless};
 use crate::wire::foreign::{self, Settled};
 
-/// Serves `dataset` until the parent says stop.
+/// Serves `dataset` until the parent sends [`ToWorker::Stop`].
 ///
 /// # Errors
-/// Errors that the dataset reports when a pass over it starts, and a parent that talks nonsense.
+/// Errors of the dataset at the start of a pass; [`ErrorKind::Worker`] for an unexpected message of the parent.
 pub(crate) fn serve<D: IterDataset + 'static>(dataset: D, mut session: Session) -> Result<()> {
     let slab = session.take_slab().ok_or_else(|| nonsense("no slab was given"))?;
     let begin = match session.recv()? {
@@ -43,11 +43,11 @@ struct Server {
     arrays: Arrays,
 }
 
-/// The threads that evaluate: each has a stack and memory of its own, so none is started before it is to work.
+/// Threads that evaluate. Each has its stack and allocator memory, so a thread is started only before its first work.
 struct Threads {
     started: usize,
     most: usize,
-    /// The error that one has ended with.
+    /// The first error that ended a thread.
     result: Result<()>,
 }
 
@@ -63,10 +63,10 @@ impl Server {
         std::mem::replace(&mut self.threads.locked().result, Ok(()))
     }
 
-    /// Has so many threads work at a time.
+    /// Sets the number of threads that evaluate at once, and starts missing threads.
     ///
     /// # Errors
-    /// If there is none and none can be started; with fewer than were asked for, those do the work.
+    /// If no thread runs and none can be started. If only some can be started, those threads do the work.
     fn activate<'s>(&'s self, active: usize, scope: &'s Scope<'s, '_>) -> Result<()> {
         let mut threads = self.threads.locked();
         while threads.started < active.min(threads.most) {
@@ -144,20 +144,21 @@ impl Server {
     }
 }
 
-/// The extents in which arrays of functions may lie, and those that the worker keeps because some still do.
+/// Extents in which functions may allocate arrays, and extents that the worker keeps because such arrays are still in
+/// use.
 struct Arrays {
-    /// Bytes that may be kept, and those of extents that are or might be.
+    /// Bytes that may be kept, and bytes of extents that are kept or may be kept.
     keep: u64,
     held: AtomicU64,
     kept: Mutex<Vec<(ExtentMut, ExtentId)>>,
-    /// Tasks that have begun, and those that would have been better off without.
+    /// Tasks begun, and tasks for which arrays in the extent were a loss.
     tasks: AtomicU64,
     strikes: AtomicU32,
-    /// Whether a batch was made for nothing, because its rows lay in its extent and were to be copied there.
+    /// Whether a batch was built in vain because its rows were in its extent and had to be copied there.
     rows_were_in_vain: AtomicBool,
 }
 
-/// After so many tasks that would have been better off without it, a worker has arrays on the heap.
+/// Tasks with a loss after which a worker allocates arrays on the heap.
 const MOST_STRIKES: u32 = 3;
 
 impl Arrays {
@@ -166,11 +167,11 @@ impl Arrays {
         Self { keep, held, kept: Mutex::default(), tasks, strikes, rows_were_in_vain: AtomicBool::new(false) }
     }
 
-    /// Whether arrays that this thread makes are to lie in `extent`, for the task that it begins.
+    /// Returns true if arrays of this thread are allocated in `extent` during the task that begins.
     ///
-    /// For batches that is worth it where rows are given together: copies of rows would have no room beside them.
+    /// Batches qualify only if rows are handed over together: copied rows would leave no room beside them.
     fn admit(&self, extent: &ExtentMut, grouped: bool) -> bool {
-        // What functions make once and keep they make when they are first called.
+        // Functions create their long-lived arrays in their first call.
         let first = self.tasks.fetch_add(1, Ordering::Relaxed) == 0;
         let len = extent.len() as u64;
         if first || len > self.keep || self.strikes.load(Ordering::Relaxed) >= MOST_STRIKES {
@@ -187,7 +188,7 @@ impl Arrays {
         admitted
     }
 
-    /// Ends a task. Returns whether its extent is kept: then it cannot be delivered.
+    /// Ends a task. Returns true if its extent is kept and so cannot be delivered.
     fn settle(&self, extent: ExtentMut, id: ExtentId, grouped: bool, evaluated: &Evaluated) -> bool {
         let Settled { in_use, allocated, wasted } = foreign::settle(address(&extent));
         let in_vain = allocated && evaluated.indices == 0;
@@ -203,7 +204,7 @@ impl Arrays {
         in_use
     }
 
-    /// Takes the extents out of those that are kept in which there is nothing any more.
+    /// Removes and returns the kept extents that contain no array in use.
     fn unused(&self) -> Vec<ExtentId> {
         let mut kept = self.kept.locked();
         if kept.is_empty() {
@@ -218,12 +219,12 @@ impl Arrays {
     }
 }
 
-/// The place at which an extent begins in this process.
+/// Returns the start address of an extent in this process.
 fn address(extent: &ExtentMut) -> usize {
     extent.as_ptr() as usize
 }
 
-/// Lets so many threads work at a time.
+/// Limits how many threads evaluate at once.
 struct Gate {
     state: Mutex<Passing>,
     changed: Condvar,

@@ -1,4 +1,4 @@
-//! From options to workers that run.
+//! Starts workers according to the options.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::exec::{Engine, Executor, Runtime};
 use crate::loader::Backend;
 use crate::units::Bytes;
 
-/// Facts that a loader needs to start workers.
+/// Data that a loader needs to start workers.
 #[derive(Debug)]
 pub(crate) struct Launch {
     program: Program,
     options: MpOptions,
-    /// The stages that workers have, a line each, where that is not all of the pipeline.
+    /// Lines of the stages that workers run, if workers run only a part of the pipeline.
     stages: Option<Vec<String>>,
-    /// The part that makes the configuration large, where that is known.
+    /// Description of the function that takes up most of the configuration, if known.
     largest: Option<String>,
 }
 
@@ -39,11 +39,11 @@ impl Launch {
         Ok(Self { program: Program::new(factory, cfg, serve::serve::<D>)?, options, stages: None, largest: None })
     }
 
-    /// Workers that `starter` starts, where `factory` makes of `cfg` the first `stages` of the pipeline. What makes that large is
-    /// the `largest` of its functions.
+    /// Creates a launch of workers with `starter`; `factory` builds the first `stages` of the pipeline from `cfg`.
+    /// `largest` describes the function that takes up most of `cfg`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for options that cannot be.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for invalid options.
     #[cfg(feature = "python")]
     pub(crate) fn of_bytes<D: IterDataset + 'static>(
         factory: super::launch::FromBytes<D>,

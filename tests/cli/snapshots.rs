@@ -363,7 +363,7 @@ fn what_run_takes() {
           --record-keys[=<true|false>]     Whether missing key files are written during the run, for the
                                            next start
           --deal <DEAL>                    How rows are dealt among parts [default: even]
-          --guard <PATH>                   Folder in which hosts compare what they read
+          --guard <PATH>                   Folder in which hosts compare their data
           --guard-timeout <SECONDS>        Seconds after which a silent host is an error [default: 600]
           --on-failed-element <error|pad>  What to do if an element fails after its row was planned:
                                            `error` ends the run, `pad` delivers padding and counts it

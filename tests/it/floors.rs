@@ -44,7 +44,7 @@ fn no_file_is_longer_than_500_lines() {
 }
 
 /// All files of Rust below a folder, those of tests among them.
-fn all_files(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn all_files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -22,6 +22,7 @@ mod places;
 mod planned_deals;
 mod planned_pages;
 mod promises;
+mod prose;
 mod readme;
 mod recording;
 mod releases;

@@ -1,4 +1,4 @@
-//! An earlier measurement, row by row beside this one.
+//! An earlier measurement, compared row by row with the current measurement.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,18 +33,20 @@ struct Figures {
     batches_per_s: Rate,
 }
 
-/// Batches per second over the runs of a row.
+/// Batches per second, over all runs of a row.
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Rate {
     pub(super) mean: f64,
-    /// `None` of a single run.
+    /// Standard deviation over the runs; `None` for a single run.
     pub(super) std_dev: Option<f64>,
 }
 
 impl Baseline {
+    /// Reads the measurement in `file`.
+    ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is
-    /// something else.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read;
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the file is not a measurement.
     pub(super) fn read(file: &Path) -> Result<Self> {
         let text = crate::regular::read_text(file)?;
         let read: File = serde_json::from_str(&text).map_err(|e| {
@@ -53,17 +55,17 @@ impl Baseline {
         Ok(Self { file: file.to_owned(), rows: read.rows })
     }
 
-    /// The name of its file, without folder and ending.
+    /// Returns the file name without folder and extension.
     pub(super) fn name(&self) -> String {
         self.file.file_stem().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
     }
 
-    /// The file that it was read from.
+    /// Returns the path of the file.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The rate that a row with the settings of `row` had.
+    /// Returns the earlier rate of the row with the settings of `row`.
     pub(super) fn rate(&self, row: &Row) -> Option<Rate> {
         Some(self.figures(row)?.batches_per_s)
     }
@@ -73,7 +75,7 @@ impl Baseline {
         self.rows.iter().find(|before| before.settings == settings)?.figures.as_ref()
     }
 
-    /// Finds what has changed for `row`; `None` if it or its counterpart has no figures.
+    /// Compares `row` with its earlier counterpart; `None` if either has no figures.
     pub(super) fn change(&self, row: &Row) -> Option<Change> {
         let now = row.figures.as_ref()?;
         let before = self.figures(row)?;

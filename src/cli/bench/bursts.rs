@@ -1,37 +1,37 @@
 //! Bursts: many batches arrive at once if a stage fills a window or a buffer before its first output.
 //!
-//! A rate over a part of a burst is meaningless: fifty batches of one window take no time, and the next batch takes as long as a window. A run
-//! therefore continues until it covers whole periods. A run has no rate if the pipeline ends earlier.
+//! A rate over a part of a burst is meaningless: the fifty batches of a window take no time, and the next batch takes a whole window.
+//! A run therefore continues until it covers whole periods. It has no rate if the pipeline ends earlier.
 
 use std::time::Duration;
 
 use crate::consumer::Step;
 
-/// A shorter wait does not mark a burst: the scheduler delays any call this long now and then.
+/// Shortest wait that can mark a burst: the scheduler occasionally delays any call by this much.
 const SHORT: Duration = Duration::from_millis(1);
 /// A run is steady if it lasts this many times its longest wait.
 const STEADY: u32 = 8;
-/// Upper bound on the time for which a run must last because its first batch took long: a slow start-up is no window.
+/// Upper bound on the run time that a slow first batch requires: a slow start-up is not a window.
 const FIRST: Duration = Duration::from_secs(1);
-/// Longest run.
+/// Maximum length of a run.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The kind of a run.
+/// Arrival pattern of the batches of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     /// Batches arrive evenly.
     Steady,
     /// Batches arrive in bursts. The range `from..to` begins at the first long wait, ends at the last, and covers `periods` periods.
     Bursts { from: usize, to: usize, periods: usize },
-    /// The run is too short to tell.
+    /// The run is too short to classify.
     Unknown,
 }
 
-/// Returns the kind of a run whose `steps` are measured from `begun` on, and whose first batch arrived after `first_batch_s` seconds.
+/// Returns the kind of a run. Its measured steps begin at index `begun`, and its first batch arrived after `first_batch_s` seconds.
 pub(super) fn kind(steps: &[Step], begun: usize, first_batch_s: f64) -> Kind {
     let Some((before, measured @ [_, ..])) = steps.split_at_checked(begun) else { return Kind::Unknown };
     let longest = |steps: &[Step]| steps.iter().map(Step::load).max().unwrap_or_default();
-    // The first batch includes the start of the loader.
+    // The first batch includes the start-up of the loader.
     let first = if begun > 0 { Duration::from_secs_f64(first_batch_s) } else { Duration::ZERO };
     let (before, longest) = (longest(before).max(first), longest(measured));
     if longest < SHORT && before < SHORT {
@@ -50,7 +50,7 @@ pub(super) fn kind(steps: &[Step], begun: usize, first_batch_s: f64) -> Kind {
     if periods >= 2 { Kind::Bursts { from, to, periods } } else { Kind::Unknown }
 }
 
-/// Whether a run may end: its kind is known, or the run is as long as any may be.
+/// Returns true if a run may end: its kind is known, or it has lasted longer than `LONGEST`.
 pub(super) fn is_over(steps: &[Step], begun: usize, first_batch_s: f64) -> bool {
     kind(steps, begun, first_batch_s) != Kind::Unknown || took(&steps[begun..]) > LONGEST
 }
@@ -66,7 +66,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A step of the warm-up, then `count` steps that take `wait` for every `each`th batch, and 20 us for the others.
+    /// Makes a warm-up step and `count` measured steps: every `each`th takes `wait`, the others 20 us.
     fn steps(count: u32, each: u32, wait: Duration) -> Vec<Step> {
         let mut now = Duration::ZERO;
         let mut step = |wait: Duration| {
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(kind_of(20, 1, 10 * MS, 100 * MS), Kind::Steady);
         assert_eq!(kind_of(20, 1, 10 * MS, 300 * MS), Kind::Unknown);
         assert_eq!(kind_of(31, 1, 10 * MS, 300 * MS), Kind::Steady);
-        // A start-up of a minute asks for a run of a second.
+        // A start-up of a minute requires a run of a second only.
         assert_eq!(kind_of(99, 1, 10 * MS, 60_000 * MS), Kind::Unknown);
         assert_eq!(kind_of(100, 1, 10 * MS, 60_000 * MS), Kind::Steady);
         assert_eq!(kind_of(5, 1, 10 * MS, 20 * MS), Kind::Bursts { from: 0, to: 4, periods: 4 });

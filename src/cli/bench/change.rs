@@ -1,22 +1,22 @@
-//! Differences of a row from an earlier one.
+//! Differences between a row and its earlier counterpart.
 
 use serde::Serialize;
 
-/// Difference of a row from the one with its settings in the baseline.
+/// Change of a row against the baseline row with equal settings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Change {
-    /// Batches per second then.
+    /// Batches per second of the baseline.
     pub(super) batches_per_s: f64,
-    /// Growth since then, as a share: 0.13 for 13 % more.
+    /// Relative change since the baseline: 0.13 for 13 % more.
     pub(super) change: f64,
-    /// Whether that is more than the standard deviations of both together; `None` where one of them was a single run.
+    /// Whether the change exceeds the sum of both standard deviations; `None` if either row has a single run.
     pub(super) beyond_noise: Option<bool>,
-    /// Whether the same batches were delivered; `None` where their numbers differ.
+    /// Whether both delivered the same batches; `None` if the numbers of batches differ.
     pub(super) same_batches: Option<bool>,
 }
 
 impl Change {
-    /// `+13.0 %`, with an arrow if it is more than noise.
+    /// Formats the change as `+13.0 %`, with an arrow if it exceeds the noise.
     pub(super) fn cell(self) -> String {
         let arrow = match self.beyond_noise {
             Some(true) if self.change > 0.0 => " ▲",

@@ -1,14 +1,14 @@
-//! The columns of the tables.
+//! Columns of the tables.
 
 use super::change::Change;
 use super::row::{Best, Figures, Row};
 use crate::cli::format::{bytes, count, percent, time};
 use crate::consumer::Metrics;
 
-/// A column of figures of a row among all rows; empty where there is none.
+/// Column of figures. A cell is empty if its row has no such figure.
 pub(super) struct Column {
     pub(super) head: &'static str,
-    /// Left out if it is empty everywhere.
+    /// Whether the column is left out if all its cells are empty.
     pub(super) optional: bool,
     pub(super) cell: fn(&[Row], &Row) -> String,
 }
@@ -33,12 +33,12 @@ fn ms_text(ms: f64) -> String {
     if ms < 0.095 { format!("{ms:.3}") } else { format!("{ms:.*}", if ms < 9.95 { 2 } else { 1 }) }
 }
 
-/// One decimal where it tells something.
+/// Formats a rate: with one decimal from 1 to 1000, otherwise as a count.
 fn rate_text(rate: f64) -> String {
     if (1.0..1000.0).contains(&rate) { format!("{rate:.1}") } else { count(rate) }
 }
 
-/// Columns of speed.
+/// Columns for speed.
 pub(super) const SPEED: [Column; 9] = [
     always("batches/s", |_, row| {
         some(row, |f| {
@@ -65,7 +65,7 @@ pub(super) const SPEED: [Column; 9] = [
     }),
 ];
 
-/// Columns of what was delivered, and of what that took.
+/// Columns for the delivered data, memory and headspace.
 pub(super) const REST: [Column; 7] = [
     always("steps", |_, row| {
         some(row, |f| Some(count(f.runs.iter().map(|run| run.next_s.len()).sum::<usize>() as f64)))
@@ -89,7 +89,7 @@ fn metric(row: &Row, cell: impl Fn(&Metrics) -> Option<String>) -> String {
     row.accelerator().and_then(cell).unwrap_or_default()
 }
 
-/// Columns of how well the device was used; empty without one.
+/// Columns for the use of the device; empty without a device.
 pub(super) const DEVICE: [Column; 8] = [
     optional("AU", |_, row| metric(row, |m| Some(percent(m.utilisation)))),
     optional("step", |_, row| metric(row, |m| Some(time(m.step_ms * 1e3)))),

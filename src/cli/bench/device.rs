@@ -1,4 +1,4 @@
-//! Consumers of the batches: nothing that needs time, an emulated accelerator, or a device.
+//! Consumers of the batches: none, an emulated accelerator, or a device.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use crate::consumer::{Pjrt, PjrtStep};
 use crate::{Element, Error, Result};
 use serde::Serialize;
 
-/// The value of `--consumer`.
+/// Value of `--consumer`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Emulated,
-    /// A device of the plugin in this file.
+    /// First device of the PJRT plugin in this file.
     Pjrt(PathBuf),
 }
 
 impl Kind {
-    /// `emulated` or `pjrt:PATH`.
+    /// Parses `emulated` or `pjrt:PATH`.
     pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
         match text.split_once(':') {
             None if text == "emulated" => Ok(Self::Emulated),
@@ -29,22 +29,22 @@ impl Kind {
     }
 }
 
-/// Recipe of which every run makes its consumer.
+/// Recipe from which every run makes its consumer.
 #[derive(Clone, Debug)]
 pub(super) enum Device {
-    /// Takes batches as fast as they come.
+    /// Takes batches as fast as they arrive.
     None,
     Emulated(Duration),
-    /// With a step that is emulated, or none.
+    /// PJRT device, and the duration of its emulated step if it has one.
     #[cfg(feature = "pjrt")]
     Pjrt(crate::device::Device, Option<Duration>),
 }
 
 impl Device {
-    /// Makes the device that was asked for.
+    /// Makes the device for `--consumer` and `--step-time`.
     ///
     /// # Errors
-    /// For a consumer that this build does not have, an emulated one without its time, and what a plugin reports.
+    /// For a consumer that this build lacks, an emulated accelerator without a step time, and errors of the plugin.
     pub(super) fn new(kind: Option<&Kind>, step_time: Option<Duration>) -> Result<Self> {
         match (kind, step_time) {
             (None, None) => Ok(Self::None),
@@ -65,10 +65,10 @@ impl Device {
         }
     }
 
-    /// Checks that [`new`](Self::new) is asked for something that may be, without a device.
+    /// Checks the arguments of [`new`](Self::new) without opening a device.
     ///
     /// # Errors
-    /// As [`new`](Self::new), but for what a plugin that is there reports.
+    /// As [`new`](Self::new), except for the errors of a plugin whose file exists.
     pub(super) fn check(kind: Option<&Kind>, step_time: Option<Duration>) -> Result<()> {
         match kind {
             #[cfg(feature = "pjrt")]
@@ -77,12 +77,12 @@ impl Device {
         }
     }
 
-    /// Whether there is anything to say of it.
+    /// Returns true if batches go to a device, emulated or real.
     pub(super) fn is_some(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// A consumer for a run.
+    /// Makes a consumer for a run.
     pub(super) fn start(&self) -> Running {
         match self {
             Self::None => Running::Emulated(Emulated::new(Duration::ZERO)),
@@ -98,8 +98,9 @@ impl Device {
         }
     }
 
-    /// Steps that are left running while the next batch is asked for: none in MLPerf Storage's benchmark, and two where a
-    /// device works behind the loop.
+    /// Returns the number of steps in flight while the next batch is requested.
+    ///
+    /// 0 as in MLPerf Storage's benchmark, 2 for a device that works asynchronously.
     pub(super) fn in_flight(&self) -> usize {
         match self {
             Self::None | Self::Emulated(_) => 0,
@@ -109,14 +110,14 @@ impl Device {
     }
 }
 
-/// A consumer at work.
+/// Consumer during a run.
 pub(super) enum Running {
     Emulated(Emulated),
     #[cfg(feature = "pjrt")]
     Pjrt(Pjrt),
 }
 
-/// A step of it.
+/// Step that was submitted to a consumer.
 pub(super) enum Step {
     Emulated(EmulatedStep),
     #[cfg(feature = "pjrt")]

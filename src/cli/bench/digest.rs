@@ -1,4 +1,4 @@
-//! The digest of the rows that a run takes, in a pass of its own: hashing rows one by one would slow the runs down.
+//! Digest of the rows of a run, computed in a separate pass: hashing rows would slow the measured runs down.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::cli::hash::Rows;
 use crate::element::OrderHash;
 use crate::{BoxIter, Element, Loader, Result};
 
-/// What a pass over the batches of a run delivers.
+/// Result of a pass over the batches of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Digested {
     pub(super) rows: Rows,
@@ -15,7 +15,7 @@ pub(super) struct Digested {
     pub(super) order_hash: OrderHash,
 }
 
-/// Hashes the batches of a run, those of the warm-up too, and their rows.
+/// Hashes the batches of a run, including the warm-up, and their rows.
 ///
 /// # Errors
 /// Errors of the batches.

@@ -1,4 +1,4 @@
-//! Rows as a file: CSV, JSON or Markdown.
+//! Export of the rows to CSV, JSON or Markdown.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::row::{Figures, Row};
 use super::sweep::label;
 use super::table::Bench;
 
-/// A file name whose ending says how to write.
+/// Parses a file name whose extension is csv, json or md.
 pub(super) fn file(text: &str) -> std::result::Result<PathBuf, String> {
     match Path::new(text).extension().and_then(|ending| ending.to_str()) {
         Some("csv" | "json" | "md") => Ok(text.into()),
@@ -25,10 +25,10 @@ pub(super) fn write(bench: &Bench, file: &Path) -> Result<()> {
     crate::store::replace(file, text.as_bytes())
 }
 
-/// A column of the CSV file: its name and its cell.
+/// Column of the CSV file: its name and its cell.
 type Column = (&'static str, fn(&Figures) -> Option<f64>);
 
-/// Units are in the names; every figure in full.
+/// Numeric columns of the CSV file. Names contain the unit; figures are not rounded.
 const COLUMNS: [Column; 28] = [
     ("runs", |f| Some(f.runs.len() as f64)),
     ("batches_per_run", |f| Some(f.batches as f64)),
@@ -86,7 +86,7 @@ fn csv_row(row: &Row) -> Vec<String> {
     cells
 }
 
-/// As RFC 4180 has it, where it must be.
+/// Quotes a cell as in RFC 4180 if it contains a comma, a quote or a line break.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

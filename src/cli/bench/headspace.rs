@@ -1,4 +1,4 @@
-//! The same loop over batches that lie in memory: what a perfect pipeline would gain.
+//! The measured loop over batches in memory: an upper bound on the gain from a perfect pipeline.
 
 use std::time::Instant;
 
@@ -6,10 +6,10 @@ use crate::{BoxIter, Element, Load, Result};
 
 use super::measure::{self, Feed, Run, Shape};
 
-/// Batches are kept up to this size all together.
+/// Total size of batches in memory at which no more are added.
 const MOST_BYTES: usize = 256 << 20;
 
-/// The loop over the first batches of `dataset`, which are read before and repeat; `None` if there are none.
+/// Runs the loop over the first batches of `dataset`, read in advance and repeated; `None` if there are none.
 ///
 /// # Errors
 /// Errors of the pipeline.
@@ -19,7 +19,7 @@ pub(super) fn run(dataset: BoxIter<Element>, shape: Shape<'_>) -> Result<Option<
         return Ok(None);
     }
     let mut cached = Feed::ready(batches.iter().cycle().cloned().map(Ok));
-    // Batches that lie in memory come evenly, and never end.
+    // Batches in memory arrive evenly and never end.
     measure::run(Instant::now(), &mut cached, Shape { goes_on: false, ..shape }, |_| {}).map(Some)
 }
 

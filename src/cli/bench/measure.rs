@@ -1,4 +1,4 @@
-//! One run: the loop of a trainer, with a clock.
+//! A single run: the loop of a trainer, with a clock.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -12,38 +12,38 @@ use super::bursts::{self, Kind};
 use super::device::Device;
 use crate::report::TokenCount;
 
-/// Length of a run.
+/// Length and consumer of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape<'a> {
-    /// Batches before it counts.
+    /// Batches of the warm-up, which are not measured.
     pub(super) warmup: u64,
-    /// Batches that count.
+    /// Measured batches; the minimum if `goes_on`.
     pub(super) steps: u64,
     /// Device that takes the batches.
     pub(super) device: &'a Device,
-    /// Whether a run continues after `steps` until its [kind](bursts::Kind) is known. With a device, the device sets the rate.
+    /// Whether a run continues after `steps` until its [kind](bursts::Kind) is known. False with a device, which sets the rate.
     pub(super) goes_on: bool,
 }
 
 impl Shape<'_> {
-    /// Batches of a run.
+    /// Returns the number of batches of a run, including the warm-up.
     pub(super) fn all(self) -> u64 {
         self.warmup.saturating_add(self.steps)
     }
 }
 
-/// Figures of one run.
+/// Figures of a single run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Run {
-    /// From the start of the loader to its first batch.
+    /// Seconds from the start of the loader to its first batch.
     pub(super) first_batch_s: f64,
-    /// Batches in all, those of the warm-up too.
+    /// Number of hashed batches, including the warm-up.
     pub(super) batches: u64,
-    /// Of all batches.
+    /// Order hash of these batches.
     pub(super) order_hash: OrderHash,
-    /// Seconds of the steps that count.
+    /// Seconds that the measured steps took.
     pub(super) wall_s: f64,
-    /// Seconds in `next` of each of them.
+    /// Seconds in `next`, for each measured step.
     pub(super) next_s: Vec<f64>,
     /// Number of measured periods, if batches arrive in bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,15 +67,15 @@ impl Run {
     }
 }
 
-/// Origin of batches.
+/// Source of the batches of a run.
 pub(super) struct Feed<'a> {
     next: Box<dyn FnMut() -> Option<Result<Element>> + 'a>,
-    /// Whether none lay ready when the last was asked for, where they are made ahead.
+    /// Whether no batch was ready at the last request; `None` if batches are not made ahead.
     waited: Option<std::rc::Rc<std::cell::Cell<bool>>>,
 }
 
 impl<'a> Feed<'a> {
-    /// From a loader.
+    /// Makes a feed from a loader.
     pub(super) fn of(loader: &'a mut Loader<BoxIter<Element>>) -> Self {
         let waited = loader.is_ahead().then(std::rc::Rc::default);
         let seen: Option<std::rc::Rc<std::cell::Cell<bool>>> = waited.clone();
@@ -94,27 +94,27 @@ impl<'a> Feed<'a> {
         Self { next: Box::new(next), waited }
     }
 
-    /// Batches that lie in memory.
+    /// Makes a feed from batches in memory.
     pub(super) fn ready(mut batches: impl Iterator<Item = Result<Element>> + 'a) -> Self {
         Self { next: Box::new(move || batches.next()), waited: None }
     }
 
-    /// Whether batches lay ready when the last was asked for.
+    /// Returns true if a batch was ready at the last request.
     fn is_ahead(&self) -> bool {
         self.waited.as_ref().is_some_and(|waited| !waited.get())
     }
 }
 
-/// Batches that may lie ready at the end of the warm-up: more than this nobody takes away before it counts.
+/// Maximum number of ready batches that are taken between the warm-up and the measurement.
 const MOST_READY: u64 = 64;
 
-/// Consumes batches as a trainer does: takes one, and reads every byte of it while the accelerator computes.
+/// Consumes batches like a trainer: takes a batch, and reads every byte of it while the accelerator computes.
 ///
-/// Without an accelerator, batches that lie ready at the end of the warm-up are taken before it counts: they were made
-/// before, and would be measured as if they had been made in no time.
+/// Batches that are ready after the warm-up are taken before the measurement, unless there is an accelerator.
+/// They were made earlier, and would be measured as if they took no time.
 ///
 /// # Errors
-/// Errors of the batches; their end within the warm-up.
+/// Errors of the batches; a configuration error if they end within the warm-up.
 pub(super) fn run(
     started: Instant,
     feed: &mut Feed<'_>,
@@ -124,10 +124,10 @@ pub(super) fn run(
     let mut run = Run::default();
     let mut consumer = shape.device.start();
     let mut recorder = Recorder::new(shape.device.in_flight());
-    // What is behind the batches that every run hashes, and the tokens and bytes of each batch.
+    // The hash of the batches beyond `warmup + steps`, and the tokens and bytes of each batch.
     let (mut beyond, mut sizes) = (OrderHash::default(), Vec::new());
     let mut begun = (shape.warmup == 0).then_some(0);
-    // The number of measured steps after which the run may end.
+    // Number of measured steps after which the run may end.
     let mut enough = shape.steps;
     loop {
         if let Some(begun) = begun.filter(|begun| sizes.len() as u64 >= enough.saturating_add(*begun)) {
@@ -153,7 +153,7 @@ pub(super) fn run(
         let mut tokens = TokenCount::default();
         tokens.add(&batch);
         sizes.push((tokens, batch.nbytes() as u64));
-        // What has no rows is a sample itself.
+        // A batch without rows counts as a single sample.
         let samples = batch.num_rows().map_or(1, |rows| rows as u64);
         drop(batch);
         recorder.submitted(samples, step)?;
@@ -164,7 +164,7 @@ pub(super) fn run(
         }
     }
     let timeline = recorder.finish()?;
-    // Where the pipeline has ended meanwhile, what lay ready is all there is, or most of it.
+    // The ready batches are measured too if fewer than `steps` batches follow them.
     let begun = begun.filter(|&begun| begun.saturating_add(shape.steps) <= sizes.len() as u64).unwrap_or(shape.warmup);
     let begun = usize::try_from(begun).unwrap_or(usize::MAX);
     let steps = if shape.goes_on { usize::MAX } else { usize::try_from(shape.steps).unwrap_or(usize::MAX) };
@@ -187,7 +187,7 @@ pub(super) fn run(
         run.tokens.cells += tokens.cells;
         run.bytes += bytes;
     }
-    // Batches per second keep the first step, where there is no warm-up; utilisation does not.
+    // Batches per second include the first step if there is no warm-up; utilisation never does.
     run.accelerator = Metrics::of(&timeline, begun.max(1)).filter(|_| shape.device.is_some());
     Ok(run)
 }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn batches_that_lie_ready_after_the_warm_up_are_not_measured() {
-        // Twelve lie ready; each of the others is waited for.
+        // The first twelve batches are ready; the loop waits for each of the others.
         let feed = |n: usize| {
             let waited = std::rc::Rc::new(std::cell::Cell::new(false));
             let (seen, mut batches) = (waited.clone(), numbered(n).enumerate());

@@ -1,4 +1,4 @@
-//! `gristmill bench`: how fast a pipeline is, under which settings; and that they all deliver the same.
+//! `gristmill bench`: measures the speed of a pipeline under several settings, and compares the delivered batches.
 
 mod baseline;
 mod bursts;
@@ -105,11 +105,11 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         point::answer(args, &pipeline, &points, asked);
         return Ok(Outcome::Done);
     }
-    // Before anything is measured: it may not be one, and they may not be writable.
+    // Checked before measuring: a baseline may be invalid, and an output file may not be writable.
     let earlier = args.baseline.iter().map(|file| Baseline::read(file)).collect::<Result<Vec<_>>>()?;
     args.output.iter().chain(&args.html).try_for_each(|file| crate::store::check_writable(file))?;
     if points.len() > 1 {
-        // Rows that are there are told. Of one point alone there are none, and it ends at once.
+        // Finished rows are printed after an interrupt. A single point has no finished rows, and ends at once.
         interrupt::listen();
     }
     let mut bench = Bench::new(args, args.how.options(&pipeline).part());
@@ -120,7 +120,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         let beside = Beside { headspace: args.headspace && is_first, digest: is_first };
         let measured = match points.len() {
             1 => point::here(args, &pipeline, point, &point::of(number, &points), beside),
-            // One that dies leaves the others, and none finds memory that another used.
+            // A separate process per point: a crash leaves the others intact, and no point inherits used memory.
             _ => point::apart(number, beside),
         };
         match measured {
@@ -131,7 +131,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
             measured => errors.extend(bench.add(point, measured, earlier.last())),
         }
         if points.len() > 1 {
-            // Rows that are there survive whatever comes; if they cannot be written, that is told at the end.
+            // Finished rows survive a later crash. A failed write is reported at the end.
             args.output.iter().for_each(|file| drop(export::write(&bench, file)));
         }
     }
@@ -141,13 +141,13 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     match bench.mismatch() {
         Some(error) => Err(error),
         None if interrupted => Ok(Outcome::Interrupted),
-        // A point that fails is a row; if none is left, nothing was measured.
+        // A failed point is a row. The command fails if all points failed.
         None if bench.is_empty() => Err(failed(errors)),
         None => Ok(Outcome::Done),
     }
 }
 
-/// Prints the rows, and only then writes them: where that fails they have been seen.
+/// Prints the rows before writing them, so that they are visible if writing fails.
 fn tell(args: &Args, bench: &Bench) -> Result<()> {
     if args.json {
         output::json(bench);
@@ -158,7 +158,7 @@ fn tell(args: &Args, bench: &Bench) -> Result<()> {
     args.output.iter().try_for_each(|file| export::write(bench, file))
 }
 
-/// Makes the error of a sweep in which every point failed: the rows have said why, unless there is but one reason.
+/// Makes the error of a sweep in which every point failed: their common error, or a reference to the rows.
 fn failed(mut errors: Vec<Error>) -> Error {
     let first = match errors.is_empty() {
         true => Error::config("nothing was measured"),

@@ -1,4 +1,4 @@
-//! Rows as a page of charts, beside those of earlier measurements.
+//! A page with charts of the rows and of earlier measurements.
 
 use super::baseline::Baseline;
 use super::row::{Best, Figures, Row};
@@ -6,12 +6,12 @@ use super::table::Bench;
 use crate::cli::format::{bytes, count, percent, time};
 use crate::report::html::{Chart, Document, Line, Powers, Scale};
 
-/// Columns of the steps of a run.
+/// Maximum number of bars for the steps of a run.
 const STEPS: usize = 400;
-/// Pixels of a bar, where a line has several.
+/// Height of a lane in pixels, if a line has several lanes.
 const LANE: u32 = 13;
 
-/// The page of a measurement, with the rows of earlier ones, the oldest first.
+/// Makes the page of a measurement. `earlier` contains the measurements to compare with, oldest first.
 pub(super) fn page(bench: &Bench, earlier: &[Baseline]) -> String {
     let mut page = Document::new(&headline(bench), &lead(bench, earlier), &bench.footer());
     page.chart("Batches per second", &rates(bench, earlier));
@@ -25,7 +25,7 @@ pub(super) fn page(bench: &Bench, earlier: &[Baseline]) -> String {
     page.finish(bench.facts())
 }
 
-/// Rows that have figures, with them.
+/// Returns the rows that have figures, with their figures.
 fn measured(bench: &Bench) -> impl Iterator<Item = (&Row, &Figures)> {
     bench.rows.iter().filter_map(|row| Some((row, row.figures.as_ref()?)))
 }
@@ -37,7 +37,7 @@ fn headline(bench: &Bench) -> String {
     match (bench.rows.len(), bench.groups().len()) {
         (1, _) => rate,
         (_, 1) => format!("{rate} with {}", bench.name(row)),
-        // Batches of different sizes are not compared by their number.
+        // Rates of rows with different batches are not comparable.
         (rows, _) => format!("{rows} settings, measured"),
     }
 }
@@ -58,7 +58,7 @@ fn lead(bench: &Bench, earlier: &[Baseline]) -> String {
     }
 }
 
-/// A line for each row, which says why where it has no figures.
+/// Makes a chart with one line per row. A row without figures shows its error.
 fn lines(bench: &Bench, mut line: impl FnMut(&Row, &Figures) -> Option<Line>) -> Chart {
     let mut chart = Chart::default();
     for row in &bench.rows {
@@ -88,7 +88,7 @@ fn rates(bench: &Bench, earlier: &[Baseline]) -> Chart {
         if lanes > 1 {
             line = line.high(LANE * lanes as u32 + 4);
         }
-        // A little room between two.
+        // A small gap between lanes.
         let lane = |at: usize| (at as f64 / lanes as f64, (at as f64 + 0.86) / lanes as f64);
         for (at, before) in earlier.iter().enumerate() {
             let Some(before) = before.rate(row) else { continue };
@@ -119,7 +119,7 @@ fn rates(bench: &Bench, earlier: &[Baseline]) -> Chart {
     chart
 }
 
-/// A thin line over one standard deviation in both directions, in the middle of a lane.
+/// Adds a thin line over one standard deviation in both directions, in the middle of a lane.
 fn whisker(line: Line, scale: Scale, mean: f64, spread: Option<f64>, (top, bottom): (f64, f64)) -> Line {
     let Some(spread) = spread else { return line };
     let (middle, thin) = ((top + bottom) / 2.0, (bottom - top) * 0.06);
@@ -151,7 +151,7 @@ fn times(bench: &Bench) -> Chart {
     chart
 }
 
-/// The times of the steps of the first run of each row, on one scale.
+/// Draws the step times of the first run of each row, on a common scale.
 fn steps(bench: &Bench) -> Chart {
     let firsts = || measured(bench).filter_map(|(row, figures)| Some((row, figures.runs.first()?)));
     let longest = firsts().flat_map(|(_, run)| run.next_s.iter().copied()).fold(0.0, f64::max);
@@ -161,7 +161,7 @@ fn steps(bench: &Bench) -> Chart {
         let most = steps.iter().copied().fold(0.0, f64::max);
         let group = steps.len().div_ceil(STEPS).max(1);
         let of = |group: &[f64]| group.iter().copied().fold(0.0, f64::max);
-        // By its root, so that what is short is seen beside what is long.
+        // Heights are square roots, so that short steps remain visible beside long steps.
         let heights: Vec<f64> =
             steps.chunks(group).map(|group| 0.95 * (of(group) / longest.max(1e-12)).sqrt()).collect();
         Some(Line::new(bench.name(row), format!("longest {}", time(most * 1e6))).high(44).bars("work", &heights))

@@ -1,4 +1,4 @@
-//! One point of a sweep, measured in this process or in one of its own, whose end leaves the other points as they are.
+//! A point of a sweep, measured in this process or in a separate process. A crash there leaves the other points intact.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -20,30 +20,30 @@ use crate::cpu::Cpu;
 use crate::spec::{Pipeline, nearest};
 use crate::{Error, ErrorKind, Result};
 
-/// Outcome of the runs of a point.
+/// Results of the runs of a point.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) executor: String,
     pub(super) runs: Vec<Run>,
     pub(super) peak: Option<Memory>,
     pub(super) others_cpu_share: Option<f64>,
-    /// The same loop over batches in memory, if it was asked for and there are any.
+    /// Run over batches in memory, if requested and if the pipeline yields batches.
     pub(super) resident: Option<Run>,
-    /// What the batches of a run hold, if that was asked for.
+    /// Digest of the batches and rows, if requested.
     pub(super) digested: Option<Digested>,
 }
 
-/// Passes beside the runs: one of points that deliver the same speaks for all.
+/// Additional passes beside the runs. Points with equal data need each pass once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beside {
-    /// The loop over batches in memory.
+    /// Whether to run the loop over batches in memory.
     pub(super) headspace: bool,
-    /// The digest of rows.
+    /// Whether to compute the digest of rows.
     pub(super) digest: bool,
 }
 
 impl Beside {
-    /// The marks behind the number of a point.
+    /// Returns the marks that follow the number of a point.
     fn marks(self) -> String {
         [(self.headspace, "+"), (self.digest, "#")].iter().filter(|(asked, _)| *asked).map(|(_, mark)| *mark).collect()
     }
@@ -53,7 +53,7 @@ impl Beside {
     }
 }
 
-/// The reason why there is nothing, from one process to the other.
+/// Error of a point, sent from its process to the parent.
 #[derive(Serialize, Deserialize)]
 struct Failure {
     kind: ErrorKind,
@@ -61,19 +61,19 @@ struct Failure {
     help: Option<String>,
 }
 
-/// Variable that says which point a process is there for, and what it does beside: `3`, `3+`, `3#` or `3+#`.
+/// Environment variable with the point that a process measures and its additional passes: `3`, `3+`, `3#` or `3+#`.
 const POINT: &str = "GRISTMILL_BENCH_POINT";
-/// Between two looks whether the other process has ended.
+/// Interval between two checks for the end of the child process.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The point that this process is there for, if it is one of several.
+/// Returns the point that this process was started for, if there is one.
 pub(super) fn of_this_process() -> Option<(usize, Beside)> {
     let text = std::env::var(POINT).ok()?;
     let number = text.trim_end_matches(['+', '#']);
     Some((number.parse().ok()?, Beside::of(&text[number.len()..])))
 }
 
-/// Measures a point and tells the process that asked for it.
+/// Measures a point and prints the result for the parent process.
 pub(super) fn answer(args: &Args, pipeline: &Pipeline, points: &[Point], asked: (usize, Beside)) {
     let (number, beside) = asked;
     let measured = match points.get(number) {
@@ -87,15 +87,15 @@ pub(super) fn answer(args: &Args, pipeline: &Pipeline, points: &[Point], asked: 
     }));
 }
 
-/// `2 of 9`.
+/// Returns the position of a point, such as `2 of 9`.
 pub(super) fn of(number: usize, points: &[Point]) -> String {
     format!("{} of {}", number + 1, points.len())
 }
 
-/// Has a point measured in a process of its own.
+/// Measures a point in a separate process.
 ///
 /// # Errors
-/// Errors of the point; [`ErrorKind::Worker`] where its process has died, such as of memory.
+/// Errors of the point; [`ErrorKind::Worker`] if its process dies, for example out of memory.
 pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
     let mut command = own::command()?;
     command.env(POINT, format!("{number}{}", beside.marks()));
@@ -103,7 +103,7 @@ pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
     let worker = |what: String| Error::new(ErrorKind::Worker, what);
     let mut child = command.spawn().map_err(|e| worker(format!("its process cannot be started: {e}")))?;
     let mut stdout = child.stdout.take();
-    // Read beside the wait: a pipe that is full would end neither.
+    // Read on a thread: neither process would end if the pipe filled up.
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         let read = stdout.as_mut().map(|stdout| stdout.read_to_string(&mut text));
@@ -117,13 +117,13 @@ pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
                 let _ = child.wait();
                 return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
             }
-            // Until the next look: a signal and the end of a process cannot be waited for together.
+            // Polled: the end of a process and a signal cannot be awaited together.
             Ok(None) => std::thread::sleep(LOOK),
             Err(e) => return Err(worker(format!("its process cannot be waited for: {e}"))),
         }
     };
     let text = reader.join().ok().and_then(std::io::Result::ok).unwrap_or_default();
-    // The terminal's Ctrl-C ends both.
+    // Ctrl-C in the terminal ends both processes.
     if interrupt::asked() {
         return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
     }
@@ -141,12 +141,12 @@ pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
     }
 }
 
-/// The file's pipeline with the parameters of a point.
+/// Returns the pipeline of the file with the parameters of a point.
 fn changed(pipeline: &Pipeline, data: &[(String, String)]) -> Result<Pipeline> {
     data.iter().try_fold(pipeline.clone(), |pipeline, (key, value)| pipeline.with(key, value))
 }
 
-/// Checks that a point of the sweep has settings that exist. A wrong value is a row of its own; a wrong name is that of all points.
+/// Checks that a point of the sweep has valid settings. A wrong value fails only its row; a wrong name fails all points.
 ///
 /// # Errors
 /// The error of the first point if no point has valid settings.
@@ -167,7 +167,7 @@ pub(super) fn check_some(how: &How<false>, pipeline: &Pipeline, points: &[Point]
     }
 }
 
-/// All runs of one point, in this process.
+/// Measures all runs of a point in this process.
 pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, beside: Beside) -> Result<Measured> {
     let device = Device::new(args.consumer.as_ref(), args.step.time())?;
     let shape = Shape { warmup: args.warmup, steps: args.steps, device: &device, goes_on: !device.is_some() };

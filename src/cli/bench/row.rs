@@ -1,4 +1,4 @@
-//! Rows of the points of a sweep, after their runs.
+//! Rows of a sweep: the results of its points.
 
 use crate::Error;
 use crate::element::OrderHash;
@@ -15,7 +15,7 @@ use crate::consumer::Metrics;
 use crate::report::TokenCount;
 use crate::stats::Stats;
 
-/// One row of the table: a point of the sweep, and its figures or why there are none.
+/// Row of the table: a point of the sweep, and its figures or its error.
 #[derive(Serialize)]
 pub(super) struct Row {
     #[serde(serialize_with = "as_map")]
@@ -25,34 +25,34 @@ pub(super) struct Row {
     pub(super) data: Vec<(String, String)>,
     pub(super) figures: Option<Figures>,
     pub(super) error: Option<Failed>,
-    /// Against an earlier measurement, if there is one.
+    /// Change against the baseline, if there is a baseline.
     pub(super) baseline: Option<Change>,
 }
 
 impl Row {
-    /// Whether it has measured the batches that `point` yields.
+    /// Returns true if this row has figures for the batches that `point` yields.
     pub(super) fn has_figures_of(&self, point: &Point) -> bool {
         self.figures.is_some() && self.data == point.data()
     }
 
-    /// Figures of the device, if there was one.
+    /// Returns the metrics of the device, if there was a device.
     pub(super) fn accelerator(&self) -> Option<&Metrics> {
         self.figures.as_ref()?.accelerator.as_ref()
     }
 }
 
-/// The best of the group of `row` among `rows`, beside it.
+/// Comparison of a row with the best row of its group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Best {
     This,
-    /// No further away than both vary from run to run.
+    /// Slower than the best row by no more than the sum of both standard deviations.
     AsGood,
-    /// Factor by which a point is faster.
+    /// Factor by which the best row is faster.
     Faster(f64),
 }
 
 impl Best {
-    /// `None` for a row without figures.
+    /// Compares `row` with the best row of its group; `None` if `row` has no figures or its runs are too short.
     pub(super) fn of(rows: &[Row], row: &Row) -> Option<Self> {
         let mine = row.figures.as_ref().filter(|figures| !figures.too_short)?.batches_per_s;
         let rates = rows.iter().filter(|other| other.data == row.data).filter_map(|other| other.figures.as_ref());
@@ -71,7 +71,7 @@ fn as_map<S: serde::Serializer>(settings: &[(String, String)], serializer: S) ->
     serializer.collect_map(settings.iter().map(|(key, value)| (key, value)))
 }
 
-/// The reason why a point has no figures.
+/// Error of a point without figures.
 #[derive(Serialize)]
 pub(super) struct Failed {
     kind: &'static str,
@@ -85,15 +85,15 @@ impl Failed {
     }
 }
 
-/// The figures of a row. Rates are means over its runs; times of `next` are those of all runs together.
+/// Figures of a row. Rates are means over its runs; times of `next` are taken from all runs together.
 #[derive(Serialize)]
 pub(super) struct Figures {
-    /// The evaluator of the pipeline, in words.
+    /// Executor of the pipeline, in words.
     pub(super) executor: String,
-    /// Batches of each run, the warm-up too: what the order hash covers.
+    /// Number of batches per run that the order hash covers, including the warm-up.
     pub(super) batches: u64,
     pub(super) order_hash: OrderHash,
-    /// Digest of the rows of these batches; `None` where no pass was made for it.
+    /// Digest of the rows of these batches; `None` if no digest pass was made.
     pub(super) rows: Option<Rows>,
     pub(super) batches_per_s: Stats,
     /// Whether the runs give no rate: batches arrive in bursts, and the pipeline ended before the second burst.
@@ -101,29 +101,29 @@ pub(super) struct Figures {
     /// Batches per burst, if batches arrive in bursts.
     pub(super) burst: Option<f64>,
     pub(super) next_ms: Stats,
-    /// `None` if the batches hold no tokens.
+    /// Real tokens per second; `None` if the batches contain no tokens.
     pub(super) tokens_per_s: Option<f64>,
     pub(super) real_token_share: Option<f64>,
     pub(super) bytes_per_s: f64,
     pub(super) first_batch_s: Stats,
     pub(super) peak: Option<Memory>,
-    /// Figures of the device, if there was one.
+    /// Metrics of the device, if there was a device.
     pub(super) accelerator: Option<Metrics>,
-    /// Batches per second of the same loop over batches in memory.
+    /// Batches per second of the loop over batches in memory.
     pub(super) headspace_batches_per_s: Option<f64>,
-    /// Share of all cores that others used in the meantime.
+    /// Share of all cores that other processes used during the runs.
     pub(super) others_cpu_share: Option<f64>,
     pub(super) runs: Vec<Run>,
-    /// The loop that [`headspace_batches_per_s`](Self::headspace_batches_per_s) is of.
+    /// Run over batches in memory, the source of [`headspace_batches_per_s`](Self::headspace_batches_per_s).
     #[serde(skip)]
     pub(super) resident: Option<Run>,
-    /// The pass that [`rows`](Self::rows) is of.
+    /// Digest pass, the source of [`rows`](Self::rows).
     #[serde(skip)]
     pub(super) digested: Option<Digested>,
 }
 
 impl Figures {
-    /// `None` if nothing ran.
+    /// Computes the figures; `None` if nothing ran.
     pub(super) fn new(measured: Measured) -> Option<Self> {
         let Measured { executor, runs, peak, others_cpu_share, digested, .. } = measured;
         let over = |f: &dyn Fn(&Run) -> f64| Stats::of(&runs.iter().map(f).collect::<Vec<_>>());
@@ -157,14 +157,14 @@ impl Figures {
         })
     }
 
-    /// Names every pass over the batches, with what it delivered.
+    /// Returns every pass over the batches: its name, order hash and number of batches.
     pub(super) fn passes(&self) -> impl Iterator<Item = (String, OrderHash, u64)> + '_ {
         let runs = self.runs.iter().enumerate().map(|(i, run)| (format!("run {}", i + 1), run.order_hash, run.batches));
         let digested = self.digested.map(|pass| ("the pass for row digests".to_owned(), pass.order_hash, pass.batches));
         runs.chain(digested)
     }
 
-    /// Adds the same loop over batches in memory.
+    /// Adds the figures of the loop over batches in memory.
     pub(super) fn beside(&mut self, resident: Run) {
         self.headspace_batches_per_s = Some(resident.batches_per_s());
         if let Some(resident) = resident.accelerator.as_ref() {
@@ -173,14 +173,14 @@ impl Figures {
         self.resident = Some(resident);
     }
 
-    /// Computes how much faster a perfect pipeline would be, at most: 0.13 for 13 %.
+    /// Computes the maximum gain from a perfect pipeline: 0.13 for 13 %.
     pub(super) fn headspace(&self) -> Option<f64> {
         let rate = self.batches_per_s.mean;
         self.headspace_batches_per_s.filter(|_| rate > 0.0).map(|perfect| (perfect / rate - 1.0).max(0.0))
     }
 }
 
-/// Batches of a burst on average, where that is more than one.
+/// Returns the mean number of batches per burst, if it is at least 1.5.
 fn burst(runs: &[Run]) -> Option<f64> {
     let in_bursts = || runs.iter().filter_map(|run| Some((run.next_s.len(), run.periods?)));
     let (batches, periods) = in_bursts().fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));

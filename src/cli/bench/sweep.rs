@@ -1,10 +1,10 @@
-//! The points of a sweep: every combination of the values of its settings.
+//! Points of a sweep: every combination of the values of its settings.
 
 use crate::{Error, Result};
 
 use crate::cli::how::{option, picks_rows};
 
-/// A setting and the values to try.
+/// Setting with the values to try.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sweep {
     key: String,
@@ -12,7 +12,7 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// `workers=0,1,2`: the form of the argument.
+    /// Parses an argument such as `workers=0,1,2`.
     pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
         let needed = || "a setting and its values are needed, such as workers=0,1,2".to_owned();
         let (key, values) = text.split_once('=').ok_or_else(needed)?;
@@ -24,7 +24,7 @@ impl Sweep {
     }
 }
 
-/// At commas that stand in no brackets.
+/// Splits a list at the commas outside brackets.
 fn split(text: &str) -> Vec<String> {
     let (mut parts, mut depth) = (vec![String::new()], 0i32);
     for c in text.chars() {
@@ -37,15 +37,15 @@ fn split(text: &str) -> Vec<String> {
     parts.iter().map(|part| part.trim().to_owned()).collect()
 }
 
-/// One combination.
+/// Point of a sweep: a value for each of its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point(pub(crate) Vec<(String, String)>);
 
 impl Point {
-    /// Every combination; the last setting changes fastest.
+    /// Returns every combination; the last setting varies fastest.
     ///
     /// # Errors
-    /// If one setting is swept twice.
+    /// If a setting is swept twice.
     pub(crate) fn all(sweeps: &[Sweep]) -> Result<Vec<Self>> {
         for (i, sweep) in sweeps.iter().enumerate() {
             if sweeps[..i].iter().any(|before| before.key == sweep.key) {
@@ -63,18 +63,19 @@ impl Point {
         Ok(points)
     }
 
-    /// Lists the settings that change what is delivered: parameters, and which rows. Points that agree in it must deliver the same batches.
+    /// Returns the settings that change the data: parameters, and options that pick rows.
+    /// Points that agree in these settings must deliver the same batches.
     pub(crate) fn data(&self) -> Vec<(String, String)> {
         self.0.iter().filter(|(key, _)| option(key).is_none() || picks_rows(key)).cloned().collect()
     }
 
-    /// Lists the parameters of the pipeline.
+    /// Returns the settings that are parameters of the pipeline.
     pub(crate) fn parameters(&self) -> Vec<(String, String)> {
         self.0.iter().filter(|(key, _)| option(key).is_none()).cloned().collect()
     }
 }
 
-/// `workers=1 batch=16`.
+/// Formats settings as `workers=1 batch=16`.
 pub(crate) fn label(settings: &[(String, String)]) -> String {
     settings.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! All rows together: the table for people, and what they say about each other.
+//! Results of a whole measurement: tables, hashes and warnings.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use super::{Args, measure::Run};
 use crate::cli::format::{grouped, percent};
 use crate::cli::output;
 
-/// A run slower than the median of its row by this is told of.
+/// Share by which a run must be slower than the median of its row to be reported.
 const SLOWER: f64 = 0.1;
 
-/// A whole measurement.
+/// Results of a whole measurement.
 #[derive(Serialize)]
 pub(super) struct Bench {
     pipeline: PathBuf,
@@ -31,17 +31,17 @@ pub(super) struct Bench {
     steps: u64,
     runs: u64,
     consumer: Option<Kind>,
-    /// Part of every batch that is delivered, if it is not all.
+    /// Delivered part of every batch; `None` for whole batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<String>,
-    /// Of the emulated accelerator.
+    /// Step time of the emulated accelerator.
     step_ms: Option<f64>,
     pub(super) rows: Vec<Row>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Bench {
-    /// A measurement without rows, of this part of batches.
+    /// Makes a measurement of the given part of batches, without rows.
     pub(super) fn new(args: &Args, part: Option<&Part>) -> Self {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
         Self {
@@ -60,7 +60,7 @@ impl Bench {
         }
     }
 
-    /// Adds a row, or what became of it, which is returned as well where it has no figures.
+    /// Adds the row of a point. Returns the error if the point has no figures.
     pub(super) fn add(
         &mut self,
         point: &Point,
@@ -80,7 +80,7 @@ impl Bench {
         let failed = error.as_ref().map(Failed::new);
         let mut row = Row { data: point.data(), settings: point.0.clone(), figures, error: failed, baseline: None };
         row.baseline = baseline.and_then(|baseline| baseline.change(&row));
-        // The loop over batches in memory is the same for all rows of the same data.
+        // Rows with the same data share the loop over batches in memory.
         let headspace = |row: &Row| row.figures.as_ref().and_then(|figures| figures.resident.clone());
         let resident = resident.or_else(|| self.rows.iter().filter(|other| other.data == row.data).find_map(headspace));
         let rows = self.rows.iter().filter(|other| other.data == row.data).find_map(|row| row.figures.as_ref()?.rows);
@@ -92,12 +92,12 @@ impl Bench {
         error
     }
 
-    /// Whether nothing was measured.
+    /// Returns true if nothing was measured.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.iter().all(|row| row.figures.is_none())
     }
 
-    /// Adds the warnings, once all rows are there; `baseline` is the file that they were compared with.
+    /// Adds the warnings after the last row. `baseline` is the file that the rows were compared with.
     pub(super) fn finish(&mut self, baseline: Option<&Path>) {
         let others = self.rows.iter().filter_map(|row| row.figures.as_ref()?.others_cpu_share);
         self.warnings.extend(others.max_by(f64::total_cmp).and_then(busy));
@@ -137,7 +137,7 @@ impl Bench {
         }
     }
 
-    /// Rows that have figures and deliver the same, in groups.
+    /// Returns the rows with figures, grouped by data.
     pub(super) fn groups(&self) -> Vec<Vec<(&Row, &Figures)>> {
         let mut groups: Vec<Vec<(&Row, &Figures)>> = Vec::new();
         for row in &self.rows {
@@ -150,7 +150,7 @@ impl Bench {
         groups
     }
 
-    /// An error if two runs that should have delivered the same did not.
+    /// Returns an error if two passes over the same data delivered different batches.
     pub(super) fn mismatch(&self) -> Option<Error> {
         for group in self.groups() {
             let (first_row, first) = group[0];
@@ -199,7 +199,7 @@ impl Bench {
         text
     }
 
-    /// The machine, and what was measured on it.
+    /// Describes the machine and the measurement in a single line.
     pub(super) fn footer(&self) -> String {
         let kernel = self.kernel.as_ref().map_or_else(String::new, |kernel| format!(" · kernel {kernel}"));
         let step = self.step_ms.map_or_else(String::new, |ms| format!(" · step {ms} ms"));
@@ -212,14 +212,14 @@ impl Bench {
         )
     }
 
-    /// The pipeline, and what tells its batches from others: a line each.
+    /// Returns the pipeline and its hashes, one per line.
     pub(super) fn facts(&self) -> Vec<String> {
         let lines = self.hashes();
         let lines = lines.lines().map(|line| line.trim().to_owned());
         std::iter::once(self.pipeline.display().to_string()).chain(lines).collect()
     }
 
-    /// Says how the device was used by the row that used it best.
+    /// Describes the use of the device by the row with the highest utilisation.
     fn verdict(&self) -> String {
         let rows = self.rows.iter().filter_map(|row| Some((row, row.accelerator()?)));
         let best = rows.max_by(|(_, a), (_, b)| a.utilisation.total_cmp(&b.utilisation));
@@ -244,7 +244,7 @@ impl Bench {
         groups.iter().map(line).chain(groups.iter().filter_map(|group| self.digest(group, groups.len()))).collect()
     }
 
-    /// The line with the row digest of a group, one of `groups`.
+    /// Returns the line with the row digest of a group. `groups` is the number of groups.
     fn digest(&self, group: &[(&Row, &Figures)], groups: usize) -> Option<String> {
         let (row, figures) = group[0];
         let rows = figures.rows?;
@@ -254,7 +254,7 @@ impl Bench {
         Some(output::wrapped(&text, 2))
     }
 
-    /// Names a row whose settings have no columns.
+    /// Returns a name for a row: its settings, its executor, or the pipeline.
     pub(super) fn name(&self, row: &Row) -> String {
         match &row.figures {
             _ if !row.settings.is_empty() => label(&row.settings),
@@ -289,7 +289,7 @@ impl Bench {
         self.rows.iter().map(cells).collect()
     }
 
-    /// Heads and rows of one wide table.
+    /// Returns the headings and rows of a single table with all columns.
     pub(super) fn wide(&self) -> (Vec<&str>, Vec<Vec<String>>) {
         let cells = |columns: &[Column], row: usize| self.cells(columns).swap_remove(row).split_off(self.settings());
         let row = |row| [self.cells(&SPEED).swap_remove(row), cells(&REST, row), cells(&DEVICE, row)].concat();
@@ -298,7 +298,7 @@ impl Bench {
         (heads, (0..self.rows.len()).map(row).collect())
     }
 
-    /// Columns in front of the figures.
+    /// Returns the number of columns to the left of the figures.
     fn settings(&self) -> usize {
         self.rows.first().map_or(1, |row| row.settings.len().max(1))
     }

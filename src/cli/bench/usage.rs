@@ -11,26 +11,26 @@ use serde::{Deserialize, Serialize};
 use crate::cli::format::percent;
 use crate::cpu::fields;
 
-/// Between two looks at the memory, at least. A look also takes at most a fiftieth of the time.
+/// Minimum interval between two readings of the memory. Readings take at most about 2 % of the time.
 const EVERY: Duration = Duration::from_millis(20);
-/// Others that used more of the machine than this are told of.
+/// Share of all cores that others may use before a warning is printed.
 const BUSY: f64 = 0.1;
 
-/// Memory of this process and all below it; pages that several share count once.
+/// Memory of this process and all its descendants. Shared pages count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Memory {
-    /// Anonymous and shared memory: what a budget is about.
+    /// Anonymous and shared memory, which a memory budget limits.
     pub(crate) used_bytes: u64,
-    /// The same, and pages of mapped files, which the system can take back.
+    /// `used_bytes` plus the pages of mapped files, which the system can reclaim.
     pub(crate) with_files_bytes: u64,
 }
 
 impl Memory {
-    /// Now; `None` where the system does not say.
+    /// Reads the current memory; `None` if the system does not report it.
     fn now() -> Option<Self> {
         let mut sum = None;
         for pid in tree(std::process::id()) {
-            // One that has just ended uses nothing.
+            // A process that has just ended uses no memory.
             let Some(memory) = read_to_string(format!("/proc/{pid}/smaps_rollup")).ok().and_then(|t| rollup(&t)) else {
                 continue;
             };
@@ -49,19 +49,19 @@ impl Memory {
     }
 }
 
-/// The proportional set size of one process.
+/// Reads the proportional set size of a process from its `smaps_rollup`.
 fn rollup(text: &str) -> Option<Memory> {
     let kb = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
     };
     let with_files_bytes = 1024 * kb("Pss:")?;
-    // Linux before 5.9 does not tell them apart.
+    // Linux before 5.9 does not report `Pss_File`.
     let used_bytes = kb("Pss_File:").map_or(with_files_bytes, |file| with_files_bytes.saturating_sub(1024 * file));
     Some(Memory { used_bytes, with_files_bytes })
 }
 
-/// `root` and all processes below it.
+/// Returns `root` and all its descendants.
 fn tree(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -80,7 +80,7 @@ fn tree(root: u32) -> Vec<u32> {
     found
 }
 
-/// Watches the memory on a thread of its own.
+/// Thread that records the peak memory.
 pub(super) struct Watch {
     stop: Sender<()>,
     thread: JoinHandle<Option<Memory>>,
@@ -104,7 +104,7 @@ impl Watch {
         Self { stop, thread }
     }
 
-    /// The most that was seen.
+    /// Stops the thread and returns the peak.
     pub(super) fn finish(self) -> Option<Memory> {
         let last = Memory::now();
         drop(self.stop);
@@ -113,7 +113,7 @@ impl Watch {
     }
 }
 
-/// A warning if others used so much that figures tell little.
+/// Returns a warning if others used more than a tenth of all cores, which makes figures unreliable.
 pub(crate) fn busy(others_share: f64) -> Option<String> {
     (others_share > BUSY).then(|| {
         let share = percent(others_share);
@@ -146,7 +146,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(held.iter().all(|&byte| byte == 1));
-        // A system that hides it says nothing; it never says too little.
+        // A system that hides its memory reports nothing; it never reports too little.
         assert!(peak.is_none_or(|peak| peak.used_bytes >= 64 << 20), "{peak:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Checks: things that were looked at, and what they are good for.
+//! Checks of the machine, and their findings.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use serde_json::Value as Json;
 use crate::Error;
 use crate::cli::output;
 
-/// The state of something; the later, the worse.
+/// Health of the subject of a check, ordered from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Health {
     Good,
-    /// It works, and slower or less of it.
+    /// Works, but slower or only in part.
     Poor,
     Bad,
 }
 
-/// Something that was looked at. Its JSON has all of these keys, always.
+/// Result of a check. Its JSON always has all of these keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Check {
     pub(super) what: String,
     pub(super) health: Health,
-    /// The finding in words; and its figures, in bytes, cores, shares of 1 and counts. `null` is no limit.
+    /// Finding in words. `figures` contains its numbers in bytes, cores, shares of 1 and counts; `null` is no limit.
     pub(super) found: String,
     pub(super) figures: BTreeMap<&'static str, Json>,
-    /// The harm that it will do.
+    /// Harm that the problem causes.
     pub(super) hurts: Option<String>,
-    /// The command that mends it; words where there is none.
+    /// Command that fixes the problem, or advice in words if there is no such command.
     pub(super) mend: Option<String>,
 }
 
-/// Columns in front of what was found.
+/// Width of the columns to the left of the finding.
 const INDENT: usize = 16;
 
 impl Check {
@@ -47,7 +47,7 @@ impl Check {
         }
     }
 
-    /// Something that does not work.
+    /// Makes a check of something that does not work.
     pub(super) fn bad(what: impl Into<String>, error: &Error) -> Self {
         let mend = error.help_text().map(str::to_owned);
         Self { health: Health::Bad, mend, ..Self::good(what, error.to_string()) }
@@ -58,7 +58,7 @@ impl Check {
         self
     }
 
-    /// The same; where `is_poor`, it hurts so, and that mends it. What was said first stays.
+    /// Marks the check as poor if `is_poor`, with its harm and its remedy. An earlier problem is kept.
     pub(super) fn poor_if(self, is_poor: bool, hurts: impl Into<String>, mend: impl Into<String>) -> Self {
         if !is_poor || self.health > Health::Good {
             return self;
@@ -66,7 +66,7 @@ impl Check {
         Self { health: Health::Poor, hurts: Some(hurts.into()), mend: Some(mend.into()), ..self }
     }
 
-    /// Lines for people, of `width` columns at most: a command that mends something is not broken.
+    /// Formats the check for people, in lines of at most `width` columns that are wrapped at spaces.
     pub(super) fn lines(&self, width: usize) -> String {
         let (sign, colour) = match self.health {
             Health::Good => ("✓", output::GREEN),
@@ -74,7 +74,7 @@ impl Check {
             Health::Bad => ("✗", output::RED),
         };
         let mut text = format!("{:<width$}", self.what, width = INDENT - 3);
-        // A name that is too long has a line of its own.
+        // A name that is too long gets a separate line.
         text += if self.what.chars().count() > INDENT - 3 { "\n" } else { " " };
         text += &whole_numbers(&self.found);
         let mut lines = indented(&text, width, INDENT - 2);
@@ -91,7 +91,7 @@ impl Check {
 
 const NO_BREAK: char = '\u{a0}';
 
-/// The same text, whose numbers in groups of three digits are not broken.
+/// Replaces the blanks within numbers by no-break spaces, so that `1 048 576` is not wrapped.
 fn whole_numbers(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let is_digit = |at: usize| chars.get(at).is_some_and(char::is_ascii_digit);
@@ -102,11 +102,11 @@ fn whole_numbers(text: &str) -> String {
     chars.iter().enumerate().map(kept).collect()
 }
 
-/// `text` behind a sign and a blank, its further lines indented.
+/// Wraps and indents `text`, with room for a sign and a blank on the first line.
 fn indented(text: &str, width: usize, indent: usize) -> String {
     let pad = " ".repeat(indent + 2);
     let text = text.replace('\n', &format!("\n{pad}"));
-    // The sign and its blank are two columns more.
+    // The sign and its blank take two columns.
     let lines: Vec<String> = text
         .split('\n')
         .enumerate()

@@ -1,14 +1,14 @@
-//! Processors: how many there are, how many this process may use, and who else does.
+//! Processors: their number, the cores available to this process, and their load.
 
 use super::check::Check;
 use super::host::Host;
 use crate::cli::format::plural;
 
-/// Share of the periods from which on being held up by a control group is told, 0 to 1.
+/// Share of throttled periods from which throttling by a control group is reported, 0 to 1.
 const HELD_UP: f64 = 0.05;
-/// Share of the last minute from which on others are told of, in per cent.
+/// Waiting share of the last minute from which the load of other programs is reported, in per cent.
 const BUSY: f64 = 25.0;
-/// Clocks that are read without a call of the kernel.
+/// Clock sources that are read without a system call.
 const QUICK_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
@@ -51,7 +51,7 @@ impl Cores {
             .poor_if(allowed == 1, "nothing computes beside the training loop", "a machine of two cores or more")
     }
 
-    /// The time on processors that control groups allow, where they do.
+    /// Checks the processor time that control groups allow, if they limit it.
     fn quota(&self, host: &Host) -> Option<Check> {
         let group = host.machine.cpu_group();
         let cores = group.cores?;
@@ -84,7 +84,7 @@ fn counted(list: &str) -> Option<u64> {
     list.trim().split(',').map(count).sum()
 }
 
-/// Whether other programs take the processors.
+/// Checks whether other programs use the processors.
 fn busy(host: &Host) -> Option<Check> {
     let share = host.pressure("cpu")?;
     let check = Check::good("other work", format!("threads waited for a core in {share:.0} % of the last minute"));
@@ -95,7 +95,7 @@ fn busy(host: &Host) -> Option<Check> {
     ))
 }
 
-/// The clock by which all waits are measured.
+/// Checks the clock that measures all waits.
 fn clock(host: &Host) -> Option<Check> {
     let folder = "/sys/devices/system/clocksource/clocksource0";
     let clock = host.machine.text(format!("{folder}/current_clocksource"))?;

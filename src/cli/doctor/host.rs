@@ -1,18 +1,18 @@
-//! The machine as the doctor sees it, in whatever folder its `/proc` and `/sys` lie.
+//! The machine that the doctor examines. Its `/proc` and `/sys` can be in another folder.
 
 use std::path::Path;
 
 use crate::machine::Machine;
 
-/// Room in a file system.
+/// Space in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Space {
     pub(super) total_bytes: u64,
-    /// Bytes that may still be written.
+    /// Bytes that can still be written.
     pub(super) free_bytes: u64,
 }
 
-/// Programs that have put this process into a container.
+/// Container runtime that started this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container {
     Kubernetes,
@@ -20,7 +20,7 @@ pub(super) enum Container {
     Docker,
 }
 
-/// A machine, and how much room its file systems have.
+/// Machine, with the space in its file systems.
 pub(super) struct Host {
     pub(super) machine: Machine,
     pub(super) space: fn(&Path) -> Option<Space>,
@@ -42,7 +42,8 @@ impl Host {
         has("/.dockerenv").then_some(Container::Docker)
     }
 
-    /// The advice for containers of that kind, or for a machine without: options of `docker run` are those of `podman run`.
+    /// Returns the advice for this container runtime, or for a machine without one.
+    /// `podman run` has the options of `docker run`.
     pub(super) fn mend(&self, kubernetes: &str, docker: &str, machine: &str) -> String {
         match self.container() {
             Some(Container::Kubernetes) => kubernetes.to_owned(),
@@ -52,7 +53,7 @@ impl Host {
         }
     }
 
-    /// Share of the last minute in which some thread had to wait for `what`, in per cent.
+    /// Returns the share of the last minute in which some thread waited for `what`, in per cent.
     pub(super) fn pressure(&self, what: &str) -> Option<f64> {
         let text = self.machine.text(format!("/proc/pressure/{what}"))?;
         let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
@@ -77,7 +78,7 @@ pub(super) mod tests {
     use super::*;
     use crate::machine::tests::machine;
 
-    /// A machine of these files, whose file systems have 64 MiB, all of it free.
+    /// Makes a machine with these files. Its file systems have 64 MiB, all free.
     pub(in super::super) fn host(files: &[(&str, &str)]) -> (tempfile::TempDir, Host) {
         let (folder, machine) = machine(files);
         let space = |_: &Path| Some(Space { total_bytes: 64 << 20, free_bytes: 64 << 20 });

@@ -1,13 +1,13 @@
-//! The C library's version.
+//! Version of the C library.
 #![cfg_attr(
     all(target_os = "linux", target_env = "gnu"),
     expect(unsafe_code, reason = "the C library says its version by a pointer")
 )]
 
-/// The C library of this process: `glibc 2.36`; `None` where it does not say.
+/// Returns the C library of this process, such as `glibc 2.36`; `None` if its version is unknown.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(super) fn version() -> Option<String> {
-    // SAFETY: the function takes nothing, and returns a text that ends with a zero and is never changed or freed.
+    // SAFETY: the function takes no arguments, and returns a NUL-terminated string that is never changed or freed.
     let text = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     Some(format!("glibc {}", text.to_str().ok()?))
 }

@@ -7,14 +7,14 @@ use super::host::Host;
 use crate::cli::format::{bytes, grouped};
 use crate::machine::Limit;
 
-/// Open files below which folders of many shards do not open.
+/// Number of open files below which folders of many shards do not open.
 const FILES: u64 = 1024;
-/// Processes and threads, which count alike, that a large run needs.
+/// Processes and threads that a large run needs. Both count toward the same limit.
 const PROCESSES: u64 = 1024;
-/// Mapped pieces of memory that the kernel allows unless it is told otherwise.
+/// Memory mappings that the kernel allows by default.
 const MAPPINGS: u64 = 65530;
 
-/// Checks limits for a pipeline that reads so many files.
+/// Checks limits for a pipeline that reads `files` files.
 pub(super) fn checks(host: &Host, files: u64) -> Vec<Check> {
     [open_files(host, files), processes(host), locked(host), mappings(host, files)].into_iter().flatten().collect()
 }
@@ -23,7 +23,7 @@ fn in_words(limit: Option<u64>, words: impl Fn(u64) -> String) -> String {
     limit.map_or_else(|| "no limit".to_owned(), words)
 }
 
-/// A limit in words: what holds, and what may be asked for.
+/// Formats a limit: the current value, and the maximum that can be requested.
 fn both(limit: Limit, words: impl Fn(u64) -> String) -> String {
     match limit.now == limit.most {
         true => in_words(limit.now, words),
@@ -37,7 +37,7 @@ fn is_below(limit: Option<u64>, needed: u64) -> bool {
 
 fn open_files(host: &Host, files: u64) -> Option<Check> {
     let limit = host.machine.limit("Max open files")?;
-    // Beside the data: libraries, pipes of workers, connections.
+    // Room for libraries, pipes of workers and connections besides the data.
     let needed = FILES.max(files.saturating_add(512));
     let asked = needed.max(65536).next_power_of_two();
     let mend = match limit.most.is_some_and(|most| most < needed) {
@@ -84,7 +84,7 @@ fn processes(host: &Host) -> Option<Check> {
     ))
 }
 
-/// Memory that may be locked, which the drivers of some accelerators do with all that they map.
+/// Checks the limit of locked memory. The drivers of some accelerators lock all memory that they map.
 fn locked(host: &Host) -> Option<Check> {
     let limit = host.machine.limit("Max locked memory")?;
     let needs = host.machine.place("/dev/vfio").exists();
@@ -105,7 +105,7 @@ fn locked(host: &Host) -> Option<Check> {
     )
 }
 
-/// Pieces of memory that may be mapped: a file or a thread's stack each.
+/// Checks the limit of memory mappings. Each file and each thread stack takes a mapping.
 fn mappings(host: &Host, files: u64) -> Option<Check> {
     let limit: u64 = host.machine.text("/proc/sys/vm/max_map_count")?.parse().ok()?;
     let needed = files.saturating_mul(2).max(MAPPINGS / 2);
@@ -137,7 +137,7 @@ mod tests {
         let hard = LIMITS.replace("1048576", "512");
         let hard = of(&[("/proc/self/limits", &hard), ("/.dockerenv", "")], 0, "open files").unwrap();
         assert_eq!(hard.mend.as_deref(), Some("docker run --ulimit nofile=65536 …"));
-        // Enough for most, too little for this pipeline.
+        // Enough for most pipelines, but not for this pipeline.
         let high = LIMITS.replace("256 ", "20000");
         assert_eq!(of(&[("/proc/self/limits", &high)], 100, "open files").unwrap().health, Health::Good);
         let many = of(&[("/proc/self/limits", &high)], 50_000, "open files").unwrap();

@@ -1,4 +1,4 @@
-//! Memory: what is free, what control groups allow, shared memory, and huge pages.
+//! Memory: free memory, limits of control groups, shared memory, and huge pages.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use super::check::Check;
 use super::host::Host;
 use crate::cli::format::{bytes, plural};
 
-/// Memory below which little can be kept ready.
+/// Amount of memory below which little can be kept ready.
 const LITTLE: u64 = 1 << 30;
-/// Room in `/dev/shm` below which other libraries fail that share memory there: containers have 64 MiB unless they are told otherwise.
+/// Space in `/dev/shm` below which other libraries that share memory there fail. Containers have 64 MiB by default.
 const LITTLE_SHARED: u64 = 256 << 20;
-/// Share of the last minute from which on a lack of memory is told, in per cent.
+/// Waiting share of the last minute from which a lack of memory is reported, in per cent.
 const SHORT: f64 = 10.0;
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
@@ -33,7 +33,7 @@ fn memory(host: &Host) -> Option<Check> {
     )
 }
 
-/// The control groups' part, where they limit or have ended anything.
+/// Checks the memory of control groups, if they set a limit or have ended a process.
 fn group(host: &Host) -> Option<Check> {
     let (most, high, ended) =
         (host.machine.group_memory(), host.machine.group_memory_high(), host.machine.ended_for_memory());
@@ -104,7 +104,7 @@ fn shared(host: &Host) -> Option<Check> {
     )
 }
 
-/// Transparent huge pages.
+/// Checks transparent huge pages.
 fn huge_pages(host: &Host) -> Option<Check> {
     let folder = "/sys/kernel/mm/transparent_hugepage";
     let chosen = |file: &str| {
@@ -176,7 +176,7 @@ mod tests {
         let check = of(&[mount, ("/.dockerenv", "")], "/dev/shm").unwrap();
         assert_eq!((check.health, check.found.as_str()), (Health::Poor, "64 MiB free of 64 MiB"));
         assert_eq!(check.mend.as_deref(), Some("docker run --shm-size 8g …"));
-        // A folder that is no file system of its own says nothing.
+        // A folder that is not a mount point is not checked.
         assert_eq!(of(&[("/proc/self/mountinfo", "27 1 254:0 / / rw - ext4 /dev/vda rw\n")], "/dev/shm"), None);
     }
 

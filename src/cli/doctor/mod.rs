@@ -1,4 +1,4 @@
-//! `gristmill doctor`: what this machine and this build will do to a pipeline.
+//! `gristmill doctor`: checks this machine and this build for problems that affect a pipeline.
 
 mod check;
 mod cores;
@@ -46,11 +46,11 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// Everything that was looked at. Keys are added to it, and none is taken away within a format.
+/// All findings. Keys may be added within a format, but are never removed.
 #[derive(Serialize)]
 struct Findings {
     format: u32,
-    /// The worst of all.
+    /// Worst health of all checks.
     health: Health,
     checks: Vec<Check>,
 }
@@ -76,7 +76,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(if health == Health::Bad { Outcome::Found } else { Outcome::Done })
 }
 
-/// Things to look at first, in words.
+/// Returns a summary that names the problems.
 fn verdict(checks: &[Check]) -> String {
     let of = |health: Health| {
         let found: Vec<&str> =

@@ -1,4 +1,4 @@
-//! File systems: those that a pipeline reads from and writes to.
+//! File systems that a pipeline reads from and writes to.
 
 use std::path::{Path, PathBuf};
 
@@ -12,20 +12,20 @@ use crate::{Error, Result};
 /// Places that a pipeline reads and writes.
 #[derive(Default)]
 pub(super) struct Places {
-    /// Files and folders on this machine, absolute and without links; and URLs.
+    /// Local files and folders, absolute and without links. `objects` contains URLs.
     pub(super) files: Vec<PathBuf>,
     pub(super) objects: Vec<PathBuf>,
-    /// Whether its records are read in a random order.
+    /// Whether the records are read in a random order.
     pub(super) shuffles: bool,
-    /// Folders that it writes to, and how many bytes it may write there.
+    /// Folders that the pipeline writes to, and the maximum size of a cache there; 0 for checkpoints.
     pub(super) folders: Vec<(PathBuf, u64)>,
 }
 
 impl Places {
-    /// The places of a pipeline file, of which nothing is opened.
+    /// Returns the places of a pipeline file, without opening its data.
     ///
     /// # Errors
-    /// Errors of the file; and where a pattern finds nothing.
+    /// Errors of the file; an error if a pattern matches nothing.
     pub(super) fn of(pipeline: &Path) -> Result<Self> {
         let pipeline = Pipeline::from_file(pipeline)?;
         let outline = pipeline.outline()?;
@@ -66,7 +66,7 @@ impl Places {
         checks
     }
 
-    /// Files of a pipeline in one file system.
+    /// Checks the files of a pipeline in one file system.
     fn read(&self, host: &Host, mount: &Mount, files: &[&Path]) -> Check {
         let kind = Kind::of(mount);
         let turns = host.machine.turns(mount).filter(|_| !is_virtual(&mount.source));
@@ -115,7 +115,7 @@ impl Places {
     }
 }
 
-/// A folder that a pipeline writes up to `most` bytes to; it exists.
+/// Checks an existing folder to which a pipeline writes up to `most` bytes.
 fn written(host: &Host, folder: &Path, most: u64) -> Check {
     let what = folder.display().to_string();
     if let Err(error) = crate::store::check_writable(&folder.join("doctor")) {
@@ -152,14 +152,14 @@ pub(super) fn writable(host: &Host, folder: &Path) -> Check {
     Check { what: folder.display().to_string(), ..written(host, folder, 0) }
 }
 
-/// The nearest folder around a path that exists: what is written there makes the others.
+/// Returns the first existing folder among `path` and its ancestors. Writing creates the missing folders.
 fn nearest(path: &Path) -> Result<PathBuf> {
     let found = path.ancestors().find(|folder| folder.is_dir()).map(Path::to_owned);
     let here = || std::env::current_dir().map_err(|e| Error::io(e, path));
     found.filter(|folder| !folder.as_os_str().is_empty()).map_or_else(here, Ok)
 }
 
-/// The folder that all of these files lie in.
+/// Returns the deepest folder that contains all of the files.
 fn common(files: &[&Path]) -> PathBuf {
     let folder = |file: &Path| if file.is_dir() { file.to_owned() } else { file.parent().unwrap_or(file).to_owned() };
     let Some((first, rest)) = files.split_first() else { return PathBuf::new() };
@@ -168,12 +168,12 @@ fn common(files: &[&Path]) -> PathBuf {
     first.ancestors().find(is_over).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Ways from a file system to its bytes.
+/// Storage that backs a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Local,
     Network,
-    /// A process of this machine answers.
+    /// A process of this machine serves the files.
     Process,
     Layers,
     Memory,
@@ -209,7 +209,7 @@ impl Kind {
     }
 }
 
-/// Whether the disk is one of a virtual machine, which says that it turns whatever it is.
+/// Returns true for a disk of a virtual machine. Such disks report that they rotate even if they do not.
 fn is_virtual(source: &str) -> bool {
     ["/dev/vd", "/dev/xvd"].iter().any(|disk| source.starts_with(disk))
 }

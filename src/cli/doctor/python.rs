@@ -1,4 +1,4 @@
-//! The interpreter that runs this command, where one does.
+//! The Python interpreter that runs this command, if there is an interpreter.
 
 #[cfg(feature = "pjrt")]
 use std::path::PathBuf;
@@ -6,30 +6,30 @@ use std::sync::OnceLock;
 
 use super::check::Check;
 
-/// An interpreter and its packages.
+/// Python interpreter and its packages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packages {
-    /// Its version.
+    /// Version of the interpreter.
     pub(crate) python: String,
-    /// Names and versions of packages that share a process with gristmill; `None` where one is not installed.
+    /// Names and versions of packages that share a process with gristmill; `None` for a package that is not installed.
     pub(crate) versions: Vec<(String, Option<String>)>,
     /// Plugins that JAX would load.
     #[cfg_attr(feature = "pjrt", allow(dead_code, reason = "that build looks for the libraries themselves"))]
     pub(crate) plugins: Vec<String>,
-    /// Folders of packages.
+    /// Folders of the installed packages.
     #[cfg(feature = "pjrt")]
     pub(crate) site_packages: Vec<PathBuf>,
 }
 
 static ASK: OnceLock<fn() -> Packages> = OnceLock::new();
 
-/// Has `ask` say which packages there are, when that is asked.
+/// Registers `ask`, which returns the packages on demand.
 #[cfg(feature = "python")]
 pub(crate) fn set_packages(ask: fn() -> Packages) {
     let _ = ASK.set(ask);
 }
 
-/// The packages; `None` where no interpreter runs this.
+/// Returns the packages; `None` if no interpreter runs this command.
 pub(super) fn packages() -> Option<Packages> {
     ASK.get().map(|ask| ask())
 }

@@ -1,4 +1,4 @@
-//! Small pipelines that are run.
+//! Checks that run small pipelines.
 
 use super::check::Check;
 use crate::Result;

@@ -1,4 +1,4 @@
-//! Versions: of this build, the system, Python's packages, and what accelerators need.
+//! Versions of this build, the system, Python packages, accelerators and their plugins.
 
 use std::path::Path;
 
@@ -53,10 +53,10 @@ fn system(host: &Host) -> Check {
         .figure("architecture", std::env::consts::ARCH)
 }
 
-/// Accelerators that the kernel knows.
+/// Checks the accelerators that the kernel reports.
 fn devices(host: &Host) -> Option<Check> {
     let text = host.machine.text("/proc/driver/nvidia/version");
-    // `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu …`
+    // For example `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu …`.
     let driver = text.as_deref().and_then(|text| {
         let is_version = |word: &&str| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
         text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
@@ -79,7 +79,7 @@ fn count(folder: &Path, is_one: impl Fn(&str) -> bool) -> u64 {
     names.filter(|name| name.to_str().is_some_and(&is_one)).count() as u64
 }
 
-/// Plugins of accelerators that are installed.
+/// Checks the installed plugins of accelerators.
 #[cfg(feature = "pjrt")]
 fn plugins(python: Option<&python::Packages>) -> Option<Check> {
     use crate::device::{discover, site_packages};

@@ -1,4 +1,4 @@
-//! Requests of commands for an engine.
+//! Requests from commands to an engine.
 
 use std::sync::OnceLock;
 
@@ -9,34 +9,34 @@ use crate::spec::Pipeline;
 
 /// Request for workers of a pipeline file on other machines.
 pub(crate) struct Request {
-    /// The cluster that has them.
+    /// Cluster on which the workers run.
     pub(crate) cluster: Cluster,
-    /// Workers at first and at most.
+    /// Initial and maximum number of workers.
     pub(crate) workers: (usize, usize),
-    /// Threads of each.
+    /// Threads of each worker.
     pub(crate) threads: usize,
-    /// Bytes of what is under way, ready or in use here.
+    /// Maximum bytes of data in transit, ready or in use on this machine.
     pub(crate) ram_budget: u64,
     pub(crate) pipeline: Pipeline,
-    /// The stages of the pipeline, a line each.
+    /// Stages of the pipeline, one per line.
     pub(crate) stages: Vec<String>,
 }
 
-/// Prepares workers on other machines, for a loader.
+/// Function that prepares workers on other machines for a loader.
 pub(crate) type Prepare = fn(Request) -> Result<Box<dyn Backend>>;
 
 static PREPARE: OnceLock<Prepare> = OnceLock::new();
 
-/// Has `prepare` answer requests of commands.
+/// Registers `prepare` as the engine for requests of commands.
 #[cfg(feature = "python")]
 pub(crate) fn set_engine(prepare: Prepare) {
     let _ = PREPARE.set(prepare);
 }
 
-/// Prepares what is asked for.
+/// Prepares the requested workers.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is no engine here; and errors of the engine.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if no engine is registered; errors of the engine.
 pub(crate) fn prepare(request: Request) -> Result<Box<dyn Backend>> {
     PREPARE.get().ok_or_else(no_engine)?(request)
 }

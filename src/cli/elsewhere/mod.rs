@@ -1,4 +1,4 @@
-//! Workers on other machines, for commands: an engine that this library does not have starts them.
+//! Workers on other machines, for commands. An engine outside this library starts them.
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod engine;
@@ -10,7 +10,7 @@ pub(crate) use engine::set_engine;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use engine::{Request, prepare};
 
-/// Address of a cluster of Ray, as Ray takes it: `auto`, `local`, or a host and a port.
+/// Address of a Ray cluster in Ray's form: `auto`, `local`, or a host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cluster(pub(crate) String);
 
@@ -31,7 +31,7 @@ impl Cluster {
     }
 }
 
-/// Makes the error of a program that reaches no cluster.
+/// Makes the error of a program that cannot reach a cluster.
 #[cold]
 pub(crate) fn no_engine() -> Error {
     Error::new(ErrorKind::Unsupported, "this program cannot reach a cluster of Ray").help(

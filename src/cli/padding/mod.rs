@@ -1,4 +1,4 @@
-//! `gristmill analyze-padding`: how much of the compute would go into padding, and what removes it.
+//! `gristmill analyze-padding`: measures the compute spent on padding, and recommends a packing.
 
 mod page;
 
@@ -75,11 +75,11 @@ struct Analysis {
     yaml: String,
 }
 
-/// Documents of `from` to `to` tokens.
+/// Number of documents with `from` to `to` tokens.
 #[derive(Serialize)]
 struct Bar {
     from: u32,
-    /// `None`: no upper end.
+    /// Upper end; `None` for no upper end.
     to: Option<u32>,
     documents: u64,
 }
@@ -94,7 +94,7 @@ impl Bar {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
-    // Before anything is measured: it would be for nothing.
+    // Checked before measuring: an unwritable file would waste the work.
     args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
     let tokenizer = args.tokenizer.as_deref().map(tokenise::load).transpose()?;
     let measured =
@@ -170,7 +170,7 @@ impl Analysis {
             let share = percent(bar.documents as f64 / self.documents as f64);
             text += &format!("{range:>15}  {} {share}\n", "▇".repeat(width));
         }
-        // Documents that are whole files give no advice.
+        // The table gives no advice if documents are whole files.
         if !self.are_files {
             text.push('\n');
             text += &output::table(&HEAD, &self.rows(), &[]);
@@ -198,7 +198,7 @@ impl Analysis {
     }
 }
 
-/// Doublings up to the row length, and what is longer.
+/// Counts documents by length: a bar for each doubling up to the row length, and a bar for longer documents.
 fn histogram(sorted: &[u32], seq_len: u32) -> Vec<Bar> {
     let mut bars = Vec::new();
     let (mut from, mut start) = (0, 0);
@@ -218,14 +218,15 @@ fn histogram(sorted: &[u32], seq_len: u32) -> Vec<Bar> {
 
 const WHOLE_FILES: &str = "each file counts as one document, as token files hold no ends of documents: `crops` cuts rows out of them without padding";
 
-/// The source that cuts rows out of token files, as a pipeline file has it.
+/// Returns the source that cuts rows out of token files, as written in a pipeline file.
 fn crops(args: &Args) -> String {
     let paths: Vec<_> = args.data.iter().map(|path| path.display().to_string()).collect();
     let (paths, seq_len, batch) = (serde_json::json!(paths), args.seq_len, args.batch);
     format!("source: {{crops: {{paths: {paths}, seq_len: {seq_len}}}}}\nstages:\n  - batch: {{batch_size: {batch}}}\n")
 }
 
-/// The strategy that wastes least without cutting documents that would fit, in words and as the stages of a pipeline file.
+/// Returns the strategy with the least padding that does not cut documents that fit into a row.
+/// The result contains its description and the stages for a pipeline file.
 fn recommendation(outcomes: &[Padding], ids: &str, args: &Args) -> (String, String) {
     let by = |strategy| outcomes.iter().find(|o: &&Padding| o.strategy == strategy);
     let (Some(padded), Some(window), Some(best)) =

@@ -1,11 +1,11 @@
-//! The analysis as a page.
+//! The analysis as a page with charts.
 
 use super::{Analysis, HEAD, Padding};
 use crate::cli::format::{count, grouped, percent};
 use crate::report::html::{Chart, Document, Line, Scale};
 
 impl Analysis {
-    /// A page with how long the documents are, and what becomes of them.
+    /// Makes a page with the lengths of the documents, and the result of each strategy.
     pub(super) fn page(&self) -> String {
         let padded = self.strategies.first().map_or(0.0, |first| first.padding_share);
         let headline = format!("Padding would take {} of all cells", percent(padded));
@@ -26,11 +26,11 @@ impl Analysis {
         page.finish([])
     }
 
-    /// Documents by their lengths: a column for each doubling.
+    /// Draws the documents by length, with a column for each doubling.
     fn lengths(&self) -> Chart {
         let most = self.histogram.iter().map(|bar| bar.documents).max().unwrap_or(1).max(1) as f64;
         let heights: Vec<f64> = self.histogram.iter().map(|bar| 0.95 * bar.documents as f64 / most).collect();
-        // Those that are longer than a row are told apart.
+        // Documents longer than a row have another colour.
         let (fit, long) = heights.split_at(heights.len().saturating_sub(1));
         let fit: Vec<f64> = fit.iter().copied().chain([0.0]).collect();
         let long: Vec<f64> = std::iter::repeat_n(0.0, fit.len() - 1).chain(long.iter().copied()).collect();
@@ -51,12 +51,12 @@ impl Analysis {
         chart
     }
 
-    /// Cells of all batches by what is in them, and what was cut off; the widest is as wide as the chart.
+    /// Draws the cells of all batches by content, and the tokens that are cut off. The widest bar fills the chart.
     fn cells(&self) -> Chart {
         let row = (self.seq_len * self.batch) as f64;
         let kept = |o: &Padding| (self.tokens.saturating_sub(o.tokens_lost)) as f64;
         let cells = |o: &Padding| match o.padding_share {
-            // Batches of length buckets are smaller than others.
+            // Batches of length buckets are smaller than other batches.
             share if share < 1.0 => kept(o) / (1.0 - share),
             _ => o.batches as f64 * row,
         };

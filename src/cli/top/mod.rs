@@ -1,4 +1,4 @@
-//! `gristmill top`: a live view of a run of this machine.
+//! `gristmill top`: a live view of a run on this machine.
 
 mod screen;
 mod seen;
@@ -32,11 +32,11 @@ pub(crate) struct Args {
     pid: Option<String>,
 }
 
-/// Bytes of a frame at most.
+/// Maximum size of a frame in bytes.
 const MOST_BYTES: u64 = 64 << 20;
-/// Time for which keys are waited for between two looks at frames.
+/// Maximum wait for a key before the next check for frames.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time that the first frame may take.
+/// Maximum wait for the first frame.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
@@ -64,15 +64,15 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Whether `text` names this pass or its process.
+/// Returns true if `text` names this pass or its process.
 fn is_asked_for(place: &Place, text: &str) -> bool {
     text == place.pid.to_string() || text == format!("{}.{}", place.pid, place.number)
 }
 
-/// Lists the runs that there are.
+/// Lists the runs on this machine.
 fn list(places: &[&Place]) -> Result<Outcome> {
     for place in places {
-        // One may end meanwhile.
+        // A run may end in the meantime.
         let Ok(frame) = connect(place).and_then(|stream| first(&stream)) else { continue };
         let delivered = count(frame.report.delivered as f64);
         output::data(&format!("{}.{}  {delivered} batches  {}\n", place.pid, place.number, frame.command));
@@ -81,13 +81,13 @@ fn list(places: &[&Place]) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The first frame of a pass.
+/// Returns the first frame of a pass.
 fn first(stream: &UnixStream) -> Result<Frame> {
     stream.set_read_timeout(Some(PATIENCE)).map_err(Error::of_io)?;
     next(&mut BufReader::new(stream))?.ok_or_else(|| Error::new(ErrorKind::Io, "the run is over"))
 }
 
-/// The next frame, if the run is not over.
+/// Returns the next frame; `None` if the run is over.
 fn next(from: &mut impl BufRead) -> Result<Option<Frame>> {
     let mut line = Vec::new();
     from.take(MOST_BYTES).read_until(b'\n', &mut line).map_err(Error::of_io)?;
@@ -103,7 +103,7 @@ fn next(from: &mut impl BufRead) -> Result<Option<Frame>> {
     }
 }
 
-/// Shows frames until somebody has seen enough.
+/// Shows frames until the user quits.
 fn watch(stream: UnixStream) -> std::io::Result<()> {
     let frames = frames(stream);
     let mut terminal = ratatui::try_init()?;
@@ -133,7 +133,7 @@ fn watch(stream: UnixStream) -> std::io::Result<()> {
     shown.and(restored)
 }
 
-/// Does what a key asks for; whether it is not the end.
+/// Handles a key. Returns false if the key ends the view.
 fn act(event: &Event, seen: &mut Seen) -> bool {
     let Event::Key(key) = event else { return true };
     if key.kind == KeyEventKind::Release {
@@ -150,7 +150,7 @@ fn act(event: &Event, seen: &mut Seen) -> bool {
     true
 }
 
-/// Frames as they come, and why there are no more.
+/// Returns a channel of frames. Its last item is the reason why no more frames follow.
 fn frames(stream: UnixStream) -> Receiver<std::result::Result<Box<Frame>, String>> {
     let (sender, frames) = bounded(4);
     std::thread::spawn(move || {

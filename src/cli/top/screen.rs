@@ -1,4 +1,4 @@
-//! The screen: lines of the last minute, a table, the verdict. It fits 80 × 24, and takes what room there is.
+//! The screen: lines of the last minute, a table, and the verdict. It fits 80 × 24, and uses all available space.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,13 +12,13 @@ use crate::live::top::Frame as Told;
 use crate::report::format::bytes;
 use crate::report::{StageReport, who};
 
-/// Columns of the names left of the lines, and of the words right of them.
+/// Columns for the names left of the lines; `DETAILS` is for the words right of them.
 const NAMES: u16 = 10;
 const DETAILS: u16 = 24;
-/// Steps of a bar.
+/// Heights of a bar.
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Colours, or none.
+/// Palette with or without colours.
 #[derive(Clone, Copy)]
 struct Paint(bool);
 
@@ -63,7 +63,7 @@ pub(super) fn draw(to: &mut Frame<'_>, seen: &Seen) {
     to.render_widget(Paragraph::new(menu(seen.tab)), keys);
 }
 
-/// Who runs, and how it fares.
+/// Formats the process, its state and its speed.
 fn title(told: &Told, seen: &Seen, paint: Paint, width: u16) -> Vec<Line<'static>> {
     let report = &told.report;
     let state = match (&seen.over, told.waiting_s) {
@@ -94,7 +94,7 @@ fn title(told: &Told, seen: &Seen, paint: Paint, width: u16) -> Vec<Line<'static
     ]
 }
 
-/// The last minute.
+/// Formats the lines of the last minute.
 fn lines(told: &Told, seen: &Seen, paint: Paint, width: u16) -> Vec<Line<'static>> {
     let report = &told.report;
     let room = usize::from(width.saturating_sub(NAMES + DETAILS + 1).max(10));
@@ -128,7 +128,7 @@ fn lines(told: &Told, seen: &Seen, paint: Paint, width: u16) -> Vec<Line<'static
     all
 }
 
-/// A share as a bar; nothing of what is next to none.
+/// Returns the bar of a share; blank if the share is below 1 %.
 fn bar(share: f64) -> char {
     match share {
         share if share < 0.01 || share.is_nan() => ' ',
@@ -207,7 +207,7 @@ fn elements(to: &mut Frame<'_>, area: Rect, told: &Told) {
         ])
     });
     let widths = [width(9), width(8), width(8), width(12), width(14), Constraint::Min(20)];
-    // Names of files are longer than there is room for beside the rest.
+    // Names of files are often too long for their column.
     let longest = waits.iter().find_map(who).map(|who| format!("longest {who}")).unwrap_or_default();
     let [upper, lower] = Layout::vertical([Constraint::Min(3), Constraint::Length(2)]).areas(area);
     table(to, upper, rows, &widths, ["wait", "at", "batch", "cause", "stage", "element"]);
@@ -233,7 +233,7 @@ fn table<'a, const N: usize>(
     to.render_widget(Table::new(rows, *widths).header(head).column_spacing(1), area);
 }
 
-/// The verdict and its advice, as many lines as they take.
+/// Formats the verdict and its first advice, wrapped to `width` columns.
 fn verdict(told: &Told, width: u16) -> Vec<Line<'static>> {
     let verdict = &told.report.verdict;
     let first = std::iter::once(format!("VERDICT {}", verdict.text));

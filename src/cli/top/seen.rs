@@ -1,4 +1,4 @@
-//! A run as a viewer has seen it.
+//! State of a viewer: the last frame of a run, its last minute and the chosen table.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,20 +13,20 @@ pub(super) enum Tab {
     Elements,
 }
 
-/// Seconds that the lines show.
+/// Seconds that the lines cover.
 pub(super) const WINDOW_S: f64 = 60.0;
 
 /// Everything that the screen shows.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) frame: Option<Frame>,
-    /// Stretches of the window, the oldest first.
+    /// Stretches of the window, oldest first.
     pub(super) stretches: VecDeque<Stretch>,
     pub(super) tab: Tab,
-    /// The reason why no more frames come.
+    /// Reason why no more frames arrive.
     pub(super) over: Option<String>,
     pub(super) has_colours: bool,
-    /// CPU time of each worker in the frame before, and the time of that.
+    /// CPU time of each worker in the previous frame, and that frame's time.
     before: (HashMap<u64, f64>, f64),
 }
 
@@ -36,9 +36,9 @@ impl Seen {
         Self { frame: None, stretches, tab: Tab::Stages, over: None, has_colours, before }
     }
 
-    /// Takes another frame in.
+    /// Adds a frame.
     pub(super) fn add(&mut self, mut frame: Frame) {
-        // Another pass may have taken the place of the one before: its time begins anew.
+        // Another pass may have replaced the previous pass. Its time begins at zero.
         let last = self.stretches.back().map_or(Default::default(), |last| last.to);
         if frame.stretches.first().is_some_and(|first| first.from < last) {
             self.stretches.clear();
@@ -54,7 +54,7 @@ impl Seen {
         }
     }
 
-    /// Cores that a worker has taken since the frame before, where that is known.
+    /// Returns the mean number of cores that a worker has used since the previous frame, if known.
     pub(super) fn cores_of(&self, number: u64, cpu_s: f64) -> Option<f64> {
         let (before, at_s) = &self.before;
         let time = self.frame.as_ref()?.at_s - at_s;
@@ -63,17 +63,17 @@ impl Seen {
     }
 }
 
-/// Shares of columns of equal time, so many of them, the last of which ends with the last stretch.
+/// Values for columns of equal time. The last column ends with the last stretch.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Share of it that the consumer waited.
+    /// Share of the column's time in which the consumer waited.
     pub(super) waits: Vec<f64>,
     /// Share of the buffer that was full.
     pub(super) ready: Vec<f64>,
-    /// Share of it that the thread of the stages in order worked, and all threads that evaluate elements.
+    /// Share of the time in which the thread of the in-order stages worked; `threads` covers all threads that evaluate elements.
     pub(super) in_order: Vec<f64>,
     pub(super) threads: Vec<f64>,
-    /// Bytes of the process in memory.
+    /// Maximum memory of the process in bytes.
     pub(super) memory: Vec<f64>,
 }
 
@@ -84,7 +84,7 @@ impl Lines {
         let (Some(frame), Some(last)) = (&seen.frame, seen.stretches.back()) else { return lines };
         let (report, end) = (&frame.report, last.to.as_secs_f64());
         let start = (end - WINDOW_S).max(seen.stretches[0].from.as_secs_f64().min(end));
-        // A short run has as much room as a long one, but no less than a column for a stretch.
+        // A short run fills the width, too, but a column covers at least a stretch of 0.1 s.
         let width = ((end - start) / columns.max(1) as f64).max(0.1);
         let start = end - width * columns as f64;
         let (threads, places) = (report.threads.max(1) as f64, frame.buffer.max(1) as f64);

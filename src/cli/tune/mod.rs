@@ -1,4 +1,4 @@
-//! `gristmill tune`: which settings a pipeline should run with, and why.
+//! `gristmill tune`: finds settings for a pipeline, and explains them.
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod page;
@@ -66,7 +66,7 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let pipeline = Pipeline::from_file(&args.pipeline)?;
     args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
-    // Before the time is spent: a file that cannot be built cannot be tuned.
+    // Checked before the time is spent: a pipeline that cannot be built cannot be tuned.
     drop(pipeline.build()?);
     output::say(&format!("{}: running for {} s", args.pipeline.display(), args.seconds));
     pick(args, &pipeline)
@@ -82,7 +82,7 @@ fn pick(_: &Args, _: &Pipeline) -> Result<Outcome> {
 fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
     use crate::workers::{PickLimits, pick_performance_config};
     if args.write {
-        // Before the time is spent.
+        // Checked before the time is spent.
         Change::check(&args.pipeline)?;
     }
     let mut limits = PickLimits::new()
@@ -114,7 +114,7 @@ fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
     }
     args.html.iter().try_for_each(|file| output::page(file, &page::page(&config, args)))?;
     others.and_then(busy).iter().for_each(|warning| output::warn(warning));
-    // What was found out stands above, also where the file cannot be written.
+    // The result is printed even if the file cannot be written.
     written?;
     if args.write {
         output::say(&format!("written to {}", args.pipeline.display()));

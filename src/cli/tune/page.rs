@@ -1,14 +1,14 @@
-//! The choice as a page of charts.
+//! The choice as a page with charts.
 
 use super::Args;
 use crate::cli::format::{bytes, count, percent, plural, time};
 use crate::report::html::{Chart, Document, Line, Scale, turned};
 use crate::workers::{Measured, PerformanceConfig};
 
-/// Columns of the axis of time.
+/// Columns of the time axis.
 const COLUMNS: usize = 240;
 
-/// A page with what was chosen, what it brings, how it was found and where memory goes.
+/// Makes a page with the choice, its gain, the search, and the memory.
 pub(super) fn page(config: &PerformanceConfig, args: &Args) -> String {
     let (start, chosen) = (&config.start, &config.chosen);
     let headline = format!(
@@ -64,7 +64,7 @@ fn found(config: &PerformanceConfig, seconds: f64) -> Chart {
     chart
 }
 
-/// The budget, divided: what each part may take, and of it what was used.
+/// Draws the parts of the budget: the limit of each part, and its use.
 fn memory(config: &PerformanceConfig) -> Chart {
     let heaps = config.worker_heap_bytes.saturating_mul(config.workers as u64);
     let used = config.heap_used_bytes.saturating_mul(config.workers as u64);

@@ -1,4 +1,4 @@
-//! Puts an `executor` into the text of a pipeline file, and leaves the rest as it is.
+//! Insertion of an `executor` into the text of a pipeline file, without changing the rest.
 
 use std::fmt;
 use std::fs::Permissions;
@@ -9,30 +9,30 @@ use crate::checkpoint::fingerprint;
 use crate::spec::{Format, Pipeline, RunOptions};
 use crate::{Error, Result, Stage};
 
-/// A name and its value, a number or an amount of memory.
+/// Name and value of a setting. The value is a number or an amount of memory.
 pub(super) struct Setting(pub(super) &'static str, pub(super) String);
 
-/// Whole mebibytes, rounded down.
+/// Formats bytes as whole mebibytes, rounded down.
 pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{}MiB", bytes >> 20)
 }
 
-/// A change of one stretch of a file.
+/// Change of a single range of a file.
 #[derive(Debug)]
 pub(super) struct Change {
     text: String,
-    /// The text that goes, and the one that comes in its place.
+    /// Text that is removed; `added` replaces it.
     removed: String,
     added: String,
-    /// Line of the change, from 1.
+    /// Line number of the change, from 1.
     line: usize,
 }
 
 impl Change {
-    /// Nothing is written yet.
+    /// Makes the change without writing the file.
     ///
     /// # Errors
-    /// If the file is laid out so that this cannot tell where its `executor` is: it says what to write by hand.
+    /// If the `executor` cannot be located in the file. The help contains the text to insert by hand.
     pub(super) fn new(pipeline: &Pipeline, file: &Path, settings: &[Setting]) -> Result<Self> {
         let (text, format) = (pipeline.text(), Format::of(file));
         let entry = entry(format, settings);
@@ -56,7 +56,7 @@ impl Change {
         Ok(Self { text: new, removed, added, line })
     }
 
-    /// Checks that [`write`](Self::write) may be: told before a pipeline runs for it.
+    /// Checks that [`write`](Self::write) can succeed, before a pipeline runs.
     pub(super) fn check(file: &Path) -> Result<()> {
         let (target, permissions) = target(file)?;
         if permissions.readonly() {
@@ -65,14 +65,14 @@ impl Change {
         crate::store::check_writable(&target)
     }
 
-    /// Writes the changed text; a crash leaves the old file or the new.
+    /// Writes the changed text. A crash leaves the old file or the new file.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
         let (target, permissions) = target(file)?;
         crate::store::replace(&target, self.text.as_bytes())?;
         std::fs::set_permissions(&target, permissions).map_err(|e| Error::io(e, file))
     }
 
-    /// Returns the text that comes in.
+    /// Returns the added text.
     pub(super) fn added(&self) -> &str {
         self.added.trim().trim_matches(',')
     }
@@ -88,14 +88,14 @@ impl fmt::Display for Change {
     }
 }
 
-/// Returns the file that is replaced, as a link stays a link, and who may read it.
+/// Returns the file to replace, with links resolved, and its permissions.
 fn target(file: &Path) -> Result<(PathBuf, Permissions)> {
     let target = std::fs::canonicalize(file).map_err(|e| Error::io(e, file))?;
     let permissions = std::fs::metadata(&target).map_err(|e| Error::io(e, file))?.permissions();
     Ok((target, permissions))
 }
 
-/// One line.
+/// Formats the settings as a single line.
 fn entry(format: Format, settings: &[Setting]) -> String {
     let quoted = |value: &str| match value.parse::<u64>() {
         Ok(_) => value.to_owned(),
@@ -109,7 +109,7 @@ fn entry(format: Format, settings: &[Setting]) -> String {
     }
 }
 
-/// Whether the new text is the old pipeline with the new executor.
+/// Returns true if the new text is the old pipeline with the new executor.
 fn says_the_same(old: &Pipeline, new: &str, format: Format, settings: &[Setting]) -> bool {
     let same = || -> Result<bool> {
         let new = Pipeline::from_text(new, format, old.folder())?;
@@ -124,7 +124,7 @@ fn says_the_same(old: &Pipeline, new: &str, format: Format, settings: &[Setting]
 
 type Edit = (Range<usize>, String);
 
-/// Lines with where they start.
+/// Returns the lines with their start offsets.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_inclusive('\n').scan(0, |at, line| {
         let start = *at;
@@ -133,13 +133,13 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Behind everything that is not an empty end of the file.
+/// Appends the entry after the last text that is not blank.
 fn append(text: &str, entry: &str) -> Edit {
     let end = text.trim_end().len();
     (end..text.len(), format!("\n{entry}\n"))
 }
 
-/// A key at the left margin, and the lines below it that are indented.
+/// Replaces a key at the left margin and the indented lines below it, or appends the entry.
 fn yaml(text: &str, entry: &str) -> Option<Edit> {
     // A mapping in braces has no lines to replace.
     let plain = |line: &str| !line.trim().is_empty() && !line.starts_with(['#', '%', '-']);
@@ -158,12 +158,12 @@ fn yaml(text: &str, entry: &str) -> Option<Edit> {
         (end, value) = (at + line.len(), line);
     }
     let newline = &value[value.trim_end_matches(['\r', '\n']).len()..];
-    // What is said about the old value, on its own line, may hold for the new.
+    // A comment on the line of the old value may also apply to the new value.
     let comment = line.find(" #").map_or("", |at| line[at..].trim_end());
     Some((start..end, format!("{entry}{comment}{newline}")))
 }
 
-/// A key before the first table, or a table of its own.
+/// Replaces a key above the first table, or replaces or appends an `[executor]` table.
 fn toml(text: &str, entry: &str) -> Option<Edit> {
     let starts = |line: &str| line.trim_start().starts_with("executor") && line.contains('=');
     let mut top = lines(text).take_while(|(_, line)| !line.trim_start().starts_with('['));
@@ -184,7 +184,7 @@ fn toml(text: &str, entry: &str) -> Option<Edit> {
     Some((start..end, table))
 }
 
-/// A field of the outermost object.
+/// Replaces a field of the outermost object, or adds it.
 fn json(text: &str, entry: &str) -> Option<Edit> {
     let open = text.find('{')?;
     let (mut depth, mut at, mut key) = (0, open, None);
@@ -212,13 +212,13 @@ fn json(text: &str, entry: &str) -> Option<Edit> {
             break;
         }
     }
-    // Indented as the first field is.
+    // Indented like the first field.
     let inside = &text[open + 1..];
     let space = &inside[..inside.len() - inside.trim_start().len()];
     Some((open + 1..open + 1, format!("{space}{entry},")))
 }
 
-/// Behind the closing quote of the string that begins at `start`.
+/// Returns the offset after the closing quote of the string that begins at `start`.
 fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {

@@ -1,17 +1,17 @@
-//! Levels of the buffer: looks at it by the places that were filled.
+//! Fill levels of the buffer: counts of requests by number of filled places.
 
 use serde::{Deserialize, Serialize};
 
-/// Levels that are told apart: no place, 1, 2, 3 to 4, 5 to 8, and so on; 129 and more are one.
+/// Number of levels: 0 places, 1, 2, 3 to 4, 5 to 8, and so on. The last level is 129 places and more.
 pub(crate) const LEVELS: usize = 10;
 
-/// Looks at a buffer by how many of its places were filled.
+/// Counts of requests to a buffer, by number of filled places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Fill([u32; LEVELS]);
 
 impl Fill {
-    /// The level of so many places.
+    /// Returns the level of `ready` filled places.
     pub(crate) fn level(ready: u32) -> usize {
         match ready {
             0 => 0,
@@ -19,7 +19,7 @@ impl Fill {
         }
     }
 
-    /// The places of a level, the fewest and the most.
+    /// Returns the fewest and the most places of a level.
     pub(crate) fn places(level: usize) -> (u32, u32) {
         match level {
             0 => (0, 0),
@@ -37,12 +37,12 @@ impl Fill {
         self.0.iter_mut().zip(other.0).for_each(|(looks, more)| *looks = looks.saturating_add(more));
     }
 
-    /// Whether nobody has looked.
+    /// Returns true if no request was counted.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The share of the looks at each level that are of it.
+    /// Returns the share of requests at each level.
     pub(crate) fn shares(&self) -> [f64; LEVELS] {
         let all = self.0.iter().map(|looks| u64::from(*looks)).sum::<u64>().max(1) as f64;
         self.0.map(|looks| f64::from(looks) / all)

@@ -1,4 +1,4 @@
-//! Records that are handed on while a run goes on, and put together again.
+//! Records that are sent on during a run and reassembled by the receiver.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,11 @@ use super::ring::Ring;
 use super::stretches::Stretches;
 use super::{BATCHES, Batch, CHUNKS, Chunk, Snapshot, Stretch};
 
-/// Counts of the records that somebody has seen already.
+/// Numbers of records that a receiver has already seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// The recorder that they are of, by its address: one that takes the place of another is made while that is there.
+    /// Address of the recorder that the records come from. Addresses differ, because a new recorder is made while the previous
+    /// recorder still exists.
     of: Option<usize>,
     pub(super) batches: u64,
     pub(super) chunks: u64,
@@ -17,7 +18,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Begins anew where records are those of another recorder than before, and says so.
+    /// Starts anew if the records come from another recorder than before. Returns true in that case.
     pub(in crate::cx) fn turn_to<T>(&mut self, recorder: &T) -> bool {
         let here = std::ptr::from_ref(recorder).addr();
         let anew = self.of.is_some_and(|of| of != here);
@@ -29,18 +30,18 @@ impl Seen {
     }
 }
 
-/// Records that have come since somebody looked last.
+/// Records since the previous look.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct News {
-    /// Whether these are of another pass that has taken the place of the one before: times begin anew.
+    /// True if the records are of a new pass that has replaced the previous pass. Times start anew.
     #[serde(default, skip_serializing_if = "is_not")]
     pub(crate) anew: bool,
     pub(crate) batches: Vec<Batch>,
-    /// Batches before these that nobody has seen: there were more than are kept.
+    /// Number of earlier batches that were dropped unseen because more arrived than are kept.
     #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) missed_batches: u64,
     pub(crate) chunks: Vec<Chunk>,
-    /// The same of chunks.
+    /// Number of earlier chunks that were dropped unseen because more arrived than are kept.
     #[serde(default, skip_serializing_if = "is_none")]
     pub(crate) missed_chunks: u64,
     pub(crate) stretches: Vec<Stretch>,
@@ -56,7 +57,7 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// Records put together again, as many as are kept of a run.
+/// Reassembled records, up to the number that is kept of a run.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     batches: Ring<Batch, BATCHES>,
@@ -65,12 +66,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Adds what has come.
+    /// Adds new records.
     pub(crate) fn add(&mut self, news: News) {
         if news.anew {
             *self = Self::default();
         }
-        // What is drawn of single batches has no holes; stretches have all of it.
+        // The view of single batches must have no holes. Stretches cover everything.
         if news.missed_batches > 0 {
             self.batches.clear();
         }
@@ -82,7 +83,7 @@ impl History {
         news.stretches.into_iter().for_each(|stretch| self.stretches.push(stretch));
     }
 
-    /// The records of a run that these were all of.
+    /// Returns the records as a snapshot of a run.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             batches: self.batches.iter().copied().collect(),
@@ -130,7 +131,7 @@ mod tests {
             let made = Made { begun: asked, done: given, slowest, ..Made::now(Duration::ZERO) };
             records.chunk(&Taken { first: number, count: 1, made, wait, holds_up: false, idle: false }, 1);
             if number % 37 == 0 {
-                // Through JSON, as it is recorded.
+                // JSON is the recorded form.
                 let text = serde_json::to_string(&records.news(&mut seen, None)).unwrap();
                 history.add(serde_json::from_str(&text).unwrap());
             }
@@ -138,7 +139,7 @@ mod tests {
         history.add(records.news(&mut seen, Some(&[2000])));
         let (kept, told) = (records.snapshot(&[2000]), history.snapshot());
         assert_eq!((&told.batches, &told.chunks), (&kept.batches, &kept.chunks));
-        // The present one ends when it is looked at.
+        // The present stretch ends at the time of the look.
         let (last, kept) = kept.stretches.split_last().unwrap();
         let (found, told) = told.stretches.split_last().unwrap();
         assert_eq!((told, found.from, found.shares), (kept, last.from, last.shares));

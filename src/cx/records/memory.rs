@@ -2,35 +2,35 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Memory of worker processes on this machine, and what they hand over.
+/// Memory of worker processes on this machine, and of the data that they hand over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorkerMemory {
-    /// Bytes of private memory of all of them.
+    /// Bytes of private memory of all workers.
     pub(crate) heaps: u64,
     /// Bytes of shared memory that are written, or held by views.
     pub(crate) shared: u64,
-    /// The budget of both; 0 where there are no workers.
+    /// Budget of `heaps` and `shared` together, in bytes. 0 if there are no workers.
     pub(crate) budget: u64,
 }
 
 impl WorkerMemory {
-    /// Bytes of what the budget limits.
+    /// Returns the bytes that count against the budget.
     pub(crate) fn used(&self) -> u64 {
         self.heaps + self.shared
     }
 
-    /// Whether there are no workers.
+    /// Returns true if there are no workers.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The one of two that is more.
+    /// Returns the larger of two measurements.
     pub(crate) fn larger(self, other: Self) -> Self {
         if other.used() > self.used() || self.is_none() { other } else { self }
     }
 }
 
-/// Bytes of this process in memory; 0 where the system does not say.
+/// Returns the resident bytes of this process, or 0 if the system does not report them.
 pub(super) fn own() -> u64 {
     #[cfg(target_os = "linux")]
     {

@@ -1,7 +1,8 @@
-//! Records of a run, always on: every batch, every chunk that its reader took, the whole run in stretches of time.
+//! Records of a run, always on: every batch, every chunk that the reader took, and summaries of stretches of time.
 //!
-//! Both are rare, some thousand a second at most: small elements travel in packets, which have one record for all. Rings keep the last of
-//! them, stretches get longer with age, so a run of any length is seen in a few megabytes.
+//! Batches and chunks are rare, a few thousand a second at most. Small elements travel in packets, and a packet has a
+//! single record. Rings keep the last records and stretches get longer with age, so a run of any length fits in a few
+//! megabytes.
 
 mod fill;
 mod history;
@@ -27,83 +28,83 @@ use super::piece::Piece;
 use super::waits::{Awaited, Shares};
 use crate::sync::Locked;
 
-/// Batches that are kept, and chunks.
+/// Numbers of batches and chunks that are kept.
 const BATCHES: usize = 4096;
 const CHUNKS: usize = 16384;
 
-/// Elements that the consumer was given at once: a batch, or a packet of small elements.
+/// Elements that the consumer received at once: a batch, or a packet of small elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Batch {
-    /// The number of the first in this run; and how many they are, none at the end of the stream.
+    /// Number of the first element in this run, and the number of elements. The count is 0 at the end of the stream.
     pub(crate) first: u64,
     pub(crate) count: u32,
-    /// Places of the buffer that were filled when it was asked for, where there is a buffer.
+    /// Filled places of the buffer at the time of the request. `None` if there is no buffer.
     pub(crate) ready: Option<u32>,
-    /// Time at which it was asked for, and given, after the start of the run.
+    /// Times of the request and of the delivery, after the start of the run.
     #[serde(with = "ns")]
     pub(crate) asked: Duration,
     #[serde(with = "ns")]
     pub(crate) given: Duration,
-    /// Time at which it was begun, and was there, where it was made ahead of the consumer.
+    /// Times at which the batch was begun and ready. `None` unless it was made ahead of the consumer.
     #[serde(default, with = "ns::two")]
     pub(crate) made: Option<(Duration, Duration)>,
-    /// The wait in between by cause.
+    /// The wait between request and delivery, by cause.
     #[serde(with = "ns::by_cause")]
     pub(crate) shares: Shares,
-    /// Waits around the loader between the batch before and this one: for the interpreter's lock, and for devices.
+    /// Waits outside the loader between the previous batch and this batch: for the interpreter's lock, and for devices.
     #[serde(default, with = "ns::by_cause", skip_serializing_if = "Shares::is_none")]
     pub(crate) beside: Shares,
 }
 
-/// Consecutive root elements that one evaluated, and the reader of the stream took.
+/// Consecutive root elements that one thread or worker evaluated and the reader of the stream took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Chunk {
-    /// The border that it stands in front of, by id.
+    /// Id of the border after the stages that evaluate the elements.
     pub(crate) border: u32,
-    /// The first index, and how many there are.
+    /// The first index, and the number of elements.
     pub(crate) first: u64,
     pub(crate) count: u32,
-    /// Time at which its evaluation began and ended, and at which it was taken.
+    /// Times at which the evaluation began and ended, and at which the reader took the chunk.
     #[serde(with = "ns")]
     pub(crate) begun: Duration,
     #[serde(with = "ns")]
     pub(crate) done: Duration,
     #[serde(with = "ns")]
     pub(crate) taken: Duration,
-    /// Time for which the reader had waited for it then.
+    /// Time that the reader had waited for the chunk.
     #[serde(with = "ns")]
     pub(crate) waited: Duration,
-    /// Who evaluated it.
+    /// The thread or worker that evaluated the chunk.
     pub(crate) who: Who,
-    /// Bytes that it took up where it was handed over; 0 where nothing was copied.
+    /// Bytes of the chunk in transfer memory. 0 if nothing was copied.
     pub(crate) bytes: u64,
-    /// The piece of it that took longest.
+    /// The slowest piece of the chunk.
     pub(crate) slowest: Option<Piece>,
     pub(crate) off: Off,
 }
 
-/// A chunk as its reader takes it.
+/// A chunk at the time the reader takes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    /// The first index, and how many there are.
+    /// The first index, and the number of elements.
     pub(crate) first: u64,
     pub(crate) count: u64,
     pub(crate) made: Made,
-    /// The wait for it, if it was not there.
+    /// The wait for the chunk, if it was not ready.
     pub(crate) wait: Option<(Instant, Instant)>,
-    /// Whether others had nothing left to do, and whether it kept back what comes behind it: see [`Awaited`].
+    /// `idle`: other workers had no work left. `holds_up`: the chunk held up later chunks. See [`Awaited`].
     pub(crate) idle: bool,
     pub(crate) holds_up: bool,
 }
 
 impl Taken {
-    /// The wait for it, in front of the border of this id, as causes are found of it.
+    /// Converts the wait for the chunk to the input of the cause analysis. `border` is the id of the border.
     pub(super) fn awaited(&self, wait: (Instant, Instant), border: usize) -> Awaited {
         Awaited { wait, made: self.made, idle: self.idle, holds_up: self.holds_up, border }
     }
 }
 
-/// Everything that is kept of a run.
+/// All records of a run.
 #[derive(Debug)]
 pub(crate) struct Records {
     start: Instant,
@@ -117,24 +118,25 @@ struct Book {
     stretches: Stretches,
 }
 
-/// Copy of what is kept of a run at a time.
+/// Copy of the records of a run at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
     /// The last batches and chunks, in the order in which they were taken.
     pub(crate) batches: Vec<Batch>,
     pub(crate) chunks: Vec<Chunk>,
-    /// The whole run; the present stretch, which is not over, is the last.
+    /// Stretches of the whole run. The last is the present stretch, which has not ended.
     pub(crate) stretches: Vec<Stretch>,
 }
 
 impl Records {
-    /// Records of a run that began at `start`.
+    /// Returns empty records of a run that began at `start`.
     pub(super) fn new(start: Instant) -> Self {
         let book = Book { batches: Ring::default(), chunks: Ring::default(), stretches: Stretches::default() };
         Self { start, book: Mutex::new(book) }
     }
 
-    /// Keeps a batch that was waited for because of `shares`, and before which the loop around waited `beside` the loader. Where a stretch is over, it is asked for the `work` of the stages so far.
+    /// Records a batch. `shares` are the causes of its wait, `beside` the earlier waits of the training loop outside the loader.
+    /// Calls `work` for the work of the stages so far if a stretch has ended.
     pub(super) fn batch(&self, given: &Given, shares: Shares, beside: Shares, work: impl FnOnce() -> Vec<u64>) {
         let batch = Batch {
             first: given.first,
@@ -149,18 +151,18 @@ impl Records {
         let mut book = self.book.locked();
         book.batches.push(batch);
         if book.stretches.add(&batch) {
-            // No one who has the lock of the tallies waits for that of the book.
+            // No thread that holds the lock of the tallies waits for the lock of the book.
             book.stretches.close(batch.given, work());
         }
     }
 
-    /// Notes how much memory workers use now.
+    /// Records the present memory use of workers.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(super) fn workers_use(&self, memory: WorkerMemory) {
         self.book.locked().stretches.workers_use(memory);
     }
 
-    /// Keeps a chunk that was taken in front of the border of this id.
+    /// Records a chunk that was taken at the border with id `border`.
     pub(super) fn chunk(&self, taken: &Taken, border: usize) {
         let Made { begun, done, who, bytes, slowest, off, .. } = taken.made;
         let (from, to) = taken.wait.unwrap_or_else(|| {
@@ -183,7 +185,7 @@ impl Records {
         self.book.locked().chunks.push(chunk);
     }
 
-    /// Copies what is kept, in a run whose stages have done so much `work`.
+    /// Copies the records. `work` is the work of the stages so far.
     pub(super) fn snapshot(&self, work: &[u64]) -> Snapshot {
         let book = self.book.locked();
         let stretches = book.stretches.with_present(self.after(Instant::now()), work);
@@ -194,7 +196,8 @@ impl Records {
         }
     }
 
-    /// What has come since `seen`, which is moved behind it; at the `end`, with the present stretch, in a run whose stages have done so much work.
+    /// Returns the records since `seen` and advances `seen`. At the `end` of a run, which holds the work of its stages, the present
+    /// stretch is included.
     pub(super) fn news(&self, seen: &mut Seen, end: Option<&[u64]>) -> News {
         let book = self.book.locked();
         let (batches, missed_batches) = book.batches.since(&mut seen.batches);
@@ -216,7 +219,7 @@ impl Records {
     }
 }
 
-/// A number in fewer bytes: what does not fit is as large as can be.
+/// Converts a number to 32 bits. Larger numbers become `u32::MAX`.
 fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -226,7 +229,7 @@ mod tests {
     use super::*;
     use crate::cx::Cause;
 
-    /// Bytes that records of a run of any length take up at most: full rings, every level of stretches full, of a pipeline of 50 stages.
+    /// Maximum bytes of the records of a run of any length. Assumes full rings and full levels, and a pipeline of 50 stages.
     const MOST_BYTES: usize = 16 << 20;
 
     #[test]

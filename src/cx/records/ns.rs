@@ -1,4 +1,4 @@
-//! Times in JSON: nanoseconds, as numbers.
+//! Times in JSON, as numbers of nanoseconds.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
     u64::deserialize(from).map(Duration::from_nanos)
 }
 
-/// Two times, or none.
+/// Serialization of an optional pair of times.
 pub(super) mod two {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer};
 
@@ -31,7 +31,7 @@ pub(super) mod two {
     }
 }
 
-/// Waits by the names of their causes, without those that are none.
+/// Serialization of waits by the names of their causes. Zero waits are left out.
 pub(super) mod by_cause {
     use std::collections::BTreeMap;
 

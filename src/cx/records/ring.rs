@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// The last `N` of the values that were pushed. It takes memory for those that there were.
+/// The last `N` pushed values. Memory is allocated as values are pushed.
 #[derive(Debug)]
 pub(super) struct Ring<T, const N: usize> {
     last: VecDeque<T>,
@@ -16,7 +16,7 @@ impl<T, const N: usize> Default for Ring<T, N> {
 }
 
 impl<T, const N: usize> Ring<T, N> {
-    /// Keeps a value, in place of the oldest where there are enough.
+    /// Adds a value. Drops the oldest value if the ring is full.
     pub(super) fn push(&mut self, value: T) {
         if self.last.len() == N {
             self.last.pop_front();
@@ -25,12 +25,13 @@ impl<T, const N: usize> Ring<T, N> {
         self.pushed += 1;
     }
 
-    /// The values, the oldest first.
+    /// Returns the values, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.last.iter()
     }
 
-    /// The values that were pushed since `seen` were, as far as they are here, and how many are not. `seen` is moved behind them.
+    /// Returns the kept values that were pushed since `seen`, and the number of such values that are no longer kept. Advances
+    /// `seen`.
     pub(super) fn since(&self, seen: &mut u64) -> (impl Iterator<Item = &T> + use<'_, T, N>, u64) {
         let gone = self.pushed - self.last.len() as u64;
         let missed = gone.saturating_sub(*seen);
@@ -39,7 +40,7 @@ impl<T, const N: usize> Ring<T, N> {
         (self.last.iter().skip(skip), missed)
     }
 
-    /// Forgets all of them.
+    /// Removes all values.
     pub(super) fn clear(&mut self) {
         self.last.clear();
     }

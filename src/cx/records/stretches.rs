@@ -1,4 +1,4 @@
-//! Summaries of stretches of a run: tenths of a second, and longer the longer they are ago.
+//! Summaries of stretches of a run: tenths of a second for recent times, longer stretches for older times.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,56 +8,58 @@ use serde::{Deserialize, Serialize};
 use super::{Batch, Fill, WorkerMemory, memory, ns};
 use crate::cx::waits::Shares;
 
-/// Time that a stretch takes at first.
+/// Initial length of a stretch.
 const TIME: Duration = Duration::from_millis(100);
-/// Stretches of each length that are kept: a minute of tenths of a second, an hour of seconds, ten hours of tens, and so forth, up to a
-/// month and a half. The oldest of each go together by [`TOGETHER`] into one of the next; beyond the last they are forgotten.
+/// Number of kept stretches of each length: a minute of tenths of a second, an hour of seconds, ten hours of tens, and so on.
+/// The total covers a month and a half. The oldest [`TOGETHER`] stretches of a length are merged into a stretch of the next
+/// length. The oldest of the last length are dropped.
 const KEPT: [usize; 5] = [600, 3600, 3600, 3600, 3600];
 const TOGETHER: usize = 10;
 
-/// A stretch of a run.
+/// Summary of a stretch of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stretch {
-    /// Time after the start of the run at which it begins and ends: it ends with a batch.
+    /// Times of its start and end after the start of the run. A stretch ends with a batch.
     #[serde(with = "ns")]
     pub(crate) from: Duration,
     #[serde(with = "ns")]
     pub(crate) to: Duration,
-    /// Waits that ended in it, by cause.
+    /// Waits that ended during the stretch, by cause.
     #[serde(with = "ns::by_cause")]
     pub(crate) shares: Shares,
-    /// Elements that the consumer was given.
+    /// Elements that the consumer received.
     pub(crate) elements: u64,
-    /// Stretches of each stage's own work, by id.
+    /// Seconds of self time of each stage, by id.
     pub(crate) work: Vec<f32>,
-    /// Places of the buffer that were filled, added up over the times that the consumer asked, and how often those were.
+    /// Filled places of the buffer, summed over the requests of the consumer, and the number of requests.
     pub(crate) ready: u64,
     pub(crate) looks: u32,
-    /// The same looks by how many places were filled.
+    /// The requests by number of filled places.
     #[serde(default, skip_serializing_if = "Fill::is_empty")]
     pub(crate) fill: Fill,
-    /// Bytes of this process in memory at the end of it, the most of those that go together; 0 where the system does not say.
+    /// Resident bytes of this process at the end of the stretch, or the maximum of merged stretches. 0 if the system does not
+    /// report them.
     pub(crate) memory: u64,
-    /// Memory of workers, the most that was seen.
+    /// Largest memory of workers that was observed.
     #[serde(default, skip_serializing_if = "WorkerMemory::is_none")]
     pub(crate) workers: WorkerMemory,
 }
 
-/// Summaries of a run.
+/// Summaries of all stretches of a run.
 #[derive(Debug, Default)]
 pub(super) struct Stretches {
     levels: [VecDeque<Stretch>; KEPT.len()],
     present: Stretch,
-    /// Those that have ended.
+    /// Number of stretches that have ended.
     ended: u64,
-    /// Nanoseconds of own work of every stage when it began.
+    /// Self time of every stage at the start of the present stretch, in nanoseconds.
     work: Vec<u64>,
-    /// Memory of workers, as it was told last.
+    /// Memory of workers, as last reported.
     workers: WorkerMemory,
 }
 
 impl Stretches {
-    /// Adds a batch to the present stretch; whether that is over.
+    /// Adds a batch to the present stretch. Returns true if the stretch is over.
     pub(super) fn add(&mut self, batch: &Batch) -> bool {
         let present = &mut self.present;
         present.shares.add(batch.shares);
@@ -71,14 +73,14 @@ impl Stretches {
         batch.given.saturating_sub(present.from) >= TIME
     }
 
-    /// Workers use so much memory now.
+    /// Records the present memory of workers.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(super) fn workers_use(&mut self, memory: WorkerMemory) {
         self.present.workers = self.present.workers.larger(memory);
         self.workers = memory;
     }
 
-    /// Ends the present stretch at this time, at which stages have done so much work.
+    /// Ends the present stretch at time `at`. `work` is the work of each stage up to then.
     pub(super) fn close(&mut self, at: Duration, work: Vec<u64>) {
         let row = self.finished(at, &work);
         self.work = work;
@@ -86,32 +88,32 @@ impl Stretches {
         self.push(row);
     }
 
-    /// Keeps a stretch that has ended.
+    /// Adds a stretch that has ended.
     pub(super) fn push(&mut self, stretch: Stretch) {
         self.levels[0].push_back(stretch);
         self.ended += 1;
         self.thin();
     }
 
-    /// All that have ended, the oldest first.
+    /// Returns all ended stretches, the oldest first.
     pub(super) fn all(&self) -> Vec<Stretch> {
         self.levels.iter().rev().flatten().cloned().collect()
     }
 
-    /// All of them, the oldest first, as if the present one were over.
+    /// Returns all stretches, the oldest first. The present stretch is included as if it ended at `at`.
     pub(super) fn with_present(&self, at: Duration, work: &[u64]) -> Vec<Stretch> {
         let mut all = self.all();
         all.extend(self.present(at, work));
         all
     }
 
-    /// The present one, as if it were over, if there is anything in it.
+    /// Returns the present stretch as if it ended at `at`, or `None` if it is empty.
     pub(super) fn present(&self, at: Duration, work: &[u64]) -> Option<Stretch> {
         let has_any = self.present.elements > 0 || self.present.shares != Shares::default();
         has_any.then(|| self.finished(at, work))
     }
 
-    /// Those that have ended since `seen` had, as far as they are kept at their first length. `seen` is moved behind them.
+    /// Returns stretches that have ended since `seen` and still have their initial length. Advances `seen`.
     pub(super) fn since(&self, seen: &mut u64) -> Vec<Stretch> {
         let gone = self.ended - self.levels[0].len() as u64;
         let skip = seen.saturating_sub(gone) as usize;
@@ -126,7 +128,7 @@ impl Stretches {
         Stretch { to: at, work, memory: memory::own(), ..self.present.clone() }
     }
 
-    /// Has the oldest of full levels go together.
+    /// Merges the oldest stretches of full levels.
     fn thin(&mut self) {
         for (level, kept) in KEPT.into_iter().enumerate() {
             if self.levels[level].len() <= kept {
@@ -142,7 +144,7 @@ impl Stretches {
 }
 
 impl Stretch {
-    /// This one and the next together.
+    /// Merges this stretch with the next.
     fn with(mut self, next: Self) -> Self {
         self.to = next.to;
         self.shares.add(next.shares);
@@ -157,7 +159,7 @@ impl Stretch {
     }
 }
 
-/// Bytes that stretches take up at most, in a pipeline of so many stages.
+/// Returns the maximum bytes of the stretches of a pipeline of `stages` stages.
 #[cfg(test)]
 pub(super) fn most_bytes(stages: usize) -> usize {
     let stretches = KEPT.iter().map(|kept| kept + TOGETHER).sum::<usize>();
@@ -190,7 +192,7 @@ mod tests {
             stretches.close(at, vec![number * 50_000_000, 0]);
         }
         let rows = stretches.with_present(TIME * runs as u32, &[]);
-        // A minute of tenths of a second, and what is before in seconds.
+        // A minute of tenths of a second; earlier times in seconds.
         assert!((600 + 1940..=610 + 1940).contains(&rows.len()), "{}", rows.len());
         assert!(rows.windows(2).all(|rows| rows[0].to == rows[1].from), "no gap, and in order");
         assert_eq!(rows.iter().map(|row| row.elements).sum::<u64>(), 10 * runs);

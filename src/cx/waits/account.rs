@@ -1,4 +1,4 @@
-//! Sums of waits: what the causes of all of them come to.
+//! Sums of waits by cause.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use super::{Cause, Shares, StoreUse};
 pub(crate) struct Account {
     /// Time by cause.
     pub(crate) shares: Shares,
-    /// Of the time that single chunks [kept back](Cause::HeadOfLine) what comes behind them, nanoseconds by the stage that took longest in
-    /// them, by id, where that was measured.
+    /// Nanoseconds of [head-of-line](Cause::HeadOfLine) waits by id of the stage that took longest in the chunk. Contains a
+    /// wait only if that stage was measured.
     pub(crate) held_up: BTreeMap<u32, u64>,
-    /// Bytes and requests of stores in chunks that were waited for.
+    /// Bytes and requests of stores in chunks that the consumer waited for.
     pub(crate) store: StoreUse,
 }
 
 impl Account {
-    /// The account of a wait that has one cause.
+    /// Returns the account of a wait with a single cause.
     pub(super) fn whole(cause: Cause, time: Duration) -> Self {
         Self { shares: Shares::of(cause, time), ..Self::default() }
     }
@@ -29,7 +29,7 @@ impl Account {
         self.store.add(other.store);
     }
 
-    /// Counts a wait for a chunk that kept back what comes behind it, and in which this stage took longest.
+    /// Counts a wait for a chunk that held up later chunks. `stage` is the slowest stage in the chunk.
     pub(super) fn count_held_up(&mut self, stage: Option<u32>, time: Duration) {
         self.shares.count(Cause::HeadOfLine, time);
         if let Some(stage) = stage {
@@ -37,7 +37,7 @@ impl Account {
         }
     }
 
-    /// The account of waits that were no longer than `most` together: each part is as much shorter as all of them.
+    /// Scales the waits down to at most `most` in total. Each part is shortened in proportion.
     pub(crate) fn within(&self, most: Duration) -> Self {
         let all = self.shares.total();
         if all <= most {

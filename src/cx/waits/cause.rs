@@ -9,42 +9,42 @@ use super::{Account, Awaited};
 use crate::cx::made::Off;
 use crate::cx::piece::Piece;
 
-/// Cause of a wait, or of a part of one.
+/// Cause of a wait, or of a part of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
-    /// The first element of a pass was not there yet.
+    /// The first element of a pass was not ready.
     Start,
-    /// The first element behind a place that was gone to, a checkpoint's or another, was not there yet.
+    /// The first element after a seek, such as to a checkpoint, was not ready.
     Restore,
-    /// The stages behind the border were at work, on the one thread that reads the stream.
+    /// The stages after the border were at work on the single thread that reads the stream.
     Reader,
-    /// A chunk waited for somebody who evaluates it: all were busy.
+    /// A chunk waited for a thread or worker: all were busy.
     Queue,
-    /// A chunk waited for memory: what is under way or lies ready had all that the budget has. Or one was being evaluated, and for others
-    /// there was no memory: as large a part of it as hands were free.
+    /// A chunk waited for memory: work in progress and finished chunks used the whole budget. Also counts the share of idle workers
+    /// that had no memory for other chunks while the awaited chunk was evaluated.
     Memory,
-    /// A chunk waited for memory, and nothing was under way: views of elements that were handed over held all of it.
+    /// A chunk waited for memory while no work was in progress: views of delivered elements held the whole budget.
     Leases,
-    /// A chunk was being evaluated, and others beside it.
+    /// A chunk was being evaluated, along with others.
     Evaluation,
-    /// A chunk was being evaluated that took much longer than others do, and what was asked for behind it was there.
+    /// A chunk took much longer to evaluate than others, and later chunks were ready.
     HeadOfLine,
-    /// A chunk was being evaluated, and waited for a store to answer.
+    /// A chunk being evaluated waited for a store's response.
     Store,
-    /// A worker had died: what it had at hand was made again, or what waited for it had nobody else.
+    /// A worker had died. Its chunk was evaluated again, or no worker was left for the awaited chunk.
     Death,
-    /// A function waited for the interpreter's lock, or the consumer did when its element was there.
+    /// A function waited for the interpreter's lock, or the consumer waited for it with its element ready.
     Lock,
-    /// An element was there, and not yet where it was waited for, while nobody was at work on those behind it.
+    /// An element was ready but not delivered yet, and later elements were not in progress.
     HandOver,
-    /// A batch was there, and waited for a device to take it.
+    /// A batch was ready and waited for a device to take it.
     Transfer,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub(crate) const ALL: [Self; 13] = [
         Self::Start,
         Self::Restore,
@@ -61,7 +61,7 @@ impl Cause {
         Self::Transfer,
     ];
 
-    /// The name, as programs read it.
+    /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -80,7 +80,7 @@ impl Cause {
         }
     }
 
-    /// Whether a chunk of elements was what was waited for, so that one of them may be named.
+    /// Returns true if the cause is a wait for a chunk of elements, so that an element can be named.
     pub(crate) fn is_of_chunk(self) -> bool {
         matches!(self, Self::Queue | Self::Evaluation | Self::HeadOfLine | Self::Store | Self::Death | Self::Lock)
     }
@@ -91,24 +91,24 @@ impl Cause {
 pub(crate) struct Shares([u64; Cause::ALL.len()]);
 
 impl Shares {
-    /// All of it because of one cause.
+    /// Returns shares with a single cause.
     pub(crate) fn of(cause: Cause, time: Duration) -> Self {
         let mut shares = Self::default();
         shares.count(cause, time);
         shares
     }
 
-    /// Whether nothing was waited for.
+    /// Returns true if there was no wait.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The sum.
+    /// Returns the sum of all causes.
     pub(crate) fn total(self) -> Duration {
         Duration::from_nanos(self.0.iter().sum())
     }
 
-    /// Parts of it that are no longer than `most` together.
+    /// Truncates the parts, in order of causes, so that their sum is at most `most`.
     pub(crate) fn within(self, most: Duration) -> Self {
         let mut left = most.as_nanos() as u64;
         Self(self.0.map(|part| {
@@ -118,12 +118,12 @@ impl Shares {
         }))
     }
 
-    /// Such a part of it.
+    /// Multiplies each part by `part`.
     pub(super) fn part(self, part: f64) -> Self {
         Self(self.0.map(|ns| (ns as f64 * part) as u64))
     }
 
-    /// Time by which each part is more than `before`.
+    /// Returns the increase of each part since `before`.
     #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(crate) fn since(self, before: Self) -> Self {
         let mut parts = self.0;
@@ -131,7 +131,7 @@ impl Shares {
         Self(parts)
     }
 
-    /// The longer part of each cause.
+    /// Returns the longer part of each cause.
     #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(crate) fn larger(self, other: Self) -> Self {
         let mut parts = self.0;
@@ -139,7 +139,7 @@ impl Shares {
         Self(parts)
     }
 
-    /// So many times as long.
+    /// Multiplies each part by `times`.
     pub(crate) fn times(self, times: u64) -> Self {
         Self(self.0.map(|part| part.saturating_mul(times)))
     }
@@ -152,29 +152,29 @@ impl Shares {
         self.0[cause as usize] += time.as_nanos() as u64;
     }
 
-    /// Every cause, and the time that was waited because of it.
+    /// Returns every cause and its time.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Cause, Duration)> + use<> {
         Cause::ALL.into_iter().zip(self.0.map(Duration::from_nanos))
     }
 }
 
-/// Causes of one wait.
+/// Causes of a wait.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caused {
     pub(super) account: Account,
-    /// The chunk that it waited for longest, and for how long.
+    /// The chunk with the longest wait, and the length of that wait.
     most: Option<(Duration, Awaited)>,
-    /// Whether others were still at work on what comes behind the chunk that it waited for last.
+    /// True if later chunks were still being evaluated when the last awaited chunk was ready.
     busy: bool,
 }
 
 impl Caused {
-    /// The time by cause.
+    /// Returns the time by cause.
     pub(super) fn shares(&self) -> Shares {
         self.account.shares
     }
 
-    /// A wait that has one cause.
+    /// Returns a wait with a single cause.
     pub(super) fn whole(cause: Cause, time: Duration) -> Self {
         Self { account: Account::whole(cause, time), ..Self::default() }
     }
@@ -183,12 +183,13 @@ impl Caused {
         self.account.shares.count(cause, time);
     }
 
-    /// Something that was there was not taken for so long. Where others are at work meanwhile, who takes it at once waits for those instead.
+    /// Counts the time from ready to taken as hand-over. If later chunks are in progress, counts it as evaluation, because a faster
+    /// consumer would wait for those chunks instead.
     pub(super) fn handed_over(&mut self, time: Duration) {
         self.count(if self.busy { Cause::Evaluation } else { Cause::HandOver }, time);
     }
 
-    /// The reader waited for a chunk between these times, while there were such causes to hand nothing out.
+    /// Counts a wait of the reader for a chunk, from `begin` to `end`. `holds` are the causes that kept chunks from being assigned.
     pub(super) fn chunk(&mut self, awaited: &Awaited, begin: Instant, end: Instant, holds: &Spans) {
         let made = &awaited.made;
         let begun = made.lost.map_or(made.begun, |(begun, _)| begun).clamp(begin, end);
@@ -202,7 +203,7 @@ impl Caused {
                 self.count(Cause::Death, done - died);
             }
             None => {
-                // Nobody knows when in its evaluation it waited: every part of that counts alike.
+                // The time of its waits within the evaluation is unknown, so they are spread evenly over it.
                 let (time, (store, lock)) = (done - begun, made.off.within(made.took()));
                 let store = part_of(time, store, made.took());
                 let lock = part_of(time, lock, made.took()).min(time - store);
@@ -212,7 +213,7 @@ impl Caused {
                 match awaited.holds_up {
                     true => self.account.count_held_up(made.slowest.and_then(|piece| piece.stage), rest),
                     false => {
-                        // Had all hands had memory, it would have been begun sooner.
+                        // With memory for every worker, the chunk would have been begun sooner.
                         let mut idle = Duration::ZERO;
                         holds.between(begun, done, |hold, time| {
                             idle += if hold.cause == Cause::Memory { time.mul_f64(hold.idle) } else { Duration::ZERO };
@@ -235,7 +236,7 @@ impl Caused {
         }
     }
 
-    /// The wait as it is kept: `at` after the start of the run.
+    /// Converts the wait to its recorded form. `at` is its time after the start of the run.
     pub(super) fn into_long(self, batch: u64, at: Duration, wait: Duration) -> LongWait {
         let cause = self.shares().iter().max_by_key(|(_, time)| *time).map_or(Cause::Reader, |(cause, _)| cause);
         let chunk = self.most.filter(|_| cause.is_of_chunk()).map(|(_, awaited)| awaited);
@@ -262,19 +263,19 @@ impl Caused {
     }
 }
 
-/// The part of a time that `some` is of `all`.
+/// Scales a time by `some / all`, to at most the time.
 fn part_of(time: Duration, some: Duration, all: Duration) -> Duration {
     time.mul_f64(some.as_secs_f64() / all.as_secs_f64().max(1e-9)).min(time)
 }
 
-/// Use of stores in chunks that were waited for.
+/// Use of stores by chunks that the consumer waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreUse {
     /// Blocks that were waited for.
     pub requests: u64,
-    /// Requests that were repeated for them.
+    /// Repeated requests for the blocks.
     pub retries: u64,
-    /// Bytes of them.
+    /// Bytes of the blocks.
     pub bytes: u64,
 }
 
@@ -290,42 +291,42 @@ impl StoreUse {
     }
 }
 
-/// One of the longest waits of the consumer.
+/// A wait of the consumer that is among the longest of its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LongWait {
-    /// The number of the batch that was waited for, counted from 0 in this run.
+    /// Number of the awaited batch, counted from 0 in this run.
     pub batch: u64,
-    /// Seconds after the start of the run.
+    /// Start of the wait, in seconds after the start of the run.
     pub at_s: f64,
-    /// Seconds that it took.
+    /// Length of the wait, in seconds.
     pub wait_s: f64,
-    /// The cause of most of it.
+    /// Main cause of the wait.
     pub cause: Cause,
-    /// The border that the chunk stands in front of which was waited for, by id.
+    /// Id of the border after the stages that evaluate the awaited chunk.
     pub border: Option<usize>,
-    /// The stage that took longest of that, by id, where it was measured.
+    /// Id of the stage that took longest, if it was measured.
     pub stage: Option<usize>,
-    /// The index of the element that took longest of it, or of the first of those that were evaluated together; counted in front of the border.
+    /// Index of the slowest element, or of the first element of the slowest group evaluated together. Counted before the border.
     pub element: Option<u64>,
-    /// Elements that were evaluated together.
+    /// Number of elements evaluated together.
     pub elements: Option<u64>,
-    /// Seconds that those took.
+    /// Evaluation time of these elements, in seconds.
     pub took_s: Option<f64>,
-    /// The number of the thread, or of the worker, that evaluated them.
+    /// Number of the thread or worker that evaluated the elements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<u32>,
-    /// The machine that it ran on, if that is another.
+    /// Name of the worker's machine. `None` for this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     #[serde(skip)]
     pub(crate) host_number: Option<u16>,
-    /// What was got of stores meanwhile, if those were the cause.
+    /// Data received from stores meanwhile, if stores were the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreUse>,
-    /// Of elements that were evaluated together, that whose record is larger than those of all others, if there is one.
+    /// Index of the element with the largest record among elements evaluated together. `None` if no record is larger than all others.
     pub largest: Option<u64>,
-    /// The record of the source that the element is made of, or the largest, in words, where that is known; else that of the first.
+    /// Source record of the element, as text. For several elements, the record of the largest if known, otherwise of the first.
     pub record: Option<String>,
-    /// Bytes that it takes up where it is stored, where that is known.
+    /// Stored bytes of that record, if known.
     pub record_bytes: Option<u64>,
 }

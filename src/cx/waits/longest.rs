@@ -5,14 +5,14 @@ use std::collections::BinaryHeap;
 
 use super::LongWait;
 
-/// Waits that are kept whole: the longest.
+/// Number of the longest waits that are kept.
 const KEPT: usize = 10_000;
 
-/// The longest waits; the shortest of them goes first.
+/// The longest waits. The shortest is dropped first.
 #[derive(Debug, Default)]
 pub(super) struct Longest(BinaryHeap<Reverse<ByWait>>);
 
-/// A wait that is compared by how long it was.
+/// A wait, ordered by its length.
 #[derive(Debug)]
 struct ByWait(LongWait);
 
@@ -44,11 +44,11 @@ impl Longest {
         }
     }
 
-    /// The longest first, so many at most.
+    /// Returns up to `most` waits, the longest first.
     pub(super) fn first(&self, most: usize) -> Vec<LongWait> {
         let mut waits: Vec<&ByWait> = self.0.iter().map(|Reverse(wait)| wait).collect();
         if waits.len() > most {
-            // Those that are not asked for need no order: who waits for the lock meanwhile is the consumer.
+            // The others need no order. The consumer may be waiting for the lock meanwhile.
             waits.select_nth_unstable_by(most, |a, b| b.cmp(a));
             waits.truncate(most);
         }

@@ -1,8 +1,9 @@
-//! Waits of the consumer, each split exactly among what caused it.
+//! Waits of the consumer, each split exactly among its causes.
 //!
-//! The thread that reads the stream notes every wait for a chunk of root elements: from when to when, and when that was begun and
-//! done. Chunks come in order, so while the consumer waits, either the reader works, or it waits for *one* chunk, and that for whoever evaluates it.
-//! A wait of the consumer is laid over those, and every part of it has one cause: the parts add up to the wait.
+//! The thread that reads the stream records every wait for a chunk of root elements. The record includes the times at which the
+//! chunk was begun and done. Chunks arrive in order. While the consumer waits, the reader either works or waits for a *single*
+//! chunk and its thread or worker. A wait of the consumer is overlaid on these waits. Every part of the wait then has one
+//! cause, and the parts add up to the wait.
 
 mod account;
 mod cause;
@@ -25,30 +26,30 @@ use super::given::Given;
 use super::made::Made;
 use crate::sync::Locked;
 
-/// Waits of the reader that are kept until a wait of the consumer is laid over them: more than there are chunks in a batch.
+/// Waits of the reader that are kept for the next wait of the consumer: more than the chunks of a batch.
 const KEPT: usize = 4096;
-/// A wait that is shorter is none that anybody would look into.
+/// Minimum length of a wait that is recorded individually.
 const LONG: Duration = Duration::from_millis(1);
 
 /// A chunk of root elements that the reader waited for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
-    /// Time at which the reader began to wait, and at which it had it.
+    /// Times at which the reader began to wait and received the chunk.
     pub(crate) wait: (Instant, Instant),
     pub(crate) made: Made,
-    /// Whether most of what was asked for behind it had come: others had nothing left that they might do.
+    /// True if most of the later requested chunks were ready, so that other workers were idle.
     pub(crate) idle: bool,
-    /// Whether it took much longer than others then.
+    /// True if the chunk took much longer than others at that time.
     pub(crate) holds_up: bool,
-    /// The border that it stands in front of, by id.
+    /// Id of the border after the stages that evaluate the chunk.
     pub(crate) border: usize,
 }
 
-/// Log of a run's waits.
+/// Log of the waits of a run.
 #[derive(Debug)]
 pub(crate) struct Waits {
     start: Instant,
-    /// Nanoseconds after the start from which the reader is at work without a break, and 1 more; 0 while it waits.
+    /// Start of the reader's present work in nanoseconds after the start, plus 1. 0 while the reader waits.
     at_work: AtomicU64,
     log: Mutex<Log>,
 }
@@ -57,8 +58,8 @@ pub(crate) struct Waits {
 struct Log {
     /// Waits of the reader, in order.
     reader: VecDeque<Awaited>,
-    /// Spans in which nothing could be handed out, although somebody might have been free; and in which the consumer was kept from
-    /// taking what was there.
+    /// Spans in which no chunk could be assigned, although a worker might have been free. The second field contains spans in
+    /// which the consumer could not take ready elements.
     holds: Spans,
     consumer: Spans,
     account: Account,
@@ -72,7 +73,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Notes that the reader waited for a chunk.
+    /// Records a wait of the reader for a chunk.
     pub(crate) fn note(&self, awaited: Awaited) {
         let mut log = self.log.locked();
         if log.reader.len() == KEPT {
@@ -81,30 +82,30 @@ impl Waits {
         log.reader.push_back(awaited);
     }
 
-    /// The reader is at work from now on, or waits: for a chunk, or until the consumer has taken something.
+    /// Records that the reader starts to work (`true`), or to wait for a chunk or for the consumer (`false`).
     pub(crate) fn reader_works(&self, does: bool) {
         let now = || self.start.elapsed().as_nanos() as u64 + 1;
         self.at_work.store(if does { now() } else { 0 }, Relaxed);
     }
 
-    /// Time from which waits are counted.
+    /// Returns the time from which waits are counted.
     pub(crate) fn start(&self) -> Instant {
         self.start
     }
 
-    /// From `now` on nothing can be handed out because of that, or there is nothing in the way.
+    /// Starts a span from `now` on in which `hold` keeps chunks from being assigned. `None` ends the span.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn hold(&self, hold: Option<Hold>, now: Instant) {
         self.log.locked().holds.turn(hold, now);
     }
 
-    /// Notes that the consumer was kept from taking what may have been there.
+    /// Records a span in which the consumer could not take elements that may have been ready.
     #[cfg(feature = "python")]
     pub(crate) fn kept(&self, cause: Cause, from: Instant, to: Instant) {
         self.log.locked().consumer.note(Hold::of_all(cause), from, to);
     }
 
-    /// Keeps a wait of the consumer for something that it had been given by then; its share is counted by who notes it.
+    /// Records a wait of the consumer for a batch that was already delivered. The caller counts its share.
     #[cfg(feature = "python")]
     pub(crate) fn late(&self, batch: u64, cause: Cause, from: Instant, to: Instant) {
         if to - from >= LONG {
@@ -113,13 +114,13 @@ impl Waits {
         }
     }
 
-    /// Splits the wait of the consumer for what it was given; the first behind a beginning is that, and nothing else.
+    /// Splits a wait of the consumer by cause. The first wait after a start or restore counts wholly as `begins`.
     pub(crate) fn explain(&self, given: &Given, begins: Option<Cause>) -> Shares {
         let (from, to) = (given.asked, given.given);
         let at_work = self.at_work.load(Relaxed).checked_sub(1).map(|ns| self.start + Duration::from_nanos(ns));
         let mut log = self.log.locked();
         let log = &mut *log;
-        // The consumer asks for one after the other: what was over before is asked about no more.
+        // Requests of the consumer are sequential, so waits that ended before this request are no longer needed.
         while log.reader.front().is_some_and(|awaited| awaited.wait.1 <= from) {
             log.reader.pop_front();
         }
@@ -135,29 +136,29 @@ impl Waits {
         shares
     }
 
-    /// Counts the wait of a consumer that has made its element itself, `shares` of which were not its own work.
+    /// Counts the wait of a consumer that made its element itself. `shares` are the parts that were not its own work.
     pub(crate) fn made(&self, shares: Shares, store: StoreUse) {
         let mut log = self.log.locked();
         log.account.shares.add(shares);
         log.account.store.add(store);
     }
 
-    /// Sums of all waits so far.
+    /// Returns the sums of all waits so far.
     pub(crate) fn account(&self) -> Account {
         self.log.locked().account.clone()
     }
 
-    /// The longest waits so far, the longest first; so many at most.
+    /// Returns up to `most` of the longest waits so far, the longest first.
     pub(crate) fn longest(&self, most: usize) -> Vec<LongWait> {
         self.log.locked().longest.first(most)
     }
 }
 
 impl Log {
-    /// Lays a wait over those of the reader, which is `at_work` since then, if it is.
+    /// Overlays a wait of the consumer on the waits of the reader. `at_work` is the start of the reader's present work, if any.
     fn split(&self, given: &Given, at_work: Option<Instant>) -> Caused {
         let (mut caused, mut at) = (Caused::default(), given.asked);
-        // Once it was there, nobody worked for it any more.
+        // After the element was ready, no thread worked on it.
         let there = given.made.map_or(given.given, |(_, there)| there.clamp(given.asked, given.given));
         for awaited in &self.reader {
             let (begin, end) = (awaited.wait.0.max(at), awaited.wait.1.min(there));
@@ -170,7 +171,7 @@ impl Log {
         }
         caused.count(Cause::Reader, there.saturating_duration_since(at));
         let handed = self.consumer.between(there, given.given, |hold, time| caused.count(hold.cause, time));
-        // Where the reader goes on meanwhile, who takes it at once waits for that instead.
+        // If the reader works on later elements meanwhile, a faster consumer would wait for that work instead.
         let gone_on = at_work.map_or(Duration::ZERO, |since| given.given.saturating_duration_since(since.max(there)));
         let read = handed.min(gone_on);
         caused.count(Cause::Reader, read);
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(shares.total(), given.given - asked);
     }
 
-    /// Milliseconds of each cause, in the order of [`Cause`].
+    /// Returns the milliseconds of each cause, in the order of [`Cause`].
     fn shares(waits: &Waits) -> Vec<(Cause, u64)> {
         let shares = waits.account().shares;
         shares
@@ -218,7 +219,7 @@ mod tests {
         waits.note(awaited(start, (10, 30), (15, 28), false));
         waits.note(awaited(start, (40, 90), (5, 85), true));
         explain(&waits, at(0), at(8), true);
-        // 2 ms of the reader, 5 until the chunk was begun, 13 evaluated, 2 handed over; 10 of the reader; 45 evaluated, 5 handed over; 5 of the reader.
+        // Reader 2 ms, queue 5, evaluation 13, hand-over 2; reader 10; evaluation 45, hand-over 5; reader 5.
         explain(&waits, at(8), at(95), false);
         let told = shares(&waits);
         assert_eq!(
@@ -250,15 +251,15 @@ mod tests {
             store_bytes: 70,
             queued_ns: 0,
         };
-        // A quarter of its 40 ms for a store, half of them for a lock: alike in the 20 ms that are waited for.
+        // A quarter of its 40 ms is a store wait, half is a lock wait. The awaited 20 ms have equal shares.
         let mut chunk = awaited(waits.start, (10, 30), (0, 40), true);
         chunk.made.off = off(10, 20);
         waits.note(chunk);
-        // Waited for more than it took, as where several threads did: no more than it took counts.
+        // Several threads may wait for longer than the chunk took. The wait counts up to that time.
         let mut chunk = awaited(waits.start, (40, 60), (40, 60), false);
         chunk.made.off = off(15, 90);
         waits.note(chunk);
-        // A worker was given it at 65 and died at 70; another made it from 90 to 95.
+        // A worker received it at 65 and died at 70. Another worker evaluated it from 90 to 95.
         let mut chunk = awaited(waits.start, (60, 100), (90, 95), false);
         chunk.made.lost = Some((at(65), at(70)));
         waits.note(chunk);
@@ -288,11 +289,11 @@ mod tests {
             let hold = idle.map(|idle| Hold { cause: Cause::Memory, idle });
             waits.log.locked().holds.turn(hold, at(ms));
         }
-        // It waits for memory until 14, and is evaluated until 34: three of four had none until 18, and half of them until 28.
+        // Waits for memory until 14, evaluated until 34. Three of four workers lacked memory until 18, half of them until 28.
         waits.note(awaited(waits.start, (10, 34), (14, 34), false));
         explain(&waits, at(10), at(34), false);
         assert_eq!(shares(&waits), [(Cause::Memory, 4 + 3 + 5), (Cause::Evaluation, 12)]);
-        // One that takes so long is its own fault.
+        // A chunk that takes much longer than others is its own cause.
         waits.log.locked().holds.turn(Some(Hold { cause: Cause::Memory, idle: 0.5 }), at(40));
         waits.note(awaited(waits.start, (40, 60), (40, 60), true));
         explain(&waits, at(40), at(60), false);

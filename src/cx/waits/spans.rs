@@ -1,4 +1,4 @@
-//! Spans of time with a cause: while nothing could be handed out, or the consumer could not take what was there.
+//! Spans of time with a cause, in which no chunk could be assigned or the consumer could not take ready elements.
 
 #![cfg_attr(
     not(any(test, feature = "python", all(feature = "workers", target_os = "linux"))),
@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 
 use super::Cause;
 
-/// Spans that are kept until a wait is laid over them.
+/// Number of spans that are kept for the next wait.
 const KEPT: usize = 4096;
 
-/// Cause for which hands are free that there would be work for, and which part of all hands those are.
+/// Cause for which workers are idle although there is work, and the share of idle workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Hold {
     pub(crate) cause: Cause,
-    /// From 0 to 1.
+    /// Share of idle workers, from 0 to 1.
     pub(crate) idle: f64,
 }
 
 impl Hold {
-    /// A cause for which nobody works.
+    /// Returns a hold for which all workers are idle.
     pub(crate) fn of_all(cause: Cause) -> Self {
         Self { cause, idle: 1.0 }
     }
 }
 
-/// Spans of time, in order, each with one cause; the last may go on.
+/// Spans of time in order, each with one cause. The last may be open.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     over: VecDeque<(Instant, Instant, Hold)>,
@@ -36,7 +36,7 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// From `now` on there is this cause, or none.
+    /// Sets the present cause from `now` on. `None` ends the span.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(super) fn turn(&mut self, hold: Option<Hold>, now: Instant) {
         if self.present.map(|(_, present)| present) == hold {
@@ -47,7 +47,7 @@ impl Spans {
         }
     }
 
-    /// Adds a span behind all others.
+    /// Appends a span.
     pub(super) fn note(&mut self, hold: Hold, from: Instant, to: Instant) {
         if self.over.len() == KEPT {
             self.over.pop_front();
@@ -55,14 +55,14 @@ impl Spans {
         self.over.push_back((from, to, hold));
     }
 
-    /// Forgets what was over before.
+    /// Drops spans that ended at or before `before`.
     pub(super) fn forget(&mut self, before: Instant) {
         while self.over.front().is_some_and(|(_, to, _)| *to <= before) {
             self.over.pop_front();
         }
     }
 
-    /// Calls `see` with each cause that there was between these times, and for how long; the time that is left had none.
+    /// Calls `see` with each cause between two times, and its duration. Returns the time without a cause.
     pub(super) fn between(&self, from: Instant, to: Instant, mut see: impl FnMut(Hold, Duration)) -> Duration {
         let present = self.present.map(|(begin, hold)| (begin, to, hold));
         let mut at = from;

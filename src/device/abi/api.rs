@@ -1,4 +1,4 @@
-//! The table of a plugin's functions, and how one is called.
+//! The function table of a plugin, and calls through this table.
 #![expect(unsafe_code, reason = "functions of the plugin are reached by their place in a table")]
 
 use std::ffi::c_void;
@@ -13,10 +13,10 @@ use super::types::RawError;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Origin;
 
-/// From here on the table only grows at its end.
+/// Smallest supported minor version. Since then, the table has grown only at its end.
 const NEEDED_MINOR: i32 = 57;
 
-/// The head of the table; pointers to functions follow.
+/// The head of the table, followed by function pointers.
 #[repr(C)]
 pub(in crate::device) struct Table {
     struct_size: usize,
@@ -27,13 +27,13 @@ pub(in crate::device) struct Table {
     minor: i32,
 }
 
-/// A plugin's table, checked, and where it came from. It stays for the rest of the process.
+/// The checked table of a plugin, and the plugin's path. The table lives until the process ends.
 pub(in crate::device) struct Api {
     table: NonNull<Table>,
     path: PathBuf,
     major: i32,
     minor: i32,
-    /// The process that loaded it. The plugin lives off threads: a fork calls none of its functions.
+    /// The process that loaded the plugin. The plugin depends on its threads, so a fork calls none of its functions.
     origin: Origin,
 }
 
@@ -42,8 +42,8 @@ unsafe impl Send for Api {}
 // SAFETY: as above.
 unsafe impl Sync for Api {}
 
-/// Room behind the arguments for fields of later versions, which must be 0: plugins refuse structs that are shorter than
-/// their own, and take longer ones.
+/// Arguments followed by zeroed room for the fields of later versions. Plugins refuse structs that are shorter than
+/// their own and accept longer structs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Roomy<A> {
@@ -58,10 +58,10 @@ impl Api {
     /// Checks the version of `table`.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] for another major version or a minor one below [`NEEDED_MINOR`].
+    /// [`ErrorKind::Unsupported`] for a major version other than 0 or a minor version below [`NEEDED_MINOR`].
     ///
     /// # Safety
-    /// `table` is what a plugin's `GetPjrtApi` gave, and the plugin stays loaded for the rest of the process.
+    /// `table` must come from a plugin's `GetPjrtApi`, and the plugin must stay loaded until the process ends.
     pub(in crate::device) unsafe fn new(table: NonNull<c_void>, path: &Path) -> Result<Self> {
         let table = table.cast::<Table>();
         // SAFETY: all versions begin like this (the caller says that it is such a table).
@@ -81,12 +81,12 @@ impl Api {
         (self.major, self.minor)
     }
 
-    /// Whether `table` is its table.
+    /// Returns true if `table` is the table of this plugin.
     pub(in crate::device) fn is(&self, table: NonNull<c_void>) -> bool {
         self.table == table.cast()
     }
 
-    /// Checks that this process loaded it, and is no fork of the one that did.
+    /// Checks that this process loaded the plugin and is not a fork of the process that did.
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] in a fork.
@@ -100,12 +100,12 @@ impl Api {
         self.origin.other("this PJRT plugin").path(&self.path).help(help)
     }
 
-    /// Whether the plugin has the function of these arguments.
+    /// Returns true if the plugin has the function that takes these arguments.
     pub(in crate::device) fn has<A: Args>(&self) -> bool {
         self.entry::<A>().is_some()
     }
 
-    /// The function of these arguments: none behind the end of the table, nor where the plugin left its place empty.
+    /// Returns the function that takes these arguments; `None` if the table ends before its entry or the entry is null.
     fn entry<A: Args>(&self) -> Option<NonNull<c_void>> {
         let at = size_of::<Table>() + A::INDEX * size_of::<usize>();
         // SAFETY: the table begins with its size.
@@ -117,10 +117,10 @@ impl Api {
         NonNull::new(unsafe { self.table.cast::<u8>().add(at).cast::<*mut c_void>().read() })
     }
 
-    /// Calls the function of `args` and gives back what it wrote into them. In a fork nothing is called, and it fails.
+    /// Calls the function that takes `args` and returns the updated arguments. In a fork, fails without a call.
     ///
     /// # Safety
-    /// What `args` point to is as the header asks of this function, for as long as it asks for.
+    /// All memory that `args` point to must meet the requirements of this function in the header, including its lifetime.
     pub(in crate::device) unsafe fn call<A: Args>(&self, args: A) -> Result<A, Failure> {
         if !self.origin.is_here() {
             return Err(Failure::of_fork::<A>());
@@ -138,10 +138,10 @@ impl Api {
         }
     }
 
-    /// As [`call`](Self::call), of a function that returns nothing.
+    /// Works like [`call`](Self::call), for a function without a return value.
     ///
     /// # Safety
-    /// As for `call`.
+    /// The requirements of `call` apply.
     unsafe fn call_silent<A: Args>(&self, args: A) -> A {
         let Some(entry) = self.entry::<A>() else { return args };
         // SAFETY: what stands at this place of the table is a function of this type.
@@ -155,7 +155,7 @@ impl Api {
     /// Reads and frees `error`.
     ///
     /// # Safety
-    /// It is an error of this plugin that belongs to the caller, who does not use it again.
+    /// `error` must be an error of this plugin that the caller owns and does not use again.
     #[cold]
     pub(in crate::device) unsafe fn failure(&self, call: &'static str, error: NonNull<RawError>) -> Failure {
         let error = error.as_ptr();
@@ -170,7 +170,7 @@ impl Api {
         Failure { call, code, message, is_of_fork: false }
     }
 
-    /// `failure` as an error that names the plugin, its version and the call; in a fork, the two processes.
+    /// Converts `failure` to an error that names the plugin, its version and the call; in a fork, the two processes.
     #[cold]
     pub(in crate::device) fn error(&self, failure: &Failure) -> Error {
         if failure.is_of_fork {
@@ -192,10 +192,10 @@ fn roomy<A: Args>(mut args: A) -> Roomy<A> {
     Roomy { args, room: [0; 8] }
 }
 
-/// Text of the plugin, copied.
+/// Copies a text of the plugin.
 ///
 /// # Safety
-/// `start` is null, or `len` bytes can be read from it.
+/// `start` must be null or valid for reads of `len` bytes.
 pub(in crate::device) unsafe fn text(start: *const u8, len: usize) -> String {
     if start.is_null() {
         return String::new();
@@ -204,7 +204,7 @@ pub(in crate::device) unsafe fn text(start: *const u8, len: usize) -> String {
     String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(start, len) }).trim_end().to_owned()
 }
 
-/// A message in one line, without the places in XLA's code that it may end with.
+/// Joins a message to a single line, without a trailing list of locations in XLA's code.
 fn one_line(message: &str) -> String {
     let lines = message.lines().map(str::trim).take_while(|line| !line.starts_with("==="));
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
@@ -214,13 +214,13 @@ const UNKNOWN: i32 = 2;
 const FAILED_PRECONDITION: i32 = 9;
 const UNIMPLEMENTED: i32 = 12;
 
-/// The error that a call gave instead of doing its work.
+/// The error of a failed call.
 #[derive(Clone, Debug)]
 pub(in crate::device) struct Failure {
     call: &'static str,
     code: i32,
     message: String,
-    /// Whether nothing was called, because another process loaded the plugin.
+    /// Whether the call was skipped because another process loaded the plugin.
     is_of_fork: bool,
 }
 
@@ -236,7 +236,7 @@ impl Failure {
         Self { call: A::NAME, code: FAILED_PRECONDITION, message: "this process is a fork".into(), is_of_fork: true }
     }
 
-    /// Whether the plugin cannot do this at all.
+    /// Returns true if the plugin does not implement the function.
     pub(in crate::device) fn is_unimplemented(&self) -> bool {
         self.code == UNIMPLEMENTED
     }
@@ -273,7 +273,7 @@ impl fmt::Display for Failure {
 mod tests {
     use super::*;
 
-    /// A table of `functions` empty places.
+    /// Makes a table with `functions` empty entries.
     fn table(major: i32, minor: i32, functions: usize) -> NonNull<c_void> {
         let mut words = vec![0u64; size_of::<Table>() / 8 + functions];
         words[0] = 8 * words.len() as u64;
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_a_table_lacks_is_not_called() {
-        // Behind the end of the table, and in it without a function.
+        // Past the end of the table, and an empty entry.
         for functions in [110, 118] {
             // SAFETY: as long as it says, and leaked.
             let api = unsafe { Api::new(table(0, 60, functions), Path::new("a.so")) }.unwrap();

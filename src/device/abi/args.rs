@@ -1,4 +1,4 @@
-//! The functions that are called: their place in the table, their name, their arguments.
+//! The functions in use: index in the table, name and arguments.
 #![expect(unsafe_code, reason = "each struct says which function of the C API takes it")]
 
 use std::ffi::c_void;
@@ -7,16 +7,16 @@ use bytemuck::Zeroable;
 
 use super::types::*;
 
-/// Arguments of one function of the API.
+/// Arguments of a function of the API.
 ///
 /// # Safety
-/// The struct is laid out as the header's of that function, and `INDEX` is the function's place in the table.
+/// The struct must have the layout of the function's struct in the header, and `INDEX` must be its index in the table.
 pub(in crate::device) unsafe trait Args: Zeroable + Copy {
-    /// Place in the table of functions.
+    /// Index in the function table.
     const INDEX: usize;
-    /// The function's name in the header.
+    /// Name of the function in the header.
     const NAME: &'static str;
-    /// Writes its length where every struct of the API has it.
+    /// Sets the size field, which every struct of the API has.
     fn set_size(&mut self, size: usize);
 }
 
@@ -142,7 +142,7 @@ functions! {
 mod tests {
     use super::*;
 
-    /// Lengths that the header's `PJRT_STRUCT_SIZE` gives at 0.81, rounded up to whole words.
+    /// Sizes by the header's `PJRT_STRUCT_SIZE` at 0.81, rounded up to whole words.
     #[test]
     fn arguments_are_as_long_as_in_the_header() {
         assert_eq!(size_of::<EventIsReady>(), 32);

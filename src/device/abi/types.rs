@@ -1,4 +1,4 @@
-//! Handles, values and layouts that cross the border.
+//! Handles, values and layouts shared with the plugin.
 
 use std::ffi::c_void;
 
@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 
 use crate::element::DType;
 
-/// Objects of the plugin, seen only by address.
+/// Declares opaque objects of the plugin, used only by address.
 macro_rules! opaque {
     ($($name:ident),*) => {$(
         #[repr(C)]
@@ -15,16 +15,16 @@ macro_rules! opaque {
 }
 opaque!(RawBuffer, RawClient, RawDescription, RawDevice, RawError, RawEvent, RawExecutable, RawLoaded);
 
-/// Called once an event is there, with its error; the error then belongs to the callee.
+/// A function that the plugin calls when an event is ready, with its error. The callee owns the error.
 pub(in crate::device) type Callback = unsafe extern "C" fn(error: *mut RawError, argument: *mut c_void);
 
-/// The host's promise of memory that it gives: `PJRT_HostBufferSemantics`.
+/// The host's guarantee about memory passed to the plugin: `PJRT_HostBufferSemantics`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(in crate::device) enum Semantics {
-    /// Unchanged until the event of the host's memory: always a copy.
+    /// The memory stays unchanged until the transfer completes. The plugin always copies.
     UntilTransferCompletes = 1,
-    /// Unchanged while the buffer lives, which may then view it.
+    /// The memory stays unchanged while the buffer lives. The buffer may be a view.
     ImmutableZeroCopy = 2,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::device) struct NamedValue {
     pub(in crate::device) name: *const u8,
     pub(in crate::device) name_len: usize,
     pub(in crate::device) kind: i32,
-    /// A pointer, an integer, or the bits of a smaller number: as the kind says.
+    /// A pointer, an integer, or the bits of a smaller number, depending on `kind`.
     pub(in crate::device) value: u64,
     pub(in crate::device) value_len: usize,
 }
@@ -62,9 +62,9 @@ pub(in crate::device) struct Program {
     pub(in crate::device) format_len: usize,
 }
 
-/// Options of running a program: `PJRT_ExecuteOptions`, all 0 but for its size.
+/// Options for a run of a program: `PJRT_ExecuteOptions`, all 0 except its size.
 ///
-/// Plugins refuse it where it is shorter than theirs, so there is room for what later versions add.
+/// Plugins refuse a struct that is shorter than their own, so the struct has room for the fields of later versions.
 #[repr(C)]
 #[derive(Clone, Copy, Zeroable)]
 pub(in crate::device) struct ExecuteOptions {
@@ -72,7 +72,7 @@ pub(in crate::device) struct ExecuteOptions {
     pub(in crate::device) fields: [usize; 23],
 }
 
-/// The order of dimensions in memory: `PJRT_Buffer_MemoryLayout`, its tiled form, of no tiles.
+/// The order of dimensions in memory: `PJRT_Buffer_MemoryLayout` in its tiled form, without tiles.
 #[repr(C)]
 #[derive(Clone, Copy, Zeroable)]
 pub(in crate::device) struct MemoryLayout {
@@ -82,7 +82,7 @@ pub(in crate::device) struct MemoryLayout {
     pub(in crate::device) kind: i32,
 }
 
-/// `PJRT_Buffer_MemoryLayout_Tiled`.
+/// A tiled layout: `PJRT_Buffer_MemoryLayout_Tiled`.
 #[repr(C)]
 #[derive(Clone, Copy, Zeroable)]
 pub(in crate::device) struct Tiled {
@@ -95,7 +95,7 @@ pub(in crate::device) struct Tiled {
     tiles: usize,
 }
 
-/// The number of a [`DType`] in `PJRT_Buffer_Type`. Plugins end the process for one that they do not know.
+/// Returns the number of a [`DType`] in `PJRT_Buffer_Type`. Plugins abort the process on an unknown number.
 pub(in crate::device) const fn buffer_type(dtype: DType) -> i32 {
     match dtype {
         DType::Bool => 1,
@@ -114,7 +114,7 @@ pub(in crate::device) const fn buffer_type(dtype: DType) -> i32 {
     }
 }
 
-/// The dtype of that number.
+/// Returns the dtype of a number in `PJRT_Buffer_Type`.
 pub(in crate::device) fn dtype_of(buffer_type: i32) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| self::buffer_type(*dtype) == buffer_type)
 }
@@ -123,7 +123,7 @@ pub(in crate::device) fn dtype_of(buffer_type: i32) -> Option<DType> {
 mod tests {
     use super::*;
 
-    /// Lengths that the header's `PJRT_STRUCT_SIZE` gives at 0.81, but for room.
+    /// Sizes by the header's `PJRT_STRUCT_SIZE` at 0.81, without the added room.
     #[test]
     fn structs_are_as_long_as_in_the_header() {
         assert_eq!(size_of::<NamedValue>(), 56);

@@ -1,4 +1,4 @@
-//! An index of lanes that is read.
+//! Reader of an index of lanes.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,14 +14,14 @@ use crate::keys::Sums;
 use crate::keys::sealed::Bytes;
 use crate::mmap::{Access, Mapping};
 
-/// Where the directory begins, its hash, and [`END`].
+/// Length of the trailer: offset of the directory, its hash, and [`END`].
 const TRAILER: usize = 24;
-/// Bytes of a block in the directory.
+/// Length of a block's entry in the directory.
 const ENTRY: usize = 24;
 
-/// An index of lanes, mapped into memory.
+/// Index of lanes, mapped into memory.
 ///
-/// Head and directory are checked when it is opened, and each block when it is first read.
+/// Opening the file checks its head and its directory. Each block is checked on its first read.
 pub struct LaneFile {
     path: PathBuf,
     bytes: Bytes,
@@ -32,40 +32,40 @@ pub struct LaneFile {
     sums: Sums,
 }
 
-/// Elements of a lane, and the number of its first block.
+/// Number of elements of a lane, and the number of its first block.
 type Lane = (u64, usize);
 
-/// A block, as the directory has it.
+/// Directory entry of a block.
 struct Block {
     bytes: Range<usize>,
     hash: u64,
     checked: AtomicBool,
 }
 
-/// Marks of a lane of so many elements.
+/// Returns the number of marks of a lane with `elements` elements.
 pub(super) fn marks_of(elements: u64, every: u64) -> u64 {
     elements / every.max(1)
 }
 
 impl LaneFile {
-    /// Opens an index, and checks its head and its directory.
+    /// Opens an index and checks its head and its directory.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is cut off or damaged,
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if it is of another version.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if it is truncated or
+    /// damaged, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if its version is unsupported.
     pub fn open(path: impl AsRef<Path>) -> Result<Arc<Self>> {
         let path = path.as_ref();
         let mapping = Mapping::open(path, Access::Normal).map_err(stale)?;
         Self::of(path, Bytes::Mapped(mapping), Sums::Checked).map(Arc::new).map_err(|e| e.path(path))
     }
 
-    /// The same with bytes in memory.
+    /// Opens an index from bytes in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn of_bytes(bytes: Vec<u8>, sums: Sums) -> Result<Self> {
         Self::of(Path::new("memory"), Bytes::Held(bytes), sums)
     }
 
-    /// The index of lanes without elements.
+    /// Creates an index of lanes without elements.
     #[cfg(any(feature = "cli", feature = "python"))]
     pub(super) fn empty(head: LaneHead) -> Self {
         let lanes = vec![(0, 0); head.lanes as usize];
@@ -80,30 +80,30 @@ impl LaneFile {
         Ok(Self { path: path.to_owned(), bytes, head, seed, lanes, blocks, sums })
     }
 
-    /// The lanes that it is of.
+    /// Returns the head, which identifies the lanes.
     pub fn head(&self) -> &LaneHead {
         &self.head
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Elements of a lane; 0 where there is none of this number.
+    /// Returns the number of elements of a lane, or 0 if there is no such lane.
     pub fn elements_of(&self, lane: u64) -> u64 {
         usize::try_from(lane).ok().and_then(|lane| self.lanes.get(lane)).map_or(0, |lane| lane.0)
     }
 
-    /// Elements of all lanes.
+    /// Returns the number of elements of all lanes.
     pub fn elements(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.0).sum()
     }
 
-    /// The text of mark `number` of a lane, which stands behind so many times [`every`](LaneHead::every) elements, and is 1 or more.
+    /// Returns the text of mark `number` of a lane. Marks count from 1; mark `k` follows `k` times [`every`](LaneHead::every) elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is damaged, or there is none.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the index is damaged or has no such mark.
     pub fn mark(&self, lane: u64, number: u64) -> Result<&str> {
         let (elements, first) =
             usize::try_from(lane).ok().and_then(|lane| self.lanes.get(lane)).copied().unwrap_or_default();
@@ -116,7 +116,7 @@ impl LaneFile {
         text.split('\n').nth(place).ok_or_else(|| self.damaged(at, format!("mark {number} of lane {lane} is missing")))
     }
 
-    /// The text of a block, which is checked when it is first read.
+    /// Returns the text of a block, which is checked on its first read.
     fn block(&self, at: usize) -> Result<&str> {
         let Some(block) = self.blocks.get(at) else { return Err(self.damaged(at, "there is no such block".into())) };
         let bytes = self.bytes.all().get(block.bytes.clone()).unwrap_or_default();
@@ -138,13 +138,13 @@ impl LaneFile {
     }
 }
 
-/// Number `i` of those that stand there.
+/// Reads the `i`-th number of `bytes`.
 fn number(bytes: &[u8], i: usize) -> Option<u64> {
     let at = i.checked_mul(8)?;
     bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The lanes and blocks that stand at the end of a file.
+/// Reads the directory at the end of a file: the lanes and the blocks.
 fn directory(all: &[u8], head: &LaneHead, head_end: usize, seed: u64, sums: Sums) -> Result<(Vec<Lane>, Vec<Block>)> {
     let damaged = |text: &str| stale(Error::data(text.to_owned()).offset(all.len() as u64));
     let cut = || damaged("the file is cut off, or was not written to its end");
@@ -190,10 +190,10 @@ impl fmt::Debug for LaneFile {
     }
 }
 
-/// Reads any bytes as an index of lanes, whose hashes are not checked, or damage would never get behind them.
+/// Fuzz target: reads arbitrary bytes as an index of lanes. Hashes are not checked, since damage would never get past them.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz_lanes(data: &[u8]) {
-    /// Marks that are read of a lane.
+    /// Maximum number of lanes that are read, and of marks per lane.
     const READ: u64 = 1000;
     let Ok(file) = LaneFile::of_bytes(data.to_vec(), Sums::Ignored) else { return };
     for lane in 0..file.head().lanes.min(READ) {

@@ -1,24 +1,24 @@
-//! Indices of lanes: how many elements each lane has, and where in it reading can begin.
+//! Indices of lanes: the number of elements of each lane, and the places in it from which reading can start.
 //!
-//! A host that knows this of all lanes knows which row of the stream comes of which lane, and the state behind any of them, and
-//! reads no more than the lanes that its own rows come of. A [`LaneFile`] lies beside key files, in the same folder.
+//! With the index of all lanes, a host computes the lane of each row of the stream, and the state after the row. The host then reads
+//! only the lanes of its rows. A [`LaneFile`] is stored in the folder of the key files.
 //!
 //! # Layout
-//! A file of lanes, `.gml`, is a line of text, blocks of marks, and a directory. Numbers are little-endian; hashes are XXH3 of 64 bits.
+//! A file of lanes, `.gml`, is a line of text, blocks of marks, and a directory. Numbers are little-endian; hashes are 64-bit XXH3.
 //!
 //! | bytes | head |
 //! |---|---|
 //! | to the first line feed | JSON: `{"gristmill_lanes":1,"fingerprint":"…","stages":[…],"files":[…],"lanes":…,"every":64}` and the line feed |
 //! | 8 | hash of that line: the *seed* of all other hashes |
 //!
-//! Behind it come the blocks, each of the texts of up to [`MARKS`] marks of one lane with line feeds between them. Mark `k` of a lane stands behind
-//! `k * every` elements; the start of a lane has none. The files of the same lanes are the same bytes.
+//! The blocks follow the head. Each contains the texts of up to [`MARKS`] marks of a lane, separated by line feeds. Mark `k` of a lane
+//! follows `k * every` elements; the start of a lane has no mark. Equal lanes give byte-identical files.
 //!
 //! | bytes | directory |
 //! |---|---|
-//! | 8 for each lane | its elements |
-//! | 24 for each block, those of lane 0 first | 8: where it begins in the file; 8: its bytes; 8: their hash, with the seed |
-//! | 8 | where the directory begins in the file |
+//! | 8 for each lane | number of its elements |
+//! | 24 for each block, blocks of lane 0 first | 8: offset of the block in the file; 8: its bytes; 8: its hash, with the seed |
+//! | 8 | offset of the directory in the file |
 //! | 8 | hash, with the seed, of the directory up to here |
 //! | 8 | `gmlnends` |
 
@@ -42,60 +42,60 @@ use super::Sums;
 use super::sealed::{first_that_differs, seal, unseal};
 use crate::error::{Error, Result};
 
-/// The version of the format that this crate writes.
+/// Format version that this crate writes.
 const FORMAT: u32 = 1;
-/// The text that every file of lanes begins with.
+/// First bytes of every file of lanes.
 const BEGINNING: &[u8] = b"{\"gristmill_lanes\":";
-/// The last bytes of every file of lanes.
+/// Last bytes of every file of lanes.
 const END: &[u8; 8] = b"gmlnends";
-/// Marks of a block.
+/// Number of marks per block.
 const MARKS: u64 = 64;
-/// The most lanes of a file, and the most elements of a lane.
+/// Maximum number of lanes in a file; [`MOST_ELEMENTS`] limits the elements of a lane.
 const MOST_LANES: u64 = 1 << 16;
 const MOST_ELEMENTS: u64 = 1 << 48;
 
-/// Lanes of a pipeline, of which an index can be made.
+/// Lanes of a pipeline that can be indexed.
 pub trait MarkedLanes: Send + Sync {
-    /// The head of their index.
+    /// Returns the head of the index.
     fn head(&self) -> &LaneHead;
 
-    /// Opens one at its start.
+    /// Opens a lane at its start.
     ///
     /// # Errors
-    /// The lane cannot be opened.
+    /// Errors of opening the lane.
     fn open(&self, lane: u64) -> Result<Box<dyn ReadMarks>>;
 }
 
-/// A lane that is read for its marks.
+/// Reader of a lane that yields its marks.
 pub trait ReadMarks: Send {
-    /// Reads on to the next mark, and gives its text; at the end of the lane the number of its elements.
+    /// Reads up to the next mark and returns its text. At the end of the lane, returns the number of elements.
     ///
     /// # Errors
-    /// Errors of reading the lane. No index can be made of it then.
+    /// Errors of reading the lane, which make the index impossible.
     fn next_mark(&mut self) -> Result<NextMark>;
 }
 
-/// What comes next in a lane.
+/// Next event in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextMark {
-    /// A mark, behind as many elements as lie between any two.
+    /// A mark, [`every`](LaneHead::every) elements after the previous mark or the start.
     At(String),
-    /// The end, behind so many elements.
+    /// The end of the lane, with the number of its elements.
     End(u64),
 }
 
-/// Lanes whose index a file holds.
+/// Identity of the lanes in an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneHead {
-    /// The hash of all that is below.
+    /// Hash of all other fields.
     pub fingerprint: String,
-    /// Every stage up to the lanes with its parameters, in post-order.
+    /// Stages up to the lanes, with their parameters, in post-order.
     pub stages: Vec<String>,
-    /// Names, sizes and hashes of the files of its sources.
+    /// Names, sizes and hashes of the source files.
     pub files: Vec<String>,
     /// Number of lanes.
     pub lanes: u64,
-    /// Elements between two marks.
+    /// Number of elements between two marks.
     pub every: u64,
 }
 
@@ -107,17 +107,17 @@ struct Written<'a> {
 }
 
 impl LaneHead {
-    /// The head of an index of `lanes` lanes of these stages over these files, with a mark at every so many elements.
+    /// Creates the head of an index of `lanes` lanes over `files`, with a mark after every `every` elements.
     pub fn new(stages: Vec<String>, files: Vec<String>, lanes: u64, every: u64) -> Self {
         let text = format!("{}\n\n{}\n\n{lanes} {every}", stages.join("\n"), files.join("\n"));
         let fingerprint = format!("{:016x}", xxh3_64(text.as_bytes()));
         Self { fingerprint, stages, files, lanes, every }
     }
 
-    /// Checks that this is the head of an index of the lanes that are `wanted`.
+    /// Checks that the indexed lanes are the `wanted` lanes.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) with the first stage or file that differs.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) with the first stage or file that differs, or with the number of lanes and the mark interval.
     pub fn check(&self, wanted: &Self) -> Result<()> {
         if self == wanted {
             return Ok(());
@@ -134,12 +134,12 @@ impl LaneHead {
         Err(stale(Error::state(format!("the index is of other lanes: {what}"))))
     }
 
-    /// The line with the hash behind it, and that hash.
+    /// Returns the head as a line followed by its hash, and the hash.
     fn encode(&self) -> (Vec<u8>, u64) {
         seal(&Written { gristmill_lanes: FORMAT, head: self })
     }
 
-    /// The head at the beginning of these bytes, its hash, and where it ends.
+    /// Reads the head at the start of `bytes`. Returns the head, its hash, and the offset of its end.
     fn decode(bytes: &[u8], sums: Sums) -> Result<(Self, u64, usize)> {
         #[derive(Deserialize)]
         struct Version {
@@ -164,13 +164,13 @@ impl LaneHead {
     }
 }
 
-/// Adds what is to be done with an index that is of no use.
+/// Adds the remedy for an unusable index.
 #[cold]
 pub(crate) fn stale(error: Error) -> Error {
     error.help("make the index of lanes again: `gristmill index --keys PIPELINE.yaml`, or `make_keys`; remove the file that is there")
 }
 
-/// The index of lanes that were only looked for.
+/// Returns an empty index, for lanes that are only being collected.
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(super) fn nothing(lanes: &dyn MarkedLanes) -> Arc<LaneFile> {
     Arc::new(LaneFile::empty(lanes.head().clone()))

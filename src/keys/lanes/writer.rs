@@ -1,4 +1,4 @@
-//! An index of lanes that is made: each lane is read once, as many at a time as there are cores.
+//! Writer of an index of lanes. Reads each lane once, with one lane per core at a time.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -10,17 +10,17 @@ use crate::cores;
 use crate::error::{Error, Result};
 use crate::temporary::{Readers, Temporary, sync_folder};
 
-/// A lane, as far as it has been read.
+/// Lane with the marks that have been read.
 struct Lane {
     reader: Option<Box<dyn ReadMarks>>,
     marks: Vec<String>,
     elements: u64,
-    /// Where each of its blocks is, how long it is, and its hash.
+    /// Offset, length and hash of each block of the lane.
     blocks: Vec<[u64; 3]>,
 }
 
 impl Lane {
-    /// Reads as many marks as a block has, or to the end.
+    /// Reads until the lane has the marks of a full block, or to its end.
     fn read(&mut self, every: u64) -> Result<()> {
         while let Some(reader) = self.reader.as_mut().filter(|_| (self.marks.len() as u64) < MARKS) {
             match reader.next_mark()? {
@@ -38,8 +38,10 @@ impl Lane {
     }
 }
 
-/// Makes the index of `lanes` at `path`, and tells `progress` of how many elements it knows. The file is there once it is whole. A block of marks of
-/// each lane is in memory at a time, so that the file has them in the same order whoever reads faster.
+/// Writes the index of `lanes` to `path`, and passes the number of indexed elements to `progress`.
+///
+/// The file appears once it is complete. A block of marks per lane is held in memory. The order of blocks in the file therefore does
+/// not depend on the speed of the readers.
 ///
 /// # Errors
 /// Errors of reading lanes, and of writing the file.

@@ -1,4 +1,4 @@
-//! Where passes and those who look at them meet: sockets in a folder of the user.
+//! Sockets at which viewers connect to passes, in a folder of the user.
 
 use std::fs::{self, DirBuilder};
 use std::hash::{BuildHasher, RandomState};
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Passes of one process that can be looked at.
+/// Maximum number of passes in a process that viewers can connect to.
 const MOST: u32 = 64;
 const ENDING: &str = "sock";
 
-/// A socket of a pass: its process, the number of the pass in it, and the file.
+/// A socket of a pass: its process, the number of the pass in that process, and the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) pid: u32,
@@ -21,16 +21,16 @@ pub(crate) struct Place {
     pub(crate) path: PathBuf,
 }
 
-/// The user of this process.
+/// Returns the user of this process.
 fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Where the folders of sockets are, as the environment has it.
+/// Parent of the folders of sockets, from the environment.
 enum Folders {
-    /// In the folder of the user's session, which nobody else may write to.
+    /// The folder of the user's session, which no other user may write to.
     Session(PathBuf),
-    /// In the folder of temporary files, where others may have taken the name: then a folder has letters of chance behind it.
+    /// The folder of temporary files. The name gets a random suffix if another user has taken it.
     Temporary(PathBuf),
 }
 
@@ -81,7 +81,7 @@ impl Folders {
         }
     }
 
-    /// Folders of this user with letters of chance.
+    /// Returns the folders of this user that have a random suffix.
     fn others(&self) -> Vec<PathBuf> {
         let Self::Temporary(parent) = self else { return Vec::new() };
         let entries = fs::read_dir(parent).into_iter().flatten().flatten();
@@ -96,9 +96,9 @@ fn prefix() -> String {
     format!("gristmill-{}-", user())
 }
 
-/// Checks that nobody else can put anything into a folder, or see what is in it.
+/// Checks that other users can neither write to a folder nor list its files.
 fn check(folder: &Path) -> Result<()> {
-    // Not where a link leads: whoever made it may change it.
+    // Does not follow a link, because the owner of the link can change its target.
     let metadata = fs::symlink_metadata(folder).map_err(|e| Error::io(e, folder))?;
     let why = match metadata {
         metadata if !metadata.is_dir() => "it is no folder",
@@ -110,7 +110,7 @@ fn check(folder: &Path) -> Result<()> {
     Err(error.help("remove it, or set XDG_RUNTIME_DIR to a folder that nobody else may open"))
 }
 
-/// Listens at a free place of this process.
+/// Listens at a free socket of this process.
 pub(super) fn listen() -> Result<(UnixListener, Place)> {
     Folders::here().listen()
 }
@@ -128,13 +128,13 @@ fn listen_in(folder: &Path) -> Result<(UnixListener, Place)> {
         let path = folder.join(format!("{pid}.{number}.{ENDING}"));
         match UnixListener::bind(&path) {
             Ok(listener) => {
-                // The folder keeps others out; so does the socket.
+                // Protects the socket in addition to the folder.
                 let only_own = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
                 only_own.map_err(|e| Error::io(e, &path))?;
                 return Ok((listener, Place { pid, number, path }));
             }
             Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
-                // One whose process is gone, and which has had our number.
+                // The socket may be left over from a dead process with the same id.
                 if UnixStream::connect(&path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
                     let _ = fs::remove_file(&path);
                 }
@@ -147,10 +147,10 @@ fn listen_in(folder: &Path) -> Result<(UnixListener, Place)> {
     Err(Error::io(e, path))
 }
 
-/// The places where passes of this user can be looked at now.
+/// Returns the sockets of this user at which passes listen now.
 ///
 /// # Errors
-/// [`ErrorKind::Io`] where others could have put something there.
+/// [`ErrorKind::Io`] if other users could have written to the folder.
 pub(crate) fn places() -> Result<Vec<Place>> {
     Folders::here().places()
 }
@@ -166,7 +166,7 @@ fn places_in(folder: &Path) -> Result<Vec<Place>> {
     places.retain(|place| match UnixStream::connect(&place.path) {
         Ok(_) => true,
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-            // Its process was killed.
+            // The process of the socket was killed.
             let _ = fs::remove_file(&place.path);
             false
         }
@@ -185,7 +185,7 @@ fn place(path: &Path) -> Option<Place> {
 /// Connects to a pass.
 ///
 /// # Errors
-/// [`ErrorKind::Io`] where it is gone, or whoever listens is another user.
+/// [`ErrorKind::Io`] if the pass is gone or if another user listens at the socket.
 pub(crate) fn connect(place: &Place) -> Result<UnixStream> {
     let stream = UnixStream::connect(&place.path).map_err(|e| Error::io(e, &place.path))?;
     if !is_own(&stream) {
@@ -194,7 +194,7 @@ pub(crate) fn connect(place: &Place) -> Result<UnixStream> {
     Ok(stream)
 }
 
-/// Whether the process at the other end is one of the same user.
+/// Returns true if the process at the other end belongs to the same user.
 pub(super) fn is_own(stream: &UnixStream) -> bool {
     rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid.as_raw() == user())
 }

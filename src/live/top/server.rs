@@ -1,4 +1,4 @@
-//! The server of live views: one thread, a frame a second, and nothing to do while nobody looks.
+//! The server of live views: a single thread that sends a frame per second and sleeps if there are no viewers.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -15,16 +15,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::live::Live;
 use crate::report::Depth;
 
-/// Viewers at a time.
+/// Maximum number of viewers.
 const MOST_VIEWERS: usize = 8;
-/// Stretches that a viewer who comes is shown: a minute.
+/// Number of stretches shown to a new viewer: a minute.
 const SHOWN: usize = 600;
-/// Time between frames, and between two looks at viewers.
+/// Time between frames; `LOOK` is the time between two polls of the viewers.
 const EVERY: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
-/// A viewer that takes nothing for so long is gone.
+/// Time after which a viewer that reads nothing is dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Letters of a command line that are shown.
+/// Maximum length of a displayed command line, in characters.
 const MOST_LETTERS: usize = 200;
 
 /// A server that listens until it is dropped.
@@ -36,10 +36,10 @@ pub(crate) struct TopServer {
 }
 
 impl TopServer {
-    /// Lets people of the same user look at `live`.
+    /// Starts a server that shows `live` to viewers of the same user.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] where there is no safe place for its socket, or no thread.
+    /// [`ErrorKind::Io`] if there is no safe folder for the socket, or if the thread cannot start.
     pub(crate) fn start(live: Arc<Live>) -> Result<Self> {
         let (listener, place) = meeting::listen()?;
         let over = Arc::new(AtomicBool::new(false));
@@ -53,7 +53,7 @@ impl TopServer {
         Ok(Self { place, over, thread: Some(thread) })
     }
 
-    /// The socket.
+    /// Returns the socket of the server.
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }
@@ -62,7 +62,7 @@ impl TopServer {
 impl Drop for TopServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
-        // The thread waits for somebody to come.
+        // The thread blocks in `accept` until a viewer connects.
         let called = UnixStream::connect(&self.place.path);
         let _ = std::fs::remove_file(&self.place.path);
         if let (Ok(_), Some(thread)) = (called, self.thread.take()) {
@@ -74,19 +74,19 @@ impl Drop for TopServer {
 struct Server {
     live: Arc<Live>,
     seen: Seen,
-    /// The last stretches, for those who come.
+    /// Last stretches, kept for new viewers.
     shown: VecDeque<Stretch>,
     viewers: Vec<Viewer>,
     start: Instant,
 }
 
-/// One who looks.
+/// A connected viewer.
 struct Viewer {
     stream: UnixStream,
-    /// Bytes that it has not taken yet, and since when it has taken none.
+    /// Bytes not yet sent; `since` is the time at which the viewer last accepted any.
     unsent: Vec<u8>,
     since: Instant,
-    /// The last stretches that it has not been shown.
+    /// Number of latest stretches that the viewer has not been shown.
     behind: usize,
 }
 
@@ -94,13 +94,13 @@ impl Server {
     fn run(&mut self, listener: &UnixListener, over: &AtomicBool) {
         let mut next = Instant::now();
         while !over.load(Ordering::Acquire) {
-            // Where nobody looks, it sleeps until somebody comes.
+            // Blocks until a viewer connects if there are no viewers.
             let accepted = listener.set_nonblocking(!self.viewers.is_empty()).and_then(|()| listener.accept());
             match accepted {
                 Ok((stream, _)) => {
                     if meeting::is_own(&stream) && stream.set_nonblocking(true).is_ok() {
                         if self.viewers.len() == MOST_VIEWERS {
-                            // It may be one that reads nothing.
+                            // The oldest viewer may have stopped reading.
                             self.viewers.remove(0);
                         }
                         let (unsent, since) = (Vec::new(), Instant::now());
@@ -108,7 +108,7 @@ impl Server {
                         next = Instant::now();
                     }
                 }
-                // Nobody has come: until the next look at those who are there.
+                // No new viewer: waits until the next poll of the connected viewers.
                 Err(_) => std::thread::sleep(LOOK),
             }
             if !self.viewers.is_empty() && Instant::now() >= next {
@@ -121,7 +121,7 @@ impl Server {
         }
     }
 
-    /// Makes a frame for every viewer that has taken the one before; nothing once the pass is gone.
+    /// Makes a frame for every viewer that has received its previous frame. Returns `None` if the pass is gone.
     fn show(&mut self) -> Option<()> {
         let report = self.live.report(Depth::Named)?;
         let News { anew, stretches, .. } = self.live.news(&mut self.seen, false);
@@ -149,7 +149,7 @@ impl Server {
 }
 
 impl Viewer {
-    /// Sends what there is room for; whether it still looks.
+    /// Sends as much as the socket accepts. Returns true if the viewer stays connected.
     fn takes(&mut self) -> bool {
         while !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
@@ -167,7 +167,7 @@ impl Viewer {
     }
 }
 
-/// The command line of this process, as far as it is short.
+/// Returns the command line of this process, cut at `MOST_LETTERS` characters.
 fn command() -> String {
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let line = words.join(" ");

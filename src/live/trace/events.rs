@@ -1,7 +1,8 @@
-//! Events of a trace, out of records.
+//! Trace events, built from records.
 //!
-//! Tracks are the consumer's, the one of the thread that reads in order, and one for each thread or worker that evaluates, with more beside it where one worker had
-//! several chunks under way at a time. An arrow leads from a chunk to the batch that was being made when it was taken, and from there to the step that the batch was for.
+//! Tracks exist for the consumer, for the thread that reads in order, and for each thread or worker that evaluates. A
+//! worker with several chunks under way at a time has additional tracks. An arrow leads from a chunk to the batch in
+//! progress when the chunk was taken, and from there to the step on that batch.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -12,44 +13,44 @@ use serde_json::{Value, json};
 use crate::cx::{Batch, Cause, Chunk, News, Stretch, Who, WorkerMemory};
 use crate::report::{Report, StageReport, who};
 
-/// Numbers of tracks: those of evaluation come behind the others.
+/// Numbers of tracks; evaluation tracks come after the others.
 const CONSUMER: u32 = 1;
 const IN_ORDER: u32 = 2;
 const LONGEST: u32 = 3;
 const EVALUATION: u32 = 10;
-/// Chunks that wait for their batch at most: one that is taken long before belongs to none.
+/// Maximum number of chunks that wait for their batch; further chunks get no arrow.
 const WAITING: usize = 4096;
-/// A shorter wait is none that anybody would look at.
+/// Shortest wait in the trace.
 const LEAST: Duration = Duration::from_micros(1);
 
-/// Events that are made, and what is known for the next.
+/// Events not yet written, and state for the next events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     text: String,
-    /// Whether there is one in front of the next.
+    /// True if an event was added before.
     has_any: bool,
-    /// Who evaluates on each track of evaluation, and the time at which the last chunk of it ended.
+    /// Thread or worker on each evaluation track, with the end of its last chunk.
     lanes: Vec<(Who, Duration)>,
-    /// Chunks that were taken for a batch that was not given yet, each with its track and its place in time.
+    /// Chunks taken for a batch that is not given yet, each with its arrow and its time.
     chunks: VecDeque<(u64, Duration)>,
-    /// The batch whose step is under way, with arrows that lead to it.
+    /// Batch whose step is under way, with the arrows that lead to it.
     step: Option<(Batch, Vec<u64>)>,
     /// End of the last batch that was made.
     made: Duration,
-    /// Time on the trace at which the pass began, and up to which there is anything.
+    /// Time in the trace at which the pass began; `latest` is the end of the last event.
     base: Duration,
     latest: Duration,
     flows: u64,
 }
 
 impl Events {
-    /// Adds what has come of a pipeline of these stages.
+    /// Adds `news` of a pipeline with `stages`.
     pub(super) fn add(&mut self, news: News, stages: &[StageReport]) {
         if !self.has_any {
             self.name_tracks();
         }
         if news.anew {
-            // A pass that takes the place of another comes behind it.
+            // A pass that replaces another pass comes after it in the trace.
             self.end_step(None);
             (self.base, self.made) = (self.latest, Duration::ZERO);
             self.lanes.iter_mut().for_each(|(_, end)| *end = Duration::ZERO);
@@ -57,7 +58,7 @@ impl Events {
         }
         let mut chunks = news.chunks.into_iter().peekable();
         for batch in &news.batches {
-            // Chunks that were taken before it was made come first.
+            // Chunks taken before the batch was made come first.
             let made = batch.made.map_or(batch.given, |(_, done)| done);
             while let Some(chunk) = chunks.next_if(|chunk| chunk.taken <= made) {
                 self.chunk(&chunk, stages);
@@ -68,7 +69,7 @@ impl Events {
         news.stretches.iter().for_each(|stretch| self.stretch(stretch));
     }
 
-    /// Adds what is known at the end.
+    /// Ends the last step and adds the longest waits.
     pub(super) fn finish(&mut self, report: &Report) {
         self.end_step(None);
         let mut waits: Vec<_> = report.named_waits().iter().collect();
@@ -85,12 +86,13 @@ impl Events {
         }
     }
 
-    /// Takes out the text of the events.
+    /// Removes and returns the text of the events.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
-    /// A batch: it was made, waited for, and given; the step before it ends where it was asked for.
+    /// Adds the wait for a batch, its making, and the arrows to it. The previous step ends when the batch was
+    /// requested.
     fn batch(&mut self, batch: &Batch) {
         self.end_step(Some(batch));
         if let Some(ready) = batch.ready {
@@ -107,7 +109,7 @@ impl Events {
         }
         let mut arrows = Vec::new();
         if let Some((begun, done)) = batch.made {
-            // It may have been begun while the one before was on its way.
+            // A batch may begin before the previous batch is done, but slices follow each other.
             let begun = begun.max(self.made).min(done);
             let name = match batch.count {
                 1 => format!("batch {}", batch.first),
@@ -130,7 +132,8 @@ impl Events {
         }
     }
 
-    /// The step that is under way ends where the `next` batch is asked for, if that is known; in front of it is what was waited around the loader.
+    /// Ends the current step when the `next` batch was requested, if there is a next batch. Waits outside the loader
+    /// precede the step.
     fn end_step(&mut self, next: Option<&Batch>) {
         let Some((batch, arrows)) = self.step.take() else { return };
         let end = next.map_or(batch.given, |next| next.asked).max(batch.given);
@@ -151,7 +154,7 @@ impl Events {
 
     fn chunk(&mut self, chunk: &Chunk, stages: &[StageReport]) {
         let lane = self.lane(chunk);
-        // It was there when it was taken, whatever the clock of another process says.
+        // A chunk is done before it is taken; the clock of another process may differ.
         let done = chunk.done.min(chunk.taken).max(chunk.begun);
         self.lanes[lane].1 = done;
         let track = EVALUATION + lane as u32;
@@ -162,7 +165,7 @@ impl Events {
         });
         let args = json!({"border": chunk.border, "waited µs": micros(chunk.waited), "bytes": chunk.bytes, "slowest": slowest});
         self.slice(track, &format!("elements {} to {last}", chunk.first), chunk.begun, done, &args);
-        // Whoever is never given a batch of it has no arrow to its chunks, and no pass has more of them under way.
+        // Chunks stay in the queue if no batch is given. No pass has more chunks under way.
         if self.chunks.len() < WAITING {
             self.flows += 1;
             self.flow("s", self.flows, track, within(chunk.begun, done));
@@ -170,7 +173,7 @@ impl Events {
         }
     }
 
-    /// The first track of whoever evaluated a chunk on which nothing was under way then.
+    /// Returns the first idle track of the thread or worker that evaluated a chunk; adds a track if none is idle.
     fn lane(&mut self, chunk: &Chunk) -> usize {
         let of_same = |(who, _): &&(Who, Duration)| *who == chunk.who;
         if let Some(lane) = self.lanes.iter().position(|lane| of_same(&lane) && lane.1 <= chunk.begun) {
@@ -219,7 +222,7 @@ impl Events {
         );
     }
 
-    /// Something that took time on a track.
+    /// Adds an event with a duration to a track.
     fn slice(&mut self, track: u32, name: &str, from: Duration, to: Duration, args: &Value) {
         let time = to.saturating_sub(from);
         self.latest = self.latest.max(self.base + to);
@@ -228,13 +231,13 @@ impl Events {
         self.event(&event);
     }
 
-    /// A value at a time.
+    /// Adds the values of a counter at a point in time.
     fn count(&mut self, name: &str, at: Duration, args: &Value) {
         self.latest = self.latest.max(self.base + at);
         self.event(&json!({"ph": "C", "name": name, "pid": 1, "ts": micros(self.base + at), "args": args}));
     }
 
-    /// The beginning, a station or the end of an arrow, at the slice that is there on a track.
+    /// Adds the start, a step or the end of an arrow, attached to the slice at that time.
     fn flow(&mut self, kind: &str, id: u64, track: u32, at: Duration) {
         let event = json!({"ph": kind, "bp": "e", "cat": "gristmill", "name": "taken for", "id": id, "pid": 1, "tid": track, "ts": micros(self.base + at)});
         self.event(&event);
@@ -246,12 +249,12 @@ impl Events {
     }
 }
 
-/// The end of a slice, still within it.
+/// Returns a time within a slice, a nanosecond before its end.
 fn within(from: Duration, to: Duration) -> Duration {
     to.saturating_sub(Duration::from_nanos(1)).max(from)
 }
 
-/// Microseconds, to the nanosecond.
+/// Returns a time in microseconds, with nanosecond resolution.
 fn micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }

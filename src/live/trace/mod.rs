@@ -1,6 +1,7 @@
 //! The view that writes a pass as a trace, for Perfetto and Chrome.
 //!
-//! A trace is a list of events in JSON, written as they come: where the process is killed, its end is missing, which those who show traces do not mind.
+//! A trace is a list of events in JSON, written as they come. The list has no end if the process is killed, which trace
+//! viewers accept.
 
 mod events;
 
@@ -14,7 +15,7 @@ use crate::cx::Seen;
 use crate::error::{Error, Result};
 use crate::report::Depth;
 
-/// A trace that goes on with a pass.
+/// A trace that is extended while a pass runs.
 #[derive(Debug)]
 pub(crate) struct TraceView {
     file: Out,
@@ -24,10 +25,11 @@ pub(crate) struct TraceView {
 }
 
 impl TraceView {
-    /// Begins a trace; in a file that ends in `.gz`, compressed.
+    /// Creates a trace file, compressed if its name ends in `.gz`.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written, [`ErrorKind::Config`](crate::ErrorKind::Config) where it cannot be compressed.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written,
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if compression is not compiled in.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = Out::create(path)?;
         let mut view = Self { file, path: path.to_owned(), seen: Seen::default(), events: Events::default() };
@@ -51,7 +53,7 @@ impl View for TraceView {
         }
         let mut text = self.events.take();
         if end {
-            // The list ends here.
+            // Closes the list.
             text += "\n]\n";
         }
         self.write(&text)?;
@@ -59,7 +61,7 @@ impl View for TraceView {
     }
 }
 
-/// The file of a trace.
+/// Output file of a trace.
 #[derive(Debug)]
 enum Out {
     Plain(File),
@@ -84,7 +86,7 @@ impl Out {
         Ok(Self::Plain(file))
     }
 
-    /// Writes text so that it is in the file.
+    /// Writes text and flushes the compressor.
     fn write(&mut self, text: &str) -> io::Result<()> {
         match self {
             Self::Plain(file) => file.write_all(text.as_bytes()),

@@ -1,4 +1,4 @@
-//! Batches of sequences of about the same length, as a stage.
+//! Stage for batches of sequences of similar length.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,20 +21,22 @@ use crate::part::{Part, RowNumbers};
 
 const NAME: &str = "length_buckets";
 
-/// Rules by which [`length_buckets`](super::Packing::length_buckets) batches.
+/// Options of [`length_buckets`](super::Packing::length_buckets).
 #[derive(Clone, Debug, PartialEq)]
 pub struct LengthBucketOptions {
     features: Vec<Name>,
     padded: Vec<(Name, f64)>,
     buckets: BucketOptions,
-    /// `None`: it is filled up.
+    /// Policy for short batches; `None` fills them up with padding.
     remainder: Option<Remainder>,
     drop_over_long: bool,
 }
 
 impl LengthBucketOptions {
-    /// Buckets for sequences of up to each of `boundaries` cells; the length of an element is that of the longest of
-    /// `features`. Batches that are not full come out as they are; an element longer than the last boundary is an error.
+    /// Creates buckets for sequences of up to each of `boundaries` cells.
+    ///
+    /// The length of an element is the length of its longest feature in `features`. By default, short batches are yielded
+    /// as they are, the window is 8,192, and an element longer than the last boundary is an error.
     pub fn new<N: AsRef<str>>(
         features: impl IntoIterator<Item = N>,
         boundaries: impl Into<Vec<usize>>,
@@ -45,35 +47,39 @@ impl LengthBucketOptions {
         Self { features, padded: Vec::new(), buckets, remainder: Some(Remainder::Keep), drop_over_long: false }
     }
 
-    /// Cells of `feature` behind the end of a sequence are `value` in place of 0.
+    /// Sets the padding of `feature`, after the end of a sequence, to `value` instead of 0.
     #[must_use]
     pub fn padding(mut self, feature: impl AsRef<str>, value: f64) -> Self {
         self.padded.push((Name::new(feature), value));
         self
     }
 
-    /// The most elements that are held and read again on a restore: 8,192 if it is not given. When the oldest of them would
-    /// have to wait longer, its batch comes out short.
+    /// Sets the maximum number of elements to hold, and to read again on a restore. The default is 8,192.
+    ///
+    /// The batch of the oldest element is yielded short if the window is full.
     #[must_use]
     pub fn window(mut self, elements: usize) -> Self {
         self.buckets.window = elements;
         self
     }
 
-    /// Policy for elements that do not fill a batch: at the end, and where the window is full. What is dropped is
-    /// counted.
+    /// Sets the policy for short batches, which occur at the end and if the window is full.
+    ///
+    /// Dropped elements are counted.
     #[must_use]
     pub fn remainder(self, remainder: Remainder) -> Self {
         Self { remainder: Some(remainder), ..self }
     }
 
-    /// Fills such batches up with rows of padding and length 0: fixed shapes, so an accelerator compiles once per bucket.
+    /// Fills short batches with rows of padding and length 0.
+    ///
+    /// Shapes are then fixed, so an accelerator compiles once per bucket.
     #[must_use]
     pub fn pad_remainder(self) -> Self {
         Self { remainder: None, ..self }
     }
 
-    /// Leaves out elements longer than the last boundary, and counts them.
+    /// Sets whether elements longer than the last boundary are dropped and counted. The default is an error.
     #[must_use]
     pub fn drop_over_long(self, drop: bool) -> Self {
         Self { drop_over_long: drop, ..self }
@@ -84,7 +90,10 @@ impl LengthBucketOptions {
         number_bytes(dtype, value).map_err(|error| in_feature(feature, &error))
     }
 
-    /// The boundary of a bucket, and the rows of a full batch of it.
+    /// Returns the boundary of a bucket, and the number of rows in a full batch of the bucket.
+    ///
+    /// # Errors
+    /// `State` if there is no such bucket.
     fn bucket(&self, bucket: usize) -> Result<(usize, usize)> {
         let boundary = self.buckets.boundaries.get(bucket).copied();
         let found = boundary.zip(self.buckets.sizes()?.get(bucket).copied());
@@ -120,7 +129,7 @@ impl fmt::Display for LengthBucketOptions {
 /// Batches by length: see [`Packing::length_buckets`](super::Packing::length_buckets).
 pub type LengthBuckets<D> = Flowing<D, LengthBucketsFlow>;
 
-/// The change of [`LengthBuckets`].
+/// Stage implementation of [`LengthBuckets`].
 #[derive(Clone, Debug)]
 pub struct LengthBucketsFlow(Arc<LengthBucketOptions>);
 
@@ -199,10 +208,10 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
     }
 }
 
-/// The field of a planned batch that says of which bucket it is.
+/// Field of a planned batch that contains the bucket number.
 const BUCKET: Name = Name::new_static("\0bucket");
 
-/// Batches of buckets whose elements were planned. Of a short one each host makes all rows.
+/// Batches of planned buckets. Every host makes all rows of a short batch.
 struct PlannedBuckets {
     options: Arc<LengthBucketOptions>,
     part: Part,
@@ -211,7 +220,7 @@ struct PlannedBuckets {
 
 impl PlanBatches<Element> for PlannedBuckets {
     type Batch = Element;
-    /// The bucket.
+    /// Bucket number.
     type About = usize;
 
     fn plan<S: Position>(
@@ -227,7 +236,7 @@ impl PlanBatches<Element> for PlannedBuckets {
             rows.push([slot, u64::from(leaf) << 32 | u64::from(piece)], []);
             rows.end_row();
         }
-        // A batch that does not divide is named where its rows are taken.
+        // An indivisible batch is reported later, when its rows are taken.
         let own = self.part.rows(rows.len());
         Ok(Some((own.ok().filter(|own| rows.len() == full && !own.is_empty()), bucket)))
     }
@@ -252,24 +261,27 @@ impl PlanBatches<Element> for PlannedBuckets {
     }
 }
 
-/// A pass over [`LengthBuckets`].
+/// Pass over [`LengthBuckets`].
 pub struct LengthBucketsIter<I: DatasetIterator> {
     parent: Tracked<I>,
     options: Arc<LengthBucketOptions>,
     stage: StageId,
     planner: BucketPlanner,
-    /// Elements of the window by ordinal, from its oldest on, with their number; `None` once they came out.
+    /// Numbers and elements of the window by ordinal, from the oldest on.
+    /// The element is `None` if it was already yielded.
     slots: VecDeque<(u64, Option<Element>)>,
     ended: bool,
 }
 
-/// Position of a [`LengthBucketsIter`]: the oldest element that has not come out, and which of those behind it have.
+/// Position of a [`LengthBucketsIter`].
+///
+/// Contains the oldest element that was not yielded, and a bitmap of the later elements that were.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LengthBucketsState<S> {
-    /// The oldest element.
+    /// Position of the oldest element.
     pub parent: ParentState<S>,
-    /// The elements from it on.
+    /// Yielded elements from the oldest element on.
     pub window: HeldState,
 }
 
@@ -298,7 +310,7 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
         Ok(())
     }
 
-    /// Takes the next batch; `None` inside if it was short and is left out.
+    /// Takes the next batch; `None` at the end. The inner option is `None` if a short batch was dropped.
     fn batch(&mut self, cx: &mut Cx) -> Result<Option<Option<Element>>> {
         let oldest = self.planner.oldest();
         let Some(bucket) = self.planner.next_batch(self.ended) else { return Ok(None) };
@@ -325,19 +337,21 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
         batch.map(|batch| Some(Some(batch))).map_err(|error| cx.blame(self.stage, NAME, error))
     }
 
-    /// The number of the oldest element that has not come out.
+    /// Returns the number of the oldest element that was not yielded.
     fn front(&self) -> u64 {
         self.slots.front().map_or(self.parent.number(), |(number, _)| *number)
     }
 }
 
-/// The cells of the longest feature.
+/// Returns the length of the longest feature, in cells.
 fn length(options: &LengthBucketOptions, element: &Element) -> Result<usize> {
     let cells = |name: &Name| -> Result<_> { Ok(element.array(name)?.shape().first().copied().unwrap_or(1)) };
     options.features.iter().try_fold(0, |most, name| Ok(most.max(cells(name)?)))
 }
 
-/// One batch of `rows` rows of `boundary` cells; those that have no element are padding, which is as in elements `like` that one where there is none.
+/// Stacks `elements` into a batch of `rows` rows of `boundary` cells.
+///
+/// Rows without an element are padding. `like` provides dtypes and shapes if no element is present.
 fn stack(
     options: &LengthBucketOptions,
     elements: &[Option<&Element>],
@@ -356,13 +370,15 @@ fn stack(
     list_others(options, first, elements, rows, batch)
 }
 
-/// Stands for a batch of `elements`, which is of that bucket.
+/// Returns a stand-in for a batch of `elements` of this bucket.
 fn planned(options: &LengthBucketOptions, elements: &[Element], bucket: usize) -> Result<Element> {
     let all: Vec<_> = elements.iter().map(Some).collect();
     list_others(options, &elements[0], &all, all.len(), Element::new().with(BUCKET, Array::scalar(bucket as u64)))
 }
 
-/// Adds to `batch` lists of the fields that are no features, of so many `rows`; in the place of an element that is missing they have null.
+/// Adds lists of all fields other than features to `batch`, with `rows` entries each.
+///
+/// Rows without an element have null entries.
 fn list_others(
     options: &LengthBucketOptions,
     first: &Element,

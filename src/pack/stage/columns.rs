@@ -1,4 +1,4 @@
-//! From elements to the cells the kernels take, and from written rows to elements.
+//! Conversion of elements to cells for the kernels, and of written rows to elements.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::sync::Locked;
 const PARTS: [Part; 6] =
     [Part::Values, Part::SegmentIds, Part::Positions, Part::Targets, Part::TargetSegmentIds, Part::TargetPositions];
 
-/// The columns of a stage, once the first element has shown their dtypes.
+/// Columns of a stage, learned from the first element.
 #[derive(Debug)]
 pub(super) struct Columns {
     names: Arc<[Name]>,
@@ -22,11 +22,11 @@ pub(super) struct Columns {
     /// Dtype and inner dimensions of each feature.
     cells: Vec<(DType, Vec<usize>)>,
     outputs: Vec<Output>,
-    /// Whether elements are stand-ins: rows say which of them are in them, and nothing is written.
+    /// Whether elements are stand-ins. If so, rows list their elements, and no cells are written.
     planned: bool,
 }
 
-/// One array of a row.
+/// Output array of a row.
 #[derive(Debug)]
 struct Output {
     name: Name,
@@ -36,12 +36,12 @@ struct Output {
     shape: Vec<usize>,
 }
 
-/// Sets of columns that a process is told of; more than that are no news any more.
+/// Maximum number of column sets to warn about in a process.
 const MOST_TOLD: usize = 64;
 
-/// Warns of columns that packed rows do not have, once for each set of them.
+/// Warns about columns that packed rows omit, once for each set of columns.
 ///
-/// DIFFERENCE from Grain, where `length_struct` must name all features: naming some is how the others are dropped here.
+/// DIFFERENCE: in Grain, `length_struct` must name all features. Here, unnamed features are dropped.
 fn say_left_out(columns: &[&str]) {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
     if columns.is_empty() {
@@ -57,6 +57,9 @@ fn say_left_out(columns: &[&str]) {
 
 impl Columns {
     /// Learns dtypes and inner dimensions from the first element.
+    ///
+    /// # Errors
+    /// As [`RowSpec::resolve`], and if the element lacks a feature.
     pub(super) fn learn(rows: &RowSpec, first: &Element) -> Result<(Self, Vec<Feature>)> {
         if plan::is_stand_in(first) {
             return Self::counted(rows);
@@ -86,31 +89,31 @@ impl Columns {
         Ok((Self { names, listed, cells, outputs, planned: false }, features))
     }
 
-    /// The columns of stand-ins, of which nothing is written.
+    /// Returns the columns for stand-ins, without outputs.
     fn counted(rows: &RowSpec) -> Result<(Self, Vec<Feature>)> {
         let (names, features) = (rows.features().map(Name::new).collect(), rows.resolve_counted()?);
         let cells = vec![(DType::U8, Vec::new()); features.len()];
         Ok((Self { names, listed: Vec::new(), cells, outputs: Vec::new(), planned: true }, features))
     }
 
-    /// Runs `run` with the cells of every feature of `element`, which was [checked](Self::check).
+    /// Calls `run` with the cells of every feature of `element`, which must be [checked](Self::check).
     #[inline]
     pub(super) fn with_cells<R>(&self, element: &Element, run: impl FnOnce(&[&[u8]]) -> R) -> R {
         let cells = self.names.iter().map(|name| element.array(name).map_or(&[][..], Array::bytes));
         with_slices(self.names.len(), cells, run)
     }
 
-    /// The names of the features, if rows of them are all that is asked of elements.
+    /// Returns the names of the features if elements may arrive as rows. This requires that no meta feature is listed.
     pub(super) fn names_of_rows(&self) -> Option<&Arc<[Name]>> {
         self.listed.is_empty().then_some(&self.names)
     }
 
-    /// Whether elements are stand-ins, of which rows say which they are.
+    /// Returns true if elements are stand-ins.
     pub(super) fn are_planned(&self) -> bool {
         self.planned
     }
 
-    /// Whether the features of rows are of the kind of those in the first element.
+    /// Returns true if `rows` match the first element in dtypes and inner dimensions, and both or neither are stand-ins.
     pub(super) fn takes(&self, rows: &Ragged) -> bool {
         let alike = |(column, (dtype, inner)): (&RaggedColumn, &(DType, Vec<usize>))| {
             column.dtype() == *dtype && are_alike(column.inner(), inner)
@@ -119,12 +122,15 @@ impl Columns {
         is_alike && rows.columns().iter().zip(&self.cells).all(alike)
     }
 
-    /// Row `row` of rows that [are taken](Self::takes), as an element.
+    /// Returns row `row` of [matching](Self::takes) rows as an element.
     pub(super) fn element(&self, rows: &Ragged, row: usize) -> Result<Element> {
         if self.planned { plan::stand_in_of(rows, &self.names, row) } else { rows.row(&self.names, row) }
     }
 
-    /// Whether the features of `element` are of the kind of those in the first.
+    /// Checks dtypes and inner dimensions of `element` against the first element.
+    ///
+    /// # Errors
+    /// `Data` if a feature differs.
     #[inline]
     pub(super) fn check(&self, element: &Element) -> Result<()> {
         for (name, (dtype, inner)) in self.names.iter().zip(&self.cells) {
@@ -136,7 +142,7 @@ impl Columns {
         Ok(())
     }
 
-    /// The number of cells of every feature of `element`, into `lens`.
+    /// Writes the number of cells of every feature of `element` into `lens`.
     pub(super) fn lens(&self, element: &Element, lens: &mut Vec<usize>) -> Result<()> {
         lens.clear();
         for name in &*self.names {
@@ -145,17 +151,17 @@ impl Columns {
         Ok(())
     }
 
-    /// The values of the listed meta features of `element`.
+    /// Returns the values of the listed meta features of `element`.
     pub(super) fn listed(&self, element: &Element) -> Result<Vec<Value>> {
         self.listed.iter().map(|name| element.field(name).cloned()).collect()
     }
 
-    /// A list for every listed meta feature.
+    /// Returns an empty list for every listed meta feature.
     pub(super) fn no_lists(&self) -> Vec<Vec<Value>> {
         vec![Vec::new(); self.listed.len()]
     }
 
-    /// The values of the listed meta features of `element`, each to its list.
+    /// Appends the value of each listed meta feature of `element` to its list.
     pub(super) fn list(&self, element: &Element, lists: &mut Vec<Vec<Value>>) -> Result<()> {
         let values = self.listed(element)?;
         lists.resize(self.listed.len(), Vec::new());
@@ -163,30 +169,30 @@ impl Columns {
         Ok(())
     }
 
-    /// Lists that there is no value of any meta feature.
+    /// Appends null to the list of each listed meta feature.
     pub(super) fn list_nothing(&self, lists: &mut Vec<Vec<Value>>) {
         lists.resize(self.listed.len(), Vec::new());
         lists.iter_mut().for_each(|list| list.push(Value::Null));
     }
 
-    /// Whether meta features are listed at all.
+    /// Returns true if any meta feature is listed.
     pub(super) fn lists(&self) -> bool {
         !self.listed.is_empty()
     }
 
-    /// Row `row` as an element that shares its memory.
+    /// Returns row `row` as an element that shares the arena's memory.
     pub(super) fn row(&self, arena: &Arc<Arena>, row: usize, lists: Vec<Vec<Value>>) -> Result<Element> {
         self.views(arena, row..row + 1, None, lists)
     }
 
-    /// The first `rows` rows as the batch that stacking them gives, in the same memory.
+    /// Returns the first `rows` rows as a stacked batch that shares the arena's memory.
     pub(super) fn rows(&self, arena: &Arc<Arena>, rows: usize, lists: &[Vec<Vec<Value>>]) -> Result<Element> {
         let column = |at: usize| lists.iter().filter_map(|row| row.get(at).cloned().map(Value::List)).collect();
         let lists = (0..self.listed.len()).map(column).collect();
         self.views(arena, 0..rows, Some(rows), lists)
     }
 
-    /// Rows as an element: its arrays have one dimension more, of length `outer`, if that is given.
+    /// Returns rows as an element. If `outer` is given, arrays have an additional first dimension of this length.
     fn views(
         &self,
         arena: &Arc<Arena>,
@@ -206,17 +212,17 @@ impl Columns {
             fields.push((name.clone(), Value::Array(array)));
         }
         fields.extend(self.listed.iter().cloned().zip(lists.into_iter().map(Value::List)));
-        // Rows whose outputs have one name are refused.
+        // Names are unique, because `RowSpec::check` rejects duplicate output names.
         Ok(Element::from_unique(fields))
     }
 
-    /// The dtype of a feature.
+    /// Returns the dtype of a feature.
     pub(super) fn dtype(&self, feature: usize) -> DType {
         self.cells[feature].0
     }
 }
 
-/// Runs `run` with a list of `count` slices; up to four need no memory for it.
+/// Calls `run` with a list of `count` slices. Up to four slices need no allocation.
 #[inline]
 pub(super) fn with_slices<'a, R>(
     count: usize,
@@ -233,8 +239,10 @@ pub(super) fn with_slices<'a, R>(
     }
 }
 
-/// Whether the cells of two features have one shape, which as a rule is none. Comparing slices calls the C library, and where that masks its loads,
-/// those of no bytes from the place of an empty list, which is no address, take a hundred times as long as others.
+/// Returns true if the cells of two features have equal inner shapes, which are usually empty.
+///
+/// Slice comparison calls the C library. If its loads are masked, a zero-byte load from the dangling pointer of
+/// an empty list takes a hundred times as long as other loads.
 #[inline]
 fn are_alike(shape: &[usize], other: &[usize]) -> bool {
     shape.len() == other.len() && shape.iter().zip(other).all(|(n, other)| n == other)
@@ -246,7 +254,7 @@ fn other_kind(name: &str, got: &Array, dtype: DType, inner: &[usize]) -> Error {
     Error::data(format!("feature {name:?} is {got:?}, in the first element it was {dtype}[len{inner}]"))
 }
 
-/// Runs `run` with the cells of every feature of row `row`.
+/// Calls `run` with the cells of every feature of row `row`.
 #[inline]
 pub(super) fn with_cells_of_row<R>(rows: &Ragged, row: usize, run: impl FnOnce(&[&[u8]]) -> R) -> R {
     match rows.columns() {

@@ -1,4 +1,4 @@
-//! The stages that pack group by group: first fit, best fit, concat-then-split.
+//! Stages that pack group by group: first fit, best fit, concat-then-split.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,10 +23,10 @@ use crate::error::{Error, Result};
 use crate::pack::arena::Arena;
 use crate::pack::concat::{Cursor, Fed};
 
-/// Packed rows, group by group: see [`Packing`](super::Packing).
+/// Rows packed group by group: see [`Packing`](super::Packing).
 pub type GroupPack<D> = Flowing<D, GroupPackFlow>;
 
-/// The change of [`GroupPack`].
+/// Stage implementation of [`GroupPack`].
 #[derive(Clone, Debug)]
 pub struct GroupPackFlow(Arc<GroupPlan>);
 
@@ -46,8 +46,9 @@ impl Facts for GroupPackFlow {
     fn role(&self) -> Role {
         Role::Stateful
     }
-    /// The element that begins the next group; the rows of one group, and of the one before as long as some of its rows
-    /// are still looked at, because they share its memory.
+    /// Returns the memory bound: the first element of the next group, and the rows of two groups.
+    ///
+    /// The memory of the previous group is in use until all of its rows are dropped.
     fn memory(&self) -> Option<Memory> {
         let rows = 2 * self.0.rows_held() as u64;
         Some(Memory::elements(Held::AtMost(1), Held::AtMost(rows)))
@@ -111,33 +112,34 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
     }
 }
 
-/// A pass over a [`GroupPack`].
+/// Pass over a [`GroupPack`].
 pub struct GroupPackIter<I: DatasetIterator> {
     parent: Tracked<I>,
     plan: Arc<GroupPlan>,
     stage: StageId,
-    /// Made when the first element shows the dtypes.
+    /// Columns and kernel, created when the first element shows the dtypes.
     packer: Option<(Columns, Kernel)>,
-    /// Beginning of the group that is open or comes out.
+    /// Start of the group that is open or being yielded.
     start: Place,
-    /// The element that did not fit in the last group.
+    /// Element that did not fit in the last group.
     pending: Option<Pending>,
-    /// Of each bin, the values of each listed meta feature.
+    /// Values of each listed meta feature, for each bin.
     lists: Vec<Vec<Vec<Value>>>,
-    /// Of each bin, the elements that it is made of, where those are stand-ins; and of those the rows of a batch, where that has failed.
+    /// Elements of each bin, if elements are stand-ins.
     members: Bins,
+    /// Planned rows of the batch under construction. They are kept after an error.
     planned: PlannedRows,
     open: Option<Rows>,
-    /// Rows of earlier groups.
+    /// Number of rows in earlier groups.
     rows_before: u64,
-    /// Rows of the present group that came out.
+    /// Number of rows yielded from the current group.
     row: u64,
-    /// Rows of earlier groups when the report was told last.
+    /// Value of `rows_before` at the last update of the report.
     told: u64,
     notes: Notes,
 }
 
-/// A place in the parent: an element, and how much of it is packed already.
+/// Position in the parent: an element, and the part of it that is already packed.
 #[derive(Clone, Debug, Default)]
 struct Place {
     number: u64,
@@ -149,30 +151,30 @@ struct Pending {
     place: Place,
 }
 
-/// A group that comes out.
+/// Group that is being yielded.
 struct Rows {
     arena: Arc<Arena>,
-    /// The places of the rows that are left in the order in which they come out.
+    /// Remaining rows, as a range of places in the output order.
     left: Range<usize>,
-    /// That order, where it is not the one in which they lie.
+    /// Output order of the rows; `None` for memory order.
     order: Option<Vec<usize>>,
-    /// Rows of the group.
+    /// Number of rows in the group.
     rows: u64,
-    /// Beginning of the next group.
+    /// Start of the next group.
     next: Place,
 }
 
-/// Position of a [`GroupPackIter`]: where its group began, and how many of its rows came out.
+/// Position of a [`GroupPackIter`]: the start of its group, and the number of rows yielded from the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupPackState<S> {
-    /// The first element of the group.
+    /// Position of the first element of the group.
     pub parent: ParentState<S>,
-    /// Part of that element that is in the group before: cells per feature, or one number of pieces; empty if nothing.
+    /// Cut of this element in the previous group: cells per feature, or a number of pieces. Empty if it was not cut.
     pub cut: Cursor,
-    /// Rows of earlier groups.
+    /// Number of rows in earlier groups.
     pub rows_before: u64,
-    /// Rows of this group that came out.
+    /// Number of rows yielded from this group.
     pub row: u64,
 }
 
@@ -223,7 +225,9 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         }
     }
 
-    /// Packs what comes as rows, until one waits for the next group, which begins there and takes it in, or no more come so.
+    /// Packs elements that arrive as rows, until the group is full or the parent yields no more rows.
+    ///
+    /// Returns the start of the next group if the group is full.
     fn fill_by_rows(&mut self, cx: &mut Cx) -> Result<Option<Place>> {
         let Self { parent, plan, stage, packer, start, members, .. } = self;
         let Some((columns, kernel)) = packer else { return Ok(None) };
@@ -265,7 +269,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         Ok(None)
     }
 
-    /// The element that is packed next.
+    /// Returns the next element to pack.
     fn read(&mut self, cx: &mut Cx) -> Result<Option<Pending>> {
         if let Some(pending) = self.pending.take() {
             return Ok(Some(pending));
@@ -276,7 +280,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         Ok(Some(Pending { element, place: Place { number, cut } }))
     }
 
-    /// Ends the open group; the next begins at `next`.
+    /// Ends the open group and returns its rows. The next group begins at `next`.
     fn close(&mut self, next: Place, cx: &mut Cx) -> Result<Option<Rows>> {
         let Some((columns, kernel)) = &mut self.packer else { return Ok(None) };
         let group = cx.timed_exactly(self.stage, || kernel.finish());
@@ -294,12 +298,12 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
             return Err(Error::state(format!("{} rows came out of a group that has {rows}", self.row)));
         }
         let mut left = if order.is_some() { 0..group.rows.len() } else { group.rows };
-        // Rows that are cut follow from where they begin, however many of them are a group: Grain counts over several.
+        // Concatenated rows depend only on their start, so `row` may exceed a group. Grain counts over several groups.
         left.start += self.row.min(rows) as usize;
         Ok(Some(Rows { arena: group.arena, left, order, rows, next }))
     }
 
-    /// The next group that has rows left; `None` at the end.
+    /// Returns the next group with rows left; `None` at the end.
     fn open(&mut self, cx: &mut Cx) -> Result<Option<Rows>> {
         loop {
             match self.fill(cx)? {
@@ -312,7 +316,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         }
     }
 
-    /// All of a group has come out: so many rows, and the next begins at `next`.
+    /// Moves on after all `rows` rows of a group were yielded. The next group begins at `next`.
     fn leave(&mut self, rows: u64, next: Place) {
         self.rows_before += rows;
         self.parent.forget(next.number);
@@ -321,7 +325,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         self.members.clear();
     }
 
-    /// The bin of the next row, and its memory; `None` at the end.
+    /// Returns the bin of the next row, and its group; `None` at the end.
     fn next_bin(&mut self, cx: &mut Cx) -> Result<Option<(usize, Rows)>> {
         let mut rows = match self.open.take() {
             Some(rows) => rows,
@@ -333,7 +337,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         Ok(rows.left.next().map(|at| (rows.order.as_ref().map_or(at, |order| order[at]), rows)))
     }
 
-    /// A row of `rows` came out.
+    /// Counts a yielded row, and moves on to the next group after the last row of `rows`.
     fn pass_row(&mut self, rows: Rows) {
         self.row += 1;
         if rows.left.is_empty() {
@@ -344,12 +348,12 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         }
     }
 
-    /// Whether elements are stand-ins.
+    /// Returns true if elements are stand-ins.
     fn are_planned(&self) -> bool {
         self.packer.as_ref().is_some_and(|(columns, _)| columns.are_planned())
     }
 
-    /// Plans rows until there are so many.
+    /// Plans rows until `count` rows are planned or the data ends.
     fn plan_rows(&mut self, count: usize, cx: &mut Cx) -> Result<()> {
         while self.planned.len() < count {
             let Some((bin, rows)) = self.next_bin(cx)? else { break };
@@ -392,7 +396,7 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
         Ok(Some(element))
     }
 
-    /// Planned rows come many at a time, once it is known that they are planned.
+    /// Returns up to `rows` planned rows at once, if an earlier element has shown that elements are stand-ins.
     fn next_stacked(&mut self, rows: usize, cx: &mut Cx) -> NextStacked<Element> {
         if !self.are_planned() || rows == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Kernels that fill a group: bins, or one row after the other.
+//! Kernels that fill a group: into bins, or row after row.
 
 use crate::error::Result;
 use crate::pack::concat::{ConcatThenSplit, Cursor, Fed};
@@ -6,13 +6,13 @@ use crate::pack::group::{GroupPacker, Placed};
 use crate::pack::stats::PackStats;
 use crate::pack::writer::Group;
 
-/// The part of an element that is in a row.
+/// Part of an element in a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PartOf<'a> {
     All,
-    /// A piece of a sequence that is longer than a row: its number.
+    /// Number of a piece, for a sequence that is longer than a row.
     Piece(usize),
-    /// Of each feature, the first of its cells and their number.
+    /// First cell and number of cells, for each feature.
     Cells(&'a [usize], &'a [usize]),
 }
 
@@ -24,7 +24,7 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    /// Packs what is left of an element as far as the group goes; `placed` gets the row of each part of it.
+    /// Packs the rest of an element, up to the end of the group. Calls `placed` with the row of each part.
     pub(super) fn offer(
         &mut self,
         element: &[&[u8]],

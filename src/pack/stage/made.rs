@@ -1,4 +1,4 @@
-//! Rows that were planned elsewhere, made of their elements.
+//! Packed rows, made from the elements that an earlier planning pass assigned to them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::pack::concat::ConcatThenSplit;
 use crate::pack::feature::{Feature, piece_range};
 use crate::pack::writer::RowWriter;
 
-/// The stage whose rows are made.
+/// Stage that planned the rows.
 pub(super) enum MadeBy {
     Group(Arc<GroupPlan>),
     Window(Arc<WindowPackOptions>),
@@ -50,14 +50,14 @@ impl MadeBy {
     }
 }
 
-/// Writes one row, by the code that writes those of a pass over all.
+/// Writer of a single row. Uses the row-writing code of an ordinary pass.
 enum Writer {
     Pieces(Box<RowWriter>),
     Parts(Box<ConcatThenSplit>),
 }
 
 impl Writer {
-    /// Writes the part of an element that `cut` is.
+    /// Writes the part of an element that `cut` describes; the whole element if `cut` is `None`.
     fn write(&mut self, cells: &[&[u8]], cut: Option<&[u64]>) -> Result<()> {
         match self {
             Self::Pieces(writer) => writer.write(0, cells, piece(cut)),
@@ -68,7 +68,7 @@ impl Writer {
         }
     }
 
-    /// Leaves the place of that part of an element of so many cells as padding.
+    /// Writes padding for the part that `cut` describes of an element with `lens` cells.
     fn leave(&mut self, lens: &[u32], cut: Option<&[u64]>) -> Result<()> {
         match self {
             Self::Pieces(writer) => {
@@ -91,12 +91,12 @@ impl Writer {
     }
 }
 
-/// The number of the piece that a cut is.
+/// Returns the piece number of a cut; 0 if there is no cut.
 fn piece(cut: Option<&[u64]>) -> usize {
     cut.and_then(<[u64]>::first).map_or(0, |&piece| piece as usize)
 }
 
-/// The first cell of each feature that a cut has, and their number.
+/// Returns the first cell and the number of cells of each feature in a cut.
 fn from_and_takes(cut: Option<&[u64]>) -> (Vec<usize>, Vec<usize>) {
     let mut from: Vec<usize> = cut.unwrap_or_default().iter().map(|&number| number as usize).collect();
     let takes = from.split_off(from.len() / 2);
@@ -108,18 +108,18 @@ fn no_element() -> Error {
     Error::state("a row was planned of no element")
 }
 
-/// An element that is cut: its border, index and piece.
+/// Key of a cut element: its border, index and piece.
 type Whole = (u32, u64, u32);
 
-/// Makes packed rows. An element that is cut over several of them is made once, where they are near each other.
+/// Maker of packed rows. An element that is cut over several rows is made only once if these rows are near each other.
 pub(super) struct MakeRows {
     make: Box<dyn Make<Element>>,
     by: MadeBy,
-    /// The features as rows are planned.
+    /// Features for planning, with cells of 1 byte.
     counted: Vec<Feature>,
-    /// Made when the first element shows the dtypes.
+    /// Columns and writer, created when the first element shows the dtypes.
     learned: Option<(Columns, Writer)>,
-    /// Elements that are cut; none of those that have failed.
+    /// Cut elements that will be used again; `None` for a failed element.
     again: Again<Whole, Option<Element>>,
     stage: StageId,
 }
@@ -130,12 +130,12 @@ fn whole(member: &Member) -> Option<Whole> {
 
 impl MakeRows {
     pub(super) fn new(make: Box<dyn Make<Element>>, by: MadeBy, stage: StageId) -> Self {
-        // What the features cannot be, the plan says, which counts by the same ones.
+        // An error is ignored here: the plan resolves the features too, and reports the error.
         let counted = by.rows().resolve_counted().unwrap_or_default();
         Self { make, by, counted, learned: None, again: Again::default(), stage }
     }
 
-    /// Makes an element, unless it is kept; `None` if it has failed.
+    /// Makes an element, or returns the kept copy; `None` if the element failed.
     fn element(&mut self, member: &Member, failed: &Failed, cx: &mut Cx) -> Result<Option<Element>> {
         let whole = whole(member);
         if let Some(kept) = whole.and_then(|whole| self.again.get(&whole).cloned()) {
@@ -150,7 +150,7 @@ impl MakeRows {
         Ok(element)
     }
 
-    /// Learns from an element what rows are made of, if that is not known.
+    /// Creates columns and writer from an element, if they do not exist yet.
     fn learn(&mut self, element: &Element) -> Result<&mut (Columns, Writer)> {
         match &mut self.learned {
             Some(learned) => Ok(learned),
@@ -162,7 +162,7 @@ impl MakeRows {
         }
     }
 
-    /// Writes an element into the row under way, and lists its meta features.
+    /// Writes an element into the row under construction, and lists its meta features.
     fn write(&mut self, element: &Element, cut: Option<&[u64]>, lists: &mut Vec<Vec<Value>>) -> Result<()> {
         let (columns, writer) = self.learn(element)?;
         columns.check(element)?;
@@ -172,7 +172,7 @@ impl MakeRows {
         columns.with_cells(element, |cells| writer.write(cells, cut))
     }
 
-    /// Leaves the place of an element that has failed as padding.
+    /// Writes padding for a failed element into the row under construction.
     fn leave(&mut self, member: &Member, lists: &mut Vec<Vec<Value>>) -> Result<()> {
         if self.learned.is_none() {
             let sample = self.make.sample(std::slice::from_ref(member))?.ok_or_else(|| no_sample(member))?;
@@ -185,7 +185,7 @@ impl MakeRows {
         writer.leave(&lens, member.cut.as_deref())
     }
 
-    /// Makes an element of the row under way, and writes it.
+    /// Makes a member of the row under construction, and writes it.
     fn add(&mut self, member: &Member, lists: &mut Vec<Vec<Value>>, failed: &Failed, cx: &mut Cx) -> Result<()> {
         let element = self.element(member, failed, cx)?;
         let written = cx.consumed(self.stage, || match &element {
@@ -203,7 +203,7 @@ impl MakeRows {
     }
 }
 
-/// The error where padding cannot be made like any element.
+/// Returns the error for padding whose dtypes and shapes are unknown, because the sampled elements failed too.
 #[cold]
 fn no_sample(member: &Member) -> Error {
     let text = "it has failed, and so have those behind it, from which it would show what its padding is like";
@@ -223,7 +223,7 @@ impl Make<Element> for MakeRows {
         let mut lists = Vec::new();
         for member in recipe {
             if let Err(error) = self.add(member, &mut lists, failed, cx) {
-                // What is in the row already is in the way of the next.
+                // Discards the writer, because it contains a partly written row.
                 self.learned = None;
                 return Err(error);
             }

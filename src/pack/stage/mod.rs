@@ -1,4 +1,4 @@
-//! Packing as stages of a pipeline.
+//! Packing stages of a pipeline.
 
 mod buckets;
 mod columns;
@@ -34,28 +34,30 @@ use crate::dataset::IterDataset;
 use crate::dataset::iter::{Flowing, InOrder, IterMapped};
 use crate::element::Element;
 
-/// Packing, as methods of every stream of elements.
+/// Packing methods of every stream of elements.
 ///
-/// All stages yield rows as elements of shape `[length]` per feature, with `<feature>_segment_ids` (1, 2, … along the
-/// row; 0 is padding) and `<feature>_positions` (the place of a token in its sequence), both `i32`, or under
-/// [other names](OutputNames). The arrays of a row share the memory of the group it was packed in, which is written
-/// again when none of its rows is held any more.
+/// All stages yield rows as elements of shape `[length]` per feature, with two `i32` arrays:
+/// `<feature>_segment_ids` (1, 2, … along the row; 0 is padding) and `<feature>_positions` (the index of a token in
+/// its sequence). [`OutputNames`] selects other names. The arrays of a row share the memory of the row's group.
+/// This memory is reused after all rows of the group are dropped.
 ///
-/// States hold positions only and are exact after every row; a restore reads again what was in memory: the elements of
-/// one group, or of one window, and at most 16 more.
+/// States contain only positions and are exact after every row. A restore rereads the elements of the current
+/// group or window, and at most 16 more.
 ///
 /// # Cost
-/// Sequences of Arrow, Parquet and Megatron files go from their columns into rows without an element each, as long as nothing but
-/// shuffles, slices and repeats is in between, no meta feature is listed, and no threads or workers evaluate elements ahead.
+/// Sequences of Arrow, Parquet and Megatron files are copied from their columns into rows without creating elements if:
+/// - only shuffles, slices and repeats are between source and stage,
+/// - no meta feature is listed,
+/// - no threads or workers evaluate elements ahead.
 ///
 /// # Errors
-/// Configurations that make no sense are `Config` errors before anything is read. An element with a feature missing, of
-/// another dtype or shape than in the first element, or too long, is a `Data` error that names the feature, the element's
-/// number and the stage.
+/// An invalid configuration is a `Config` error before anything is read.
+/// An element is a `Data` error if a feature is missing or too long, or if its dtype or shape differs from the first element.
+/// The error contains the name of the feature, the number of the element and the stage.
 pub trait Packing: IterDataset<Item = Element> + Sized {
-    /// Packs sequences into the first of `num_packing_bins` rows that has room; when none has, all rows come out.
+    /// Packs sequences into the first of `num_packing_bins` rows with room. If no row has room, all rows are yielded.
     ///
-    /// Rows and their order are those of Grain's `FirstFitPackIterDataset`, for the same seed.
+    /// Rows and their order are as in Grain's `FirstFitPackIterDataset` for an equal seed.
     ///
     /// ```
     /// use gristmill::dataset::map::Source;
@@ -79,47 +81,47 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
         Flowing::new(self, |_| GroupPackFlow::new(GroupPlan::Bins(options.with_fit(Fit::First))))
     }
 
-    /// Packs sequences into the fullest of `num_packing_bins` rows that has room; when none has, all rows come out.
+    /// Packs sequences into the fullest of `num_packing_bins` rows with room. If no row has room, all rows are yielded.
     ///
-    /// Rows and their order are those of Grain's `BestFitPackIterDataset`, for the same seed.
+    /// Rows and their order are as in Grain's `BestFitPackIterDataset` for an equal seed.
     fn best_fit_pack(self, options: BinPackOptions) -> GroupPack<Self> {
         Flowing::new(self, |_| GroupPackFlow::new(GroupPlan::Bins(options.with_fit(Fit::Best))))
     }
 
-    /// Concatenates everything and cuts it into rows, so that only the last row has padding. Sequences are cut: a piece
-    /// that continues one is a sequence of its own.
+    /// Concatenates all sequences and cuts the result into rows. Only the last row has padding.
     ///
-    /// Rows are those of Grain's `ConcatThenSplitIterDataset`, apart from the [differences](super::ConcatThenSplit).
+    /// A piece that continues a cut sequence is a separate sequence with a separate segment id.
+    /// Rows are as in Grain's `ConcatThenSplitIterDataset`, apart from the [differences](super::ConcatThenSplit).
     fn concat_then_split_pack(self, options: ConcatPackOptions) -> GroupPack<Self> {
         Flowing::new(self, |_| GroupPackFlow::new(GroupPlan::Concat(options)))
     }
 
-    /// Packs every row around the oldest sequence of a look-ahead window, with those that fit best: see
-    /// [`WindowPacker`](super::WindowPacker).
+    /// Packs each row with the oldest sequence of a look-ahead window and the sequences that fit best.
     ///
-    /// The fullest rows without cutting: on lengths log-normal with mean 220, rows of 1,024 have 99.9 % real tokens.
-    /// A sequence comes out before `window` more have been read.
+    /// See [`WindowPacker`](super::WindowPacker). Rows are the fullest of all stages that do not cut sequences:
+    /// 99.9 % real tokens in rows of 1,024, for log-normal lengths with mean 220.
+    /// A sequence is yielded before `window` more have been read.
     fn window_pack(self, options: WindowPackOptions) -> WindowPack<Self> {
         Flowing::new(self, |_| WindowPackFlow::new(options))
     }
 
-    /// Batches sequences of about the same length, padded to the boundary of their bucket.
+    /// Batches sequences of similar length, padded to the boundary of their bucket.
     ///
-    /// A batch has `<feature>`, `[rows, boundary]` with padding behind each sequence, and `<feature>_lengths`, `[rows]` of
-    /// `i32`; other fields become lists. A batch comes out as soon as its bucket is full, so batches are in the order
-    /// in which their last elements came.
+    /// A batch contains `<feature>`, `[rows, boundary]` with padding after each sequence, and `<feature>_lengths`,
+    /// `[rows]` of `i32`. Other fields become lists. A batch is yielded as soon as its bucket is full,
+    /// so batches are in the order of their last elements.
     fn length_buckets(self, options: LengthBucketOptions) -> LengthBuckets<Self> {
         Flowing::new(self, |_| LengthBucketsFlow::new(options))
     }
 
-    /// Adds columns that attention kernels and losses take, made out of the segment ids of packed rows or of batches of them.
+    /// Adds columns for attention kernels and losses, derived from the segment ids of packed rows or batches of rows.
     ///
-    /// A batch of which rows differ in the length of `cu_seqlens` cannot be stacked: use it after `batch`, or with
-    /// [`max_segments`](PackedColumns::max_segments). With a [`part`](crate::part), use it before `batch`.
+    /// Rows cannot be stacked into a batch if their `cu_seqlens` differ in length. Use this stage after `batch`,
+    /// or with [`max_segments`](PackedColumns::max_segments). With a [`part`](crate::part), use this stage before `batch`.
     ///
     /// # Errors
-    /// An element without segment ids, with a column named like one that is added, or with more segments than
-    /// [`max_segments`](PackedColumns::max_segments) is a `Data` error.
+    /// `Data` if an element has no segment ids, or already has a column with the name of an added column.
+    /// `Data` if an element has more segments than [`max_segments`](PackedColumns::max_segments).
     ///
     /// # Cost
     /// `O(cells)`; a copy of each column that changes.

@@ -1,19 +1,19 @@
-//! Notes of packing for the report.
+//! Packing counts for the report.
 
 use crate::cx::Cx;
 use crate::pack::stats::PackStats;
 
-/// Rows between two times that the report is told.
+/// Number of rows between two updates of the report.
 pub(super) const TELL_EVERY: u64 = 64;
 
-/// Counts that were told already.
+/// Counts that were already added to the report.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     told: PackStats,
 }
 
 impl Notes {
-    /// Adds to the report what changed since the last time.
+    /// Adds the changes since the last update to the report.
     pub(super) fn tell(&mut self, now: PackStats, cx: &mut Cx) {
         let told = std::mem::replace(&mut self.told, now);
         let counts = [

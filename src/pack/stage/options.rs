@@ -22,38 +22,39 @@ pub struct BinPackOptions {
 }
 
 impl BinPackOptions {
-    /// Groups of `num_packing_bins` rows, which come out shuffled with seed 0, as Grain does it by default.
+    /// Creates options for groups of `num_packing_bins` rows, shuffled within a group with seed 0, as in Grain.
     pub fn new(rows: RowSpec, num_packing_bins: usize) -> Self {
         Self { rows, group: GroupOptions::new(num_packing_bins), seed: 0, shuffle_bins: true, group_by: None }
     }
 
-    /// The seed of the order of rows within a group.
+    /// Sets the seed for the order of rows within a group.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Whether the rows of a group come out shuffled. Without it the last rows of every group hold the most padding.
+    /// Sets whether the rows of a group are shuffled. Otherwise the last rows of every group have the most padding.
     #[must_use]
     pub fn shuffle_bins(self, shuffle: bool) -> Self {
         Self { shuffle_bins: shuffle, ..self }
     }
 
-    /// Shuffles only among rows for which the mean of the distinct values of `feature` other than 0 is the same, and puts
-    /// rows with lower means first: with the epoch as a feature, epochs stay apart.
+    /// Restricts shuffling to rows with an equal mean of the distinct nonzero values of `feature`.
+    ///
+    /// Rows with lower means come first. If the feature contains the epoch, epochs stay separate.
     #[must_use]
     pub fn shuffle_bins_group_by_feature(self, feature: impl AsRef<str>) -> Self {
         Self { group_by: Some(Name::new(feature)), ..self }
     }
 
-    /// The most sequences in one row.
+    /// Sets the maximum number of sequences in a row.
     #[must_use]
     pub fn max_sequences_per_bin(mut self, most: usize) -> Self {
         self.group.max_sequences = Some(most);
         self
     }
 
-    /// Sets what happens to a sequence longer than a row: by default it is an error.
+    /// Sets the policy for a sequence that is longer than a row. The default is an error.
     #[must_use]
     pub fn over_long(mut self, policy: OverLong) -> Self {
         self.group.over_long = policy;
@@ -99,26 +100,26 @@ pub struct WindowPackOptions {
 }
 
 impl WindowPackOptions {
-    /// A window of 1,024 sequences.
+    /// Creates options for a window of 1,024 sequences.
     pub fn new(rows: RowSpec) -> Self {
         Self { rows, window: WindowOptions::default() }
     }
 
-    /// Sequences looked ahead. They are held in memory, and read again when a state is restored.
+    /// Sets the number of sequences to look ahead. They are held in memory, and read again on a restore.
     #[must_use]
     pub fn window(mut self, sequences: usize) -> Self {
         self.window.window = sequences;
         self
     }
 
-    /// The most sequences in one row.
+    /// Sets the maximum number of sequences in a row.
     #[must_use]
     pub fn max_sequences_per_bin(mut self, most: usize) -> Self {
         self.window.max_sequences = Some(most);
         self
     }
 
-    /// Sets what happens to a sequence longer than a row: by default it is an error.
+    /// Sets the policy for a sequence that is longer than a row. The default is an error.
     #[must_use]
     pub fn over_long(mut self, policy: OverLong) -> Self {
         self.window.over_long = policy;
@@ -141,13 +142,13 @@ impl fmt::Display for WindowPackOptions {
     }
 }
 
-/// The treatment of the token that begins a sequence.
+/// Policy for the first token of a sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BosHandling {
-    /// Nothing.
+    /// The first token stays.
     #[default]
     DoNothing,
-    /// The first token of every sequence, and of every piece that continues one in the next row, is replaced.
+    /// The first token is replaced in every sequence, and in every piece that continues a sequence in the next row.
     ReplaceFirstTokenWithBos,
 }
 
@@ -163,7 +164,7 @@ pub struct ConcatPackOptions {
 }
 
 impl ConcatPackOptions {
-    /// Everything is cut, positions restart in a continuation, first tokens stay: Grain's defaults.
+    /// Creates options with Grain's defaults: all sequences are cut, positions restart in a continuation, first tokens stay.
     pub fn new(rows: RowSpec) -> Self {
         Self {
             rows,
@@ -175,41 +176,45 @@ impl ConcatPackOptions {
         }
     }
 
-    /// Whether an element that fills a row by itself is cut like any other, or becomes a row of its own.
+    /// Sets whether an element that fills a row alone is cut like any other. Otherwise it becomes a separate row.
     #[must_use]
     pub fn split_full_length_features(self, split: bool) -> Self {
         Self { split_full_length_features: split, ..self }
     }
 
-    /// Sets where the positions of a continuation start.
+    /// Sets the first position of a continuation.
     #[must_use]
     pub fn positions(self, positions: Positions) -> Self {
         Self { positions, ..self }
     }
 
-    /// Sets what is done about the token that begins a sequence; replacing it needs features and a token.
+    /// Sets the policy for the first token of a sequence. Replacement requires features and a token.
     #[must_use]
     pub fn bos_handling(self, handling: BosHandling) -> Self {
         Self { bos_handling: handling, ..self }
     }
 
-    /// The features whose first token is replaced.
+    /// Sets the features whose first token is replaced.
     #[must_use]
     pub fn bos_features<N: AsRef<str>>(mut self, features: impl IntoIterator<Item = N>) -> Self {
         self.bos_features.extend(features.into_iter().map(Name::new));
         self
     }
 
-    /// The token that replaces them.
+    /// Sets the token that replaces first tokens.
     #[must_use]
     pub fn bos_token_id(self, token: i64) -> Self {
         Self { bos_token_id: Some(token), ..self }
     }
 
-    /// The kernel's options; `dtype` gives that of each feature.
+    /// Returns the options of the kernel. `dtype` returns the dtype of a feature by index.
+    ///
+    /// # Errors
+    /// `Config` if `bos_features` names a feature that is not packed or is a meta feature.
+    /// `Config` if the token does not fit the dtype of the feature.
     pub(super) fn kernel(&self, dtype: impl Fn(usize) -> DType, features: &[Feature]) -> Result<ConcatOptions> {
         let mut bos = Vec::new();
-        // Where nothing is written, nothing is replaced.
+        // Nothing is replaced if cells are only counted.
         for name in self.bos_features.iter().filter(|_| features.iter().all(|feature| !feature.counted)) {
             let Some(at) = self.rows.position(name).filter(|&at| !features[at].meta) else {
                 return Err(Error::config(format!(
@@ -243,7 +248,7 @@ impl ConcatPackOptions {
             return Err(Error::config(format!("{given} without bos_handling has no effect")));
         }
         let features = example(&self.rows)?;
-        // Tokens of the widest integer type: whether they fit the data's shows with the first element.
+        // Tokens are checked as `f64` here. The check against the real dtype follows at the first element.
         ConcatThenSplit::new(&features, self.kernel(|_| DType::F64, &features)?).map(drop)
     }
 }
@@ -261,7 +266,7 @@ impl fmt::Display for ConcatPackOptions {
     }
 }
 
-/// Features for a trial of the options before the first element, with cells of eight bytes.
+/// Returns features with cells of eight bytes, to check options before the first element.
 fn example(rows: &RowSpec) -> Result<Vec<Feature>> {
     rows.resolve(&vec![(DType::F64, Vec::new()); rows.features().len()])
 }

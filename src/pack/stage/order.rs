@@ -1,4 +1,4 @@
-//! The order in which the rows of a group come out.
+//! Output order of the rows of a group.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use crate::element::DType;
 use crate::pack::arena::Part;
 use crate::pack::writer::Group;
 
-/// The rows of `group`, of which `before` rows came out in earlier groups.
+/// Returns the rows of `group` in output order. `before` is the number of rows in earlier groups.
 pub(super) fn row_order(
     options: &BinPackOptions,
     group: &Group,
@@ -26,7 +26,9 @@ pub(super) fn row_order(
     by_group(&means, &shuffled)
 }
 
-/// Rows by mean, then by their number in the shuffled order: the position, not the place, as in Grain.
+/// Returns the rows ordered by mean. Ties are ordered by `shuffled[row]`, as in Grain.
+///
+/// Ties are not ordered by the index of the row in `shuffled`.
 fn by_group(means: &[f64], shuffled: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..means.len()).collect();
     order.sort_by(|&a, &b| {
@@ -36,7 +38,7 @@ fn by_group(means: &[f64], shuffled: &[usize]) -> Vec<usize> {
     order
 }
 
-/// The mean of the distinct numbers in `bytes` other than 0; 0 if there are none.
+/// Returns the mean of the distinct nonzero numbers in `bytes`; 0 if there are none.
 fn mean_of_distinct(bytes: &[u8], dtype: DType) -> f64 {
     let mut numbers: Vec<f64> = bytes.chunks_exact(dtype.size()).map(|number| to_f64(number, dtype)).collect();
     numbers.retain(|&number| number != 0.0);
@@ -45,7 +47,7 @@ fn mean_of_distinct(bytes: &[u8], dtype: DType) -> f64 {
     if numbers.is_empty() { 0.0 } else { numbers.iter().sum::<f64>() / numbers.len() as f64 }
 }
 
-/// One number of `dtype`, whose size `bytes` has.
+/// Converts `bytes` to a number. `bytes` must have the size of `dtype`.
 fn to_f64(bytes: &[u8], dtype: DType) -> f64 {
     macro_rules! read {
         ($type:ty) => {

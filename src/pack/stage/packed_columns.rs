@@ -1,17 +1,17 @@
-//! Columns of packed rows that attention kernels and losses take.
+//! Columns of packed rows for attention kernels and losses.
 
 use crate::dataset::Facts;
 use crate::dataset::map::Each;
 use crate::element::{Array, DType, Element, Name, Value, cast};
 use crate::error::{Error, Result};
 
-/// The label that losses leave out: the default `ignore_index` of PyTorch.
+/// Label that losses ignore: the default `ignore_index` of PyTorch.
 const IGNORED: i64 = -100;
 
-/// Positions of the cells of packed rows that have no token.
+/// Positions of padding cells in packed rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PaddingPositions {
-    /// 0, as packing writes them.
+    /// All padding has position 0, as written by packing.
     #[default]
     Zero,
     /// Each run of padding counts from 0, like a segment.
@@ -30,12 +30,12 @@ impl std::fmt::Display for PaddingPositions {
     }
 }
 
-/// The shift of labels against tokens.
+/// Shift of labels relative to tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Labels {
     /// The label of a token is the token itself, for models that shift labels, such as Hugging Face's.
     Unshifted,
-    /// The label of a token is the next token of its segment, for losses that compare place by place.
+    /// The label of a token is the next token of its segment, for losses that compare position by position.
     Shifted,
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Display for Labels {
     }
 }
 
-/// Options of [`packed_columns`](super::Packing::packed_columns): the columns that are made out of the segment ids of packed rows.
+/// Options of [`packed_columns`](super::Packing::packed_columns): the columns to derive from segment ids.
 ///
 /// ```
 /// use gristmill::pack::{Labels, PackedColumns, PaddingPositions};
@@ -79,7 +79,7 @@ pub struct PackedColumns {
 }
 
 impl PackedColumns {
-    /// Columns of the packed feature `feature`. One of the options must be given.
+    /// Creates options for the packed feature `feature`. At least one of `padding_positions`, `labels` and `cu_seqlens` must be set.
     pub fn new(feature: impl AsRef<str>) -> Self {
         Self {
             feature: Name::new(feature),
@@ -90,36 +90,40 @@ impl PackedColumns {
         }
     }
 
-    /// Sets the positions of padding, in the column of positions.
+    /// Sets the positions of padding in the column of positions.
     #[must_use]
     pub fn padding_positions(self, positions: PaddingPositions) -> Self {
         Self { padding_positions: positions, ..self }
     }
 
-    /// Adds `labels`, of the shape of the tokens and `i64`. They are -100 for padding, and where the token to predict is not in
-    /// the segment: at the first token of each segment if unshifted, at the last if shifted.
+    /// Adds `labels`, `i64`, in the shape of the tokens.
+    ///
+    /// Labels are -100 for padding, and for tokens whose label would be outside their segment:
+    /// the first token of each segment if unshifted, the last if shifted.
     #[must_use]
     pub fn labels(self, labels: Labels) -> Self {
         Self { labels: Some(labels), ..self }
     }
 
-    /// Adds `cu_seqlens`, `[segments + 1]` of `i32`: the place at which each segment begins in the flattened rows, and the number
-    /// of cells. Adds `max_seqlen`, `[]` of `i32`: the length of the longest segment.
+    /// Adds `cu_seqlens` and `max_seqlen`.
     ///
-    /// Each run of padding is a segment; with [`PaddingPositions::Continue`] it belongs to the segment before it. No segment crosses
-    /// rows. Of a batch, places are counted over all its rows; of a row, in that row.
+    /// `cu_seqlens`, `[segments + 1]` of `i32`, contains the start of each segment in the flattened rows, then the number of
+    /// cells. `max_seqlen`, `[]` of `i32`, is the length of the longest segment.
+    ///
+    /// Each run of padding is a segment. With [`PaddingPositions::Continue`] it belongs to the segment before it.
+    /// No segment crosses rows. In a batch, starts are counted over all rows of the batch; in a row, from its beginning.
     #[must_use]
     pub fn cu_seqlens(self, adds: bool) -> Self {
         Self { cu_seqlens: adds, ..self }
     }
 
-    /// Sets the shape of `cu_seqlens` to `[most + 1]`, filled up with the number of cells: segments of length 0.
+    /// Sets the shape of `cu_seqlens` to `[most + 1]`, filled up with the number of cells, as segments of length 0.
     #[must_use]
     pub fn max_segments(self, most: usize) -> Self {
         Self { max_segments: Some(most), ..self }
     }
 
-    /// Positions, with other positions for padding.
+    /// Returns the positions with new positions for padding.
     fn positions(&self, rows: &Rows<'_>, name: &str, positions: &Array) -> Result<Array> {
         let given = rows.numbers(DType::I32, name, positions)?;
         let mut out = Array::builder(DType::I32, positions.shape())?;
@@ -138,7 +142,7 @@ impl PackedColumns {
         Ok(out.freeze())
     }
 
-    /// The beginnings of segments, and the length of the longest.
+    /// Returns the starts of the segments, followed by the number of cells, and the length of the longest segment.
     fn bounds(&self, rows: &Rows<'_>) -> Result<(Array, Array)> {
         let cells = rows.ids.len();
         let end = i32::try_from(cells)
@@ -188,7 +192,7 @@ impl PackedColumns {
     }
 }
 
-/// Labels of the tokens, each in its segment.
+/// Returns the labels of the tokens, shifted only within their segments.
 fn labels(rows: &Rows<'_>, shift: Labels, name: &str, tokens: &Array) -> Result<Array> {
     let tokens = rows.numbers(DType::I64, name, tokens)?;
     let tokens = tokens.as_slice::<i64>()?;
@@ -205,7 +209,7 @@ fn labels(rows: &Rows<'_>, shift: Labels, name: &str, tokens: &Array) -> Result<
     Ok(out.freeze())
 }
 
-/// The names of the segment ids and the positions of a feature.
+/// Returns the names of the segment ids and the positions of a feature.
 fn names(feature: &str, element: &Element) -> Result<[String; 2]> {
     let of = |names: super::OutputNames| {
         let [_, ids, positions] = names.suffixes();
@@ -219,24 +223,27 @@ fn names(feature: &str, element: &Element) -> Result<[String; 2]> {
     known.iter().find(|[ids, _]| element.get(ids).is_some()).cloned().ok_or_else(lacking)
 }
 
-/// The whole numbers of an array, as `dtype`.
+/// Converts the whole numbers of an array to `dtype`.
+///
+/// # Errors
+/// `Data` if the array has other numbers, or numbers that do not fit.
 fn whole(dtype: DType, name: &str, array: &Array) -> Result<Array> {
     let whole = array.dtype().whole_reader().and_then(|_| cast(array, dtype));
     whole.ok_or_else(|| Error::data(format!("column `{name}` is {array:?}, which does not fit {dtype}")))
 }
 
-/// Segment ids of rows, one row or several.
+/// Segment ids of a single row or several rows.
 struct Rows<'a> {
     ids: &'a [i32],
     shape: &'a [usize],
 }
 
-/// Neighbouring cells of a row that have one segment id.
+/// Adjacent cells of a row with equal segment ids.
 struct Run {
     start: usize,
     len: usize,
     is_padding: bool,
-    /// Whether the row begins with it.
+    /// Whether this run is at the start of its row.
     is_first: bool,
 }
 
@@ -254,7 +261,10 @@ impl Rows<'_> {
         })
     }
 
-    /// The numbers of a column with a number for each segment id.
+    /// Returns the numbers of a column that has the shape of the segment ids.
+    ///
+    /// # Errors
+    /// `Data` if the shape differs, or the numbers do not fit `dtype`.
     fn numbers(&self, dtype: DType, name: &str, array: &Array) -> Result<Array> {
         if array.shape() != self.shape {
             let shape = self.shape;
@@ -327,7 +337,9 @@ mod tests {
     use crate::pack::{ConcatPackOptions, OutputNames, Packing, RowSpec, WindowPackOptions};
     use crate::{IterDataset, MapDataset};
 
-    /// Two rows of 8 cells: segments of 3 and 2, padding of 3; then padding of 2, a segment of 1, and segments of 2 and 3.
+    /// Returns two rows of 8 cells.
+    ///
+    /// The first has segments of 3 and 2, then padding of 3. The second has padding of 2, then segments of 1, 2 and 3.
     fn batch() -> Element {
         let of = |rows: [[i32; 8]; 2]| {
             let mut array = Array::builder(DType::I32, &[2, 8]).unwrap();
@@ -429,7 +441,7 @@ mod tests {
         Source::new((1..40).map(of).collect::<Vec<_>>()).to_iter()
     }
 
-    /// Of rows or of a batch of them, the columns are made before `batch` or after it.
+    /// The columns are equal if made before `batch` or after it.
     #[test]
     fn it_stands_before_batch_or_after_it() {
         let rows = || RowSpec::new([("tokens", 16)]);

@@ -1,4 +1,4 @@
-//! The window of a stage: its plan, the sequences that wait in it, and the rows that they are written to.
+//! Window of a stage: the planner, the waiting sequences, and the rows under construction.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,28 +17,30 @@ use crate::pack::stats::PackStats;
 use crate::pack::window::WindowPacker;
 use crate::pack::writer::RowWriter;
 
-/// A larger batch is stacked from its rows, so that memory is taken for those alone that there are.
+/// Maximum bytes of a batch that is written in place.
+///
+/// A larger batch is stacked from its rows, so that memory is allocated only for existing rows.
 const MOST_BATCH: usize = 64 << 20;
 
 pub(super) struct Packer {
     pub(super) columns: Columns,
     features: Vec<Feature>,
     pub(super) planner: WindowPacker,
-    /// Writes one row at a time, or those of a batch.
+    /// Writer of a single row at a time, or of all rows of a batch.
     writer: RowWriter,
-    /// Rows of the batch under way, and the listed meta features of each.
+    /// Listed meta features of each row in the batch under construction.
     lists: Vec<Vec<Vec<Value>>>,
-    /// The window's sequences by ordinal, from its oldest on; those in a row already, too.
+    /// Sequences of the window by ordinal, from the oldest on. Includes sequences that are already in a row.
     sequences: Sequences<Slot>,
-    /// The values of their listed meta features; empty if there are none such.
+    /// Values of the listed meta features of each sequence; empty if no feature is listed.
     listed: VecDeque<Vec<Value>>,
-    /// What stands in the place of cells, lists and rows where elements are stand-ins.
+    /// Replacement for cells, lists and rows if elements are stand-ins.
     planned: Option<Waiting>,
     row: Vec<u64>,
     pub(super) lens: Vec<usize>,
 }
 
-/// An element whose pieces enter the window.
+/// Element whose pieces enter the window.
 pub(super) struct Entering {
     pub(super) element: Element,
     pub(super) number: u64,
@@ -48,7 +50,7 @@ pub(super) struct Entering {
 
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
-    /// Whether it is in no row yet.
+    /// Whether the sequence is not in a row yet.
     held: bool,
     number: u64,
     piece: u64,
@@ -65,13 +67,15 @@ impl Packer {
         Ok(Self { columns, features, planner, writer, lists, sequences, listed, planned, row, lens })
     }
 
-    /// The rows of the batch under way.
+    /// Returns the number of rows in the batch under construction.
     pub(super) fn waiting(&self) -> usize {
         self.planned.as_ref().map_or(self.lists.len(), |planned| planned.rows.len())
     }
 
-    /// Lets rows without listed values into the window, of which the first is number `first`, until it is full or one of them is in pieces: how many
-    /// that one is in, if there is one. `taken` counts the rows, those included that failed or are in pieces.
+    /// Adds rows without listed values to the window, until the window is full or a row must be split.
+    ///
+    /// `first` is the element number of the first row. Returns the number of pieces of the row to split, if any.
+    /// Adds the number of rows read to `taken`, including a failed row or a row to split.
     pub(super) fn push_rows(
         &mut self,
         rows: &Ragged,
@@ -92,7 +96,7 @@ impl Packer {
         Ok(None)
     }
 
-    /// Lets a sequence into the window, if it is one piece; how many it is.
+    /// Adds a sequence to the window if it is a single piece. Returns its number of pieces.
     #[inline]
     fn push_whole(&mut self, cells: &[&[u8]], number: u64) -> Result<u64> {
         let Self { features, planner, sequences, lens, .. } = self;
@@ -107,7 +111,7 @@ impl Packer {
         Ok(pieces as u64)
     }
 
-    /// [`push_rows`](Self::push_rows) for rows that stand for elements.
+    /// Like [`push_rows`](Self::push_rows), for rows of stand-ins.
     pub(super) fn push_planned(
         &mut self,
         rows: &Ragged,
@@ -136,7 +140,7 @@ impl Packer {
         Ok(None)
     }
 
-    /// Lets one piece of an element into the window.
+    /// Adds a piece of an element to the window.
     pub(super) fn push(&mut self, entering: &Entering) -> Result<()> {
         let Self { columns, features, planner, sequences, listed, planned, lens, .. } = self;
         let Entering { ref element, number, piece, pieces } = *entering;
@@ -162,7 +166,7 @@ impl Packer {
         })
     }
 
-    /// Plans the next row and writes it behind those under way; `false` if there is none.
+    /// Plans the next row and writes it after the rows under construction. Returns `false` if there is no row.
     pub(super) fn write_row(&mut self, ended: bool) -> Result<bool> {
         let oldest = self.planner.oldest();
         let Some(row) = self.planner.next_row(ended) else { return Ok(false) };
@@ -179,7 +183,7 @@ impl Packer {
         Ok(true)
     }
 
-    /// The element and piece of the oldest sequence of the window, if there is one.
+    /// Returns the element and piece of the oldest sequence in the window; `None` if the window is empty.
     pub(super) fn front(&self) -> Option<(u64, u64)> {
         match &self.planned {
             Some(planned) if !self.planner.is_empty() => Some(planned.front(self.planner.oldest())),
@@ -188,7 +192,7 @@ impl Packer {
         }
     }
 
-    /// Writes the planned row, the oldest sequence of the window being `oldest`.
+    /// Writes the planned row. `oldest` is the ordinal of the first entry in `sequences`.
     fn write(&mut self, oldest: u64) -> Result<()> {
         let (number, mut lists) = (self.lists.len(), self.columns.no_lists());
         for ordinal in &self.row {
@@ -205,7 +209,7 @@ impl Packer {
         Ok(())
     }
 
-    /// The row under way as an element.
+    /// Returns the row under construction as an element.
     pub(super) fn finish_row(&mut self) -> Result<Option<Element>> {
         if let Some(planned) = &mut self.planned {
             return Ok((planned.rows.len() > 0).then(|| planned.rows.take()));
@@ -214,7 +218,7 @@ impl Packer {
         group.map(|group| self.columns.row(&group.arena, 0, lists)).transpose()
     }
 
-    /// The rows under way as a batch.
+    /// Returns the rows under construction as a batch.
     pub(super) fn finish_batch(&mut self) -> Result<Option<InPlace<Element>>> {
         if let Some(planned) = &mut self.planned {
             return Ok(planned.rows.take_batch());
@@ -225,7 +229,7 @@ impl Packer {
         Ok(Some(InPlace { len, bytes: batch.nbytes(), batch }))
     }
 
-    /// Whether batches of so many rows are written in place.
+    /// Returns true if batches of `rows` rows are written in place. Resizes the writer if it is empty.
     pub(super) fn batches(&mut self, rows: usize) -> Result<bool> {
         if self.planned.is_some() {
             return Ok(true);
@@ -239,7 +243,8 @@ impl Packer {
         Ok(self.writer.rows() == rows)
     }
 
-    /// The planner counts what is split and dropped, the writer what is written.
+    /// Returns counts: splits and drops from the planner, everything else from the writer.
+    /// The planner counts everything if elements are stand-ins.
     pub(super) fn stats(&self) -> PackStats {
         if self.planned.is_some() {
             return self.planner.stats();

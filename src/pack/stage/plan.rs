@@ -1,4 +1,4 @@
-//! Plan by which a stage packs group by group, whichever of them it is.
+//! Common description of the stages that pack group by group.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use crate::pack::concat::{ConcatOptions, ConcatThenSplit};
 use crate::pack::feature::Feature;
 use crate::pack::group::GroupPacker;
 
-/// The reason of a stage whose rows are to be packed again.
+/// Reason that a plan cannot pack the rows of a packing stage again.
 pub(super) const PACKED: &str =
     "makes rows of several elements, and a stage behind it decides by the lengths of those, which no key says";
 
-/// The options and kernel of a stage that packs group by group.
+/// Options of a stage that packs group by group.
 #[derive(Clone, Debug)]
 pub(super) enum GroupPlan {
     Bins(BinPackOptions),
@@ -39,7 +39,7 @@ impl GroupPlan {
         }
     }
 
-    /// Whether lengths alone decide which rows come out, and in which order.
+    /// Returns true if lengths alone determine the rows and their order.
     pub(super) fn is_by_lengths(&self) -> bool {
         match self {
             Self::Bins(options) => options.group_by.is_none(),
@@ -47,12 +47,12 @@ impl GroupPlan {
         }
     }
 
-    /// Whether elements are cut where a row is full.
+    /// Returns true if elements are cut at the end of a row.
     pub(super) fn is_concat(&self) -> bool {
         matches!(self, Self::Concat(_))
     }
 
-    /// Rows of a group.
+    /// Returns the number of rows in a group.
     pub(super) fn rows_held(&self) -> usize {
         match self {
             Self::Bins(options) => options.group.bins,

@@ -1,29 +1,29 @@
-//! What packing keeps of stand-ins: which elements they stand for.
+//! Bookkeeping for stand-ins: the elements that each packed row contains.
 
 use super::kernel::PartOf;
 use crate::dataset::plan::PlannedRows;
 use crate::element::Tag;
 
-/// The sequences of a window, and the rows of a batch that are planned out of them.
+/// Sequences of a window, and the rows of a batch that are planned from them.
 pub(super) struct Waiting {
-    /// Each at the place that its ordinal gives it.
+    /// Ring of sequences, indexed by ordinal.
     ring: Box<[Sequence]>,
     pub(super) rows: PlannedRows,
 }
 
-/// A sequence of a window.
+/// Sequence of a window.
 #[derive(Clone, Copy, Default)]
 struct Sequence {
-    /// Which element it is of.
+    /// Tag of the element that contains the sequence.
     tag: Tag,
-    /// The number of that element.
+    /// Number of the element.
     number: u64,
-    /// The number of its piece, if it is not all of that.
+    /// Number of the piece; `None` if the sequence is the whole element.
     piece: Option<u32>,
 }
 
 impl Waiting {
-    /// Room for a window of so many sequences.
+    /// Creates room for a window of `window` sequences.
     pub(super) fn new(window: usize) -> Self {
         let ring = vec![Sequence::default(); window.next_power_of_two()].into();
         Self { ring, rows: PlannedRows::default() }
@@ -31,11 +31,11 @@ impl Waiting {
 
     #[inline]
     fn place(&self, ordinal: u64) -> usize {
-        // A power of two.
+        // The length of the ring is a power of two.
         ordinal as usize & (self.ring.len() - 1)
     }
 
-    /// Takes a sequence in; one that a restored state has in a row already has no ordinal.
+    /// Adds a sequence. `ordinal` is `None` if the sequence is already in a row of a restored state.
     #[inline]
     pub(super) fn enter(&mut self, ordinal: Option<u64>, tag: Tag, number: u64, piece: Option<u32>) {
         if let Some(ordinal) = ordinal {
@@ -44,13 +44,13 @@ impl Waiting {
         }
     }
 
-    /// The element that this sequence is of, and the number of its piece.
+    /// Returns the number of the element that contains the sequence, and the number of the piece.
     pub(super) fn front(&self, ordinal: u64) -> (u64, u64) {
         let Sequence { number, piece, .. } = self.ring[self.place(ordinal)];
         (number, piece.unwrap_or(0).into())
     }
 
-    /// Makes a row of these sequences.
+    /// Adds a row of the sequences with these ordinals.
     #[inline]
     pub(super) fn end_row(&mut self, ordinals: &[u64]) {
         for &ordinal in ordinals {
@@ -63,12 +63,12 @@ impl Waiting {
     }
 }
 
-/// The members of the bins of a group.
+/// Members of the bins of a group.
 #[derive(Default)]
 pub(super) struct Bins(Vec<PlannedRows>);
 
 impl Bins {
-    /// Adds a part of the element that `tag` says to a bin.
+    /// Adds a part of the element with tag `tag` to a bin.
     #[inline]
     pub(super) fn push(&mut self, bin: usize, tag: Tag, part: PartOf<'_>) {
         if self.0.len() <= bin {
@@ -83,7 +83,7 @@ impl Bins {
         }
     }
 
-    /// Makes a row of a bin.
+    /// Appends the members of a bin to `rows` as a row.
     pub(super) fn row(&self, bin: usize, rows: &mut PlannedRows) {
         if let Some(row) = self.0.get(bin) {
             rows.extend(row);

@@ -1,4 +1,4 @@
-//! Contents of packed rows: features with their lengths, and the names of what comes out.
+//! Description of packed rows: features, lengths and output names.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use crate::element::{DType, Name};
 use crate::error::{Error, Result};
 use crate::pack::feature::{self, Feature};
 
-/// The names of what comes out for a packed feature.
+/// Naming scheme for the outputs of a packed feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OutputNames {
-    /// Grain's: `<feature>`, `<feature>_segment_ids`, `<feature>_positions`.
+    /// Grain's names: `<feature>`, `<feature>_segment_ids`, `<feature>_positions`.
     #[default]
     Grain,
-    /// MaxText's: `<feature>`, `<feature>_segmentation`, `<feature>_position`.
+    /// MaxText's names: `<feature>`, `<feature>_segmentation`, `<feature>_position`.
     ///
-    /// If just one feature is packed, whatever its name, it becomes `inputs`, and `targets` is the same shifted left by
-    /// one within each sequence: `targets[t] = inputs[t + 1]`. The last token of a sequence has no target: there, as in
-    /// padding, `targets` is padding and `targets_segmentation` and `targets_position` are 0, so that a loss masked by
-    /// the segmentation never asks for the first token of another sequence.
+    /// A single packed feature becomes `inputs`, regardless of its name. `targets` holds its cells shifted left by one within each
+    /// sequence: `targets[t] = inputs[t + 1]`. The last token of a sequence and padding have no target.
+    /// At these cells, `targets` is padding, and `targets_segmentation` and `targets_position` are 0.
+    /// A loss masked by the segmentation therefore never predicts the first token of another sequence.
     MaxText,
 }
 
@@ -31,10 +31,10 @@ impl OutputNames {
     }
 }
 
-/// The features of packed rows, and how they are laid out.
+/// Features of packed rows and their layout.
 ///
-/// Features are arrays of shape `[len]` or `[len, …]`, of one dtype and the same inner dimensions in all elements; a
-/// scalar is a sequence of one. Fields of an element that are named nowhere are left out, and a warning names them once.
+/// Features are arrays of shape `[len]` or `[len, …]`, with equal dtype and inner dimensions in all elements.
+/// A scalar is a sequence of length 1. Unlisted fields of an element are dropped, with a single warning that lists them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowSpec {
     lengths: Vec<(Name, usize)>,
@@ -45,58 +45,60 @@ pub struct RowSpec {
 }
 
 impl RowSpec {
-    /// Rows of these features, each with the cells of a row.
+    /// Creates rows of these features, each with its row length in cells.
     pub fn new<N: AsRef<str>>(features: impl IntoIterator<Item = (N, usize)>) -> Self {
         let lengths = features.into_iter().map(|(name, length)| (Name::new(name), length)).collect();
         Self { lengths, aligned: Vec::new(), padded: Vec::new(), meta: Vec::new(), names: OutputNames::Grain }
     }
 
-    /// Sequences of `feature` start at multiples of `cells`; the gaps have segment id 0.
+    /// Aligns sequences of `feature` to multiples of `cells`. Gaps have segment id 0.
     #[must_use]
     pub fn align(mut self, feature: impl AsRef<str>, cells: usize) -> Self {
         self.aligned.push((Name::new(feature), cells));
         self
     }
 
-    /// Cells of `feature` without a token are `value` in place of 0. It must be a value of the feature's dtype.
+    /// Sets the padding of `feature` to `value` instead of 0. The value must be valid for the feature's dtype.
     #[must_use]
     pub fn padding(mut self, feature: impl AsRef<str>, value: f64) -> Self {
         self.padded.push((Name::new(feature), value));
         self
     }
 
-    /// Features that get no segment ids and positions. Those that have a row length are packed like the others; of the
-    /// others, a row holds the list of its elements' values.
+    /// Adds meta features, which get no segment ids and positions.
+    ///
+    /// A meta feature with a row length is packed like other features. Otherwise a row holds a list of its elements' values.
     #[must_use]
     pub fn meta_features<N: AsRef<str>>(mut self, features: impl IntoIterator<Item = N>) -> Self {
         self.meta.extend(features.into_iter().map(Name::new));
         self
     }
 
-    /// The names of what comes out.
+    /// Sets the output names.
     #[must_use]
     pub fn names(mut self, names: OutputNames) -> Self {
         self.names = names;
         self
     }
 
-    /// Names of the packed features.
+    /// Returns the names of the packed features.
     pub fn features(&self) -> impl ExactSizeIterator<Item = &str> {
         self.lengths.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Meta features of which a row holds a list.
+    /// Returns the meta features whose values are listed per row.
     pub(super) fn listed(&self) -> impl Iterator<Item = &Name> {
         self.meta.iter().filter(|name| self.position(name).is_none())
     }
 
-    /// The place of a packed feature.
+    /// Returns the index of a packed feature.
     pub(super) fn position(&self, name: &str) -> Option<usize> {
         self.lengths.iter().position(|(n, _)| n == name)
     }
 
-    /// The output names of feature number `at`: values, segment ids, positions, and the same of the targets; empty where
-    /// there are none.
+    /// Returns the output names of feature number `at`: values, segment ids and positions, then the three names for targets.
+    ///
+    /// Absent outputs are omitted. A meta feature has only values.
     pub(super) fn outputs(&self, at: usize) -> Vec<String> {
         let name = self.lengths[at].0.as_str();
         if self.meta.iter().any(|m| m == name) {
@@ -109,7 +111,7 @@ impl RowSpec {
         suffixed(name).to_vec()
     }
 
-    /// Finds the first array of a row, in the order of its fields, with a name that `is_it`, if it has segment ids.
+    /// Finds the first array of a row, in field order, whose name `is_it` accepts. Returns `None` unless it holds segment ids.
     pub(super) fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
         let arrays = (0..self.lengths.len()).flat_map(|feature| {
             self.outputs(feature).into_iter().enumerate().map(move |(part, name)| (feature, part, name))
@@ -122,16 +124,16 @@ impl RowSpec {
         }
     }
 
-    /// Whether the one feature comes out a second time, shifted.
+    /// Returns true if the single feature is also yielded shifted, as targets.
     fn shifts(&self) -> bool {
         self.names == OutputNames::MaxText
             && self.lengths.iter().filter(|(name, _)| !self.meta.contains(name)).count() == 1
     }
 
-    /// The features as the kernels take them; `cells` gives dtype and inner dimensions of each.
+    /// Returns the features for the kernels. `cells` contains the dtype and inner dimensions of each feature.
     ///
     /// # Errors
-    /// `Config` for a name that is not packed, or a value that makes no sense.
+    /// `Config` if a name is not packed, or a value is invalid.
     pub(super) fn resolve(&self, cells: &[(DType, Vec<usize>)]) -> Result<Vec<Feature>> {
         let named = self.aligned.iter().map(|(name, _)| name).chain(self.padded.iter().map(|(name, _)| name));
         if let Some(name) = named.into_iter().find(|name| self.position(name).is_none()) {
@@ -158,16 +160,19 @@ impl RowSpec {
         Ok(features)
     }
 
-    /// The same where nothing is written: features of cells of one byte, which stand for those of any kind.
+    /// Returns the features for planning, which writes nothing. Cells have 1 byte, regardless of the dtype.
     pub(super) fn resolve_counted(&self) -> Result<Vec<Feature>> {
         let features = self.resolve(&vec![(DType::F64, Vec::new()); self.lengths.len()])?;
         let counted = |feature| Feature { cell: 1, padding: Vec::new(), shifted: false, counted: true, ..feature };
         Ok(features.into_iter().map(counted).collect())
     }
 
-    /// Whether it makes sense, as far as can be told before the first element.
+    /// Checks the configuration before the first element.
+    ///
+    /// # Errors
+    /// `Config` if a feature is invalid, or two outputs have equal names.
     pub(super) fn check(&self) -> Result<()> {
-        // Any padding fits a double; whether it fits the dtype shows with the first element.
+        // Any padding fits a double. The check against the real dtype follows at the first element.
         let cells = vec![(DType::F64, Vec::new()); self.lengths.len()];
         self.resolve(&cells)?;
         let mut names: Vec<String> = (0..self.lengths.len()).flat_map(|at| self.outputs(at)).collect();
@@ -206,10 +211,10 @@ pub(super) fn in_feature(name: &str, error: &Error) -> Error {
     Error::new(error.kind(), format!("feature {name:?}: {}", error.message()))
 }
 
-/// `value` as one number of `dtype`.
+/// Returns the bytes of `value` as a number of `dtype`.
 ///
 /// # Errors
-/// `Config` if an integer dtype has no such value.
+/// `Config` if `dtype` is an integer or bool and cannot represent the value.
 pub(super) fn number_bytes(dtype: DType, value: f64) -> Result<Vec<u8>> {
     macro_rules! integer {
         ($type:ty) => {

@@ -1,33 +1,34 @@
-//! The cells of sequences that wait for their row.
+//! Storage for the cells of sequences that wait for their row.
 //!
-//! They are copied out of their elements, one behind the other: elements and the memory they are made of go back while
-//! both are still in the cache, and a row is written without following pointers to places last seen long ago.
+//! Cells are copied out of their elements, one sequence after another. Elements and their memory
+//! are released while still in the cache. Writing a row follows no pointers to memory that was last used long ago.
 
 use std::collections::VecDeque;
 
 use super::columns::with_slices;
 
-/// Bytes of a block, unless one sequence takes more.
+/// Bytes of a block, unless a single sequence takes more.
 const BLOCK: usize = 64 << 10;
-/// Blocks that are kept for later.
+/// Maximum number of spare blocks to keep.
 const SPARE: usize = 4;
 
-/// Sequences of so many features each, the oldest first, and what is known of each.
+/// Queue of sequences with `features` features each, oldest first, and a value of type `T` per sequence.
 ///
-/// All of it in one entry: between two looks at a sequence so much else passes that every further place is another miss.
+/// An entry contains all fields of a sequence. Much other data is used between two accesses to a sequence,
+/// so each additional memory location would be another cache miss.
 #[derive(Debug)]
 pub(super) struct Sequences<T> {
     features: usize,
     entries: VecDeque<Entry<T>>,
-    /// Bytes of every feature of every sequence but its last.
+    /// Bytes of every feature of every sequence, except the last feature.
     lens: VecDeque<usize>,
     blocks: VecDeque<Vec<u8>>,
-    /// Blocks that were there and are not any more.
+    /// Number of blocks removed from the front.
     gone: u64,
     spare: Vec<Vec<u8>>,
 }
 
-/// A sequence, and where its cells are.
+/// Sequence, with the place of its cells.
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
     about: T,
@@ -37,7 +38,7 @@ struct Entry<T> {
 }
 
 impl<T> Sequences<T> {
-    /// Bytes that it has and does not need, at most: spare blocks, and what is not used of the first and the last.
+    /// Maximum allocated bytes that are not in use: spare blocks, and the unused parts of the first and last blocks.
     pub(super) const MOST_UNUSED: usize = (SPARE + 2) * BLOCK;
 
     pub(super) fn new(features: usize) -> Self {
@@ -45,17 +46,17 @@ impl<T> Sequences<T> {
         Self { features, entries, lens, blocks, gone: 0, spare: Vec::new() }
     }
 
-    /// Finds what is known of the oldest.
+    /// Returns the value of the oldest sequence.
     pub(super) fn oldest(&self) -> Option<&T> {
         self.entries.front().map(|entry| &entry.about)
     }
 
-    /// Finds what is known of the sequence in place `at`, counted from the oldest, to change.
+    /// Returns the value of the sequence at `at`, counted from the oldest, for modification.
     pub(super) fn about_mut(&mut self, at: usize) -> Option<&mut T> {
         self.entries.get_mut(at).map(|entry| &mut entry.about)
     }
 
-    /// Adds a sequence: the bytes of each feature.
+    /// Adds a sequence with the bytes of each feature.
     pub(super) fn push<'a>(&mut self, about: T, cells: impl Iterator<Item = &'a [u8]> + Clone) {
         let bytes = cells.clone().map(<[u8]>::len).sum();
         self.make_room(bytes);
@@ -66,7 +67,7 @@ impl<T> Sequences<T> {
         cells.for_each(|cells| block.extend_from_slice(cells));
     }
 
-    /// Sees to it that the newest block takes `bytes` more without moving.
+    /// Ensures the newest block has room for `bytes` more without reallocating.
     fn make_room(&mut self, bytes: usize) {
         if self.blocks.back().is_none_or(|block| block.capacity() - block.len() < bytes) {
             let spare = if bytes <= BLOCK { self.spare.pop() } else { None };
@@ -74,10 +75,10 @@ impl<T> Sequences<T> {
         }
     }
 
-    /// Runs `run` with the bytes of every feature of the sequence in place `at`, counted from the oldest.
+    /// Calls `run` with the bytes of every feature of the sequence at `at`, counted from the oldest.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no sequence at `at`.
     #[inline]
     pub(super) fn with<R>(&self, at: usize, run: impl FnOnce(&[&[u8]]) -> R) -> R {
         let Entry { block, mut start, end, .. } = self.entries[at];
@@ -94,7 +95,7 @@ impl<T> Sequences<T> {
         with_slices(self.features, cells, run)
     }
 
-    /// Forgets the `count` oldest.
+    /// Drops the `count` oldest sequences.
     pub(super) fn forget(&mut self, count: usize) {
         self.entries.drain(..count.min(self.entries.len()));
         self.lens.drain(..(count * (self.features - 1)).min(self.lens.len()));
@@ -102,7 +103,7 @@ impl<T> Sequences<T> {
         while self.gone < needed {
             self.gone += 1;
             let Some(mut block) = self.blocks.pop_front() else { return };
-            // One that was made for a long sequence is not held on to.
+            // A block that was made for a long sequence is freed.
             if block.capacity() <= BLOCK && self.spare.len() < SPARE {
                 block.clear();
                 self.spare.push(block);
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a list of owned copies, with sequences from nothing to more than a block.
+        /// Compares with a list of owned copies, for sequences from 0 bytes to more than a block.
         #[test]
         fn what_went_in_is_there_until_it_is_forgotten(
             steps in prop::collection::vec((0usize..40_000, 0usize..90_000, 0usize..4), 1..60),

@@ -1,4 +1,4 @@
-//! A parent iterator whose elements are numbered, and where each of them can be found again.
+//! Parent iterator with numbered elements. Kept states allow a restore at any element that was not forgotten.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,45 +10,47 @@ use crate::dataset::DatasetIterator;
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 
-/// Elements between two states of the parent that are kept: what a restore reads at most for nothing.
+/// Number of elements between two kept states of the parent. A restore reads and discards at most this number.
 const EVERY: u64 = 16;
 
-/// Reads a parent, and remembers a state of it now and then: taking one for every element would cost more than packing it.
+/// Reader of a parent iterator. Periodically keeps a state of the parent.
+///
+/// Taking a state for every element would cost more than packing the element.
 pub(super) struct Tracked<I: DatasetIterator> {
     parent: I,
-    /// Number of an element, and the parent's state in front of it. Never empty.
+    /// Number of an element, with the state of the parent before it. Never empty.
     marks: VecDeque<(u64, I::State)>,
     next: u64,
-    /// Elements that came as rows; the parent goes on when a state of it is kept, and behind the last of them.
+    /// Elements read as rows. The parent advances past taken rows before each kept state, and after the last row.
     rows: Option<Open>,
 }
 
-/// Rows of which some are taken.
+/// Rows that are partly taken.
 struct Open {
     ragged: Ragged,
     taken: usize,
-    /// Of those, the ones that the parent was told of.
+    /// Number of taken rows that the parent has already advanced past.
     passed: usize,
 }
 
-/// The next elements, as rows.
+/// Next elements of the parent, as rows.
 pub(super) struct NextRows<'a> {
     pub(super) ragged: &'a Ragged,
-    /// The rows of them that come now, at least one.
+    /// Rows to read now, at least one.
     pub(super) rows: Range<usize>,
-    /// The number of the first.
+    /// Number of the first element in `rows`.
     pub(super) number: u64,
 }
 
-/// In front of an element of the parent.
+/// Position before an element of the parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParentState<S> {
-    /// A state of the parent at this element or a little before it.
+    /// State of the parent at this element or up to 16 elements earlier.
     pub state: S,
-    /// Elements to read from there for nothing.
+    /// Number of elements to read and discard after restoring `state`.
     pub skip: u64,
-    /// Number of elements that the parent had given in front of this one.
+    /// Number of elements that the parent yielded before this element.
     pub number: u64,
 }
 
@@ -58,7 +60,7 @@ impl<I: DatasetIterator> Tracked<I> {
         Self { parent, marks, next: 0, rows: None }
     }
 
-    /// The number of the next element.
+    /// Returns the number of the next element.
     pub(super) fn number(&self) -> u64 {
         self.next
     }
@@ -72,8 +74,9 @@ impl<I: DatasetIterator> Tracked<I> {
         Ok(element)
     }
 
-    /// The next elements as rows of these columns, up to where the next state is kept, if they are to be had so. Those that are
-    /// [taken](Self::take) are consumed.
+    /// Returns the next elements as rows of the columns `names`, up to the next kept state.
+    ///
+    /// Returns `None` if the parent cannot yield rows. Only [taken](Self::take) rows are consumed.
     pub(super) fn next_rows(&mut self, names: &[Name], cx: &mut Cx) -> Option<NextRows<'_>> {
         if self.rows.as_ref().is_none_or(|open| open.taken == open.ragged.len()) {
             self.pass();
@@ -87,7 +90,7 @@ impl<I: DatasetIterator> Tracked<I> {
         Some(NextRows { ragged, rows: *taken..ragged.len().min(taken.saturating_add(until)), number: self.next })
     }
 
-    /// Consumes so many of the [rows](Self::next_rows).
+    /// Consumes `rows` of the [next rows](Self::next_rows).
     pub(super) fn take(&mut self, rows: usize) {
         if let Some(open) = &mut self.rows {
             open.taken += rows;
@@ -95,14 +98,14 @@ impl<I: DatasetIterator> Tracked<I> {
         }
     }
 
-    /// Tells the parent how many rows were taken.
+    /// Advances the parent past the taken rows.
     fn pass(&mut self) {
         if let Some(open) = &mut self.rows {
             self.parent.pass_ragged(open.taken - std::mem::replace(&mut open.passed, open.taken));
         }
     }
 
-    /// Keeps a state of the parent, now and then.
+    /// Keeps a state of the parent at every multiple of `EVERY` elements.
     #[inline]
     fn mark(&mut self) {
         if self.next.is_multiple_of(EVERY) && self.marks.back().is_none_or(|(at, _)| *at < self.next) {
@@ -111,21 +114,24 @@ impl<I: DatasetIterator> Tracked<I> {
         }
     }
 
-    /// Finds element `number`; not one that was [forgotten](Self::forget).
+    /// Returns the position of element `number`, which must not be [forgotten](Self::forget).
     pub(super) fn position(&self, number: u64) -> ParentState<I::State> {
         let behind = self.marks.partition_point(|(at, _)| *at <= number);
         let (at, state) = &self.marks[behind.saturating_sub(1)];
         ParentState { state: state.clone(), skip: number - at, number }
     }
 
-    /// No position in front of `number` will be asked for.
+    /// Drops the states that are only needed for positions before `number`.
     pub(super) fn forget(&mut self, number: u64) {
         while self.marks.get(1).is_some_and(|(at, _)| *at <= number) {
             self.marks.pop_front();
         }
     }
 
-    /// Goes back to `position`.
+    /// Restores `position`.
+    ///
+    /// # Errors
+    /// `State` if `position` is inconsistent or after the end of the data. Also returns errors of the parent.
     pub(super) fn restore(&mut self, position: ParentState<I::State>, cx: &mut Cx) -> Result<()> {
         let ParentState { state, skip, number } = position;
         let Some(at) = number.checked_sub(skip).filter(|_| skip <= EVERY) else {

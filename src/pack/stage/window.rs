@@ -1,4 +1,4 @@
-//! Best fit over a look-ahead window, as a stage.
+//! Stage for best fit over a look-ahead window.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::pack::held::{Held, HeldState};
 
 const NAME: &str = "window_pack";
 
-/// Packed rows from a look-ahead window: see [`Packing::window_pack`](super::Packing::window_pack).
+/// Rows packed from a look-ahead window: see [`Packing::window_pack`](super::Packing::window_pack).
 pub type WindowPack<D> = Flowing<D, WindowPackFlow>;
 
-/// The change of [`WindowPack`].
+/// Stage implementation of [`WindowPack`].
 #[derive(Clone, Debug)]
 pub struct WindowPackFlow(Arc<WindowPackOptions>);
 
@@ -45,7 +45,7 @@ impl Facts for WindowPackFlow {
     fn role(&self) -> Role {
         Role::Stateful
     }
-    /// The cells of the window, in blocks; the row that is written, and one before that is still looked at.
+    /// Returns the memory bound: the cells of the window in blocks, the current row, and a previous row still in use.
     fn memory(&self) -> Option<Memory> {
         let window = dataset::Held::AtMost(self.0.window.window as u64);
         let elements = Memory::elements(window, dataset::Held::AtMost(2));
@@ -102,35 +102,37 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
     }
 }
 
-/// A pass over a [`WindowPack`].
+/// Pass over a [`WindowPack`].
 pub struct WindowPackIter<I: DatasetIterator> {
     parent: Tracked<I>,
     options: Arc<WindowPackOptions>,
     stage: StageId,
-    /// Made when the first element shows the dtypes.
+    /// Packer, created when the first element shows the dtypes.
     packer: Option<Packer>,
-    /// Position of the window of a restored state, until the first element comes.
+    /// Position of the window in a restored state, until the first element arrives.
     restored: HeldState,
-    /// Pieces of the next element that are behind the window of a restored state.
+    /// Pieces of the next element that precede the window of a restored state.
     first_piece: u64,
-    /// The element whose pieces enter the window.
+    /// Element whose pieces enter the window.
     entering: Option<Entering>,
     ended: bool,
     rows: u64,
-    /// Rows when the report was told last.
+    /// Value of `rows` at the last update of the report.
     told: u64,
     notes: Notes,
 }
 
-/// Position of a [`WindowPackIter`]: the oldest sequence of the window, and which of those behind it are in rows.
+/// Position of a [`WindowPackIter`].
+///
+/// Contains the oldest sequence of the window, and a bitmap of the later sequences already in rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowPackState<S> {
-    /// The element that the oldest sequence is of.
+    /// Position of the element that contains the oldest sequence.
     pub parent: ParentState<S>,
-    /// Number of its piece, if it was split.
+    /// Piece number of the oldest sequence; 0 if its element was not split.
     pub piece: u64,
-    /// The window.
+    /// Position of the window.
     pub window: HeldState,
 }
 
@@ -159,7 +161,9 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         Ok(())
     }
 
-    /// Lets in what comes as rows, until the window is full, or a row is in pieces, which then [enters](Self::enter) as an element.
+    /// Adds elements that arrive as rows, until the window is full or a row must be split.
+    ///
+    /// The row to split then [enters](Self::enter) as an element.
     fn fill_by_rows(&mut self, cx: &mut Cx) -> Result<()> {
         let Self { parent, stage, packer, first_piece, entering, .. } = self;
         let Some(packer) = packer.as_mut().filter(|_| *first_piece == 0 && entering.is_none()) else { return Ok(()) };
@@ -193,7 +197,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         Ok(())
     }
 
-    /// The next piece of the element that enters; its last one takes the element along.
+    /// Returns the next piece of the entering element. Clears `entering` at the last piece.
     fn next_piece(&mut self) -> Option<Entering> {
         let mut now = self.entering.take_if(|now| now.piece + 1 >= now.pieces).filter(|now| now.piece < now.pieces);
         if let Some(entering) = &mut self.entering {
@@ -204,7 +208,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         now
     }
 
-    /// Finds out how many sequences an element is.
+    /// Sets `entering` to an element, with its number of pieces.
     fn enter(&mut self, element: Element, number: u64, cx: &mut Cx) -> Result<()> {
         let pieces = self.pieces(&element).map_err(|e| cx.blame(self.stage, NAME, e.index(number)))?;
         let piece = std::mem::take(&mut self.first_piece);
@@ -221,13 +225,13 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             Some(packer) => packer,
             None => self.packer.insert(Packer::learn(&self.options, &self.restored, element)?),
         };
-        // The first look at the element: are its dtypes and shapes those of the others?
+        // First access to the element: checks its dtypes and shapes against the first element.
         packer.columns.check(element)?;
         packer.columns.lens(element, &mut packer.lens)?;
         Ok(packer.planner.pieces(&packer.lens)? as u64)
     }
 
-    /// Writes the next row behind those under way; `false` at the end.
+    /// Writes the next row after the rows under construction. Returns `false` at the end.
     fn write_row(&mut self, cx: &mut Cx) -> Result<bool> {
         let Some(packer) = &mut self.packer else { return Ok(false) };
         let ended = self.ended;
@@ -238,7 +242,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         Ok(written)
     }
 
-    /// Up to `rows` rows in the memory of one batch. After an error the rows before it wait there.
+    /// Returns up to `rows` rows in the memory of a single batch. After an error, earlier rows stay for the next call.
     fn next_batch(&mut self, rows: usize, cx: &mut Cx) -> Result<Option<InPlace<Element>>> {
         while self.packer.as_ref().is_some_and(|packer| packer.waiting() < rows) {
             self.fill(cx)?;
@@ -255,7 +259,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         Ok(batch)
     }
 
-    /// Tells the report what was counted, at the end and now and then.
+    /// Adds the counts to the report, at the end and every `TELL_EVERY` rows.
     fn tell(&mut self, ended: bool, cx: &mut Cx) {
         if let Some(packer) = self.packer.as_ref().filter(|_| ended || self.rows >= self.told + TELL_EVERY) {
             self.notes.tell(packer.stats(), cx);
@@ -263,14 +267,14 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         }
     }
 
-    /// An error takes the element along that it is about.
+    /// Drops the failed element, and adds its number and the stage to the error.
     #[cold]
     fn blame(&mut self, error: Error, number: u64, cx: &Cx) -> Error {
         self.entering = None;
         cx.blame(self.stage, NAME, error.index(number))
     }
 
-    /// The element and piece of the oldest sequence, or of the next one if the window is empty.
+    /// Returns the element and piece of the oldest sequence, or of the next sequence if the window is empty.
     fn front(&self) -> (u64, u64) {
         match (self.packer.as_ref().and_then(Packer::front), &self.entering) {
             (Some(oldest), _) => oldest,

@@ -1,4 +1,4 @@
-//! The comparison of statements: what differs first, and on which hosts.
+//! Comparison of statements, which finds the first difference and its hosts.
 
 use serde_json::Value as Json;
 
@@ -7,11 +7,15 @@ use super::words::{groups, list, named, sides};
 use crate::error::{Error, ErrorKind, Result};
 use crate::part::Part;
 
-/// Compares what hosts say, the first of them first. The result depends on the statements alone: it is the same on all hosts.
+/// Compares the statements of all hosts, in host order. The result depends only on the statements, so it is equal on all hosts.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] that names the version, the stage or source, the deal, or the parts that differ or leave rows out, and the hosts.
-/// [`ErrorKind::Data`] that names the first batch that differs, and [`ErrorKind::State`] where hosts are at different batches or have other states. [`ErrorKind::Worker`] where one has failed.
+/// - [`ErrorKind::Config`] if the version, a stage, a source or the deal differs, or if the parts conflict or omit rows.
+/// - [`ErrorKind::Data`] with the first batch that differs.
+/// - [`ErrorKind::State`] if hosts are at different batches or have different states.
+/// - [`ErrorKind::Worker`] if a host has failed.
+///
+/// Errors name the difference and the hosts.
 pub fn compare(statements: &[String]) -> Result<()> {
     let statements = read(statements)?;
     pipelines(&statements)?;
@@ -26,7 +30,7 @@ pub fn compare(statements: &[String]) -> Result<()> {
     positions(&statements)
 }
 
-/// Whether these statements differ in what details name: in a stage or in a batch.
+/// Returns true if the statements differ and details would locate the difference, in a stage or in a batch.
 pub(crate) fn wants_details(statements: &[String]) -> bool {
     let Ok(statements) = read(statements) else { return false };
     let short = statements.iter().any(|s| s.trail().is_none()) && statements.iter().all(|s| s.failed.is_none());
@@ -38,7 +42,7 @@ fn disagree(kind: ErrorKind, how: &str) -> Error {
     Error::new(kind, format!("hosts disagree: {how}"))
 }
 
-/// Reads statements of one version; those of others may have another form.
+/// Parses statements and requires equal versions, since other versions may have another format.
 fn read(statements: &[String]) -> Result<Vec<Statement>> {
     let broken =
         |host: usize, e: serde_json::Error| Error::state(format!("what host {host} says is no statement: {e}"));
@@ -82,7 +86,7 @@ fn pipelines(statements: &[Statement]) -> Result<()> {
 
 const FILES: &str = "give all hosts the same files: they differ in a name, a size or the hash of what is in them";
 
-/// Looks for the first file that is not the same, where hosts have named several files of a source.
+/// Returns an error for the first file that differs, if all hosts list files and a host lists several.
 fn other_file(source: usize, files: &[Vec<String>]) -> Result<()> {
     let most = files.iter().map(Vec::len).max().unwrap_or(0);
     if most < 2 || files.iter().any(Vec::is_empty) {
@@ -100,7 +104,7 @@ fn other_file(source: usize, files: &[Vec<String>]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the parts are all rows. Several hosts may have one part.
+/// Checks that the parts cover all rows. Several hosts may have equal parts.
 fn parts(statements: &[Statement]) -> Result<()> {
     let told = |(host, s): (usize, &Statement)| s.part().map_err(|e| e.of(&format!("the part of host {host}")));
     let parts = statements.iter().enumerate().map(told).collect::<Result<Vec<_>>>()?;
@@ -119,7 +123,7 @@ fn parts(statements: &[Statement]) -> Result<()> {
 const HELP: &str =
     "give each host a part of its own: 0/N, 1/N, to the last; those that compute on the same rows have the same part";
 
-/// Checks that each of `count` shares is somebody's.
+/// Checks that each of `count` shares has a host.
 fn shares(parts: &[Part], count: usize) -> Result<()> {
     let index = |part: &Part| part.as_share().map_or(0, |(index, _)| index);
     let missing: Vec<usize> = (0..count).filter(|&wanted| parts.iter().all(|part| index(part) != wanted)).collect();
@@ -137,7 +141,7 @@ fn shares(parts: &[Part], count: usize) -> Result<()> {
     Err(Error::config(format!("no host has {plural} {}{more}, and {twice}", list(&names))).help(HELP))
 }
 
-/// Checks that each row of a batch is somebody's, where parts are listed.
+/// Checks that each row of a batch has a host, if parts are listed.
 fn rows(parts: &[Part]) -> Result<()> {
     let batches = groups(parts.iter().filter_map(|part| part.as_listed().map(|(_, batch)| batch)));
     let &[(batch, _)] = &batches.as_slice() else {
@@ -160,7 +164,7 @@ fn rows(parts: &[Part]) -> Result<()> {
     }
 }
 
-/// Compares the batches that several hosts speak of, then the digests of those before.
+/// Compares the batches that several hosts report, then the digests of earlier batches.
 fn batches(statements: &[Statement]) -> Result<()> {
     let Some(all) = statements.iter().map(Statement::trail).collect::<Option<Vec<_>>>() else {
         return digests(statements, statements.first().map_or(0, |s| s.batches));
@@ -171,14 +175,14 @@ fn batches(statements: &[Statement]) -> Result<()> {
     numbers.dedup();
     let mut comparable = true;
     for number in numbers {
-        // One that was started again has not had the batches before.
+        // A restarted host has no marks of earlier batches.
         let had = |mut found: Vec<(Option<Mark>, Vec<usize>)>| {
             found.retain(|(mark, _)| mark.is_some());
             found
         };
         let found = had(groups(all.iter().map(|trail| trail.mark(number))));
         if groups(found.iter().map(|(mark, _)| mark.map(Mark::kind))).len() > 1 {
-            // One has evaluated its own rows, another all.
+            // One host has evaluated only its own rows, another all rows.
             comparable = false;
         } else if found.len() > 1 {
             return Err(other_batch(number, &found));
@@ -187,7 +191,7 @@ fn batches(statements: &[Statement]) -> Result<()> {
     if comparable { digests(statements, first) } else { Ok(()) }
 }
 
-/// Compares the digests of hosts that have had the same batches, which differ before batch `end`.
+/// Compares the digests of hosts with equal batch ranges. A difference lies before batch `end`.
 fn digests(statements: &[Statement], end: u64) -> Result<()> {
     let whole = groups(statements.iter().map(|s| (s.batches, s.digest().0))).len() == 1;
     let digests = groups(statements.iter().map(|s| s.digest().1));
@@ -211,7 +215,9 @@ fn other_batch(number: u64, found: &[(Option<Mark>, Vec<usize>)]) -> Error {
     disagree(ErrorKind::Data, &text).help(OTHER)
 }
 
-/// Reads last words, the first host first: returns hosts that have closed their loaders, with the number of batches before. Words of other versions are left out.
+/// Reads the last statements of hosts, in host order. Returns the hosts that have closed their loaders, with the number of batches before the close.
+///
+/// Statements of other versions are ignored.
 ///
 /// # Errors
 /// [`ErrorKind::Worker`] for the first host that has failed.
@@ -223,7 +229,7 @@ pub(crate) fn last_words(said: &[Option<String>]) -> Result<Vec<(usize, u64)>> {
     Ok(said.iter().filter(|(_, s)| s.closed).map(|(host, s)| (*host, s.batches)).collect())
 }
 
-/// Looks for hosts that have failed.
+/// Returns an error for the first host that has failed.
 fn failures<'a>(mut statements: impl Iterator<Item = (usize, &'a Statement)>) -> Result<()> {
     let failed = statements.find_map(|(host, s)| Some((host, s.batches, s.failed.as_deref()?)));
     match failed {
@@ -236,19 +242,20 @@ fn failures<'a>(mut statements: impl Iterator<Item = (usize, &'a Statement)>) ->
     }
 }
 
-/// The batch behind which all hosts meet next, where some wait for others that were started again, which go on from earlier ones: the one at which those wait, or
-/// one behind the end, to which nobody comes.
+/// Returns the batch after which all hosts meet next, if some hosts wait for restarted hosts at earlier batches.
+///
+/// The batch is the position of the waiting hosts. If their stream has ended, the result is one higher, and no host reaches it.
 pub(crate) fn meeting(statements: &[String]) -> Option<u64> {
     let statements = read(statements).ok()?;
     waiting(&statements).map(|s| s.batches + u64::from(s.ended))
 }
 
-/// The first host that waits for others that were started again.
+/// Returns the first host that waits for restarted hosts.
 fn waiting(statements: &[Statement]) -> Option<&Statement> {
     statements.iter().find(|s| s.waits)
 }
 
-/// Compares where hosts are. Those that others wait for may be at earlier batches.
+/// Compares the positions and states of hosts. Hosts for which others wait may be at earlier batches.
 fn positions(statements: &[Statement]) -> Result<()> {
     let waits = waiting(statements);
     let is_early = |s: &&Statement| {
@@ -301,13 +308,13 @@ mod tests {
         Statement::new(part, guard).detailed(guard, pipeline, vec![(0, Vec::new())])
     }
 
-    /// The error where hosts say these; the same whoever asks.
+    /// Returns the error message for these statements.
     fn told(statements: &[Statement]) -> String {
         let texts: Vec<String> = statements.iter().map(Statement::to_json).collect();
         compare(&texts).err().map_or_else(String::new, |error| error.message().to_owned())
     }
 
-    /// Three hosts, of which the last says something else.
+    /// Compares three hosts, of which the last has a changed statement.
     fn odd(change: impl FnOnce(&mut Statement)) -> String {
         let mut all = [0, 1, 2].map(|index| statement(Part::of(index, 3)));
         change(&mut all[2]);
@@ -366,7 +373,7 @@ mod tests {
             differ([&["a", "b"], &["a"]]),
             "hosts disagree: file 1 of source 0 is `b` on host 0 and nothing on host 1"
         );
-        // One file each is what the stage says, and files that are the same are no difference.
+        // The stage line names a single file, and equal files are not a difference.
         for files in [[&["a"][..], &["b"]], [&["a", "b"], &["a", "b"]], [&["a", "b"], &[]]] {
             assert!(differ(files).starts_with("hosts disagree: source 0 is `jsonl(0)` on host 0"));
         }
@@ -377,7 +384,7 @@ mod tests {
         for (at, fed, expected) in [
             (250, Fed::Content(1), "batch 250 is the first that is not the same on hosts 0 and 1 and host 2"),
             (20, Fed::Content(1), "the digest of the batches before batch 44 is"),
-            // Nothing to compare: it has only its own rows.
+            // Not comparable: the host has only its own rows.
             (250, Fed::Index(1), ""),
         ] {
             let mut guard = Guard::new(0);
@@ -393,7 +400,7 @@ mod tests {
         }
     }
 
-    /// Two wait, and the last goes on from an earlier batch, or from a later one.
+    /// Two hosts wait, and the last continues from an earlier batch or from a later batch.
     #[test]
     fn one_that_others_wait_for_may_be_at_an_earlier_batch() {
         let told = |ended: bool, batches: u64| {

@@ -1,4 +1,4 @@
-//! Ways from host to host.
+//! Exchanges, which carry statements between hosts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,34 +8,38 @@ use crate::error::{Error, Result};
 use crate::part::Part;
 use crate::sync::Locked;
 
-/// A way for hosts to read what the others say: a key-value store, a folder that all of them see, messages.
+/// Transport for the statements of hosts: a key-value store, a shared folder, or messages.
 ///
-/// Hosts speak in rounds, each once in each. Rounds are counted in series: all hosts begin one at the start, and another where all of them go to a state or take
-/// other parts.
+/// Each host posts once per round. Rounds are numbered within a series. All hosts begin a series at the start. They begin another after
+/// all of them have moved to a state or taken other parts.
 pub trait Exchange: Send {
-    /// Begins a series of rounds, the first of which is 0. This host has `part`; nothing of earlier series is read any more.
+    /// Begins a series of rounds, numbered from 0, for a host with `part`. Statements of earlier series are no longer read.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it cannot tell which host of how many this is.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the index of this host and the number of hosts are unknown.
     fn begin(&mut self, part: &Part) -> Result<()>;
 
-    /// Lets the others read a statement. It does not wait for them.
+    /// Posts a statement for the other hosts. Does not wait for them.
     ///
     /// # Errors
-    /// If it cannot be sent.
+    /// Errors of sending the statement.
     fn post(&mut self, round: u64, statement: &str) -> Result<()>;
 
-    /// What each host has said in a round in which this one has, the first host first; `None` where one has said nothing yet. It does not wait for that.
+    /// Returns the statements of all hosts, in host order, for a round in which this host has posted.
+    ///
+    /// A missing statement is `None`. Does not wait for missing statements.
     ///
     /// # Errors
-    /// If it cannot be asked for.
+    /// Errors of requesting the statements.
     fn read(&mut self, round: u64) -> Result<Vec<Option<String>>>;
 
-    /// Whether a host that has said nothing in a round has begun another series: it was started again alone, and the others begin that series with
-    /// it. Where an exchange cannot know, as this says if nothing else is said, they wait for such a host in vain.
+    /// Returns true if a host without a statement in this round has begun another series.
+    ///
+    /// Such a host was restarted alone, and the others join its series. The default returns false, for exchanges that cannot detect a
+    /// restart; the other hosts then wait until their timeout.
     ///
     /// # Errors
-    /// If it cannot be asked for.
+    /// Errors of requesting the state of the hosts.
     fn has_begun_anew(&mut self, _round: u64) -> Result<bool> {
         Ok(false)
     }
@@ -56,7 +60,7 @@ impl<E: Exchange + ?Sized> Exchange for Box<E> {
     }
 }
 
-/// This host of how many: as it was said, or by its part.
+/// Returns the index of this host and the number of hosts, from the explicit setting or from the part.
 pub(super) fn place(said: Option<(usize, usize)>, part: &Part) -> Result<(usize, usize)> {
     match said.or_else(|| part.as_share()) {
         Some((host, count)) if host < count => Ok((host, count)),
@@ -66,30 +70,30 @@ pub(super) fn place(said: Option<(usize, usize)>, part: &Part) -> Result<(usize,
     }
 }
 
-/// An exchange for hosts that are threads of one process. A clone of it is one host's.
+/// Exchange for hosts that are threads of a process. Each host uses a clone.
 #[derive(Clone, Default)]
 pub struct InMemory {
     shared: Arc<Mutex<Shared>>,
     said: Option<(usize, usize)>,
-    /// The place of this host and the number of its series, since it has begun one.
+    /// Index of this host, number of hosts, and number of the current series; zeros before the first series.
     here: (usize, usize, usize),
 }
 
 #[derive(Default)]
 struct Shared {
-    /// Series that each host of so many has begun.
+    /// Number of series that each host has begun, by host and number of hosts.
     begun: HashMap<(usize, usize), usize>,
-    /// Statements by hosts, series and round.
+    /// Statements of all hosts, by number of hosts, series and round.
     rounds: HashMap<(usize, usize, u64), Vec<Option<String>>>,
 }
 
 impl InMemory {
-    /// An exchange of hosts whose parts say which they are.
+    /// Creates an exchange for hosts whose parts give their index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same for host `index` of `count`: where several have one part, and where parts are listed.
+    /// Sets the index of this host and the number of hosts. Required if several hosts have equal parts, or if parts are listed.
     #[must_use]
     pub fn host(mut self, index: usize, count: usize) -> Self {
         self.said = Some((index, count));

@@ -1,4 +1,4 @@
-//! An exchange over a folder that all hosts see.
+//! Exchange over a folder that all hosts share.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,65 +15,65 @@ use crate::temporary::{Readers, Temporary, random};
 
 const FOLDER: &str = "the guard needs a folder that all hosts may write to";
 
-/// The folder of a series, in front of its number.
+/// Prefix of a series folder's name, before its number.
 const BEGIN: &str = "begin-";
 
-/// An exchange over a folder that all hosts see, such as one of a cluster's file system.
+/// Exchange over a folder that all hosts share, for example on a cluster file system.
 ///
-/// What lies there of an earlier run is not taken for this one's: at the start each host draws a number, and a host counts as there when it has
-/// read this host's. A series has `begin-N/host-I.json` of each host, and what is said later lies in a folder that is
-/// named by all of the numbers. A run of four hosts keeps some ten files of a few KiB.
+/// Files of an earlier run are not mistaken for files of this run. At the start, each host draws a random number. A host counts as present
+/// once it has read this host's number. A series has a file `begin-N/host-I.json` for each host. Later statements are in a folder
+/// whose name is derived from all of the numbers. A run of four hosts keeps about ten files of a few KiB.
 ///
-/// Series are counted in the folder: a host begins the last one that is there, or where it has begun that already the one behind it. So one that was started again
-/// begins the series behind that of the others, who find it there when they miss it.
+/// Series are numbered in the folder. A host joins the last existing series, or begins the next if it has already begun the last. A
+/// restarted host therefore begins the series after the current series. The other hosts find it once its statement is missing.
 #[derive(Clone, Debug)]
 pub struct SharedFolder {
     folder: PathBuf,
     said: Option<(usize, usize)>,
     host: usize,
     count: usize,
-    /// The number of the present series of so many hosts.
+    /// Number of the current series for this number of hosts.
     series: u64,
     hello: Hello,
-    /// The folder of later rounds, once all are there.
+    /// Folder of later rounds, once all hosts are present.
     rounds: Option<PathBuf>,
 }
 
-/// The first word of a host.
+/// First message of a host in a series.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Hello {
-    /// The number that it has drawn.
+    /// Random number of the host.
     number: String,
-    /// The numbers of others, as far as it has read them.
+    /// Numbers of the hosts that it has read.
     seen: Vec<Option<String>>,
     statement: String,
 }
 
 impl SharedFolder {
-    /// An exchange over `folder`, which is made if it is not there, of hosts whose parts say which they are.
+    /// Creates an exchange over `folder` for hosts whose parts give their index. The folder is created if it is missing.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         Self { folder, said: None, host: 0, count: 1, series: 0, hello: Hello::default(), rounds: None }
     }
 
-    /// The same for host `index` of `count`: where several have one part, and where parts are listed.
+    /// Sets the index of this host and the number of hosts. Required if several hosts have equal parts, or if parts are listed.
     #[must_use]
     pub fn host(mut self, index: usize, count: usize) -> Self {
         self.said = Some((index, count));
         self
     }
 
-    /// The folder of hosts of this number.
+    /// Returns the folder for this number of hosts.
     fn group(&self) -> PathBuf {
         self.folder.join(format!("of-{}", self.count))
     }
 
-    /// The file of the first word of a host in a series.
+    /// Returns the path of a host's first message in a series.
     fn hello_in(&self, series: u64, host: usize) -> PathBuf {
         self.group().join(format!("{BEGIN}{series}")).join(format!("host-{host}.json"))
     }
 
-    /// The number of the last series that a host of so many has begun.
+    /// Returns the number of the last series for this number of hosts.
     fn last_series(&self) -> Result<Option<u64>> {
         let series = |name: &OsStr| name.to_str()?.strip_prefix(BEGIN)?.parse().ok();
         match fs::read_dir(self.group()) {
@@ -83,14 +83,14 @@ impl SharedFolder {
         }
     }
 
-    /// The last series, if it is a later one, and the hosts that have begun it.
+    /// Returns the last series, and its hosts if it is later than the current series.
     fn later(&self) -> Result<(u64, Vec<usize>)> {
         let last = self.last_series()?.unwrap_or(0);
         let hosts = if last > self.series { 0..self.count } else { 0..0 };
         Ok((last, hosts.filter(|&host| self.hello_in(last, host).exists()).collect()))
     }
 
-    /// Whether another has read the word of this one.
+    /// Returns true if the other host has read the first message of this host.
     fn knows_this(&self, other: &Hello) -> bool {
         other.seen.get(self.host) == Some(&Some(self.hello.number.clone()))
     }
@@ -99,7 +99,7 @@ impl SharedFolder {
         rounds.join(format!("{round}-host-{host}.json"))
     }
 
-    /// Reads the first words, and lets each host know that it was read.
+    /// Reads the first messages, and records for each host that its message was read.
     fn greet(&mut self) -> Result<Vec<Option<String>>> {
         let mut hellos = Vec::new();
         let before = self.hello.seen.clone();
@@ -120,11 +120,11 @@ impl SharedFolder {
         Ok(said)
     }
 
-    /// Goes to the last series, where hosts have begun it without having met this one here, and so never will.
+    /// Moves to the last series if a host has begun it without meeting this host here. Such a host never returns here.
     fn follow(&mut self) -> Result<()> {
         let (last, hosts) = self.later()?;
         for host in hosts {
-            // Those that have met it here have said so before they began another.
+            // A host that has met this host here recorded that before it began another series.
             if !self.read_hello(host)?.is_some_and(|hello| self.knows_this(&hello)) {
                 self.series = last;
                 self.hello.seen.fill(None);
@@ -148,7 +148,7 @@ impl SharedFolder {
         write(&self.hello_in(self.series, self.host), &serde_json::to_string(&self.hello).expect("texts serialise"))
     }
 
-    /// Makes the folder of later rounds; one host takes away what earlier series have left, which all hosts have behind them.
+    /// Sets the folder of later rounds. Host 0 deletes the files of earlier series, which all hosts have left.
     fn open_rounds(&mut self) -> Result<()> {
         let numbers: Vec<String> = self.hello.seen.iter().flatten().cloned().collect();
         let name = format!("rounds-{:016x}", xxh3_64(numbers.join(" ").as_bytes()));
@@ -159,7 +159,7 @@ impl SharedFolder {
         if self.host == 0 {
             for entry in fs::read_dir(self.group()).map_err(|e| Error::io(e, self.group()))?.flatten() {
                 if entry.file_name().to_str().is_some_and(is_old) {
-                    // Nobody reads it any more; it may lie there all the same.
+                    // No host reads it any more, so a failure to delete it is harmless.
                     let _ = fs::remove_dir_all(entry.path());
                 }
             }
@@ -182,7 +182,7 @@ impl Exchange for SharedFolder {
     fn post(&mut self, round: u64, statement: &str) -> Result<()> {
         match &self.rounds {
             Some(rounds) if round > 0 => write(&Self::said_in(rounds, round, self.host), statement),
-            // All have met in round 0 when they come to another.
+            // Hosts reach later rounds only after all have met in round 0.
             _ => {
                 statement.clone_into(&mut self.hello.statement);
                 self.say_hello()
@@ -198,7 +198,7 @@ impl Exchange for SharedFolder {
         let said: Vec<Option<String>> =
             (0..self.count).map(|host| read(&Self::said_in(rounds, round, host))).collect::<Result<_>>()?;
         if said.iter().all(Option::is_some) {
-            // All have read the round before when they speak in this one.
+            // All hosts have read the previous round before they post in this round.
             let _ = fs::remove_file(Self::said_in(rounds, round - 1, self.host));
         }
         Ok(said)
@@ -206,13 +206,13 @@ impl Exchange for SharedFolder {
 
     fn has_begun_anew(&mut self, round: u64) -> Result<bool> {
         let Some(rounds) = self.rounds.as_ref().filter(|_| round > 0) else { return Ok(false) };
-        // In this order: one that goes on to another series has spoken in the rounds of this one before.
+        // The order matters: a host posts in the rounds of this series before it begins another series.
         let (_, hosts) = self.later()?;
         Ok(hosts.into_iter().any(|host| !Self::said_in(rounds, round, host).exists()))
     }
 }
 
-/// Reads a file that appears whole.
+/// Reads a file that is written atomically. Returns `None` if the file is missing.
 fn read(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -221,7 +221,7 @@ fn read(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Writes a file that appears whole, in a folder that is made for it.
+/// Writes a file atomically, and creates its folder if needed.
 fn write(path: &Path, text: &str) -> Result<()> {
     let written = || {
         if let Some(folder) = path.parent() {
@@ -243,7 +243,7 @@ mod tests {
         said.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// A host begins, and says `word`.
+    /// Begins a series as host `index`, and posts `word`.
     fn begins(folder: &Path, index: usize, word: &str) -> SharedFolder {
         let mut host = SharedFolder::new(folder);
         host.begin(&Part::of(index, 2)).unwrap();
@@ -276,7 +276,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for word in ["a", "b", "c"] {
             let mut first = begins(dir.path(), 0, word);
-            // The other host's word of the run before lies there.
+            // The other host's message of the previous run is still in the folder.
             assert_eq!(texts(first.read(0).unwrap())[1], "");
             let mut second = begins(dir.path(), 1, word);
             (0..2).for_each(|_| drop((second.read(0).unwrap(), first.read(0).unwrap())));
@@ -293,13 +293,13 @@ mod tests {
         let (mut first, mut second) = (begins(dir.path(), 0, "a"), begins(dir.path(), 1, "b"));
         (0..2).for_each(|_| drop((first.read(0).unwrap(), second.read(0).unwrap())));
         assert!(second.rounds.is_some());
-        // It has not looked since the other has read it.
+        // The first host has not read since the second host read its message.
         second.begin(&Part::of(1, 2)).unwrap();
         second.post(0, "d").unwrap();
         assert_eq!(texts(first.read(0).unwrap()), ["a", "b"]);
     }
 
-    /// A host had begun, and nobody came to meet it; when all are started again, another is the first.
+    /// A host had begun alone. After all hosts are restarted, another host is the first.
     #[test]
     fn a_series_in_which_nobody_was_met_is_left_behind() {
         let dir = tempfile::tempdir().unwrap();
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// The others see it in a round in which it is silent, and in no other.
+    /// The other hosts detect the restart in a round in which the host is missing, and in no other round.
     #[test]
     fn one_that_was_started_again_is_seen_by_those_that_miss_it() {
         let dir = tempfile::tempdir().unwrap();

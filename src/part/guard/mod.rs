@@ -1,9 +1,10 @@
-//! Hosts that disagree are stopped: what each says of its batches, and the comparison of that.
+//! Detection of hosts that disagree, by a comparison of statements about their batches.
 //!
-//! All hosts run one pipeline, and take the rows of one stream of global batches. A host with another file, another pipeline, or a function with
-//! randomness of its own has another stream, and its rows are no rows of the others' batches. A [`Guard`] takes in each batch; a
-//! [`Statement`] of what it took in, with the stages and sources of the pipeline, goes to the other hosts over an [`Exchange`]; [`compare`] is
-//! an error, the same on all hosts, where statements differ. [`LoaderBuilder::guard`](crate::LoaderBuilder::guard) has a loader do all that.
+//! All hosts run the same pipeline and take rows of the same stream of global batches. A different file, a different pipeline, or a
+//! function with unseeded randomness gives a host another stream. Its rows then do not belong to the others' batches. A [`Guard`]
+//! takes in each batch. An [`Exchange`] sends a [`Statement`] of these batches to the other hosts, with the stages and sources of the
+//! pipeline. [`compare`] returns an error, equal on all hosts, if statements differ. A loader does all of this with
+//! [`LoaderBuilder::guard`](crate::LoaderBuilder::guard).
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
@@ -45,25 +46,25 @@ pub(crate) use words::silent;
 
 use statement::{Kind, Mark, Trail};
 
-/// Batches between two statements. They are compared one round behind, so that what differs is found twice as many batches later at the latest.
+/// Number of batches between two statements. The comparison lags by a round, so a difference is found within twice this number.
 pub const EVERY: u64 = 128;
 
-/// Batches whose marks are kept: those in which a difference may lie that is found.
+/// Number of batches whose marks are kept: the batches in which a newly found difference can be.
 const KEPT: usize = 2 * EVERY as usize;
 
-/// The part of a global batch that all hosts must have alike.
+/// Aspect of a global batch that must be equal on all hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
-    /// A batch of so many rows of which indices alone say which elements they are: hosts have evaluated their own only.
+    /// Number of rows of a batch that is identified by indices alone: hosts have evaluated only their own rows.
     Index(usize),
-    /// A batch of which each host has evaluated all rows: the [digest](DigestBatch) of their content.
+    /// [Digest](DigestBatch) of the content of a batch whose rows have all been evaluated on each host.
     Content(u128),
-    /// A batch that was planned by keys: the digest of its plan.
+    /// Digest of the plan of a batch that was planned from keys.
     Plan(u128),
 }
 
 impl Fed {
-    /// The digest of a batch of which each host has evaluated all rows.
+    /// Returns the content digest of a batch whose rows have all been evaluated.
     pub fn content(batch: &impl DigestBatch) -> Self {
         Self::Content(digest_of(batch))
     }
@@ -77,27 +78,27 @@ impl Fed {
     }
 }
 
-/// The running digest of the batches that a host has had, and the marks of the last of them: what shows which batch was the first that differs.
+/// Running digest of the batches of a host. The marks of the last batches locate the first batch that differs.
 ///
-/// The digest is a chain of XXH3 (128 bit): of the digest before, the number of the batch and what is [fed](Fed) of it.
+/// The digest is a chain of XXH3 (128 bit) over the previous digest, the batch number and the [fed](Fed) aspect.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// The number of the first batch that was taken in.
+    /// Number of the first batch that was taken in.
     from: u64,
-    /// Marks of the last batches, and the digest behind each.
+    /// Marks of the last batches, each with the digest after it.
     kept: VecDeque<(Mark, u128)>,
-    /// The number of the first of those, and the digest in front of it.
+    /// Number of the first kept batch, and the digest before it.
     first: u64,
     before: u128,
 }
 
 impl Guard {
-    /// Begins at the batch of this number.
+    /// Creates a guard whose first batch has this number.
     pub fn new(from: u64) -> Self {
         Self { from, kept: VecDeque::new(), first: from, before: 0 }
     }
 
-    /// Takes in batch `number`. It follows the one that was taken in last; where it does not, later ones were given back, and count no more.
+    /// Takes in batch `number`. Normally this is the next batch; an earlier batch replaces later batches, which were given back.
     pub fn feed(&mut self, number: u64, what: Fed) {
         match number.checked_sub(self.first) {
             Some(place) if place <= self.kept.len() as u64 => self.kept.truncate(place as usize),
@@ -113,17 +114,17 @@ impl Guard {
         self.kept.push_back((Mark::new(kind, digest), running));
     }
 
-    /// The number of the next batch.
+    /// Returns the number of the next batch.
     pub fn batches(&self) -> u64 {
         self.first + self.kept.len() as u64
     }
 
-    /// The digest of all batches so far.
+    /// Returns the digest of all batches so far.
     pub fn digest(&self) -> u128 {
         self.kept.back().map_or(self.before, |&(_, running)| running)
     }
 
-    /// The marks of the last batches.
+    /// Returns the marks of the last batches.
     fn trail(&self) -> Trail {
         Trail::new(self.first, self.kept.iter().map(|&(mark, _)| mark).collect())
     }

@@ -1,28 +1,29 @@
-//! Digests of batches, of which large leaves are sampled.
+//! Digests of batches, with samples of large leaves.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::element::{Array, Digest, Element, Padded, StreamHasher, Value};
 
-/// Bytes of a leaf up to which all of it is read.
+/// Maximum size in bytes of a leaf that is read completely.
 const WHOLE: usize = 64 << 10;
 
-/// Bytes that are read together of a larger one.
+/// Size in bytes of a sampled page of a larger leaf.
 const PAGE: usize = 4 << 10;
 
-/// Of so many pages of a larger one, one is read.
+/// Sampling rate of larger leaves: one page in `OF`.
 const OF: usize = 8;
 
-/// A batch whose digest shows whether hosts have the same one.
+/// Batch with a digest that shows whether hosts have equal batches.
 ///
-/// In it are all names, shapes, dtypes and lengths, every byte of leaves up to 64 KiB, and of larger ones an eighth: every eighth page of 4 KiB. Which
-/// those are follows from the first page and the one in the middle, so that they are others in every batch, and the same on all hosts that have the same batch.
+/// The digest covers all names, shapes, dtypes and lengths, and every byte of leaves up to 64 KiB. Larger leaves are
+/// sampled: every eighth page of 4 KiB, plus the first page and the middle page. These two pages determine the first sampled page.
+/// The sample therefore varies between batches, but is equal on all hosts with equal batches.
 pub trait DigestBatch {
-    /// Feeds the batch.
+    /// Feeds the batch to the hasher.
     fn digest_batch(&self, hasher: &mut StreamHasher);
 }
 
-/// The digest of a batch.
+/// Returns the digest of a batch.
 pub(crate) fn digest_of<B: DigestBatch>(batch: &B) -> u128 {
     let mut hasher = StreamHasher::new();
     batch.digest_batch(&mut hasher);
@@ -91,7 +92,7 @@ impl<B: DigestBatch> DigestBatch for Padded<B> {
     }
 }
 
-/// Feeds bytes, or a sample of many, behind their length.
+/// Feeds bytes, or a sample of large input, after their length.
 fn sample(bytes: &[u8], hasher: &mut StreamHasher) {
     if bytes.len() <= WHOLE {
         return hasher.bytes(bytes);
@@ -128,7 +129,7 @@ mod tests {
         assert_ne!(digest(&bytes[1..]), before);
     }
 
-    /// Any place of a large leaf is looked at in one of a few batches, and a leaf that is wholly another is seen at once.
+    /// Every byte of a large leaf is sampled in some of the batches. A completely different leaf is detected at once.
     #[test]
     fn of_large_leaves_other_pages_count_in_other_batches() {
         let batch = |number: u64, change: Option<usize>| {

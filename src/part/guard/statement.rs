@@ -1,4 +1,4 @@
-//! Statements: what a host says of itself and its batches, as JSON.
+//! Statements of hosts about their pipeline and their batches, as JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,49 +6,49 @@ use super::Guard;
 use crate::error::{Error, Result};
 use crate::part::Part;
 
-/// The account that a host gives of its pipeline and its batches.
+/// Statement of a host about its pipeline and its batches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
-    /// The version of gristmill.
+    /// Version of gristmill.
     pub version: String,
-    /// A hash of the pipeline.
+    /// Hash of the pipeline.
     pub fingerprint: String,
-    /// The stages of the pipeline, which with a source say which files it reads; empty where nobody has asked for details.
+    /// Stages of the pipeline; a source line includes its files. Empty unless details were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipeline: Vec<String>,
-    /// Those stages that are sources: the number of each, and its files where it tells of them.
+    /// Stages that are sources: the number of each, and its files if the source lists them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<(usize, Vec<String>)>,
-    /// The part of every batch.
+    /// Part that the host takes of every batch.
     pub(super) part: Taken,
-    /// The deal of rows among parts.
+    /// Assignment of rows to parts.
     pub deal: String,
-    /// Batches that were delivered, those before a resume too.
+    /// Number of delivered batches, including batches before a resume.
     pub batches: u64,
-    /// A hash of the state behind them.
+    /// Hash of the state after these batches.
     pub state: String,
-    /// The number of the first batch that is in the digest.
+    /// Number of the first batch in the digest.
     pub(super) from: u64,
-    /// The digest of the batches from there on.
+    /// Digest of the batches from there on.
     pub(super) digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trail: Option<Trail>,
     /// Whether the stream has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
-    /// Whether this host waits here for another that was started again, and goes on from an earlier batch.
+    /// Whether this host waits here for a restarted host, which continues from an earlier batch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
     /// Whether this host has closed its loader before the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
-    /// The error that has ended it.
+    /// Error that ended the stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl Statement {
-    /// States what `guard` has taken in on a host that has `part`; all else is still to be said.
+    /// Creates a statement of the batches in `guard` on a host with `part`. The other fields are empty.
     pub fn new(part: &Part, guard: &Guard) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -69,29 +69,29 @@ impl Statement {
         }
     }
 
-    /// The same of what `guard` has taken in by now.
+    /// Updates the batches and the digest from `guard`.
     #[must_use]
     pub fn behind(self, guard: &Guard) -> Self {
         Self { batches: guard.batches(), from: guard.from, digest: format!("{:032x}", guard.digest()), ..self }
     }
 
-    /// The same in detail: with the stages, and with the last batches one by one.
+    /// Adds details: the stages, the sources, and the marks of the last batches.
     #[must_use]
     pub fn detailed(self, guard: &Guard, pipeline: Vec<String>, sources: Vec<(usize, Vec<String>)>) -> Self {
         Self { pipeline, sources, trail: Some(guard.trail()), ..self }
     }
 
-    /// The statement as JSON, in one line.
+    /// Returns the statement as a line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers serialise")
     }
 
-    /// The part of every batch.
+    /// Returns the part that the host takes of every batch.
     pub(super) fn part(&self) -> Result<Part> {
         self.part.part()
     }
 
-    /// The digest of the batches, and from which on.
+    /// Returns the number of the first batch in the digest, and the digest.
     pub(super) fn digest(&self) -> (u64, &str) {
         (self.from, &self.digest)
     }
@@ -101,7 +101,7 @@ impl Statement {
     }
 }
 
-/// A part, as it is told.
+/// Serialized form of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Taken {
@@ -109,7 +109,7 @@ pub(super) enum Taken {
         index: usize,
         count: usize,
     },
-    /// Ranges of rows, each its first and the one behind its last.
+    /// Ranges of rows, each as its first row and the row after its last.
     Listed {
         rows: Vec<(usize, usize)>,
         batch: usize,
@@ -150,7 +150,7 @@ impl Taken {
     }
 }
 
-/// The way in which a batch is known to be the same.
+/// Property on which hosts compare a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Index,
@@ -158,7 +158,7 @@ pub(super) enum Kind {
     Plan,
 }
 
-/// 60 bits of a batch's digest, behind four that say of what it is.
+/// Mark of a batch: 60 bits of its digest, after four bits for the kind of digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Mark(u64);
 
@@ -167,13 +167,13 @@ impl Mark {
         Self((kind as u64) << 60 | (digest >> 68) as u64)
     }
 
-    /// The way in which it was made: marks of different ways say nothing of each other.
+    /// Returns the kind of the digest. Marks of different kinds are not comparable.
     pub(super) fn kind(self) -> u64 {
         self.0 >> 60
     }
 }
 
-/// Marks of batches that follow one another.
+/// Marks of consecutive batches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Text", into = "Text")]
 pub(super) struct Trail {
@@ -181,7 +181,7 @@ pub(super) struct Trail {
     marks: Vec<Mark>,
 }
 
-/// A trail as it is told: 16 hexadecimal digits a batch.
+/// Serialized form of a trail: 16 hexadecimal digits per batch.
 #[derive(Serialize, Deserialize)]
 struct Text {
     first: u64,
@@ -193,12 +193,12 @@ impl Trail {
         Self { first, marks }
     }
 
-    /// The numbers of its batches.
+    /// Returns the numbers of the batches.
     pub(super) fn numbers(&self) -> std::ops::Range<u64> {
         self.first..self.first.saturating_add(self.marks.len() as u64)
     }
 
-    /// The mark of a batch, if it is one of these.
+    /// Returns the mark of a batch, if the trail contains it.
     pub(super) fn mark(&self, number: u64) -> Option<Mark> {
         self.marks.get(usize::try_from(number.checked_sub(self.first)?).ok()?).copied()
     }

@@ -1,13 +1,13 @@
-//! Hosts in words.
+//! Descriptions of hosts in error messages.
 
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 
-/// Groups of hosts that are named of one list.
+/// Maximum number of groups, or of runs of hosts, in a message.
 const MOST: usize = 6;
 
-/// Hosts by what they say, the largest group first; of equal ones that with the first host.
+/// Groups hosts by value, the largest group first. Groups of equal size are in the order of their first hosts.
 pub(super) fn groups<T: PartialEq>(said: impl IntoIterator<Item = T>) -> Vec<(T, Vec<usize>)> {
     let mut groups: Vec<(T, Vec<usize>)> = Vec::new();
     for (host, said) in said.into_iter().enumerate() {
@@ -16,12 +16,12 @@ pub(super) fn groups<T: PartialEq>(said: impl IntoIterator<Item = T>) -> Vec<(T,
             None => groups.push((said, vec![host])),
         }
     }
-    // Stable: equal ones stay in the order of their first hosts.
+    // Stable sort: groups of equal size stay in the order of their first hosts.
     groups.sort_by_key(|(_, hosts)| std::cmp::Reverse(hosts.len()));
     groups
 }
 
-/// Names hosts, which are in ascending order: `host 3`, `hosts 0 to 2 and 5`.
+/// Formats hosts in ascending order: `host 3`, `hosts 0 to 2 and 5`.
 pub(super) fn named(hosts: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &host in hosts {
@@ -48,7 +48,7 @@ fn texts_of((first, last): (usize, usize)) -> Vec<String> {
     }
 }
 
-/// Puts commas between texts, and an `and` before the last.
+/// Joins texts with commas, and with `and` before the last.
 pub(super) fn list(texts: &[String]) -> String {
     match texts {
         [] => String::new(),
@@ -57,7 +57,7 @@ pub(super) fn list(texts: &[String]) -> String {
     }
 }
 
-/// Says of each group of hosts what it has: `` `a` on hosts 0 to 2 and `b` on host 3``.
+/// Formats the value of each group of hosts: `` `a` on hosts 0 to 2 and `b` on host 3``.
 pub(super) fn sides(groups: &[(String, Vec<usize>)]) -> String {
     let mut texts: Vec<String> =
         groups.iter().take(MOST).map(|(said, hosts)| format!("{said} on {}", named(hosts))).collect();
@@ -70,7 +70,7 @@ pub(super) fn sides(groups: &[(String, Vec<usize>)]) -> String {
     list(&texts)
 }
 
-/// The error of hosts that are silent for too long. `closed` names hosts that have closed their loaders.
+/// Returns the error for hosts that have posted nothing within the timeout. `closed` names hosts that have closed their loaders.
 #[cold]
 pub(crate) fn silent(hosts: &[usize], of: usize, batch: u64, waited: Duration, closed: &str) -> Error {
     let have = if hosts.len() == 1 { "has" } else { "have" };

@@ -1,11 +1,11 @@
-//! Charts of pages: lines below each other, each with a name, shapes on an axis that all share, and words.
+//! Charts of pages: lines below each other, each with a name, shapes on a shared axis, and text.
 
 use std::fmt::Write;
 
 use super::super::format::bytes;
 use super::svg::{self, HEIGHT, WIDTH, escaped, number};
 
-/// One line.
+/// A line of a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     name: String,
@@ -15,22 +15,22 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line of that name, with words beside it.
+    /// Returns an empty line with a name and text beside it.
     pub(crate) fn new(name: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { name: name.into(), detail: detail.into(), shapes: String::new(), height: 22 }
     }
 
-    /// The same, of so many pixels.
+    /// Sets the height in pixels.
     pub(crate) fn high(self, height: u32) -> Self {
         Self { height, ..self }
     }
 
-    /// Adds a bar over all of its height. Places are shares of the axis, from 0 to 1; what lies outside is cut off.
+    /// Adds a bar over the full height. Places are shares of the axis, from 0 to 1; parts outside are cut off.
     pub(crate) fn bar(self, class: &'static str, from: f64, to: f64) -> Self {
         self.lane(class, (from, to), (0.0, 1.0))
     }
 
-    /// Adds a bar over a part of its height, from the top.
+    /// Adds a bar over a part of the height, from the top.
     pub(crate) fn lane(mut self, class: &'static str, (from, to): (f64, f64), (top, bottom): (f64, f64)) -> Self {
         let [from, to, top, bottom] = [from, to, top, bottom].map(|share| share.clamp(0.0, 1.0));
         if to > from && bottom > top {
@@ -43,12 +43,12 @@ impl Line {
 
     /// Adds a thin mark at a place.
     pub(crate) fn mark(self, class: &'static str, at: f64, lane: (f64, f64)) -> Self {
-        // Two pixels where a page is wide.
+        // About two pixels in a wide page.
         let half = 1.5 / WIDTH;
         self.lane(class, (at - half, at + half), lane)
     }
 
-    /// Adds bars side by side over all of its width, whose heights are these shares.
+    /// Adds bars side by side over the full width. Heights are shares of the line's height.
     pub(crate) fn bars(mut self, class: &'static str, heights: &[f64]) -> Self {
         self.shapes += &svg::area(class, heights);
         self
@@ -65,7 +65,7 @@ impl Line {
     }
 }
 
-/// A chart.
+/// A chart of lines with an axis and a legend.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chart {
     lines: String,
@@ -87,25 +87,25 @@ impl Chart {
         );
     }
 
-    /// Sets what stands below the lines: places from 0 to 1, and texts.
+    /// Sets the axis below the lines: places from 0 to 1, and texts.
     pub(crate) fn axis(&mut self, ticks_at: &[(f64, String)]) {
         let ticks: String = ticks_at
             .iter()
             .map(|(place, text)| format!("<span style=\"left:{:.2}%\">{}</span>", place * 100.0, escaped(text)))
             .collect();
-        // Texts stand in the middle of their places, but for one at the very beginning.
+        // Texts are centred on their places, unless the first tick is at the very beginning.
         let class = if ticks_at.first().is_some_and(|(place, _)| *place > 0.01) { "axis mid" } else { "axis" };
         self.axis = format!("<div class=\"track bare\"><span></span><div class=\"{class}\">{ticks}</div></div>");
     }
 
-    /// Sets the names of its colours.
+    /// Sets the legend: pairs of a colour class and a name.
     pub(crate) fn legend(&mut self, names: &[(&'static str, &str)]) {
         let names: String =
             names.iter().map(|(class, name)| format!("<li><i class=\"{class}\"></i>{}</li>", escaped(name))).collect();
         self.legend = format!("<ul class=\"legend\">{names}</ul>");
     }
 
-    /// It as markup; empty without lines.
+    /// Returns the markup of the chart; empty without lines.
     pub(super) fn markup(&self) -> String {
         if self.lines.is_empty() {
             return String::new();
@@ -114,36 +114,36 @@ impl Chart {
     }
 }
 
-/// A scale from 0.
+/// A linear scale from 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     most: f64,
 }
 
 impl Scale {
-    /// A scale on which `most` has room, and a little more.
+    /// Returns a scale that fits `most`, with a margin of 5 %.
     pub(crate) fn to(most: f64) -> Self {
         Self { most: if most.is_finite() && most > 0.0 { most * 1.05 } else { 1.0 } }
     }
 
-    /// A scale that ends there.
+    /// Returns a scale that ends at `most`.
     pub(crate) fn exactly(most: f64) -> Self {
         Self { most: if most.is_finite() && most > 0.0 { most } else { 1.0 } }
     }
 
-    /// The place of a value.
+    /// Returns the place of a value, as a share of the scale.
     pub(crate) fn at(self, value: f64) -> f64 {
         value / self.most
     }
 
-    /// A few round values with their places.
+    /// Returns a few round values with their places.
     pub(crate) fn ticks(self, text: impl Fn(f64) -> String) -> Vec<(f64, String)> {
         let power = 10_f64.powf((self.most / 5.0).log10().floor());
         let steps = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
         self.multiples(steps.into_iter().find(|step| self.most / step <= 6.0), text)
     }
 
-    /// A few round numbers of bytes with their places.
+    /// Returns a few round numbers of bytes with their places.
     pub(crate) fn ticks_of_bytes(self) -> Vec<(f64, String)> {
         let steps = (0..63).map(|power| (1_u64 << power) as f64);
         let text = |size: f64| bytes(size).replace(".0 ", " ");
@@ -157,24 +157,24 @@ impl Scale {
     }
 }
 
-/// A scale of powers of ten, from 1 on.
+/// A logarithmic scale of powers of ten, from 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Powers {
     count: u32,
 }
 
 impl Powers {
-    /// A scale on which `most` has room; of three powers at least.
+    /// Returns a scale that fits `most`, with at least three powers.
     pub(crate) fn to(most: f64) -> Self {
         Self { count: (most.max(1.0).log10() + 1e-9).ceil().clamp(3.0, 12.0) as u32 }
     }
 
-    /// The place of a value; what is less than 1 stands at its beginning.
+    /// Returns the place of a value. Values below 1 are placed at the beginning.
     pub(crate) fn at(self, value: f64) -> f64 {
         value.max(1.0).log10() / f64::from(self.count)
     }
 
-    /// Its powers with their places.
+    /// Returns the powers of ten with their places.
     pub(crate) fn ticks(self, text: impl Fn(f64) -> String) -> Vec<(f64, String)> {
         (0..self.count)
             .map(|power| (f64::from(power) / f64::from(self.count), brief(&text(10_f64.powi(power as i32)))))
@@ -182,7 +182,7 @@ impl Powers {
     }
 }
 
-/// A number and its unit, without zeros behind the point that say nothing: `1 µs` of `1.00 µs`.
+/// Removes decimals that are all zero from a number with a unit: `1.00 µs` becomes `1 µs`.
 fn brief(text: &str) -> String {
     let (number, unit) = text.split_at(text.find(' ').unwrap_or(text.len()));
     match number.split_once('.') {

@@ -1,48 +1,48 @@
-//! A run in columns of equal time: what a picture of it is drawn from, however long it was.
+//! A run divided into columns of equal time, from which its pictures are drawn.
 
 use std::time::Duration;
 
 use super::super::{Place, Report};
 use crate::cx::{Cause, Fill, LEVELS, Snapshot, WorkerMemory};
 
-/// One column.
+/// A column of equal time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Column {
-    /// Share of it for which the consumer waited, by cause.
+    /// Share of the column in which the consumer waited, by cause.
     pub(super) waits: [f64; Cause::ALL.len()],
-    /// Share of it for which threads evaluated elements, and for which the one thread of the reader worked.
+    /// Share of the column in which threads evaluated elements, and in which the single reader thread worked.
     pub(super) threads: f64,
     pub(super) reader: f64,
-    /// Places of the buffer that were filled, in the mean.
+    /// Mean number of filled places of the buffer.
     pub(super) ready: f64,
-    /// Share of it for which the buffer was at each level.
+    /// Share of the column in which the buffer was at each level.
     pub(super) fill: [f64; LEVELS],
-    /// Bytes of this process in memory; 0 where nothing is known.
+    /// Largest memory of this process, in bytes; 0 if unknown.
     pub(super) memory: f64,
-    /// Memory of workers, the most that was seen.
+    /// Largest memory of workers.
     pub(super) workers: WorkerMemory,
-    /// Share of it that each stage worked, by id: more than 1 where several threads do.
+    /// Share of the column in which each stage worked, by stage id; more than 1 if several threads did.
     pub(super) work: Vec<f64>,
 }
 
 /// Columns of a run.
 #[derive(Debug)]
 pub(super) struct Columns {
-    /// Seconds after the start of the recorder at which the first begins, and that one takes.
+    /// Seconds from the start of the recorder to the first column, and seconds per column.
     pub(super) start: f64,
     pub(super) width: f64,
     pub(super) all: Vec<Column>,
-    /// How often the buffer was at each level when the consumer asked.
+    /// Number of looks at which the buffer was at each level when the consumer called `next`.
     pub(super) looks: [f64; LEVELS],
 }
 
 impl Columns {
-    /// So many columns of the run that `report` is of; none of one in which nothing was delivered.
+    /// Divides the run of `report` into `count` columns; none if no element was delivered.
     pub(super) fn of(report: &Report, count: usize) -> Self {
         let records = &report.picture.records;
         let end = records.stretches.last().map_or(0.0, |last| last.to.as_secs_f64());
         let end = records.batches.last().map_or(end, |last| last.given.as_secs_f64());
-        // All that is kept may be less than there was.
+        // The kept records may cover only a part of the run.
         let start = (end - report.wall_s).max(0.0);
         let width = (end - start) / count as f64;
         if width <= 0.0 {
@@ -56,17 +56,17 @@ impl Columns {
         columns
     }
 
-    /// Seconds that the last ends after the first begins.
+    /// Returns the seconds from the start of the first column to the end of the last.
     pub(super) fn span(&self) -> f64 {
         self.width * self.all.len() as f64
     }
 
-    /// The place of a time after the start of the recorder, 0 to 1.
+    /// Returns the place of a time after the start of the recorder, 0 to 1.
     pub(super) fn place(&self, at_s: f64) -> f64 {
         ((at_s - self.start) / self.span().max(1e-9)).clamp(0.0, 1.0)
     }
 
-    /// Batches as far back as they are kept; before that, stretches.
+    /// Adds the waits of batches as far back as they are kept; before that, the waits of stretches.
     fn add_waits(&mut self, records: &Snapshot) {
         let kept = records.batches.first().map_or(Duration::MAX, |first| first.asked);
         for stretch in records.stretches.iter().filter(|stretch| stretch.to <= kept) {
@@ -74,7 +74,7 @@ impl Columns {
                 self.spread((stretch.from, stretch.to), time.as_secs_f64(), |column| &mut column.waits[cause as usize]);
             }
         }
-        // Around the loader it was waited between two batches; nobody knows when.
+        // Waits around the loader have no exact time; they fell between two batches.
         let mut before = records.batches.first().map_or(Duration::ZERO, |first| first.asked);
         for batch in &records.batches {
             for (times, shares) in [((batch.asked, batch.given), batch.shares), ((before, batch.asked), batch.beside)] {
@@ -96,7 +96,7 @@ impl Columns {
         for ready in records.batches.iter().filter_map(|batch| batch.ready) {
             self.looks[Fill::level(ready)] += 1.0;
         }
-        // From one look to the next.
+        // The fill is constant from each look to the next.
         let looks: Vec<_> = records.batches.iter().filter_map(|batch| Some((batch.asked, batch.ready?))).collect();
         for look in looks.windows(2) {
             let (ready, level) = (f64::from(look[0].1), Fill::level(look[0].1));
@@ -128,7 +128,7 @@ impl Columns {
                 }
             }
         }
-        // Where chunks are known, they say better when threads were at work.
+        // Chunks give the busy time of threads more precisely than stretches.
         let mut by_chunk = vec![0.0; self.all.len()];
         for chunk in &records.chunks {
             let time = (chunk.done.saturating_sub(chunk.begun)).as_secs_f64() / threads;
@@ -147,13 +147,13 @@ impl Columns {
         }
     }
 
-    /// Adds seconds that fell between these times to what `of` a column they are a share of.
+    /// Spreads seconds that fell between these times over the columns, as shares of each column, into the field returned by `of`.
     fn spread(&mut self, between: (Duration, Duration), seconds: f64, of: impl Fn(&mut Column) -> &mut f64) {
         let (start, width, count) = (self.start, self.width, self.all.len());
         spread(between, start, width, count, |at, part| *of(&mut self.all[at]) += seconds * part / width);
     }
 
-    /// Calls `see` with each column that these times touch, and the share of the column that lies between them.
+    /// Calls `see` with each column that these times touch, and the share of the column between them.
     fn over(&mut self, between: (Duration, Duration), see: impl Fn(f64, &mut Column)) {
         let (start, width, count) = (self.start, self.width, self.all.len());
         let time = between.1.saturating_sub(between.0).as_secs_f64();
@@ -161,7 +161,7 @@ impl Columns {
     }
 }
 
-/// Calls `see` with each column that lies between these times, and the part of the time that falls into it.
+/// Calls `see` with each column that these times touch, and the share of the time that falls into the column.
 fn spread((from, to): (Duration, Duration), start: f64, width: f64, count: usize, mut see: impl FnMut(usize, f64)) {
     let (from, to) = (from.as_secs_f64() - start, to.as_secs_f64() - start);
     let time = to - from;

@@ -1,4 +1,4 @@
-//! Pages that need nothing else: their head, their style, and what stands below each other in them.
+//! Self-contained HTML pages: the head, the style, and the sections.
 
 #[cfg(feature = "cli")]
 use std::fmt::Write;
@@ -7,10 +7,10 @@ use super::chart::Chart;
 use super::colours;
 use super::svg::escaped;
 
-/// What a browser may do for a page: no request, and no script but `page.js`, whose SHA-256 this is. The styles are the page's.
+/// Content security policy of a page: no requests, and no script except `page.js`, whose SHA-256 this is. Styles are inline.
 const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-C1bksN9PaLhC8H1/SpWPk3Jlgf0X75jH4MuyXnrpHPw='";
 
-/// A whole page with that title; `behind` is what its scripts are.
+/// Returns a whole page with this title. `behind` is the markup of its scripts, after the body.
 pub(super) fn shell(title: &str, body: &str, behind: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -23,7 +23,7 @@ pub(super) fn shell(title: &str, body: &str, behind: &str) -> String {
     )
 }
 
-/// The head of a page: what there is to say in one line, in a sentence, and the figures in short.
+/// Returns the head of a page: a headline, a sentence, a summary of the figures, and `more` markup.
 pub(super) fn head(headline: &str, lead: &str, figures: &str, more: &str) -> String {
     format!(
         "<header><h1>{}</h1><p class=\"lead\">{}</p><p class=\"soft\">{}</p>{more}</header>\n",
@@ -33,7 +33,7 @@ pub(super) fn head(headline: &str, lead: &str, figures: &str, more: &str) -> Str
     )
 }
 
-/// The foot of a page: this version and this machine, and what else there is to know.
+/// Returns the foot of a page: this version, this machine, and further `facts`.
 pub(super) fn foot(facts: impl IntoIterator<Item = String>) -> String {
     let machine = [
         format!("gristmill {}", env!("CARGO_PKG_VERSION")),
@@ -43,7 +43,7 @@ pub(super) fn foot(facts: impl IntoIterator<Item = String>) -> String {
     format!("<footer class=\"foot\">{}</footer>\n", parts.join(" · "))
 }
 
-/// A chart below a heading; nothing of one that shows nothing.
+/// Returns a chart below a heading; empty if the chart is empty.
 pub(super) fn section(heading: &str, chart: &Chart) -> String {
     match chart.markup() {
         nothing if nothing.is_empty() => nothing,
@@ -51,7 +51,7 @@ pub(super) fn section(heading: &str, chart: &Chart) -> String {
     }
 }
 
-/// A page in the making. All texts are given as they are: none is markup.
+/// Builder of a page. All texts are plain text and are escaped.
 #[cfg(feature = "cli")]
 #[derive(Debug)]
 pub(crate) struct Document {
@@ -61,17 +61,17 @@ pub(crate) struct Document {
 
 #[cfg(feature = "cli")]
 impl Document {
-    /// A page with what there is to say in one line, in a sentence, and the figures in short.
+    /// Begins a page with a headline, a sentence and a summary of the figures.
     pub(crate) fn new(headline: &str, lead: &str, figures: &str) -> Self {
         Self { title: headline.to_owned(), body: head(headline, lead, figures, "") }
     }
 
-    /// Adds a chart below a heading, if it shows anything.
+    /// Adds a chart below a heading, if the chart is not empty.
     pub(crate) fn chart(&mut self, heading: &str, chart: &Chart) {
         self.body += &section(heading, chart);
     }
 
-    /// Adds a table below a heading; the first column stands left.
+    /// Adds a table below a heading. The first column is aligned left.
     pub(crate) fn table(&mut self, heading: &str, head: &[&str], rows: &[Vec<String>]) {
         let cell = |tag: &str, at: usize, text: &str| {
             let class = if at == 0 { " class=\"l\"" } else { "" };
@@ -99,7 +99,7 @@ impl Document {
         let _ = writeln!(self.body, "<section><h2>{}</h2><ul>{lines}</ul></section>", escaped(heading));
     }
 
-    /// The whole page, with what else there is to know of it.
+    /// Returns the whole page, with further `facts` in its foot.
     pub(crate) fn finish(self, facts: impl IntoIterator<Item = String>) -> String {
         shell(&self.title, &(self.body + &foot(facts)), "")
     }

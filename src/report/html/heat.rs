@@ -1,4 +1,4 @@
-//! Maps of a run, the darker the more: which stage worked when, and how full the buffer was.
+//! Heat maps of a run: the work of each stage over time, and the fill of the buffer over time. Darker cells have larger values.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use super::columns::{Column, Columns};
 use super::svg::{HEIGHT, WIDTH, escaped, number, stretched};
 use crate::cx::{Fill, LEVELS};
 
-/// Columns of the map, and rows: the stages that worked most.
+/// Columns of a map, and maximum rows: the stages that worked most.
 const COLUMNS: usize = 120;
 const ROWS: usize = 16;
 
-/// The map of the buffer: rows of how many of its places were filled, where there is a buffer and it was looked at.
+/// Returns the map of the buffer, a row per range of filled places; empty without a buffer or without looks at it.
 pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
     let capacity = u32::try_from(report.picture.capacity).unwrap_or(u32::MAX);
     let levels: Vec<usize> = (0..=Fill::level(capacity)).rev().collect();
@@ -23,7 +23,7 @@ pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
     let mut out =
         "<section><h2>How full the buffer was when a batch was asked for</h2><div class=\"rows tight\">".to_owned();
     for level in levels {
-        // All that lies above the capacity is none.
+        // The top row includes the levels above the capacity.
         let is_top = level == Fill::level(capacity);
         let at = |levels: &[f64; LEVELS]| levels[level..].iter().take(if is_top { LEVELS } else { 1 }).sum::<f64>();
         let of = |column: &Column| at(&column.fill);
@@ -40,7 +40,7 @@ pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
     out + &axis(columns) + "</div></section>\n"
 }
 
-/// The axis of time below a map.
+/// Returns the time axis below a map.
 fn axis(columns: &Columns) -> String {
     let ticks = super::tracks::axis(columns.span());
     let ticks: String = ticks
@@ -50,7 +50,7 @@ fn axis(columns: &Columns) -> String {
     format!("<div class=\"track bare\"><span></span><div class=\"axis\">{ticks}</div></div>")
 }
 
-/// A row of a map.
+/// Writes a row of a map.
 fn row(out: &mut String, name: &str, cells: &str, detail: &str, height: u32) {
     let _ = write!(
         out,
@@ -61,13 +61,13 @@ fn row(out: &mut String, name: &str, cells: &str, detail: &str, height: u32) {
     );
 }
 
-/// Means of a figure over as many columns as a map has.
+/// Returns the means of a figure over the columns of a map.
 fn means(columns: &Columns, of: impl Fn(&Column) -> f64) -> Vec<f64> {
     let group = columns.all.len().div_ceil(COLUMNS);
     columns.all.chunks(group).map(|group| group.iter().map(&of).sum::<f64>() / group.len() as f64).collect()
 }
 
-/// The map of stages, where more than one worked.
+/// Returns the map of stages; empty if fewer than two worked.
 pub(super) fn stages(report: &Report, columns: &Columns) -> String {
     let mut worked: Vec<_> = report.stages.iter().filter(|stage| stage.self_s > 0.001 * report.wall_s).collect();
     worked.sort_by(|a, b| b.self_s.total_cmp(&a.self_s));
@@ -91,7 +91,7 @@ pub(super) fn stages(report: &Report, columns: &Columns) -> String {
     out + &axis(columns) + "</div></section>\n"
 }
 
-/// A cell for each share that can be seen; those that go on alike are one.
+/// Returns a cell for each visible share. Neighbouring cells of equal level are merged.
 fn cells(class: &str, shares: &[f64]) -> String {
     let width = WIDTH / shares.len().max(1) as f64;
     let level = |share: f64| (share.clamp(0.0, 1.0) * 20.0).round() as u32;

@@ -1,23 +1,23 @@
-//! How long calls of `next()` took.
+//! Histogram of the time of calls of `next()`.
 
 use super::super::Report;
 use super::super::format::{count, time};
 use super::svg::{self, escaped};
 
-/// Bars of each power of ten.
+/// Bars per power of ten.
 const EACH: usize = 6;
 
-/// Calls by how long they took, on a scale of powers of ten.
+/// Returns the histogram of the time of calls, on a scale of powers of ten.
 pub(super) fn section(report: &Report) -> String {
     let times = &report.picture.next;
-    // Nothing below a microsecond is told apart.
+    // Times below 1 µs share the first bar.
     let place = |ns: u64| (((ns.max(1000) as f64).log10() - 3.0) * EACH as f64) as usize;
     let Some(last) = times.iter().map(|(ns, _)| place(*ns)).max() else { return String::new() };
     let powers = (last / EACH + 1).max(3);
     let mut bars = vec![0_u64; powers * EACH];
     times.iter().for_each(|(ns, calls)| bars[place(*ns)] += calls);
     let most = bars.iter().copied().max().unwrap_or(1).max(1) as f64;
-    // By its root, so that the rare ones that matter are seen beside the many that do not.
+    // The height is the square root of the count, so that rare slow calls remain visible next to many fast calls.
     let spans: Vec<_> = bars.iter().map(|calls| (0.0, 0.95 * (*calls as f64 / most).sqrt())).collect();
     let at = |us: f64| ((us.max(1.0)).log10() / powers as f64).clamp(0.0, 1.0);
     let mark = |us: f64, name: &str| {
@@ -25,7 +25,7 @@ pub(super) fn section(report: &Report) -> String {
         format!("<b style=\"left:{:.2}%\">{}</b>", 100.0 * at(us), escaped(&text))
     };
     let (p50, p99) = (report.next_p50_us, report.next_p99_us);
-    // Two that are close would be written over each other.
+    // Two labels that are close would overlap.
     let marks = match at(p99) - at(p50) < 0.16 {
         true => mark(p99, &format!("p50 {} · p99", if p50 < 1.0 { "< 1 µs".to_owned() } else { time(p50) })),
         false => mark(p50, "p50") + &mark(p99, "p99"),

@@ -1,21 +1,21 @@
-//! Decisions of the tuner on an axis of time: a line for each knob, as high as its value.
+//! Decisions of the tuner over time: a line for each knob, as high as its value.
 
 use crate::tune::{Decision, Knob};
 
-/// The values of a knob over a run.
+/// Values of a knob over a run.
 #[derive(Debug)]
 pub(crate) struct Turned {
-    /// The knob, in a word.
+    /// Name of the knob.
     pub(crate) name: &'static str,
-    /// From where to where it went, in words.
+    /// First and last value, and the number of changes, as text.
     pub(crate) detail: String,
-    /// Its value in each column, as a share of the most that it had.
+    /// Value in each column, as a share of the largest value.
     pub(crate) heights: Vec<f64>,
     /// Places of the changes, from 0 to 1.
     pub(crate) changes: Vec<f64>,
 }
 
-/// Every knob that was turned, over so many columns; `place` says where a time lies on the axis, from 0 to 1.
+/// Returns every knob that was turned, over `count` columns. `place` returns the place of a time on the axis, from 0 to 1.
 pub(crate) fn turned<'a>(
     decisions: impl IntoIterator<Item = &'a Decision> + Clone,
     count: usize,

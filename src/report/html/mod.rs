@@ -1,4 +1,4 @@
-//! The report as HTML: a page of its own, and a piece of a notebook.
+//! The report as HTML: a separate page, and a fragment for notebooks.
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "most kinds of charts are those of commands"))]
 mod chart;
@@ -24,38 +24,38 @@ pub(crate) use knobs::turned;
 use super::Report;
 use svg::escaped;
 
-// Columns need a font of one width, which not every notebook's style sheet gives.
+// Columns need a monospaced font, which some notebooks' style sheets do not set.
 const STYLE: &str = "font-family: monospace; line-height: 1.3; overflow-x: auto; white-space: pre";
 
 impl Report {
-    /// A piece of HTML for a notebook: what happened when, above the text of `Display`, its verdict set off.
+    /// Returns a fragment of HTML for a notebook: the ribbon, and the text of `Display` below it with the verdict in bold.
     pub fn html(&self) -> String {
         self.to_svg() + &notebook(&self.to_string())
     }
 
-    /// A picture of what happened when, the ribbon of [`to_html`](Self::to_html) by itself; empty where nothing was delivered.
+    /// Returns the ribbon of [`to_html`](Self::to_html) as a separate picture; empty if no element was delivered.
     pub fn to_svg(&self) -> String {
         ribbon::picture(self)
     }
 
-    /// A page of HTML that needs nothing else, with what happened when: less than 1 MB, however long the run was.
+    /// Returns a self-contained page of HTML with the ribbon of the run. Its size is less than 1 MB for a run of any length.
     pub fn to_html(&self) -> String {
         page::page(self, &[])
     }
 
-    /// The same with `facts` that others know of the run, a name and a value each.
+    /// Returns the page with further `facts` about the run, as pairs of a name and a value.
     #[cfg(feature = "cli")]
     pub(crate) fn page(&self, facts: &[(&str, String)]) -> String {
         page::page(self, facts)
     }
 }
 
-/// Colours below the elements that `scope` selects, of day and night.
+/// Returns the light and dark colours for the elements that `scope` selects.
 fn colours(scope: &str) -> String {
     include_str!("colours.css").replace("SCOPE", scope)
 }
 
-/// A text laid out in columns as a piece of HTML, its verdict set off, if it has one.
+/// Returns a text in columns as a fragment of HTML, with its verdict, if any, in bold.
 pub(crate) fn notebook(text: &str) -> String {
     let verdict = text.find("VERDICT").unwrap_or(text.len());
     let (figures, verdict) = (escaped(&text[..verdict]), escaped(text[verdict..].trim_end()));

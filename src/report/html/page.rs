@@ -1,4 +1,4 @@
-//! The report as one page, which needs nothing else.
+//! The report as a single, self-contained page.
 
 use std::fmt::Write;
 
@@ -12,17 +12,17 @@ use super::tracks::{axis, cause, legend, tracks};
 use super::{heat, histogram};
 use crate::cx::Cause;
 
-/// Columns of the ribbon.
+/// Number of columns of the ribbon.
 const COLUMNS: usize = 480;
-/// Place of the axis behind which a time and that of the end do not both fit into a narrow page.
+/// Place on the axis after which a narrow page has no room for both a tick and the end time.
 const LATE: f64 = 0.76;
-/// Waits that have a number in the ribbon, and that are in the table.
+/// Number of waits that are numbered in the ribbon, and number of waits in the table.
 const MARKED: usize = 5;
 const LISTED: usize = 12;
-/// Workers whose memory is shown.
+/// Maximum number of workers whose memory is shown.
 const SHOWN: usize = 16;
 
-/// The page, with `facts` that others than the report know, a name and a value each.
+/// Returns the page. `facts` are pairs of a name and a value that the report does not contain.
 pub(super) fn page(report: &Report, facts: &[(&str, String)]) -> String {
     let columns = Columns::of(report, COLUMNS);
     let mut body = top(report);
@@ -46,7 +46,7 @@ pub(super) fn page(report: &Report, facts: &[(&str, String)]) -> String {
     shell(&headline(report), &body, &behind)
 }
 
-/// What there is to say in one line.
+/// Returns the headline: the throughput if the run was only drained, otherwise the consumer's wait.
 pub(super) fn headline(report: &Report) -> String {
     if report.delivered == 0 {
         return "Nothing was delivered yet".to_owned();
@@ -72,7 +72,7 @@ fn top(report: &Report) -> String {
     document::head(&headline(report), &(sentence(&report.verdict.text) + "."), &run, &part)
 }
 
-/// A text that begins as a sentence does; names of stages stay as they are.
+/// Capitalises the first letter of a text, unless the text begins with the name of a stage.
 fn sentence(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let is_word = [
@@ -121,7 +121,7 @@ fn ribbon(report: &Report, columns: &Columns) -> String {
             svg::in_parts(&track.detail)
         );
     }
-    // The end has a time of its own; where there is less room, it takes that of the one in front of it.
+    // The end always has a time. In a narrow page it replaces a late tick.
     let tick = |(place, text): &(f64, String)| {
         let late = if *place > LATE { " class=\"late\"" } else { "" };
         format!("<span{late} style=\"left:{:.2}%\">{}</span>", place * 100.0, escaped(text))
@@ -139,12 +139,12 @@ fn ribbon(report: &Report, columns: &Columns) -> String {
     out + "</ul></section>\n"
 }
 
-/// The longest waits, each with its number in the ribbon.
+/// Returns the longest waits, each with its number in the ribbon.
 fn marked(report: &Report) -> impl Iterator<Item = (usize, &LongWait)> {
     report.picture.waits.iter().take(MARKED).enumerate().map(|(at, wait)| (at + 1, wait))
 }
 
-/// The chain from a wait to its cause, in words.
+/// Describes the chain from a wait to its cause.
 pub(super) fn chain(wait: &LongWait, stages: &[StageReport]) -> String {
     let name = |id: Option<usize>| {
         id.and_then(|id| stages.get(id)).map(|stage| format!("{} (stage {})", stage.name, stage.id))
@@ -251,7 +251,7 @@ fn stages(report: &Report) -> String {
     out + "</tbody></table></div></section>\n"
 }
 
-/// The memory of workers, of what each may have; empty where there are none on this machine.
+/// Returns a chart of the memory of workers and its limits; empty without workers on this machine.
 fn budget(report: &Report) -> Chart {
     let mut chart = Chart::default();
     let Some(workers) = &report.workers else { return chart };
@@ -277,11 +277,11 @@ fn budget(report: &Report) -> Chart {
     chart
 }
 
-/// Lengths of sequences, and padding.
+/// Returns the charts of sequence lengths and padding.
 fn cells(report: &Report) -> String {
     #[cfg(any(feature = "cli", feature = "python"))]
     let charts = report.picture.cells.charts();
-    // Whoever looks at batches is a command, or a loop in Python.
+    // Only commands and loops in Python look at batches.
     #[cfg(not(any(feature = "cli", feature = "python")))]
     let charts = {
         let _ = report;
@@ -330,7 +330,7 @@ fn about(report: &Report, facts: &[(&str, String)]) -> String {
     foot(parts)
 }
 
-/// What the script shows where somebody points: of every column the waits by cause in thousandths, and the longest waits.
+/// Returns the data of the script for its tooltips: waits by cause in thousandths of each column, and the longest waits.
 fn data(report: &Report, columns: &Columns) -> String {
     let thousandths = |share: &f64| (share * 1000.0).round() as u32;
     let shares: Vec<Vec<u32>> =
@@ -341,13 +341,13 @@ fn data(report: &Report, columns: &Columns) -> String {
     });
     let waits = waits.collect::<Vec<_>>();
     let names = Cause::ALL.map(|kind| cause(kind).1);
-    // In MiB, as exactly as anybody looks.
+    // In MiB, which is precise enough for a tooltip.
     let mib = |bytes: u64| bytes >> 20;
     let memory = columns.all.iter().map(|column| [mib(column.memory as u64), mib(column.workers.used())]);
     let memory: Vec<[u64; 2]> = memory.collect();
     let data = serde_json::json!({
         "columns": shares, "width": columns.width, "causes": names, "waits": waits, "memory": memory
     });
-    // Nothing in it ends the element that it stands in.
+    // Escaped so that no text ends the script element.
     data.to_string().replace('<', "\\u003c")
 }

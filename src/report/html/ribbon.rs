@@ -1,4 +1,4 @@
-//! The ribbon as one picture, with its words in it: for notebooks, and for pages that take no HTML.
+//! The ribbon as a single picture that includes its text: for notebooks, and for pages that accept no HTML.
 
 use std::fmt::Write;
 
@@ -9,21 +9,21 @@ use super::svg::{HEIGHT, WIDTH, escaped};
 use super::tracks::{axis, legend, tracks};
 use super::{colours, page};
 
-/// Columns: fewer than in a page, as it is committed and sent.
+/// Number of columns: fewer than in a page, because the picture is committed and sent.
 const COLUMNS: usize = 240;
-/// Pixels of the picture, of its margin, of the words left of the lines, and of the lines.
+/// Pixels of the picture, of its margin, of the text left of the tracks, and of the tracks.
 const ACROSS: u32 = 960;
 const MARGIN: u32 = 20;
 const LEFT: u32 = 170;
 const PLOT: u32 = 580;
-/// Width of a letter, about: there is nobody to measure text.
+/// Approximate width of a letter in pixels: text cannot be measured here.
 const LETTER: f64 = 6.9;
 
 const STYLE: &str = "svg.gristmill text{font:13px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Noto Sans\",\"DejaVu Sans\",sans-serif;\
                      fill:var(--ink)}svg.gristmill .soft{fill:var(--soft)}svg.gristmill .big{font-size:19px;font-weight:650}\
                      svg.gristmill .paper{fill:var(--paper)}svg.gristmill .ground{fill:var(--ground)}svg.gristmill .lead{stroke:var(--ink);fill:none}";
 
-/// The ribbon of a run, with its headline and the longest wait; nothing of one that delivered nothing.
+/// Returns the ribbon of a run, with its headline and the longest wait; empty if no element was delivered.
 pub(super) fn picture(report: &Report) -> String {
     let columns = Columns::of(report, COLUMNS);
     if columns.all.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn picture(report: &Report) -> String {
         let who = why::who(wait).map_or_else(String::new, |who| format!(": {who}"));
         let told = shortened(&format!("{}{who}", time(wait.wait_s * 1e6)), 120);
         let width = (told.chars().count() as f64 * LETTER) as u32;
-        // Where it begins so that all of it is seen.
+        // Starts the text so that all of it is visible.
         let from = x.saturating_sub(width / 2).clamp(MARGIN, (ACROSS - MARGIN).saturating_sub(width).max(MARGIN));
         body += &text(from, y + 8, "", &told);
         let _ = write!(body, "<path class=\"lead\" d=\"M{x} {}v10\"/>", y + 14);
@@ -89,7 +89,7 @@ fn text(x: u32, y: u32, class: &str, text: &str) -> String {
     format!("<text x=\"{x}\" y=\"{y}\"{class}>{}</text>", escaped(text))
 }
 
-/// A text with as many letters as there is room for.
+/// Returns a text of at most `letters` letters; `…` replaces the rest.
 fn shortened(text: &str, letters: usize) -> String {
     match text.char_indices().nth(letters) {
         Some((end, _)) => format!("{}…", &text[..end]),

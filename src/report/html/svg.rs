@@ -1,12 +1,12 @@
-//! Shapes of pictures, as short as they can be written.
+//! Compact SVG shapes.
 
 use std::fmt::Write;
 
-/// Width and height of a picture that is stretched to where it is shown.
+/// Width and height of the box of a picture, which is stretched to its container.
 pub(super) const WIDTH: f64 = 1000.0;
 pub(super) const HEIGHT: f64 = 100.0;
 
-/// `text` where markup stands.
+/// Escapes `text` for markup.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -22,10 +22,10 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Letters of a part that has a line to itself; a longer one is broken as text is.
+/// Maximum letters of a part that is never broken across lines. A longer part is broken as text.
 const PART: usize = 28;
 
-/// A text of parts between points, where markup stands: no line ends within a part.
+/// Escapes a text of parts separated by ` · `, with line breaks only between parts.
 pub(super) fn in_parts(text: &str) -> String {
     let part = |part: &str| match part.chars().count() <= PART {
         true => format!("<span>{}</span>", escaped(part)),
@@ -34,14 +34,14 @@ pub(super) fn in_parts(text: &str) -> String {
     text.split(" · ").map(part).collect::<Vec<_>>().join(" · ")
 }
 
-/// A number of a shape: tenths are enough.
+/// Formats a coordinate of a shape with at most one decimal.
 pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// Bars of one colour, `(start, end)` of each in the order of places: from one height to another, both from the bottom and shares of
-/// all. Bars that go on alike are one.
+/// Returns bars of a colour class, side by side. Each `(start, end)` is a pair of heights from the bottom, as shares of the full
+/// height. Neighbouring bars of equal heights are merged.
 pub(super) fn bars(class: &str, spans: &[(f64, f64)]) -> String {
     let step = WIDTH / spans.len().max(1) as f64;
     let mut path = String::new();
@@ -59,13 +59,13 @@ pub(super) fn bars(class: &str, spans: &[(f64, f64)]) -> String {
     if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
 }
 
-/// A thin mark over the whole height at a place, a share of the width.
+/// Returns a thin mark over the whole height, at a share of the width.
 pub(super) fn mark(class: &str, at: f64) -> String {
     let x = number((at * WIDTH - 0.75).clamp(0.0, WIDTH - 1.5));
     format!("<path class=\"{class}\" d=\"M{x} 0h1.5v{HEIGHT}h-1.5z\"/>")
 }
 
-/// A thin line over the whole width at a height, a share of all from the bottom.
+/// Returns a thin line over the whole width, at a share of the height from the bottom.
 pub(super) fn level(class: &str, at: f64) -> String {
     let y = number(((1.0 - at) * HEIGHT - 1.5).clamp(0.0, HEIGHT - 3.0));
     format!("<path class=\"{class}\" d=\"M0 {y}h{WIDTH}v3H0z\"/>")
@@ -75,12 +75,12 @@ fn close(a: (f64, f64), b: (f64, f64)) -> bool {
     (a.0 - b.0).abs() < 0.002 && (a.1 - b.1).abs() < 0.002
 }
 
-/// The area below a curve of shares.
+/// Returns the area below a curve of shares.
 pub(super) fn area(class: &str, shares: &[f64]) -> String {
     bars(class, &shares.iter().map(|share| (0.0, share.clamp(0.0, 1.0))).collect::<Vec<_>>())
 }
 
-/// A picture of that content, stretched to where it is shown.
+/// Returns a picture of `content`, stretched to its container.
 pub(super) fn stretched(label: &str, content: &str) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{content}</svg>",

@@ -1,4 +1,4 @@
-//! The step ribbon: what the consumer and those who work for it did, one line above the other over the time of the run.
+//! The step ribbon: tracks of the consumer, threads, workers and memory over the time of the run.
 
 use super::super::format::{bytes, percent};
 use super::super::{Place, Report};
@@ -7,9 +7,9 @@ use super::knobs::turned;
 use super::svg;
 use crate::cx::Cause;
 
-/// One line of the ribbon.
+/// A track of the ribbon.
 pub(super) struct Track {
-    /// What it shows, and the figure beside it, in words.
+    /// Name of the track, and the text of the figure next to it.
     pub(super) name: &'static str,
     pub(super) detail: String,
     /// Shapes in a box of [`svg::WIDTH`] by [`svg::HEIGHT`].
@@ -18,7 +18,7 @@ pub(super) struct Track {
     pub(super) height: u32,
 }
 
-/// The colour and the name of a cause.
+/// Returns the colour class and the name of a cause.
 pub(super) fn cause(cause: Cause) -> (&'static str, &'static str) {
     match cause {
         Cause::Start => ("start", "start-up"),
@@ -37,7 +37,7 @@ pub(super) fn cause(cause: Cause) -> (&'static str, &'static str) {
     }
 }
 
-/// All lines, from the consumer downwards.
+/// Returns all tracks, from the consumer downwards.
 pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     let all = &columns.all;
     let mut tracks = vec![Track {
@@ -75,14 +75,14 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     tracks
 }
 
-/// The memory of this process.
+/// Returns the track of the memory of this process.
 fn own_memory(all: &[Column]) -> Option<Track> {
     let most = all.iter().map(|column| column.memory).fold(0.0, f64::max);
     let memory: Vec<f64> = all.iter().map(|column| column.memory / most * FULL).collect();
     (most > 0.0).then(|| line("memory", format!("{} at most", bytes(most)), svg::area("memory", &memory)))
 }
 
-/// The memory of workers, below a line that is their budget: private memory, and shared memory above it.
+/// Returns the track of the memory of workers: private memory, shared memory above it, and a line at their budget.
 fn memory_of_workers(all: &[Column]) -> Option<Track> {
     let budget = all.iter().map(|column| column.workers.budget).max().filter(|budget| *budget > 0)?;
     let most = all.iter().map(|column| column.workers.used()).max().unwrap_or(0);
@@ -96,7 +96,7 @@ fn memory_of_workers(all: &[Column]) -> Option<Track> {
     Some(Track { height: 34, ..line("memory of workers", detail, shapes) })
 }
 
-/// Height of the most on a scale that has a little more.
+/// Height of the largest value, as a share of the track.
 const FULL: f64 = 0.9;
 
 fn whole(share: f64) -> String {
@@ -107,7 +107,7 @@ fn line(name: &'static str, detail: String, shapes: String) -> Track {
     Track { name, detail, shapes, height: 26 }
 }
 
-/// Waits by cause, one above the other, on the ground of a consumer that is at work.
+/// Returns the waits by cause, stacked on the ground colour of a consumer at work.
 fn consumer(columns: &[Column]) -> String {
     let mut shapes = format!("<path class=\"busy\" d=\"M0 0h{}v{}H0z\"/>", svg::WIDTH, svg::HEIGHT);
     let mut base = vec![0.0; columns.len()];
@@ -122,13 +122,13 @@ fn consumer(columns: &[Column]) -> String {
     shapes
 }
 
-/// Names of the causes that have a part in the run, with their colours and shares of it: the largest first.
+/// Returns the colours, names and shares of the causes in the run, the largest first.
 pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<(&'static str, &'static str, f64)> {
     let count = columns.all.len().max(1) as f64;
     let share = |cause: Cause| columns.all.iter().map(|column| column.waits[cause as usize]).sum::<f64>() / count;
     let mut parts: Vec<_> = Cause::ALL.map(|kind| (cause(kind).0, cause(kind).1, share(kind))).to_vec();
     if report.threads == 0 {
-        // Whoever makes elements itself waits for its own work.
+        // A consumer that makes elements in `next` waits for its own work.
         parts.iter_mut().filter(|part| part.0 == "reader").for_each(|part| part.1 = "making the batch itself");
     }
     parts.retain(|(.., share)| *share >= 0.0005);
@@ -136,10 +136,10 @@ pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<(&'static str, &
     parts
 }
 
-/// Place of the last time on the axis: behind it there is room for that of the end.
+/// Last place on the axis for a tick, which leaves room for the end time.
 const LAST: f64 = 0.87;
 
-/// The time axis: places from 0 to 1, and what stands there.
+/// Returns the ticks of the time axis: places from 0 to 1, and texts.
 pub(super) fn axis(span: f64) -> Vec<(f64, String)> {
     let step = [
         0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0,
@@ -153,7 +153,7 @@ pub(super) fn axis(span: f64) -> Vec<(f64, String)> {
     ticks.filter(|at| *at < LAST * span).map(|at| (at / span.max(1e-9), clock(at, step))).collect()
 }
 
-/// A time after the start, as exact as the step between two.
+/// Formats a time after the start, with the precision of the step between two ticks.
 fn clock(at: f64, step: f64) -> String {
     match step {
         _ if at == 0.0 => "0".to_owned(),

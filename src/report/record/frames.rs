@@ -1,13 +1,13 @@
-//! Lines in frames, each of which can be read if it is whole.
+//! Frames of a recording: each holds a line and can be read if it is complete.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Bytes of a line at most: more is no recording.
+/// Maximum bytes of a line; a longer line is an error.
 const MOST_BYTES: u64 = 256 << 20;
-/// First bytes of a frame of Zstandard.
+/// First bytes of a Zstandard frame.
 const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 
-/// A line as a frame.
+/// Encodes a line as a frame.
 #[cfg(feature = "compress")]
 pub(super) fn frame(line: &str) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3)?;
@@ -22,19 +22,19 @@ pub(super) fn frame(line: &str) -> io::Result<Vec<u8>> {
     Ok(format!("{line}\n").into_bytes())
 }
 
-/// The frames of a file.
+/// Reader of the frames of a file.
 pub(super) struct Frames<R> {
     from: BufReader<Counted<R>>,
 }
 
-/// What is found where a frame begins.
+/// Result of reading a frame.
 #[derive(Debug)]
 pub(super) enum Frame {
     /// A line.
     Line(String),
-    /// The end of the file, behind the last frame.
+    /// The end of the file, after the last frame.
     End,
-    /// The end of the file within a frame: whoever wrote it was killed.
+    /// The end of the file within a frame: the writer was killed.
     Cut,
 }
 
@@ -43,15 +43,15 @@ impl<R: Read> Frames<R> {
         Self { from: BufReader::new(Counted { from, count: 0 }) }
     }
 
-    /// The byte of the file at which the next frame begins.
+    /// Returns the byte offset of the next frame.
     pub(super) fn offset(&self) -> u64 {
         self.from.get_ref().count - self.from.buffer().len() as u64
     }
 
-    /// The next frame.
+    /// Reads the next frame.
     ///
     /// # Errors
-    /// Bytes that are none.
+    /// Fails if the bytes cannot be read or are not a frame, or if a line exceeds `MOST_BYTES`.
     pub(super) fn next(&mut self) -> io::Result<Frame> {
         let some = self.from.fill_buf()?;
         if some.is_empty() {
@@ -91,7 +91,7 @@ impl<R: Read> Frames<R> {
     }
 }
 
-/// A reader that counts.
+/// A reader that counts the bytes read.
 struct Counted<R> {
     from: R,
     count: u64,
@@ -158,7 +158,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x10;
             match Frames::new(&bytes[..]).next() {
-                // Some bits mean nothing.
+                // Some bits have no meaning.
                 Ok(Frame::Line(line)) => assert_eq!(line, text, "byte {at}"),
                 Ok(Frame::Cut | Frame::End) | Err(_) => {}
             }

@@ -1,8 +1,8 @@
-//! Recordings of runs: files that are written while a run goes on, and read back when it is over, however it ended.
+//! Recordings of runs: files written during a run and read after it, even if the run was killed.
 //!
-//! A file is lines of JSON: a [`Head`], and a [`Look`] for every look that was taken at the run, with the records that came since the one before
-//! and the report as of then. Where there is Zstandard, each is a frame of its own with a checksum (`zstdcat` shows the lines), so a run that was
-//! killed has lost what came after its last look, and nothing else.
+//! A file consists of lines of JSON: a [`Head`], then a [`Look`] for each look at the run. A look holds the records since the look
+//! before, and the report at that time. With Zstandard, each line is a separate frame with a checksum (`zstdcat` shows the lines).
+//! A killed run loses only the records after its last look.
 
 mod frames;
 mod read;
@@ -14,32 +14,32 @@ pub(crate) use self::write::RecordWriter;
 use super::{Picture, Report};
 use crate::cx::News;
 
-/// Number of the format: files of another are refused.
+/// Number of the format; files of other formats are rejected.
 const FORMAT: u32 = 1;
 
-/// First line.
+/// First line of a recording.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
-    /// The number of the format.
+    /// Number of the format.
     gristmill_record: u32,
     version: String,
     pid: u32,
-    /// Seconds between the year 1970 and the start of the recording.
+    /// Start of the recording, in seconds since 1970.
     began: u64,
 }
 
-/// Any other line.
+/// A line after the first.
 #[derive(Debug, Deserialize)]
 struct Look {
     #[serde(flatten)]
     news: News,
     report: Report,
     picture: Picture,
-    /// Whether it is the last: the run has not been killed.
+    /// Whether this look is the last: the run was not killed.
     end: bool,
 }
 
-/// The same, as it is written.
+/// A [`Look`] as it is written.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! The reader of recordings.
+//! Reader of recordings.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,10 +11,11 @@ use crate::regular;
 use crate::report::Report;
 
 impl Report {
-    /// Reads a recording, also of a run that was killed or still goes on: the report is as of the last time that it was written.
+    /// Reads a recording, including a recording of a run that was killed or is still running. The report is as of the last look.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) for what is no recording, or is damaged, with the byte.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read. [`ErrorKind::Data`](crate::ErrorKind::Data), with the byte offset, if
+    /// the file is not a recording or is damaged.
     pub fn from_record(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         read(regular::open(path)?).map_err(|error| error.path(path))

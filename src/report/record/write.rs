@@ -1,4 +1,4 @@
-//! The writer of recordings.
+//! Writer of recordings.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::regular;
 use crate::report::Report;
 
-/// A recording that is being written.
+/// An open recording.
 #[derive(Debug)]
 pub(crate) struct RecordWriter {
     file: File,
@@ -20,10 +20,11 @@ pub(crate) struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Begins a recording. One that is there is kept beside it as `NAME.1.ENDING`, in place of the one before.
+    /// Begins a recording. Renames an existing recording to `NAME.1.ENDING`, which replaces an older `NAME.1.ENDING`.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written, and [`ErrorKind::Config`](crate::ErrorKind::Config) where a file is there that is no recording.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written. [`ErrorKind::Config`](crate::ErrorKind::Config) if the
+    /// existing file is not a recording.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         if path.try_exists().map_err(|e| Error::io(e, path))? {
             keep(path, regular::open(path)?)?;
@@ -36,23 +37,23 @@ impl RecordWriter {
         Ok(writer)
     }
 
-    /// Adds what has come since the last look, and the report as of now; at the `end` for the last time.
+    /// Adds the records since the last look, and the present report. `end` marks the last look.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written: the disk may be full.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written: the disk may be full.
     pub(crate) fn add(&mut self, news: &News, report: &Report, end: bool) -> Result<()> {
         self.line(&Line { news, report, picture: &report.picture, end })
     }
 
     fn line(&mut self, line: &impl serde::Serialize) -> Result<()> {
-        // Whole frames alone: what is killed in between leaves one that is cut.
+        // Each write is a whole frame; a process killed during a write leaves a cut frame.
         let text = serde_json::to_string(line).map_err(io::Error::from);
         let written = text.and_then(|text| frame(&text)).and_then(|frame| self.file.write_all(&frame));
         written.map_err(|e| Error::io(e, &self.path))
     }
 }
 
-/// Puts a recording that is there aside.
+/// Renames an existing recording.
 fn keep(path: &Path, file: File) -> Result<()> {
     let is_device = file.metadata().is_ok_and(|metadata| !metadata.is_file());
     let mut some = file.take(1 << 20);
@@ -65,7 +66,7 @@ fn keep(path: &Path, file: File) -> Result<()> {
     std::fs::rename(path, path.with_file_name(format!("{name}.1{ending}"))).map_err(|e| Error::io(e, path))
 }
 
-/// Whether these bytes begin a recording; nothing where there are none.
+/// Returns whether these bytes begin a recording; `None` if there are no bytes.
 fn is_recording(from: &mut impl Read) -> Option<bool> {
     match Frames::new(from).next() {
         Ok(Frame::End) => None,

@@ -1,4 +1,4 @@
-//! Elements as a schema says that they are.
+//! Conversion of elements to a schema.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use super::{ColumnRules, Row, Schema, dtype_of};
 use crate::element::{Array, DType, Element, Value, cast};
 use crate::error::{Error, Result};
 
-/// The change to elements before a writer of the format sees them.
+/// Conversion of elements before the writer of the format receives them.
 #[derive(Debug, Default)]
 pub(in crate::sink) struct Fit {
-    /// Columns whose type was declared, and so may be had of numbers of another type.
+    /// Columns with a declared type, to which numbers of other types are converted.
     casts: Vec<(String, DType)>,
-    /// Columns whose arrays are of one shape.
+    /// Columns whose arrays have a fixed type and shape.
     rows: Vec<Row>,
 }
 
@@ -22,10 +22,11 @@ impl Fit {
         Ok(Self { casts, rows })
     }
 
-    /// The element as the writer is to have it.
+    /// Converts the element for the writer.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a number that the declared type does not hold, and for an array of another shape.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a number does not fit the declared type, or if an array has
+    /// another shape.
     pub(in crate::sink) fn apply<'a>(&self, element: &'a Element) -> Result<Cow<'a, Element>> {
         let mut element = Cow::Borrowed(element);
         for (name, dtype) in &self.casts {

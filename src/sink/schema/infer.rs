@@ -4,14 +4,15 @@ use super::Schema;
 use crate::element::Element;
 use crate::error::Result;
 
-/// Finds out what the columns of a format hold.
+/// Inference of the columns of a format.
 pub(in crate::sink) trait Infer: Send {
-    /// Takes an element in.
+    /// Adds an element to the inference.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the column, where it cannot hold this value and those before.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the column, if the column cannot hold this value and the
+    /// earlier values.
     fn add(&mut self, element: &Element) -> Result<()>;
 
-    /// The columns of all elements, in the order of their first appearance.
+    /// Returns the columns of all elements, in the order of their first appearance.
     fn schema(&self) -> Schema;
 }

@@ -1,32 +1,33 @@
-//! Columns as the first records say them.
+//! Inference of columns from the first records.
 
 use super::{ColumnRules, Infer, Schema};
 use crate::element::Element;
 use crate::error::Result;
 use crate::sink::options::SinkOptions;
 
-/// Records, or their bytes, that say what the columns are. They wait for it, whatever the memory.
+/// Number of records that settle the columns; `BYTES` is the limit in bytes. These records wait regardless of the
+/// memory budget.
 const RECORDS: u64 = 1024;
 const BYTES: u64 = 8 << 20;
 
-/// A look at the first records, while they wait to be written.
+/// Inference over the first records, while they wait to be written.
 pub(in crate::sink) struct Inference {
     infer: Box<dyn Infer>,
     declared: Schema,
-    /// All columns, those that are declared, too.
+    /// Names of all columns, including the declared columns.
     names: Vec<String>,
     records: u64,
     bytes: u64,
 }
 
 impl Inference {
-    /// Begins, where some columns are declared in the options.
+    /// Starts the inference of the columns that the options do not declare.
     pub(in crate::sink) fn new(rules: &ColumnRules, options: &SinkOptions) -> Self {
         let (infer, declared) = ((rules.infer)(options), options.schema.clone());
         Self { infer, declared, names: Vec::new(), records: 0, bytes: 0 }
     }
 
-    /// Takes a record in, and says whether that is enough of them.
+    /// Adds a record; returns true if there are enough records.
     pub(in crate::sink) fn add(&mut self, element: &Element, bytes: u64) -> Result<bool> {
         for (name, _) in element.iter() {
             if !self.names.iter().any(|known| known == name) {
@@ -36,7 +37,7 @@ impl Inference {
         if self.declared.is_empty() {
             self.infer.add(element)?;
         } else {
-            // What is declared is not looked at.
+            // Skips the declared columns.
             let mut rest = Element::with_capacity(element.len());
             element.iter().filter(|(name, _)| self.declared.get(name).is_none()).for_each(|(name, value)| {
                 rest.insert(name, value.clone());
@@ -47,7 +48,7 @@ impl Inference {
         Ok(self.records >= RECORDS || self.bytes >= BYTES)
     }
 
-    /// The columns: those that records have, and behind them those that were declared and not seen.
+    /// Returns the columns: columns of the records first, then declared columns that no record has.
     pub(in crate::sink) fn end(self) -> Schema {
         let inferred = self.infer.schema();
         let holds = |name: &String| self.declared.get(name).or_else(|| inferred.get(name));

@@ -1,7 +1,7 @@
-//! The columns of a data set: the same in all of its shards.
+//! Columns of a data set, identical in all of its shards.
 //!
-//! The first records say what the columns are, before anything is written; the manifest keeps it, and so whoever resumes
-//! goes on with the same. Where formats have no columns, there is no schema.
+//! The first records determine the columns before anything is written. The manifest keeps the columns, and a resume
+//! continues with them. Formats without columns have no schema.
 
 mod fit;
 mod infer;
@@ -23,7 +23,7 @@ use super::format::SinkFormat;
 use crate::element::DType;
 use crate::error::{Error, Result};
 
-/// Columns, and what each of them holds, in the words of the format that is written.
+/// Columns and their types, in the type names of the format.
 ///
 /// | formats | words |
 /// |---|---|
@@ -52,12 +52,12 @@ struct Column {
 }
 
 impl Schema {
-    /// No columns.
+    /// Returns a schema without columns.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more, or with other words for one that it has.
+    /// Adds a column, or replaces the type of an existing column.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, holds: impl Into<Json>) -> Self {
         let (name, holds) = (name.into(), holds.into());
@@ -68,22 +68,22 @@ impl Schema {
         self
     }
 
-    /// Names of the columns, and what they hold, in order.
+    /// Returns the names and types of the columns, in order.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> {
         self.0.iter().map(|column| (&*column.name, &column.holds))
     }
 
-    /// The kind of values of a column.
+    /// Returns the type of a column.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.columns().find(|(known, _)| *known == name).map(|(_, holds)| holds)
     }
 
-    /// Whether there are no columns.
+    /// Returns true if there are no columns.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Checks that shards of the format can be written with it.
+    /// Checks that shards of the format can be written with this schema.
     pub(super) fn check(&self, format: SinkFormat) -> Result<()> {
         match format.facts()?.columns {
             _ if self.is_empty() => Ok(()),
@@ -94,7 +94,7 @@ impl Schema {
     }
 }
 
-/// The type of the numbers in a column of these words, if it holds numbers: also inside of arrays and of MDS's words.
+/// Returns the number type of a column that holds numbers, plain, in arrays or in encodings of MDS.
 fn dtype_of(holds: &Json) -> Option<DType> {
     let word = holds.as_str()?;
     let word = word.strip_prefix("ndarray:").unwrap_or(word);
@@ -102,13 +102,13 @@ fn dtype_of(holds: &Json) -> Option<DType> {
     if name == "int" { Some(DType::I64) } else { DType::from_name(name) }
 }
 
-/// A column of these words is none.
+/// Returns the error for a column whose type does not exist in the format.
 #[cold]
 pub(super) fn no_type(name: &str, holds: &Json, known: &str) -> Error {
     Error::config(format!("column {name}: {holds} is no type of the format")).help(format!("there are {known}"))
 }
 
-/// An object of names and types, or a list of `{"name": …, "type": …}`, as manifests have it.
+/// Parses an object of names and types, or a list of `{"name": …, "type": …}` as in manifests.
 impl FromStr for Schema {
     type Err = Error;
 
@@ -120,7 +120,7 @@ impl FromStr for Schema {
     }
 }
 
-/// The order of an object is kept, which [`Json`] does not do.
+/// Keeps the order of the columns in an object, which [`Json`] does not do.
 impl<'de> Deserialize<'de> for Schema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Columns;

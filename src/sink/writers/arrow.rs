@@ -18,7 +18,7 @@ fn open(shard: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>
     Ok(Box::new(ArrowWriter::new(create(None)?, settings(shard)?)?))
 }
 
-/// The options of a writer of record batches.
+/// Returns the options of a writer of record batches.
 pub(super) fn settings(NewShard { options, schema, .. }: &NewShard<'_>) -> Result<ArrowWriterOptions> {
     let codec = match options.compression {
         Compression::None => ArrowCompression::None,

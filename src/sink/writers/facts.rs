@@ -1,4 +1,4 @@
-//! Everything that the rest of a sink knows of a format.
+//! Facts of a format that the rest of a sink uses.
 
 use std::sync::Arc;
 
@@ -13,55 +13,55 @@ use crate::sink::options::SinkOptions;
 use crate::sink::schema::{ColumnRules, Schema};
 use crate::sink::shard_file::ShardFile;
 
-/// Facts of a format, in the file of its writer: `Facts { …, ..Facts::of(…) }`.
+/// Facts of a format, defined beside its writer: `Facts { …, ..Facts::of(…) }`.
 pub(in crate::sink) struct Facts {
-    /// The ending of names of shards, in front of that of the compression.
+    /// Ending of the names of shards, before the ending of the compression.
     pub(in crate::sink) ending: &'static str,
-    /// Compressions that it can have, the default at first, each with what it adds to the ending.
+    /// Compressions of the format, the default first, each with its addition to the ending.
     pub(in crate::sink) compressions: &'static [(Compression, &'static str)],
-    /// Whether whole files are compressed, not what is in them.
+    /// True if the whole file is compressed, instead of parts inside it.
     pub(in crate::sink) packs_files: bool,
-    /// Whether several threads can work on one shard together.
+    /// True if several threads can work on a shard together.
     pub(in crate::sink) has_parts: bool,
-    /// Whether records may be examples, which have sequences.
+    /// True if records may be examples, which can have sequences.
     pub(in crate::sink) holds_examples: bool,
-    /// Whether reading gives as many records as were written.
+    /// True if the number of records does not change between writing and reading.
     pub(in crate::sink) keeps_records: bool,
-    /// The columns, which are the same in all shards, in formats that have columns.
+    /// Rules for the columns, which all shards share; `None` in formats without columns.
     pub(in crate::sink) columns: Option<&'static ColumnRules>,
-    /// Options beside those of all formats that decide what is in a shard: the manifest keeps them.
+    /// Options specific to the format that determine the contents of shards; the manifest keeps them.
     pub(in crate::sink) options: fn(&SinkOptions) -> Vec<(&'static str, Json)>,
-    /// Begins a shard.
+    /// Function that begins a shard.
     pub(in crate::sink) open: Open,
-    /// Makes the files that the format has once for all shards, of a manifest that lists all shards there are.
+    /// Creates the files that the format has once for all shards, from a manifest that lists all shards.
     pub(in crate::sink) beside: fn(&Manifest) -> Result<Vec<Beside>>,
 }
 
-/// A file beside the shards: its name, and its content.
+/// A file beside the shards: its name and its content.
 pub(in crate::sink) type Beside = (&'static str, Vec<u8>);
 
-/// Begins a shard, in files that are created by the second argument.
+/// Function that begins a shard, in files that the second argument creates.
 pub(super) type Open = fn(&NewShard<'_>, Create<'_>) -> Result<Box<dyn ShardWriter>>;
 
-/// Begins files of a shard: its own, or one with another ending.
+/// Function that creates a file of a shard, with the ending of the format or with another ending.
 pub(super) type Create<'a> = &'a mut dyn FnMut(Option<&str>) -> Result<ShardFile>;
 
-/// A shard that is to be begun.
+/// Parameters of a new shard.
 #[derive(Clone, Copy)]
 #[allow(dead_code, reason = "each of these is there for some formats, which may be off")]
 pub(in crate::sink) struct NewShard<'a> {
     pub(in crate::sink) options: &'a SinkOptions,
-    /// The columns, in formats that have columns.
+    /// Columns, in formats that have columns.
     pub(in crate::sink) schema: Option<&'a Schema>,
-    /// Threads that work on one shard together, in formats that have parts for several.
+    /// Threads that work on a shard together, in formats that support this.
     pub(in crate::sink) pool: Option<&'a Arc<ThreadPool>>,
-    /// The number of its first record.
+    /// Number of the shard's first record.
     pub(in crate::sink) first_record: u64,
 }
 
 /// No compression.
 pub(super) const NONE: &[(Compression, &str)] = &[(Compression::None, "")];
-/// Compressions of whole files, which readers of text and tar undo.
+/// Compressions of whole files, which readers of text and tar decompress.
 pub(super) const WHOLE_FILE: &[(Compression, &str)] = &[
     (Compression::None, ""),
     (Compression::Zstd(3), ".zst"),
@@ -70,7 +70,7 @@ pub(super) const WHOLE_FILE: &[(Compression, &str)] = &[
 ];
 
 impl Facts {
-    /// A format without compression and columns, with one file a shard and nothing beside them.
+    /// Returns the facts of a format without compression and columns, with a single file per shard and no other files.
     pub(super) const fn of(ending: &'static str, open: Open) -> Self {
         Self {
             ending,
@@ -86,7 +86,7 @@ impl Facts {
         }
     }
 
-    /// The ending of names of shards that are compressed so.
+    /// Returns the ending of the names of shards with this compression.
     pub(in crate::sink) fn ending(&self, compression: Compression) -> String {
         let known = self.compressions.iter().find(|(known, _)| known.name() == compression.name());
         format!("{}{}", self.ending, known.map_or("", |(_, packed)| packed))

@@ -1,4 +1,4 @@
-//! Folders of Hugging Face's `datasets`: Arrow IPC streams, and what lists them.
+//! Folders of Hugging Face's `datasets`: Arrow IPC streams, and the files that list them.
 
 use super::facts::{Beside, Create, Facts, NewShard};
 use super::{ShardWriter, arrow, kinds};
@@ -7,14 +7,14 @@ use crate::sink::manifest::Manifest;
 use crate::source::ArrowWriter;
 use crate::source::arrow_ipc::folder;
 
-/// `datasets` maps its files, and reads none that are compressed.
+/// Facts without compression, because `datasets` maps its files and reads no compressed files.
 pub(super) static FACTS: Facts = Facts { columns: Some(&kinds::COLUMNS), beside: lists, ..Facts::of(".arrow", open) };
 
 fn open(shard: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     Ok(Box::new(ArrowWriter::new(create(None)?, arrow::settings(shard)?.stream())?))
 }
 
-/// The files that `datasets.load_from_disk` looks for: which files there are, and what is in them.
+/// Returns the files that `datasets.load_from_disk` requires: the list of shards, and the description of their columns.
 fn lists(manifest: &Manifest) -> Result<Vec<Beside>> {
     let names: Vec<String> =
         manifest.shards.iter().flat_map(|shard| &shard.files).map(|file| file.name.clone()).collect();

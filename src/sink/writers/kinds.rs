@@ -1,4 +1,4 @@
-//! The columns of formats that are made of Arrow's record batches.
+//! Columns of formats that consist of Arrow's record batches.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -10,7 +10,7 @@ use crate::source::arrow::logical;
 
 pub(super) static COLUMNS: ColumnRules = ColumnRules::of(|schema| of(schema).map(drop), |_| Box::<Kinds>::default());
 
-/// The kinds of columns, of those elements that were seen.
+/// Kinds of the columns in the elements added so far.
 struct Kinds(Kind);
 
 impl Default for Kinds {
@@ -32,7 +32,7 @@ impl Infer for Kinds {
     }
 }
 
-/// The fields that a schema stands for.
+/// Returns the fields of a schema.
 pub(super) fn of(schema: &Schema) -> Result<Vec<(Name, Kind)>> {
     let known = "bool, uint8 … float64, text, bytes, null, float32[_, 3] and the like, timestamp[us], date32, decimal128(10, 2) and the \
                  like, {\"list\": …} and {\"tree\": …}";
@@ -41,7 +41,7 @@ pub(super) fn of(schema: &Schema) -> Result<Vec<(Name, Kind)>> {
     schema.columns().map(field).collect()
 }
 
-/// The schema of columns of these kinds.
+/// Returns the schema of columns of these kinds.
 pub(crate) fn schema(columns: &[(Name, Kind)]) -> Schema {
     columns.iter().fold(Schema::new(), |schema, (name, kind)| schema.with(name.as_str(), words(kind)))
 }
@@ -100,7 +100,7 @@ fn nested(object: &Map<String, Json>) -> Option<Kind> {
             Kind::Logical(data_type) if let Some((dtype, sizes)) = logical::fixed(&data_type) => {
                 Kind::Array(dtype, sizes)
             }
-            // As lists of numbers are inferred.
+            // Lists of numbers are inferred as arrays, too.
             Kind::Number(dtype) => Kind::Array(dtype, Vec::new()),
             items => Kind::List(items.into()),
         }),

@@ -1,4 +1,4 @@
-//! Megatron's indexed datasets: two files a shard.
+//! Megatron's indexed datasets, with two files per shard.
 
 use super::facts::{Create, Facts, NewShard};
 use super::tokens::token_options;
@@ -13,14 +13,14 @@ pub(super) static FACTS: Facts = Facts { options: token_options, ..Facts::of(".b
 fn open(NewShard { options, .. }: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     let dtype = match options.token_type {
         TokenType::U16 => DType::U16,
-        // The format has no wider type without a sign.
+        // The format has no wider unsigned type.
         TokenType::U32 => DType::I32,
     };
     let writer = MegatronWriter::options().dtype(dtype).write_to(create(Some(".bin"))?, create(Some(".idx"))?)?;
     Ok(Box::new(Tokens { writer, column: options.tokens().to_owned() }))
 }
 
-/// The help for a column that is not there.
+/// Adds the help for a missing column.
 fn no_column(error: Error) -> Error {
     error.help("name the column of token ids by `column`")
 }
@@ -32,7 +32,7 @@ struct Tokens {
 
 impl ShardWriter for Tokens {
     fn write(&mut self, element: &Element) -> Result<()> {
-        // Its columns have names of their own.
+        // The writer expects a column named `tokens`.
         self.writer.write(&Element::new().with("tokens", element.array(&self.column).map_err(no_column)?.clone()))
     }
 

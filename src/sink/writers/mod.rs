@@ -1,4 +1,4 @@
-//! The formats that are written: each in a file of its own, and all of them in one list.
+//! Formats that a sink writes, each in a separate file, and the list of all formats.
 
 #[cfg(feature = "array_record")]
 mod array_record;
@@ -35,19 +35,19 @@ use super::shard_file::ShardFile;
 use crate::element::Element;
 use crate::error::Result;
 
-/// Writes a shard. What it writes follows from the elements and the options alone.
+/// Writer of a shard. Its output depends only on the elements and the options.
 pub(super) trait ShardWriter: Send {
     fn write(&mut self, element: &Element) -> Result<()>;
 
-    /// Writes what is left; the files are published by whoever asks.
+    /// Writes the remaining elements and returns the files, which the caller publishes.
     fn finish(self: Box<Self>) -> Result<Finished>;
 }
 
-/// A shard that is written and not yet published.
+/// A shard that is written but not published yet.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) files: Vec<ShardFile>,
-    /// Facts of it that the manifest keeps for the files [beside](Facts::beside) the shards.
+    /// Data of the shard that the manifest keeps for the files [beside](Facts::beside) the shards.
     pub(super) note: Option<Json>,
 }
 
@@ -57,7 +57,7 @@ impl From<ShardFile> for Finished {
     }
 }
 
-/// Makes a [`SinkFormat`] of each line: its name, the module of its [`Facts`], and the feature without which a build lacks it.
+/// Generates a [`SinkFormat`] from each line: its name, the module of its [`Facts`], and the feature that it requires.
 macro_rules! formats {
     ($($(#[$about:meta])* $format:ident = $name:literal in $writer:ident $(if $feature:literal)?;)*) => {
         /// A format that a [`Sink`](super::Sink) writes.
@@ -69,17 +69,17 @@ macro_rules! formats {
         }
 
         impl SinkFormat {
-            /// All of them.
+            /// All formats.
             pub const ALL: &[Self] = &[$(Self::$format),*];
 
-            /// The name, as the command line and Python have it.
+            /// Returns the name in the command line and in Python.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$format => $name,)*
                 }
             }
 
-            /// Its facts, or the feature that this build lacks.
+            /// Returns the facts of the format, or the feature that this build lacks.
             pub(super) fn built(self) -> std::result::Result<&'static Facts, &'static str> {
                 match self {$(
                     $(#[cfg(not(feature = $feature))] Self::$format => Err($feature),)?
@@ -91,34 +91,36 @@ macro_rules! formats {
 }
 
 formats! {
-    /// JSON Lines: an object for each element. Holds numbers, text, lists and trees; not bytes.
+    /// JSON Lines: an object per element. Holds numbers, text, lists and trees, but not bytes.
     Jsonl = "jsonl" in jsonl;
-    /// Parquet: a row for each element. Holds everything.
+    /// Parquet: a row per element. Holds all values.
     Parquet = "parquet" in parquet if "parquet";
-    /// ArrayRecord: the bytes or the text of elements with one field; of others a `tf.train.Example`, which holds numbers as `int64`
-    /// and `float32`, without shapes.
+    /// ArrayRecord: the bytes or the text of an element with a single field, otherwise a `tf.train.Example`. Examples
+    /// hold numbers as `int64` and `float32`, without shapes.
     ArrayRecord = "array_record" in array_record if "array_record";
-    /// TFRecord: records as ArrayRecord has them.
+    /// TFRecord: the records of ArrayRecord.
     TfRecord = "tfrecord" in tf_record if "tf_record";
-    /// Arrow IPC files, which are also the second version of Feather: a row for each element. Holds everything.
+    /// Arrow IPC files, also known as Feather version 2: a row per element. Holds all values.
     Arrow = "arrow" in arrow if "arrow";
-    /// A folder that `datasets.load_from_disk` of Hugging Face reads: Arrow IPC streams, and what lists them.
+    /// A folder for `datasets.load_from_disk` of Hugging Face: Arrow IPC streams, and the files that list them.
     HuggingFace = "hugging_face" in hugging_face if "arrow";
-    /// WebDataset: tar files, a sample for each element, a file in it for each field. `__key__`, where there is none, is the number
-    /// of the record. Arrays are files `NAME.npy`, lists and trees `NAME.json`, unless names end so: of a
-    /// column all or none.
+    /// WebDataset: tar files with a sample per element and a file per field.
+    ///
+    /// The key of an element without `__key__` is the number of the record. Arrays are files `NAME.npy`, and lists and
+    /// trees are files `NAME.json`, unless the name has such an ending already. All files of a column have the same
+    /// ending.
     #[serde(rename = "webdataset")]
     WebDataset = "webdataset" in web_dataset if "webdataset";
-    /// A folder of MosaicML's MDS: a sample for each element, columns as the first of each shard has them.
+    /// A folder of MosaicML's MDS: a sample per element, with the same columns in all shards.
     Mds = "mds" in mds if "mds";
-    /// NumPy arrays: the column that is chosen, or the only one, as rows of one type and shape.
+    /// NumPy arrays: the chosen column, or the only column, as rows with a fixed type and shape.
     Npy = "npy" in npy;
-    /// Safetensors: the arrays of elements as rows of tensors, of one type and shape each. A shard is held in memory.
+    /// Safetensors: the arrays of elements as rows of tensors with a fixed type and shape. A shard is held in memory.
     Safetensors = "safetensors" in safetensors if "safetensors";
-    /// Token ids in a row: the column [`tokens`](super::SinkOptions::column), without borders between elements; with llm.c's
-    /// header unless it is to be [bare](super::SinkOptions::bare).
+    /// Token ids: the column [`tokens`](super::SinkOptions::column), without borders between elements. Files have
+    /// llm.c's header unless they are [bare](super::SinkOptions::bare).
     Tokens = "tokens" in tokens;
-    /// Megatron's indexed datasets: the column [`tokens`](super::SinkOptions::column), each element a sequence and a document; an
-    /// `.idx` file beside every `.bin`.
+    /// Megatron's indexed datasets: the column [`tokens`](super::SinkOptions::column), with a sequence and a document
+    /// per element. Each `.bin` file has an `.idx` file beside it.
     Megatron = "megatron" in megatron;
 }

@@ -1,4 +1,4 @@
-//! NumPy arrays: rows of one type and shape.
+//! NumPy arrays, whose rows have a fixed type and shape.
 
 use std::io::{Cursor, Write};
 
@@ -19,7 +19,7 @@ fn open(shard: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>
     Ok(Box::new(Rows { rows: writer.write_back_to(Cursor::new(Vec::new())), file: create(None)? }))
 }
 
-/// The header says how many rows there are: a shard is held until that is known.
+/// Rows of a shard, held in memory because the header contains their number.
 struct Rows {
     rows: NpyWriter<Cursor<Vec<u8>>>,
     file: ShardFile,

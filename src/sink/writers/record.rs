@@ -1,4 +1,4 @@
-//! Formats whose records are bytes.
+//! Records of formats that store bytes.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use crate::element::{Element, Value};
 use crate::error::Result;
 use crate::source::{encode_example, encode_sequence_example};
 
-/// The record that an element is: its one field, if it has one of bytes or text; else a `tf.train.Example` of its fields. Where some
-/// of them are `sequences` it is a `tf.train.SequenceExample`.
+/// Returns the record of an element: the bytes or the text of its single field, otherwise a `tf.train.Example` of its
+/// fields. Returns a `tf.train.SequenceExample` if there are `sequences`.
 pub(super) fn record_of<'a>(element: &'a Element, sequences: &[String]) -> Result<Cow<'a, [u8]>> {
     if !sequences.is_empty() {
         return encode_sequence_example(element, sequences).map(Cow::Owned);

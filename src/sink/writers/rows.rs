@@ -1,4 +1,4 @@
-//! The columns of formats whose files are arrays: rows of one type and shape.
+//! Columns of formats whose files are arrays: rows with a fixed type and shape.
 
 use serde_json::Value as Json;
 
@@ -11,9 +11,9 @@ pub(super) const COLUMNS: ColumnRules = ColumnRules {
     ..ColumnRules::of(|schema| of(schema).map(drop), |options| Box::new(Rows::new(options.column.clone())))
 };
 
-/// The rows of each column, of those elements that were seen.
+/// Type and shape of each column in the elements added so far.
 pub(super) struct Rows {
-    /// The only one that counts, if one is chosen.
+    /// The chosen column, which excludes all others.
     column: Option<String>,
     rows: Vec<Row>,
 }
@@ -52,7 +52,7 @@ impl Infer for Rows {
     }
 }
 
-/// The types and shapes that a schema stands for.
+/// Returns the types and shapes of a schema.
 fn of(schema: &Schema) -> Result<Vec<Row>> {
     let row = |(name, holds): (&str, &Json)| {
         let row = holds.as_str().and_then(row);

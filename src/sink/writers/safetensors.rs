@@ -1,4 +1,4 @@
-//! Safetensors: the arrays of all elements as the rows of tensors.
+//! Safetensors: the arrays of all elements as rows of tensors.
 
 use super::facts::{Create, Facts, NewShard};
 use super::rows::{self, Rows};
@@ -12,7 +12,7 @@ use crate::source::SafetensorsWriter;
 pub(super) static FACTS: Facts =
     Facts { keeps_records: false, columns: Some(&COLUMNS), ..Facts::of(".safetensors", open) };
 
-/// Whichever column is chosen, all are written.
+/// Rules that ignore the chosen column, because all columns are written.
 static COLUMNS: ColumnRules = ColumnRules { infer: |_| Box::new(Rows::new(None)), ..rows::COLUMNS };
 
 fn open(_: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {

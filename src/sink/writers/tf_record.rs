@@ -17,7 +17,7 @@ pub(super) static FACTS: Facts = Facts {
 };
 
 fn open(NewShard { options, .. }: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
-    // Compressed is the file, by whoever made it.
+    // The file is compressed by `ShardFile`, not by this writer.
     let writer = TfRecordWriter::new(create(None)?, TfRecordWriterOptions::default())?;
     Ok(Box::new(Records { writer, sequences: options.sequences.clone() }))
 }

@@ -12,7 +12,7 @@ use crate::source::TokensWriter;
 
 pub(super) static FACTS: Facts = Facts { keeps_records: false, options: token_options, ..Facts::of(".bin", open) };
 
-/// The options of formats that hold token ids and nothing else.
+/// Returns the options of formats that hold only token ids.
 pub(super) fn token_options(options: &SinkOptions) -> Vec<(&'static str, Json)> {
     vec![("token_type", json!(options.token_type.dtype().name())), ("bare", json!(options.bare))]
 }

@@ -1,4 +1,4 @@
-//! Stages that change which columns there are, and none of their values: what they do to an element they do to a batch.
+//! Stages that rename, select or drop columns and change no value. They treat a batch as an element.
 
 use super::NamedFn;
 use crate::cx::Cx;
@@ -13,7 +13,7 @@ use crate::error::Result;
 pub(crate) struct OfNames<D>(Mapped<D, NamedFn<Element>>);
 
 impl NamedFn<Element> {
-    /// Makes a stage behind `parent` of a function that sees nothing but the names of columns.
+    /// Makes a stage after `parent` from a function of the names of columns.
     pub(crate) fn of_names<D: Stage>(self, parent: D) -> OfNames<D> {
         OfNames(self.after(parent))
     }

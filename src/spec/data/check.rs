@@ -1,4 +1,4 @@
-//! Reading everything, whatever is damaged.
+//! Reading of all records, past damage.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ pub(crate) struct Checked {
     pub(crate) notes: Arc<Recorder>,
 }
 
-/// A listener that is told of what is found.
+/// Receiver of the findings of a check.
 pub(crate) trait Watch {
     /// A record that cannot be read.
     fn found(&mut self, error: crate::Error);
-    /// Tells how much was read so far.
+    /// Reports the amount read so far.
     fn read(&mut self, so_far: &Checked);
 }
 
@@ -44,7 +44,7 @@ impl Data {
     /// Reads every record that can be read. A stream that does not go on after damage ends there.
     ///
     /// # Errors
-    /// If it cannot be begun. What is damaged is told to `watch`, and counted.
+    /// If reading cannot begin. Damage is reported to `watch` and counted.
     pub(crate) fn check(self, checked: &mut Checked, watch: &mut dyn Watch) -> Result<()> {
         let recorder = checked.notes.clone();
         match self.chain {
@@ -67,7 +67,7 @@ fn by_number(ds: &BoxMap<Element>, checked: &mut Checked, watch: &mut dyn Watch,
         for slot in read(ds, next..end, recorder).into_iter().flatten() {
             checked.take(slot.transpose(), watch);
         }
-        // As many as fit, going by these, and not many more than these: later ones may be larger.
+        // The number that fits by the size of these, and not many more than these: later records may be larger.
         let each = ((checked.bytes - bytes) / (end - next)).max(1);
         most = (AT_ONCE / each).clamp(1, most.saturating_mul(4)).min(TOGETHER * 64);
         next = end;

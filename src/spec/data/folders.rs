@@ -1,4 +1,4 @@
-//! Checks that files which are read together are of one format.
+//! Checks that files which are read together have a common format.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(super) fn check_one_format(folders: &[PathBuf], files: &[PathBuf]) -> Result
     Err(Error::config(format!("these files are {}", told.join(" and "))).help("name those of one format"))
 }
 
-/// By the names first; only where these say several things, the content of one file for each is looked at.
+/// Compares names first. If they give several formats, a file of each is read.
 fn groups<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Vec<Group<'a>> {
     let mut by_name: Vec<Group<'a>> = Vec::new();
     for file in files {
@@ -48,7 +48,7 @@ fn groups<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Vec<Group<'a>> {
     }
     let mut by_content = Vec::new();
     for group in by_name {
-        // What cannot be read is told by who reads it.
+        // A file that cannot be read is reported by its reader.
         let source = detect(group.first).map_or(group.source, Format::source);
         if !source.is_empty() {
             count(&mut by_content, Group { source, ..group });

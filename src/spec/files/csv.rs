@@ -26,17 +26,17 @@ arguments! {
         quote: Option<Byte>,
         /// Whether the first record of each file names the columns; so it does by default, unless `names` are given.
         header: Option<bool>,
-        /// The names of the columns, where the files do not have them.
+        /// The names of the columns, if the files do not have them.
         names: Option<Vec<String>>,
         /// The columns to read, all of them by default.
         columns: Option<Vec<String>>,
-        /// Fields that stand for nothing.
+        /// Fields that are read as null.
         nulls: Option<Vec<String>>,
         /// Records by which the types of columns are inferred.
         infer_rows: usize = 1000,
-        /// Types of columns: `str`, `bool`, `int64`, `float32` and so on. Those of others are inferred.
+        /// Types of columns: `str`, `bool`, `int64`, `float32` and so on. The types of other columns are inferred.
         types: Option<Given<Map<String>>>,
-        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
         index_cache: CacheArg = "beside",
         /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
         /// the data's order. One stream by default.
@@ -88,7 +88,7 @@ fn options(args: &CsvArgs) -> Result<CsvOptions> {
     }
 }
 
-/// One byte; none where the text is empty.
+/// A byte, or none if the text is empty.
 #[derive(Clone, Copy)]
 struct Byte(Option<u8>);
 

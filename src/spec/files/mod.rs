@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::place::Location;
 use crate::source::{Contents, Format, IndexCache, Patterns, Shards};
 
-/// Makes an entry of each line, or one that says what this build lacks.
+/// Makes an entry of each line, with the missing feature if this build lacks the format.
 macro_rules! sources {
     ($($doc:literal $name:literal $(if $feature:literal)? = $build:path $(, chooses $columns:literal)?;)*) => {
         pub(super) const SOURCES: &[SourceEntry] = &[$(
@@ -106,7 +106,7 @@ fn by_number_or_streams(
     by_number(contents).map(Chain::Map)
 }
 
-/// Refuses lanes where there is random access: they would be nothing but another order.
+/// Refuses lanes of files with random access, which would only change the order.
 fn refuse_lanes(lanes: &Lanes) -> Result<()> {
     match lanes {
         Some(node) => Err(node.error("these files have random access, and lanes are for `.gz`, `.zst` and `.lz4`").help(
@@ -134,12 +134,12 @@ fn paths(node: &Node, context: &Context) -> Result<Paths> {
     paths_by(node, context, |path| vec![path])
 }
 
-/// The files of the formats that a source reads, compressed ones, which are streams, among them.
+/// Files of the formats that a source reads, compressed files included.
 fn files_of(source: &str, given: &Node, context: &Context) -> Result<Vec<Location>> {
     found(paths(given, context)?, &Format::endings_of(source), context)
 }
 
-/// Paths as [`paths`] has them, where a name may stand for other files.
+/// Paths as of [`paths`], in which a name may represent other files.
 fn paths_by(node: &Node, context: &Context, files: impl Fn(Location) -> Vec<Location>) -> Result<Paths> {
     let one = |node: &Node, file: Location| {
         let is_pattern = file.as_ref().to_string_lossy().contains(['*', '?', '[', '{']);
@@ -170,7 +170,7 @@ impl Patterns for Paths {
     }
 }
 
-/// Where the positions of records are kept: `beside` the file, `off`, or a folder.
+/// Place of the positions of records: `beside` the file, `off`, or a folder.
 struct CacheArg(String);
 
 impl Decode for CacheArg {

@@ -34,7 +34,7 @@ arguments! {
     }
 }
 
-/// Arguments of archives, and those of their rows where these are read: others refuse them.
+/// Arguments of archives, and of their rows if rows are read. Other arrays refuse them.
 pub(super) struct NpzArgs {
     archives: ArchiveArgs,
     rows: Option<RowArgs>,

@@ -32,9 +32,9 @@ arguments! {
     pub(super) struct ArrayRecordArgs(paths) with RecordArgs as content {
         /// Files, folders, globs, ranges of shards (`train-{000..127}.array_record`) or URLs of any of these; one or a list.
         paths: Given<Vec<PathBuf>>,
-        /// Memory for decoded chunks that are kept, where chunks hold several records.
+        /// Memory for decoded chunks, if chunks hold several records.
         cache_bytes: Amount = "256MiB",
-        /// Read files that were cut off as far as their chunks are whole; what was lost is logged.
+        /// Read a file that was cut off up to its last whole chunk. The loss is logged.
         recover: bool = false,
     }
 }
@@ -54,7 +54,7 @@ arguments! {
         paths: Given<Vec<PathBuf>>,
         /// Whether the records were dealt out to the files in turn.
         interleaved: bool = false,
-        /// Whether records are frames of zstd; by default the name of a file says it.
+        /// Whether records are frames of zstd; by default, the name of the file decides.
         compressed: Option<bool>,
     }
 }
@@ -78,7 +78,7 @@ arguments! {
     pub(super) struct TfRecordArgs(paths) with RecordArgs as content {
         /// Files, folders, globs, ranges of shards (`train-{000..127}.tfrecord`) or URLs of any of these; one or a list.
         paths: Given<Vec<PathBuf>>,
-        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
         index_cache: CacheArg = "beside",
         /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
         /// the data's order. One stream by default.
@@ -116,7 +116,7 @@ arguments! {
 /// Way to read records of bytes.
 #[derive(Clone)]
 enum Records {
-    /// The one field of an element.
+    /// The only field of an element.
     Field(String),
     Parsed(ExampleParser),
 }
@@ -141,7 +141,7 @@ impl Records {
         }
     }
 
-    /// Reads those of compressed files.
+    /// Reads the records of compressed files.
     #[cfg(all(feature = "tf_record", feature = "compress"))]
     fn stream(&self, files: &[Location]) -> Result<BoxIter<Element>> {
         let records = crate::source::TfRecordStream::open(files)?;
@@ -158,7 +158,7 @@ impl Records {
     }
 }
 
-/// Bytes as an element of one field.
+/// Bytes as an element with a single field.
 fn to_record(field: &str) -> NamedFn<Buffer> {
     let name = field.to_owned();
     let element = move |record: Buffer| Ok(Element::with_capacity(1).with(&name, Value::Bytes(record)));

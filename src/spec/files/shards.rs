@@ -30,7 +30,7 @@ arguments! {
         url: bool = false,
         /// The extensions to read, all of them by default.
         columns: Option<Vec<String>>,
-        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
         index_cache: CacheArg = "beside",
         /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
         /// the data's order. One stream by default.

@@ -1,4 +1,4 @@
-//! Text: lines and JSON Lines, compressed ones as streams.
+//! Text: lines and JSON Lines, as streams if they are compressed.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ arguments! {
         /// What becomes of a record in which an object has a name twice, among the columns that are read: the last value stands, and
         /// the report counts such records, or it is a bad record.
         repeated_names: RepeatedNames = "last",
-        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
         index_cache: CacheArg = "beside",
         /// The columns to read, all of them by default.
         columns: Option<Given<Vec<String>>>,
@@ -65,7 +65,7 @@ fn line_stream(files: &[Location], column: &str) -> Result<BoxIter<Element>> {
     Ok(to_element(column).in_order(crate::source::StreamOptions::new().lines(files)?).boxed())
 }
 
-/// Opens files to read only some columns. If the first record cannot be read that way, its own columns say whether a name is wrong.
+/// Opens files to read only some columns. If the first record cannot be read that way, its columns are compared with the names.
 fn chosen(
     given: &Given<Vec<String>>,
     at: &Site<'_>,
@@ -92,7 +92,7 @@ arguments! {
         column: String = "text",
         /// Whether lines of nothing but white space are records, too; only of files that are not compressed.
         blank_lines: bool = false,
-        /// Where the positions of the records are kept: `beside` the file, `off`, or a folder.
+        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
         index_cache: CacheArg = "beside",
         /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
         /// the data's order. One stream by default.
@@ -115,7 +115,7 @@ pub(super) fn lines(args: LinesArgs, at: &Site<'_>) -> Result<Chain> {
     })
 }
 
-/// A line as an element of one column of text.
+/// A line as an element with a column of text.
 fn to_element(column: &str) -> NamedFn<String> {
     let name = column.to_owned();
     NamedFn::map("to_element", name.clone(), move |line: String| Ok(Element::new().with(&name, line.as_str())))

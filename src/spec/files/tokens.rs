@@ -21,7 +21,7 @@ arguments! {
     pub(super) struct TokensArgs(paths) {
         /// Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a list.
         paths: Given<Vec<PathBuf>>,
-        /// How ids lie in the files: as llm.c writes them, or bare `u16` or `u32`, little-endian; recognised by default.
+        /// Layout of the ids: as written by llm.c, or bare `u16` or `u32`, little-endian; recognised by default.
         layout: TokenLayout = "detect",
     }
 }
@@ -56,9 +56,9 @@ pub(super) fn tokens(args: TokensArgs, at: &Site<'_>) -> Result<Chain> {
 
 arguments! {
     pub(super) struct CropsArgs(paths) with TokensArgs as tokens {
-        /// Tokens in a crop; what is left at the end of a file is left out.
+        /// Tokens in a crop; the rest at the end of a file is left out.
         seq_len: Positive<usize>,
-        /// Add the token behind each crop: `seq_len + 1` ids, of which neighbours share one.
+        /// Add the token after each crop: `seq_len + 1` ids, of which neighbours share the last.
         with_next: bool = false,
     }
 }
@@ -71,9 +71,9 @@ arguments! {
     pub(super) struct RandomCropsArgs(paths) with TokensArgs as tokens {
         /// Tokens in a crop.
         seq_len: Positive<usize>,
-        /// The seed of where they start, from 0 to 2^32 - 1.
+        /// The seed of their starts, from 0 to 2^32 - 1.
         seed: u32,
-        /// Add the token behind each crop: `seq_len + 1` ids.
+        /// Add the token after each crop: `seq_len + 1` ids.
         with_next: bool = false,
         /// How many crops an epoch has; without it there is no end.
         epoch: Option<u64>,
@@ -101,7 +101,7 @@ arguments! {
     pub(super) struct MegatronArgs(paths) {
         /// Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
         paths: Given<Vec<PathBuf>>,
-        /// What a record is.
+        /// Contents of a record.
         by: MegatronUnit = "sequence",
     }
 }

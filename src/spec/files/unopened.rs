@@ -20,7 +20,7 @@ struct Unopened;
 impl RandomAccess for Unopened {
     type Record = Element;
 
-    /// Returns so many that no index which may be right is outside.
+    /// Returns a count above every index that may exist.
     fn len(&self) -> u64 {
         1 << 40
     }
@@ -44,7 +44,7 @@ fn unopened_iter() -> BoxIter<Element> {
     Chain::Map(unopened_map()).into_iter()
 }
 
-/// Makes what a source becomes whose files are read as a stream if they are `packed`, with these lanes.
+/// Makes a source that is not opened: a stream with these lanes if the files are `packed`.
 pub(super) fn unopened(lanes: &Lanes, packed: bool) -> Result<Chain> {
     let lanes = lanes.as_ref().map(Given::get).transpose()?;
     Ok(match (packed, lanes) {
@@ -76,7 +76,7 @@ fn has_magic(file: &Path) -> bool {
     read.is_ok() && (is_zlib || magics.iter().any(|magic| head.starts_with(magic)))
 }
 
-/// The files that paths stand for, as [`locate`] has them. While a file is only checked, stores are not asked.
+/// The files of paths, as of [`locate`]. A check of a pipeline file sends no request to a store.
 pub(super) fn found(paths: Paths, endings: &[&str], context: &Context) -> Result<Vec<Location>> {
     let is_unknown = context.is_draft && paths.all.iter().any(Location::is_object);
     if is_unknown { Ok(paths.all) } else { locate(paths, endings) }

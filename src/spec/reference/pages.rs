@@ -16,7 +16,7 @@ fn at(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Compares a page with what it should be, or writes it; a page that is no part of the package may be absent.
+/// Compares a page with its expected text, or writes it. A page that is no part of the package may be absent.
 fn hold(path: &str, page: impl Fn(&str) -> String) {
     let file = at(path);
     let Some(folder) = file.parent().filter(|folder| folder.is_dir()) else {
@@ -51,7 +51,7 @@ fn wrapped(text: &str, indent: usize) -> String {
     out + "\n"
 }
 
-/// A list of arguments, with those of mappings among them one step to the right.
+/// A list of arguments, in which arguments of mappings are indented.
 fn arguments(about: &About, depth: usize) -> String {
     let mut out = String::new();
     for arg in about.all() {

@@ -96,7 +96,7 @@ options! {
         /// `even`: consecutive rows. `lanes`: rows by the index of their lane. `balanced: {d_model: 4096}`: rows that take all ranks equally long in a
         /// transformer of that width. `shadow: {…}`: even rows, and a report of what `balanced` would save.
         deal: Dealt,
-        /// Folder in which hosts compare what they read.
+        /// Folder in which hosts compare their data.
         ///
         /// All hosts must see it. A host that reads other data, or another pipeline, stops all of them.
         guard: PathBuf,
@@ -295,7 +295,7 @@ impl RunOptions {
         fields.finish().map(|()| options)
     }
 
-    /// Checks the value of one option.
+    /// Checks the value of an option.
     #[cfg(feature = "cli")]
     pub(crate) fn check_value(option: &Arg, text: &str) -> Result<()> {
         let mut value = Node::new(value_of(Some(option.kind), text), 0, 0);
@@ -336,7 +336,7 @@ impl RunOptions {
     }
 }
 
-/// The value that a text stands for.
+/// Parses the text of a value.
 fn value_of(kind: Option<Kind>, text: &str) -> Tree {
     match kind {
         None | Some(Kind::Text | Kind::Path | Kind::Words(_)) => Tree::Str(text.to_owned()),

@@ -125,7 +125,7 @@ impl Decode for Share {
         let fields = Fields::new(node)?;
         let args = ShareArgs::read(&fields)?;
         fields.finish()?;
-        // Whether there is a part of that number is checked at the start of the pass.
+        // The start of the pass checks that the part exists.
         let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         Ok(Self(Part::of(number(args.index.0), number(args.count.0))))
     }

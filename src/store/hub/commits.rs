@@ -1,4 +1,4 @@
-//! Commits that revisions stand for.
+//! Resolution of revisions to commits.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,9 +10,9 @@ use super::refusal::{Refusal, wrong};
 use super::{Inner, Result};
 use crate::fork::OwnLock;
 
-/// Commits of revisions, by endpoint, repository and revision: one for the whole process.
+/// Commits by endpoint, repository and revision, shared by the whole process.
 static COMMITS: OwnLock<BTreeMap<String, String>> = OwnLock::new(|| Mutex::new(told_commits()));
-/// The variable by which workers are told of them.
+/// Environment variable that passes the commits to workers.
 const COMMITS_VARIABLE: &str = "GRISTMILL_HF_COMMITS";
 
 fn told_commits() -> BTreeMap<String, String> {
@@ -20,7 +20,7 @@ fn told_commits() -> BTreeMap<String, String> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// The commits that this process reads, as a variable for its workers; `None` where it has read none.
+/// Returns the resolved commits as a variable for workers. Returns `None` if no revision was resolved.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(in crate::store) fn variable() -> Option<(&'static str, std::ffi::OsString)> {
     let commits = COMMITS.lock();
@@ -29,13 +29,13 @@ pub(in crate::store) fn variable() -> Option<(&'static str, std::ffi::OsString)>
 }
 
 impl Inner {
-    /// The commit that a revision stands for, in this process from now on.
+    /// Resolves a revision to a commit, which the process keeps from then on.
     pub(super) async fn commit(&self, place: &Place) -> Result<String> {
         if place.is_pinned() {
             return Ok(place.revision.clone());
         }
         let known = format!("{}datasets/{}@{}", self.endpoint, place.repository, place.revision);
-        // Files are opened many at a time, and one of them asks for all.
+        // Many files are opened at once. The first request resolves the commit for all of them.
         let _asking = self.asking.lock().await;
         if let Some(commit) = COMMITS.lock().get(&known) {
             return Ok(commit.clone());
@@ -51,7 +51,7 @@ impl Inner {
         if !(Place { revision: sha.clone(), ..place.clone() }).is_pinned() {
             return Err(wrong(Refusal::NotUnderstood("a commit that is none")));
         }
-        // Of two clients that ask at the same time, the first is right.
+        // If two clients resolve a revision concurrently, the first result is kept.
         Ok(COMMITS.lock().entry(known).or_insert(sha).clone())
     }
 }

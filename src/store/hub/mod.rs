@@ -1,10 +1,11 @@
-//! Datasets of Hugging Face's hub, read where they lie: `hf://datasets/org/name@revision/path`.
+//! Datasets of Hugging Face's hub, read in place: `hf://datasets/org/name@revision/path`.
 //!
-//! A revision is asked for its commit once per process, and workers are told of it, so that all files are of one commit. A file is asked
-//! for the address of its bytes, which is signed, lies on another host as a rule, and ends some time later: it is kept and asked for
-//! again once it is refused. The token goes to the hub alone.
+//! A revision is resolved to a commit once per process. Workers receive the commit, so that all files come from it. The
+//! download URL of a file is signed, is usually on another host, and expires. The URL is cached, and requested again
+//! after a refusal. The token is sent only to the hub.
 //!
-//! Source of the protocol: the hub's OpenAPI description, its page on rate limits, and what `huggingface_hub` 1.2 sends.
+//! Sources of the protocol: the hub's OpenAPI description, its page on rate limits, and the requests of
+//! `huggingface_hub` 1.2.
 
 mod commits;
 mod place;
@@ -43,48 +44,49 @@ use crate::sync::Locked;
 
 type Result<T> = object_store::Result<T>;
 
-/// The store of all datasets of a hub.
+/// Store of all datasets of a hub.
 #[derive(Clone)]
 pub(super) struct Hub(Arc<Inner>);
 
 struct Inner {
     client: HttpClient,
-    /// Ends with a slash.
+    /// URL of the hub. Ends with a slash.
     endpoint: Url,
     token: Option<String>,
-    /// Attempts at a request here; those that are read with are repeated by who reads.
+    /// Maximum number of attempts per request. The client for reads makes a single attempt, because its caller retries.
     attempts: u32,
-    /// Held by the one that asks for a commit.
+    /// Lock held during the resolution of a commit.
     asking: tokio::sync::Mutex<()>,
-    /// The places in which the bytes of files were last found.
+    /// Last known download locations of files.
     targets: Mutex<HashMap<Key, Target>>,
 }
 
-/// The place of a file's bytes.
+/// Download location of a file.
 #[derive(Clone)]
 struct Target {
     url: Url,
     size: u64,
     tag: Option<String>,
-    /// The tag of the answers with bytes, which is another where these lie elsewhere; once one has come.
+    /// ETag of responses with bytes, unset before the first response. Differs from `tag` if the bytes are on another
+    /// host.
     bytes_tag: Option<String>,
 }
 
 impl Target {
-    /// Notes the tag of an answer with bytes; `false` if they are of another version than those that came before.
+    /// Records the ETag of a response with bytes. Returns false if earlier bytes belong to another version.
     fn is_of(&mut self, tag: Option<&str>) -> bool {
         let Some(tag) = tag.map(|tag| tag.strip_prefix("W/").unwrap_or(tag)) else { return true };
         self.bytes_tag.get_or_insert_with(|| tag.to_owned()) == tag
     }
 }
 
-/// Redirects from one address of the hub to another.
+/// Maximum number of redirects between addresses of the hub.
 const REDIRECTS: usize = 5;
 
-/// The client for `hf://datasets`, which tries each request so often.
+/// Creates the client for `hf://datasets`, with at most `attempts` attempts per request.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) for other roots, and an endpoint that is no URL.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if `root` is not `hf://datasets`, or if the endpoint is not a URL.
 pub(super) fn client(root: &str, attempts: u32) -> Checked<Arc<dyn ObjectStore>> {
     if root != "hf://datasets" {
         return Err(Error::config(Refusal::NoDataset.to_string()));
@@ -94,7 +96,7 @@ pub(super) fn client(root: &str, attempts: u32) -> Checked<Arc<dyn ObjectStore>>
     Ok(Arc::new(hub))
 }
 
-/// The token of the environment, or the one that `hf auth login` has written.
+/// Reads the token from the environment, or from the file that `hf auth login` has written.
 fn token() -> Option<String> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || {
@@ -127,13 +129,13 @@ impl Hub {
     }
 }
 
-/// The pause after attempt `made`, which failed.
+/// Returns the pause after attempt `made`, which failed.
 fn pause(made: u32) -> Duration {
     Duration::from_millis(100 << made.min(6))
 }
 
 impl Inner {
-    /// An address of the hub, of these parts.
+    /// Returns the URL of the hub with these path segments.
     fn url<'a>(&self, parts: impl IntoIterator<Item = &'a str>) -> Url {
         let mut url = self.endpoint.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -142,7 +144,8 @@ impl Inner {
         url
     }
 
-    /// Asks the hub or another server, for no longer than all attempts at a request may take. The token is for the hub alone.
+    /// Sends a request to the hub or another server, with retries. All attempts together take at most the timeout. The
+    /// token is sent only to the hub.
     async fn ask(&self, method: &str, url: &Url, range: Option<&Range<u64>>) -> Result<HttpResponse> {
         let most = StoreOptions::current().timeout;
         let asked = tokio::time::timeout(most, self.ask_on(method, url, range)).await;
@@ -161,7 +164,7 @@ impl Inner {
                 headers.insert("range", format!("bytes={}-{}", range.start, range.end - 1).parse().map_err(wrong)?);
             }
             if let Some(token) = self.token.as_ref().filter(|_| url.origin() == self.endpoint.origin()) {
-                // What is wrong with it is not quoted.
+                // The cause is omitted, because it may quote the token.
                 let header = format!("Bearer {token}").parse().map_err(|_| wrong(Refusal::BadToken))?;
                 headers.insert("authorization", header);
             }
@@ -180,7 +183,7 @@ impl Inner {
         }
     }
 
-    /// The answer of the hub as JSON.
+    /// Parses a response of the hub as JSON.
     async fn json<T: serde::de::DeserializeOwned>(&self, place: &Place, response: HttpResponse) -> Result<T> {
         if !response.status().is_success() {
             return Err(self.refused(place, &response));
@@ -189,7 +192,7 @@ impl Inner {
         serde_json::from_slice(&bytes).map_err(|_| wrong(Refusal::NotUnderstood("an answer that is not understood")))
     }
 
-    /// Finds out where the bytes of a file are, how many, and what tells them from others.
+    /// Finds the download URL, the size and the ETag of a file.
     async fn target(&self, key: &Key) -> Result<Target> {
         if let Some(target) = self.targets.locked().get(key) {
             return Ok(target.clone());
@@ -227,7 +230,7 @@ impl Inner {
         Err(wrong(Refusal::NoAddress))
     }
 
-    /// The bytes of a file from where they were last found, or from where they are now.
+    /// Requests bytes of a file from the cached URL, or from a new URL if the cached URL has expired.
     async fn bytes(&self, key: &Key, options: &GetOptions) -> Result<(Target, Range<u64>, HttpResponse)> {
         for is_last in [false, true] {
             let target = self.target(key).await?;
@@ -246,7 +249,7 @@ impl Inner {
                 206 => return Err(wrong(Refusal::WrongRange)),
                 200 if range == (0..target.size) => return Ok((target, range, response)),
                 200 => return Err(E::NotSupported { source: Box::new(Refusal::NoRanges) }),
-                // Addresses end.
+                // Signed URLs expire.
                 401 | 403 | 404 | 410 if !is_last && target.url.origin() != self.endpoint.origin() => {
                     self.targets.locked().remove(key);
                 }
@@ -271,7 +274,7 @@ fn range_of(asked: Option<&GetRange>, size: u64) -> Range<u64> {
     range.start.min(range.end)..range.end.max(1)
 }
 
-/// Whether an answer says that it is of this range of so many bytes.
+/// Returns true if `Content-Range` matches this range of `size` bytes.
 fn answers(response: &HttpResponse, range: &Range<u64>, size: u64) -> bool {
     let said = response.headers().get("content-range").and_then(|said| said.to_str().ok());
     said == Some(&*format!("bytes {}-{}/{size}", range.start, range.end - 1))
@@ -285,7 +288,7 @@ fn read_only(operation: &str) -> E {
 impl ObjectStore for Hub {
     async fn get_opts(&self, location: &Key, options: GetOptions) -> Result<GetResult> {
         let (target, range, payload) = match options.head {
-            // Who opens a file is told of it by the hub, each time.
+            // Each opening of a file requests its location from the hub again.
             true => {
                 self.0.targets.locked().remove(location);
                 (self.0.target(location).await?, 0..0, stream::empty().boxed())
@@ -338,7 +341,7 @@ impl fmt::Display for Hub {
     }
 }
 
-/// Without the token, and without addresses, which are signed.
+/// Omits the token and the URLs of files, which are signed.
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hub").field("endpoint", &self.0.endpoint.as_str()).finish_non_exhaustive()

@@ -1,16 +1,16 @@
-//! Places in datasets: `org/name@revision/path`.
+//! Locations in datasets: `org/name@revision/path`.
 
 use super::Result;
 use super::refusal::{Refusal, wrong};
 
-/// A place in a dataset.
+/// Location in a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// `org/name`.
     pub(super) repository: String,
     pub(super) revision: String,
     pub(super) path: String,
-    /// `org/name@revision`, as it was given.
+    /// `org/name@revision`, as given.
     pub(super) root: String,
 }
 
@@ -22,7 +22,7 @@ impl Place {
         if org.is_empty() || name.is_empty() || revision.is_empty() || org.contains('@') {
             return Err(wrong(Refusal::NoDataset));
         }
-        // Names of branches have slashes, which are written as they are in URLs.
+        // Names of branches may contain slashes, which are escaped as in URLs.
         let revision = match revision {
             "~parquet" => "refs/convert/parquet".to_owned(),
             other => other.replace("%2F", "/").replace("%2f", "/"),
@@ -32,12 +32,12 @@ impl Place {
         Ok(Self { repository: format!("{org}/{name}"), revision, path: path.to_owned(), root })
     }
 
-    /// Whether the revision is a commit already.
+    /// Returns true if the revision is already a commit.
     pub(super) fn is_pinned(&self) -> bool {
         self.revision.len() == 40 && self.revision.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
 
-    /// The organisation and the name.
+    /// Returns the organisation and the name.
     pub(super) fn names(&self) -> [&str; 2] {
         self.repository.split_once('/').map_or([&*self.repository, ""], |(org, name)| [org, name])
     }

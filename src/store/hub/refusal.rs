@@ -1,4 +1,4 @@
-//! Refusals of the hub: what they mean, and what to do.
+//! Refusals of the hub, with remedies.
 
 use object_store::Error as E;
 use object_store::client::HttpResponse;
@@ -6,7 +6,7 @@ use object_store::client::HttpResponse;
 use super::Inner;
 use super::place::Place;
 
-/// A reason of the hub not to give what is asked for, and what to do.
+/// Reason for a refusal of the hub, with a remedy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("no place in a dataset: write hf://datasets/org/name@revision/path, where the revision may be left out")]
@@ -47,7 +47,7 @@ pub(super) enum Refusal {
     NoRanges,
 }
 
-/// The text of an error that is the hub's own and that no other attempt mends; `None` for all others.
+/// Returns the text of a hub error that no retry can fix. Returns `None` for all other errors.
 pub(in crate::store) fn refusal(error: &E) -> Option<String> {
     let refusal = std::error::Error::source(error)?.downcast_ref::<Refusal>()?;
     let is_final = !matches!(refusal, Refusal::Status(_) | Refusal::WrongRange | Refusal::NoRanges);
@@ -58,13 +58,13 @@ pub(super) fn wrong(source: impl std::error::Error + Send + Sync + 'static) -> E
     E::Generic { store: "Hugging Face's hub", source: Box::new(source) }
 }
 
-/// The reason that the hub gives for a refusal.
+/// Returns the error code in a response of the hub.
 pub(super) fn error_code(response: &HttpResponse) -> Option<&str> {
     response.headers().get("x-error-code")?.to_str().ok()
 }
 
 impl Inner {
-    /// Says what a refusal means, by the code that the hub adds to it.
+    /// Converts a refusal into an error, by its status and the hub's error code.
     pub(super) fn refused(&self, place: &Place, response: &HttpResponse) -> E {
         let (repository, path) = (place.repository.clone(), format!("{}/{}", place.repository, place.path));
         let page = || format!("{}datasets/{}", self.endpoint, place.repository);

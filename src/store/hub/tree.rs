@@ -1,4 +1,4 @@
-//! Listings of folders.
+//! Listings of dataset folders.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::refusal::{Refusal, error_code, wrong};
 use super::{Inner, Result, meta};
 
 impl Inner {
-    /// Lists a folder, and what is below it where `recursive`.
+    /// Lists a folder, including all subfolders if `recursive`.
     pub(super) async fn tree(&self, prefix: Option<&Key>, recursive: bool) -> Result<ListResult> {
         let place = Place::parse(prefix.map_or("", Key::as_ref))?;
         let commit = self.commit(&place).await?;
@@ -43,7 +43,7 @@ impl Inner {
         Ok(ListResult { common_prefixes, objects, extensions: Default::default() })
     }
 
-    /// The address of the page behind this one, which is one of the hub's.
+    /// Returns the URL of the next page, which must be on the hub.
     fn next_page(&self, url: &Url, response: &HttpResponse) -> Result<Option<Url>> {
         let link = response.headers().get("link").and_then(|value| value.to_str().ok());
         let Some(to) = link.and_then(next_link) else { return Ok(None) };
@@ -54,7 +54,7 @@ impl Inner {
     }
 }
 
-/// A file or folder of a listing.
+/// File or folder in a listing.
 #[derive(Deserialize)]
 struct Item {
     #[serde(rename = "type")]
@@ -66,7 +66,7 @@ struct Item {
     lfs: Option<Large>,
 }
 
-/// The part of a listing that tells of a file whose bytes lie elsewhere.
+/// Part of a listing for a file with separately stored bytes.
 #[derive(Deserialize)]
 struct Large {
     oid: String,
@@ -84,7 +84,7 @@ impl Item {
     }
 }
 
-/// The address of `rel="next"` in a `Link` header (RFC 8288).
+/// Returns the URL of `rel="next"` in a `Link` header (RFC 8288).
 fn next_link(link: &str) -> Option<&str> {
     let is_next = |link: &&str| link.split(';').skip(1).any(|part| part.trim().replace('"', "") == "rel=next");
     link.split(',').find(is_next)?.split(';').next()?.trim().strip_prefix('<')?.strip_suffix('>')

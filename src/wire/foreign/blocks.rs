@@ -1,23 +1,23 @@
-//! Parts of an extent, and whose they are: plain numbers, without memory, locks or threads.
+//! Blocks of an extent and their state: plain numbers, without memory, locks or threads.
 
 use std::ops::Range;
 
 use super::Settled;
 use crate::wire::{ALIGN, HEADER};
 
-/// Bytes at the end of an extent that no block takes: room for the table of what lies in it.
+/// Bytes at the end of an extent that are reserved for its table. No block uses them.
 const TABLE: usize = 16 << 10;
 
 /// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     InUse,
-    /// It is part of what was written; as which one, and whether it is in use still.
+    /// The block is part of the output. `number` orders the given blocks; `in_use` is false after foreign code has freed it.
     Given {
         number: usize,
         in_use: bool,
     },
-    /// It was freed, and is to be had again.
+    /// The block was freed and can be allocated again.
     Hole,
 }
 
@@ -28,16 +28,16 @@ struct Block {
     state: State,
 }
 
-/// The blocks of one extent, and how far its writer is: both take what they need behind the end of all that is in use.
+/// The blocks of an extent, and the writer's position. New blocks and output are placed after all used bytes.
 #[derive(Debug)]
 pub(super) struct Blocks {
     capacity: usize,
     written: usize,
-    /// By their start.
+    /// Sorted by start.
     blocks: Vec<Block>,
     given: usize,
     allocated: bool,
-    /// Whether the extent is memory that forks of this process do not have.
+    /// True if the extent is memory that forks of this process do not have.
     pub(super) shared: bool,
 }
 
@@ -63,7 +63,7 @@ impl Blocks {
         self.given
     }
 
-    /// The place of a new block.
+    /// Allocates a block of `len` bytes. Returns its place, or `None` if there is no room.
     pub(super) fn allocate(&mut self, len: usize) -> Option<usize> {
         let len = len.checked_next_multiple_of(ALIGN)?;
         let hole = self.blocks.iter().position(|block| block.state == State::Hole && block.len >= len);
@@ -90,7 +90,7 @@ impl Blocks {
         self.blocks.get_mut(at).filter(|block| place < block.start + block.len)
     }
 
-    /// The block that begins at `place` is not in use any more; `None` if there is none.
+    /// Frees the block that begins at `place`. Returns `None` if there is no used block.
     pub(super) fn free(&mut self, place: usize) -> Option<()> {
         let block = self.find(place).filter(|block| block.start == place)?;
         match &mut block.state {
@@ -102,21 +102,21 @@ impl Blocks {
         Some(())
     }
 
-    /// Holes at the end are no part of what is in use.
+    /// Drops holes at the end, so that their bytes are unused again.
     fn drop_holes(&mut self) {
         while self.blocks.last().is_some_and(|last| last.state == State::Hole && last.start >= self.written) {
             self.blocks.pop();
         }
     }
 
-    /// Bytes of the block that begins at `place`.
+    /// Returns the bytes of the block that begins at `place`.
     pub(super) fn len_of(&mut self, place: usize) -> Option<usize> {
         let block = self.find(place).filter(|block| block.start == place && block.state != State::Hole)?;
         Some(block.len)
     }
 
-    /// Makes the blocks part of what is written in which these bytes lie: one, or several that follow each other without a gap, as
-    /// the rows of a batch do. `false` if there are none, or one of them is not in use.
+    /// Makes the blocks that contain these bytes part of the output. The bytes may span adjacent blocks, such as the rows of a
+    /// batch. Returns `false` if there are none, or if a block is not in use.
     pub(super) fn give(&mut self, place: usize, len: usize) -> bool {
         let Some(run) = self.run(place, len).filter(|_| place.is_multiple_of(ALIGN)) else { return false };
         let number = self.given;
@@ -125,7 +125,7 @@ impl Blocks {
         true
     }
 
-    /// The blocks in use in which these bytes lie, without a gap.
+    /// Returns the adjacent used blocks that contain these bytes.
     fn run(&self, place: usize, len: usize) -> Option<Range<usize>> {
         let first = self.blocks.partition_point(|block| block.start <= place).checked_sub(1)?;
         let (mut at, mut end) = (first, self.blocks[first].start);
@@ -156,7 +156,7 @@ impl Blocks {
         self.blocks.iter().any(|block| matches!(block.state, State::InUse | State::Given { in_use: true, .. }))
     }
 
-    /// Lists where blocks lie that are in use.
+    /// Returns the places and lengths of all used blocks.
     pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let used = |block: &&Block| matches!(block.state, State::InUse | State::Given { in_use: true, .. });
         self.blocks.iter().filter(used).map(|block| (block.start, block.len))
@@ -175,13 +175,13 @@ mod tests {
 
     use super::*;
 
-    /// Step of a random run. Whatever is allocated, freed, given, written and taken back: what is in use, written or given overlaps nothing else.
+    /// Step of a random run of allocations, frees, gifts, writes and rewinds. Bytes that are used, written or given must not overlap.
     #[derive(Clone, Debug)]
     enum Do {
         Allocate(usize),
         Free(usize),
         Give(usize),
-        /// This and so many of those that came after it.
+        /// Gives the block at the first index and a number of later blocks.
         GiveRun(usize, usize),
         Write(usize),
         Mark,
@@ -209,7 +209,7 @@ mod tests {
         #[test]
         fn nothing_overlaps(steps in prop::collection::vec(something(), 1..60)) {
             let mut blocks = Blocks::new(TABLE + 16_000, false);
-            // Of whom each byte is: nobody's, the writer's, or a block's by number.
+            // The live blocks and the written ranges. All other bytes are unused.
             let mut live: Vec<(usize, usize, bool)> = Vec::new();
             let mut written: Vec<(usize, usize)> = vec![(0, 64)];
             let mut marks: Vec<(usize, usize, Spans)> = Vec::new();
@@ -225,7 +225,7 @@ mod tests {
                                 prop_assert!(start + len <= at || at + taken <= start, "{start} {len} {at} {taken}");
                             }
                             live.push((start, len, false));
-                            // Marks that are older know nothing of it; they stay right.
+                            // Older marks do not include the block. They stay valid.
                         }
                     }
                     Do::Free(which) => {
@@ -235,7 +235,7 @@ mod tests {
                             prop_assert!(blocks.free(start).is_some() && blocks.free(start).is_none());
                             live.remove(which);
                             if given {
-                                // It stays where it is, for the reader.
+                                // The bytes stay in place for the reader.
                                 written.push((start, len));
                             }
                         }
@@ -271,7 +271,7 @@ mod tests {
                     Do::Mark => marks.push((blocks.written, blocks.given(), written.clone())),
                     Do::Rewind => {
                         if let Some((end, given, before)) = marks.pop() {
-                            // A chunk writer rewinds to a mark of the same record, in which nothing was freed that it gave.
+                            // A chunk writer only rewinds to a mark of the present record, within which no given block was freed.
                             let freed = |b: &Block| matches!(b.state, State::Given { in_use: false, .. });
                             if !blocks.blocks.iter().any(freed) {
                                 let back: Vec<usize> = blocks
@@ -316,7 +316,7 @@ mod tests {
     fn rows_that_follow_each_other_are_given_together() {
         let mut blocks = Blocks::new(TABLE + 100_000, false);
         let rows: Vec<usize> = (0..4).map(|_| blocks.allocate(640).unwrap()).collect();
-        // What lies between rows is no row.
+        // The bytes between rows are not a row.
         let other = blocks.allocate(64).unwrap();
         let behind = blocks.allocate(640).unwrap();
         assert!(!blocks.give(rows[0], 4 * 640 + 64 + 640 + 1));
@@ -324,7 +324,7 @@ mod tests {
         assert!(!blocks.give(rows[2], 2 * 640 + 64 + 640));
         assert!(blocks.give(rows[0], 4 * 640) && !blocks.give(rows[3], 640));
         assert_eq!((blocks.given(), blocks.has_others()), (1, true));
-        // One gift, taken back at once.
+        // A single gift, taken back at once.
         blocks.rewind(HEADER, 0);
         assert!(blocks.give(rows[1], 3 * 640) && blocks.give(rows[0], 640) && blocks.give(behind, 640));
         assert_eq!((blocks.given(), blocks.needed(), blocks.has_others()), (3, behind + 640, false));

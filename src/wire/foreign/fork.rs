@@ -1,7 +1,7 @@
 //! Blocks in processes that code in a worker forks.
 //!
-//! A fork has no mapping of the slab, so that it cannot write there. But it has copies of all else, arrays that lie in blocks
-//! among them. So blocks that are in use are copied for it, to where they were: to it they are memory like any other.
+//! A fork has no mapping of the slab, so it cannot write there. It does inherit all other memory, including arrays whose bytes
+//! are in blocks. Used blocks are therefore copied for the fork, to the same addresses, as ordinary memory.
 #![expect(unsafe_code, reason = "memory of a fork is set up by address, in the handlers of the C library")]
 
 use std::cell::RefCell;
@@ -16,33 +16,33 @@ use super::blocks::Blocks;
 use super::{ADMITS, CURRENT};
 
 thread_local! {
-    /// Held by the thread that forks, meanwhile.
+    /// Lock held by the forking thread during the fork.
     static HELD: RefCell<Option<MutexGuard<'static, BTreeMap<usize, Blocks>>>> = const { RefCell::new(None) };
 }
 
-/// Bytes of a page of the system. Blocks lie where its pages end.
+/// Bytes of a page of the system. Copies of blocks cover whole pages.
 const SYSTEM_PAGE: usize = 4096;
 
-/// Whether the system has pages of that size: where they are larger, a fork could not have copies of blocks, and there are none.
+/// Returns true if the system has pages of [`SYSTEM_PAGE`] bytes. Larger pages prevent copies of blocks, so blocks are disabled.
 pub(super) fn knows_pages() -> bool {
     static KNOWS: OnceLock<bool> = OnceLock::new();
     // SAFETY: the call reads a number.
     *KNOWS.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } == SYSTEM_PAGE as libc::c_long)
 }
 
-/// Sees to it that forks from now on have their copies.
+/// Installs the fork handlers, so that later forks get their copies.
 pub(super) fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the three may be called around any fork: they take a lock, which is of this module alone, and make system
         // calls; memory is freed and allocated by nobody but them.
         let refused = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
-        // It is refused for want of memory, of a few bytes.
+        // The call fails only if memory of a few bytes is not available.
         assert_eq!(refused, 0, "no memory");
     });
 }
 
-/// The system's pages of all blocks in use.
+/// Returns the system pages of all used blocks.
 fn pages(all: &BTreeMap<usize, Blocks>) -> impl Iterator<Item = (usize, usize)> {
     all.iter().filter(|(_, blocks)| blocks.shared).flat_map(|(&start, blocks)| {
         blocks.places().map(move |(place, len)| {
@@ -77,7 +77,7 @@ extern "C" fn in_child() {
     let Some(all) = HELD.take() else { return };
     for (from, len) in pages(&all) {
         if copy(from, len).is_err() {
-            // Rather no memory there than the worker's.
+            // An unmapped page is safer than a page of the worker.
             // SAFETY: the pages are mapped, by what the parent let this process have.
             let _ = unsafe { rustix::mm::munmap(ptr::with_exposed_provenance_mut(from), len) };
         }
@@ -87,7 +87,7 @@ extern "C" fn in_child() {
     ADMITS.set(None);
 }
 
-/// Puts memory of this process in place of what it shares, with the same in it.
+/// Replaces shared memory with private memory of this process that has the same contents.
 fn copy(from: usize, len: usize) -> rustix::io::Result<()> {
     let place = ptr::with_exposed_provenance_mut::<c_void>(from);
     let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);

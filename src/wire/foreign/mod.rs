@@ -1,20 +1,20 @@
-//! Memory of an extent that foreign code allocates while the extent is written: the arrays of NumPy.
+//! Memory of an extent that foreign code allocates while the extent is written, such as the arrays of NumPy.
 //!
-//! An array that a function of the user returns has to lie in the extent in the end. Where the array was allocated there, it
-//! is not copied: its block is *given*, and the chunk says where it lies.
+//! An array that a user's function returns must end up in the extent. If the array was allocated there, it is not copied: its
+//! block is *given*, and the chunk records its offset.
 //!
-//! The rows of a batch lie one behind the other where a function makes them one after the other, each of a size that is a multiple of
-//! 64 bytes: then they are given together, and are the batch as they lie.
+//! The rows of a batch are adjacent if a function makes them in sequence and their size is a multiple of 64 bytes. Adjacent
+//! rows are given together and form the batch in place.
 //!
-//! # Why nobody changes what was delivered
-//! The worker says that an extent is done only after the foreign code has freed every block of it: then nobody refers to one
-//! any more, whatever references there were when it was given. Where one is still in use (a function keeps an array), nothing of
-//! the extent is delivered: the worker keeps it, the elements are evaluated again, without this, and it goes back when its last
-//! block is freed.
+//! # Why delivered data cannot change
+//! The worker reports an extent as done only after foreign code has freed all its blocks. No foreign reference to the extent
+//! is left then, regardless of references at the time of the gift. If a block is still in use, because a function keeps an
+//! array, nothing of the extent is delivered. The worker keeps the extent and evaluates its elements again without blocks. The
+//! extent is returned after its last block is freed.
 //!
-//! # What it takes of the slab
-//! Blocks are allocated in the extent of a task, by the thread that is at it, and only while it is. What a worker keeps is
-//! limited: no task takes part whose extent would be too much if it were kept. Everything else has its memory from the heap.
+//! # Use of the slab
+//! Blocks are allocated in the extent of a task, by the thread that runs the task, and only during the task. The memory that a
+//! worker may keep is limited: a task uses no blocks if its extent would exceed the limit. All other allocations use the heap.
 
 mod blocks;
 mod fork;
@@ -29,50 +29,50 @@ use self::blocks::Blocks;
 use super::ALIGN;
 use crate::sync::Locked;
 
-/// Smaller arrays are left to the heap: copying them costs little.
+/// Minimum bytes of an array in a block. Smaller arrays use the heap, because copying them costs little.
 pub(crate) const LEAST: usize = 64 << 10;
 
-/// The extents in which there may be blocks, by the address of their first byte.
+/// The extents that may contain blocks, by the address of their first byte.
 static ALL: Mutex<BTreeMap<usize, Blocks>> = Mutex::new(BTreeMap::new());
 
-/// All of those extents that there ever were lie between these addresses.
+/// Address range of all extents that were ever in [`ALL`].
 static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether rows of the batch that was written last could have been given together.
+/// True if rows of the last batch could have been given together.
 static ROWS: AtomicBool = AtomicBool::new(false);
 
-/// The language whose arrays these are, to be asked.
+/// The language that owns the arrays.
 static HOST: OnceLock<Host> = OnceLock::new();
 
 thread_local! {
-    /// Whether the next extent that this thread begins to write admits blocks, and whether forks do not have it.
+    /// `Some` if the next extent that this thread writes admits blocks. The value is true if forks do not have the extent.
     static ADMITS: Cell<Option<bool>> = const { Cell::new(None) };
-    /// The extent that this thread writes, if it has; else 0.
+    /// Address of the extent that this thread writes, or 0.
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
 fn all() -> MutexGuard<'static, BTreeMap<usize, Blocks>> {
-    // Nothing in here calls foreign code, so a panic elsewhere leaves it whole.
+    // No foreign code runs under the lock, so the map stays consistent after a panic elsewhere.
     ALL.locked()
 }
 
-/// The language whose arrays these are.
+/// The language that owns the arrays.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
-    /// Has arrays that this thread makes [allocated](allocate) here; `false` if that cannot be, or not yet.
+    /// Makes the arrays of this thread use [`allocate`]. Returns `false` if that is not possible, or not yet.
     pub(crate) prepare: fn() -> bool,
-    /// Frees what is not in use any more.
+    /// Frees memory that is no longer in use.
     pub(crate) free_unused: fn(),
 }
 
-/// Has arrays of `host` lie in extents. The first one stands.
+/// Places arrays of `host` in extents. Only the first call has an effect.
 pub(crate) fn admit_from(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// Has the next extent that this thread writes, a part of the slab, admit blocks, if there is a language for which that makes
-/// sense. Where it does, [`settle`] is to be called once the extent is written.
+/// Makes the next extent of the slab that this thread writes admit blocks, if a registered language supports them. Returns true
+/// in that case; the caller must then call [`settle`] after the extent is written.
 pub(crate) fn admit() -> bool {
     let ready = HOST.get().is_some_and(|host| (host.prepare)());
     if ready {
@@ -82,18 +82,18 @@ pub(crate) fn admit() -> bool {
     ready
 }
 
-/// State in which an extent that admitted blocks is left.
+/// Final state of an extent that admitted blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
-    /// Blocks are in use: the extent must not be delivered, nor written to, until [`is_free`].
+    /// Blocks are in use: the extent must be neither delivered nor written until [`is_free`] returns true.
     pub(crate) in_use: bool,
     /// Blocks were allocated.
     pub(crate) allocated: bool,
-    /// Bytes that were allocated and are no part of what was written.
+    /// Bytes that were allocated and are not part of the output.
     pub(crate) wasted: usize,
 }
 
-/// Ends the part of the extent that begins at `start` and is written.
+/// Ends the use of blocks in the extent that begins at `start`, after the extent is written. Returns its state.
 pub(crate) fn settle(start: usize) -> Settled {
     ADMITS.set(None);
     if !all().contains_key(&start) {
@@ -111,7 +111,7 @@ pub(crate) fn settle(start: usize) -> Settled {
     settled
 }
 
-/// Whether no block is left in the extent that begins at `start`, which is forgotten then.
+/// Returns true if no used block is left in the extent that begins at `start`, and forgets the extent in that case.
 pub(crate) fn is_free(start: usize) -> bool {
     let mut all = all();
     let free = all.get(&start).is_none_or(|blocks| !blocks.in_use());
@@ -121,8 +121,10 @@ pub(crate) fn is_free(start: usize) -> bool {
     free
 }
 
-/// Says of what size the rows of a batch are that was written, those of each of its columns. As the rows of one element are
-/// allocated one behind the other, only those of one column can follow each other, and only if nothing is between them.
+/// Records the row sizes of a written batch, one size per column.
+///
+/// The rows of an element are allocated in sequence. Rows of a column are therefore adjacent only if no other column has blocks
+/// and no gap follows a row.
 #[cfg_attr(not(any(feature = "python", test)), expect(dead_code, reason = "no other language has arrays"))]
 pub(crate) fn rows_were(sizes: &[usize]) {
     let mut large = sizes.iter().filter(|&&size| size >= LEAST);
@@ -130,12 +132,12 @@ pub(crate) fn rows_were(sizes: &[usize]) {
     ROWS.store(fit, Ordering::Relaxed);
 }
 
-/// Whether extents of batches are worth admitting blocks: as rows that are given together.
+/// Returns true if extents of batches benefit from blocks, because rows can be given together.
 pub(crate) fn rows_fit() -> bool {
     ROWS.load(Ordering::Relaxed)
 }
 
-/// Memory of `len` bytes in the extent that this thread writes, at a multiple of 64; `None` if there is none to be had.
+/// Allocates `len` bytes at a multiple of 64 in the extent that this thread writes. Returns `None` if there is no room or no extent.
 pub(crate) fn allocate(len: usize) -> Option<*mut u8> {
     let start = CURRENT.get();
     if start == 0 || len < LEAST {
@@ -145,13 +147,13 @@ pub(crate) fn allocate(len: usize) -> Option<*mut u8> {
     Some(std::ptr::with_exposed_provenance_mut(start + place))
 }
 
-/// Whether memory at `address` may be a block: quickly no, for most of it.
+/// Returns false if `address` is certainly not in a block. Fast for most memory.
 #[inline]
 fn may_be(address: usize) -> bool {
     LOWEST.load(Ordering::Relaxed) <= address && address < HIGHEST.load(Ordering::Relaxed)
 }
 
-/// Does `with` on the blocks of the extent that `address` lies in, and its place there.
+/// Calls `with` on the blocks of the extent that contains `address`, and on its offset there.
 fn find<R>(address: usize, with: impl FnOnce(&mut Blocks, usize) -> Option<R>) -> Option<R> {
     if !may_be(address) {
         return None;
@@ -161,23 +163,23 @@ fn find<R>(address: usize, with: impl FnOnce(&mut Blocks, usize) -> Option<R>) -
     with(blocks, address - start)
 }
 
-/// Frees the block that begins at `address`; `false` if none does.
+/// Frees the block that begins at `address`. Returns `false` if there is none.
 pub(crate) fn free(address: usize) -> bool {
     find(address, Blocks::free).is_some()
 }
 
-/// Bytes of the block that begins at `address`, if one does.
+/// Returns the bytes of the block that begins at `address`, if any.
 pub(crate) fn len_of(address: usize) -> Option<usize> {
     find(address, |blocks, place| blocks.len_of(place))
 }
 
-/// The part of a chunk writer in an extent that admits blocks.
+/// Block allocator of a chunk writer whose extent admits blocks.
 pub(super) struct Foreign {
     start: usize,
 }
 
 impl Foreign {
-    /// Of the extent of `len` bytes from `start` on, if this thread was told that it [admits](admit) blocks.
+    /// Opens the extent of `len` bytes from `start` on, if this thread was set to [admit](admit) blocks.
     pub(super) fn begin(start: usize, len: usize) -> Option<Self> {
         let shared = ADMITS.take().filter(|_| len > 0 && fork::knows_pages())?;
         LOWEST.fetch_min(start, Ordering::Relaxed);
@@ -191,37 +193,37 @@ impl Foreign {
         all().get_mut(&self.start).map(with)
     }
 
-    /// The end of what is in use, of which the writer has the bytes up to `written`.
+    /// Returns the end of the used bytes. The writer has used the bytes up to `written`.
     pub(super) fn end(&self, written: usize) -> usize {
         self.with(|blocks| blocks.end()).map_or(written, |end| end.max(written))
     }
 
-    /// The end of what a reader needs.
+    /// Returns the end of the bytes that a reader needs.
     pub(super) fn needed(&self, written: usize) -> usize {
         self.with(|blocks| blocks.needed()).map_or(written, |end| end.max(written))
     }
 
-    /// The writer has written up to `end`.
+    /// Records that the writer has used the bytes up to `end`.
     pub(super) fn wrote(&self, end: usize) {
         self.with(|blocks| blocks.wrote(end));
     }
 
-    /// Counts what was given.
+    /// Returns the number of gifts.
     pub(super) fn given(&self) -> usize {
         self.with(|blocks| blocks.given()).unwrap_or(0)
     }
 
-    /// Takes all but the first `given` blocks back, and what was written behind `end`.
+    /// Takes back all but the first `given` gifts, and the output after `end`.
     pub(super) fn rewind(&self, end: usize, given: usize) {
         self.with(|blocks| blocks.rewind(end, given));
     }
 
-    /// Whether blocks are in use that were not given.
+    /// Returns true if used blocks exist that were not given.
     pub(super) fn has_others(&self) -> bool {
         self.with(|blocks| blocks.has_others()).unwrap_or(false)
     }
 
-    /// Gives the blocks of which the bytes at these addresses are part: where in the extent they lie.
+    /// Gives the blocks that contain the bytes at these addresses. Returns their offset in the extent.
     pub(super) fn give(&self, bytes: Range<usize>) -> Option<usize> {
         let place = bytes.start.checked_sub(self.start)?;
         self.with(|blocks| blocks.give(place, bytes.len()))?.then_some(place)
@@ -249,17 +251,17 @@ mod tests {
     use crate::wire::tree::give_array;
     use crate::wire::{ChunkWriter, Cross, Crossing, read_parts};
 
-    /// Forks have the memory of tests.
+    /// Admits blocks as tests need it: forks have the memory of tests.
     fn admit() {
         ADMITS.set(Some(false));
     }
 
-    /// An extent of `len` bytes at a multiple of 64.
+    /// Returns an extent of `len` bytes at a multiple of 64.
     fn extent(len: usize) -> BufferMut {
         BufferMut::zeroed(len)
     }
 
-    /// An array whose bytes lie in the extent that it is written to.
+    /// An array whose bytes are in the extent that it is written to.
     struct There(usize, usize);
 
     impl Cross for There {
@@ -299,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Shows that what was allocated before the first word is written, and between words, is read as an array like any other.
+    /// Checks that blocks allocated before the first word, and between words, are read as ordinary arrays.
     #[test]
     fn a_chunk_of_given_blocks_is_read() {
         let mut memory = extent(1 << 20);
@@ -313,7 +315,7 @@ mod tests {
                 block as usize
             })
             .collect();
-        // One of them is no part of it.
+        // One block is not part of the chunk.
         for byte in [1, 2, 4, 5] {
             let there = There(blocks[byte - 1], LEAST + byte);
             writer.push(&Ok(Some(there))).unwrap();
@@ -351,7 +353,7 @@ mod tests {
         assert!((block as usize - start).is_multiple_of(64));
         fill(block, 200_000, 7);
         assert_eq!(out.give(block as usize..block as usize + 200_000), Some((block as usize - start) as u64));
-        // Once is enough.
+        // A block can be given only once.
         assert!(out.give(block as usize..block as usize + 200_000).is_none());
         let used = out.used();
         drop(out);
@@ -369,7 +371,7 @@ mod tests {
         let mut memory = extent(1 << 20);
         assert!(allocate(1 << 17).is_none());
         let start = memory.as_bytes().as_ptr() as usize;
-        // Not told to.
+        // Blocks are not admitted.
         let out = Out::new(memory.as_mut_bytes());
         assert!(allocate(1 << 17).is_none());
         drop(out);
@@ -378,7 +380,7 @@ mod tests {
         assert!(allocate(LEAST - 1).is_none() && allocate(1 << 20).is_none() && allocate(usize::MAX).is_none());
         assert!(std::thread::spawn(|| allocate(1 << 17).is_none()).join().unwrap());
         let block = allocate(1 << 17).unwrap() as usize;
-        // Whoever frees it.
+        // Any thread may free the block.
         assert!(std::thread::spawn(move || free(block)).join().unwrap());
         drop(out);
         let settled = settle(start);
@@ -399,7 +401,7 @@ mod tests {
         assert!(!out.has_foreign());
         out.rewind(mark);
         assert!(out.has_foreign() && out.used() < 1024);
-        // What is written next does not go there.
+        // Later output must not overwrite the block.
         assert!(out.bytes(64, &[9; 1000]).is_ok());
         assert!(out.used() > block - start + (1 << 17));
         assert!(free(block));

@@ -1,14 +1,15 @@
 //! Parcels: blocks of bytes, packed for a link that is slower than packing.
 //!
-//! A parcel says what it is and how many bytes it unpacks to (two words of 8 bytes, little-endian), and then goes through these in
-//! sections of 256 KiB, of which the last may be shorter. A section is narrowed first ([`narrow`]: integers that need no more take 0, 1, 2 or 4
-//! bytes), and what is left goes through LZ4, each where that is shorter. In front of it stand two words of 4 bytes: what it
-//! narrows to and what that is packed to, both with a mark in their highest bit where that was done.
+//! A parcel starts with a magic word and the unpacked length, two words of 8 bytes, little-endian. Sections of 256 KiB
+//! follow. The last section may be shorter. A section is narrowed first ([`narrow`]: integers with small values take 0, 1,
+//! 2 or 4 bytes). The result is compressed with LZ4. Each step is applied only if it shortens the section. A section starts
+//! with two words of 4 bytes: its narrowed length and its compressed length. The highest bit of each marks that the step was
+//! applied.
 //!
-//! Whoever packs knows nothing of what the bytes mean, and unpacking gives the same bytes, whatever they are. A parcel comes from another
-//! machine: every length is checked, and none is believed where memory is taken.
+//! Packing does not depend on the meaning of the bytes, and unpacking restores any bytes exactly. A parcel comes from another
+//! machine: every length is checked, and no allocation relies on a length from the parcel.
 //!
-//! The module uses nothing of this crate: `benches/parcel.rs` compiles it by itself.
+//! The module uses nothing of this crate: `benches/parcel.rs` compiles it separately.
 
 mod narrow;
 
@@ -17,42 +18,42 @@ use std::fmt;
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a section: narrowed, they and what they become lie in a core's own cache.
+/// Bytes of a section. A section and its narrowed form fit in the private cache of a core.
 const SECTION: usize = 256 << 10;
-/// The first word: what the bytes are, and the layout above.
+/// The first word, which identifies the format and its version.
 const MAGIC: [u8; 8] = *b"gmparc\0\x01";
 const HEADER: usize = 16;
-/// The bit of a length that says that it was made shorter.
+/// The bit of a length that marks a shortened section.
 const DONE: u32 = 1 << 31;
 
-/// The way in which a block crosses.
+/// Encoding of a block on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Packing {
-    /// As it lies.
+    /// Not packed.
     #[default]
     Plain,
     /// Integers narrowed.
     Narrow,
-    /// Integers narrowed, and what is left through LZ4.
+    /// Integers narrowed, then compressed with LZ4.
     Lz4,
 }
 
-/// The reason why something cannot be unpacked. `Display` completes "a packed block ".
+/// Reason why a parcel cannot be unpacked. `Display` completes "a packed block ".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damaged {
-    /// It ends before its end.
+    /// The parcel ends early.
     Cut,
-    /// It goes on behind its end.
+    /// Bytes follow the end of the parcel.
     TooLong,
-    /// It does not begin as one.
+    /// The parcel does not start with the magic word.
     Magic,
-    /// It unpacks to so many bytes, where others were asked for.
+    /// Unpacked length of the parcel, which differs from the requested length.
     Length(u64),
-    /// The lengths of a section cannot be.
+    /// The lengths of a section are invalid.
     Section(u32, u32),
-    /// LZ4 cannot make it out.
+    /// LZ4 cannot decompress a section.
     Lz4,
-    /// There are no such integers.
+    /// The width of integers is invalid.
     Width(u8),
 }
 
@@ -72,7 +73,7 @@ impl fmt::Display for Damaged {
 
 type Result<T, E = Damaged> = std::result::Result<T, E>;
 
-/// Packs a block like that; `None` where that would take more than `most` bytes, or not be worth the unpacking.
+/// Packs a block. Returns `None` if the parcel exceeds `most` bytes or saves too little to be worth unpacking.
 pub(crate) fn pack(block: &[u8], packing: Packing, most: usize) -> Option<Vec<u8>> {
     let most = most.min(block.len() - block.len() / 16);
     if packing == Packing::Plain || most < HEADER {
@@ -89,7 +90,7 @@ pub(crate) fn pack(block: &[u8], packing: Packing, most: usize) -> Option<Vec<u8
         let (inner, was_narrowed) = if narrowed.len() < section.len() { (&narrowed[..], DONE) } else { (section, 0) };
         let packed = lz4.as_mut().and_then(|lz4| lz4.pack(inner));
         let (outer, was_packed) = packed.map_or((inner, 0), |packed| (packed, DONE));
-        // Both are no longer than a section.
+        // Neither is longer than a section.
         for word in [inner.len() as u32 | was_narrowed, outer.len() as u32 | was_packed] {
             parcel.extend_from_slice(&word.to_le_bytes());
         }
@@ -101,7 +102,7 @@ pub(crate) fn pack(block: &[u8], packing: Packing, most: usize) -> Option<Vec<u8
     Some(parcel)
 }
 
-/// Memory of LZ4 that is used for one section after the other.
+/// Memory of LZ4, reused for all sections.
 struct Lz4 {
     table: CompressTable,
     space: Vec<u8>,
@@ -114,17 +115,17 @@ impl Default for Lz4 {
 }
 
 impl Lz4 {
-    /// The bytes packed, where that is worth the unpacking.
+    /// Compresses the bytes. Returns `None` if that saves too little to be worth unpacking.
     fn pack(&mut self, bytes: &[u8]) -> Option<&[u8]> {
         let len = compress_into_with_table(bytes, &mut self.space, &mut self.table).ok()?;
         (len < bytes.len() - bytes.len() / 16).then(|| &self.space[..len])
     }
 }
 
-/// Unpacks a parcel into `block`, which is as long as the block was.
+/// Unpacks a parcel into `block`, whose length must be that of the packed block.
 ///
 /// # Errors
-/// If it is anything else than what [`pack`] makes of a block of that length. Then `block` holds whatever.
+/// If the parcel is not a valid output of [`pack`] for a block of that length. The contents of `block` are then unspecified.
 pub(crate) fn unpack(parcel: &[u8], block: &mut [u8]) -> Result<()> {
     let (magic, rest) = parcel.split_first_chunk::<8>().ok_or(Damaged::Cut)?;
     let (len, mut rest) = rest.split_first_chunk::<8>().ok_or(Damaged::Cut)?;
@@ -142,7 +143,7 @@ pub(crate) fn unpack(parcel: &[u8], block: &mut [u8]) -> Result<()> {
     if rest.is_empty() { Ok(()) } else { Err(Damaged::TooLong) }
 }
 
-/// Unpacks the first section of `rest`, and returns what is behind it. There is `space` for a section.
+/// Unpacks the first section of `rest`, and returns the remaining bytes. `space` has the size of a section.
 fn unpack_section<'a>(rest: &'a [u8], section: &mut [u8], space: &mut [u8]) -> Result<&'a [u8]> {
     let (inner, rest) = rest.split_first_chunk::<4>().ok_or(Damaged::Cut)?;
     let (outer, rest) = rest.split_first_chunk::<4>().ok_or(Damaged::Cut)?;

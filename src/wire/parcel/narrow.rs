@@ -1,22 +1,23 @@
-//! Integers of 4 and 8 bytes in as few bytes as their values need.
+//! Integers of 4 and 8 bytes, stored in as few bytes as their values need.
 //!
-//! The bytes are taken in pieces of 512, and each piece by itself is looked at as 128 integers of 4 bytes and as 64 of 8. Where they lie close together, there stands the
-//! least of them and how much greater each is; where each is a little greater than the one before it, the first and the
-//! steps, which is shorter for lengths that add up and positions. So ids below 65,536 take 2 bytes, and zeros none, and no one has to say where arrays
-//! begin: a piece that is a part of one and a part of another is narrowed if both are alike, or stays as it is.
+//! The bytes are split into pieces of 512. Each piece is examined separately, as 128 integers of 4 bytes and as 64 integers of
+//! 8 bytes. If the integers are close together, the piece stores their minimum and the difference of each from it. If each is
+//! slightly greater than its predecessor, the piece stores the first integer and the steps. Steps are shorter for cumulative
+//! lengths and positions. Ids below 65,536 thus take 2 bytes, and zeros take none. The boundaries of arrays need not be known.
+//! A piece that spans two arrays is narrowed if both are alike, and is stored unchanged otherwise.
 //!
-//! First a byte for every piece says which of that it is, then come the pieces one after the other, then what is left behind the last whole one.
+//! The output starts with a byte per piece for its kind. The pieces follow, and then the bytes after the last whole piece.
 
 use super::{Damaged, Result};
 
-/// Bytes of a piece. Longer ones would more often have two arrays in them, and shorter ones more bytes beside the integers.
+/// Bytes of a piece. Longer pieces span two arrays more often; shorter pieces have more overhead per integer.
 const PIECE: usize = 512;
-/// Bytes of the integer in front of those that are relative to it.
+/// Bytes of the base integer at the start of a narrowed piece.
 const BASE: usize = 8;
 
-/// The kind of a piece that stays as it is.
+/// The kind of a piece that is stored unchanged.
 const AS_IT_IS: u8 = 0;
-/// The bits of other kinds: that it is narrowed; integers of 8 bytes; steps; and two bits for the width.
+/// Bits of other kinds: narrowed; integers of 8 bytes; steps; and two bits for the width.
 const NARROWED: u8 = 0x80;
 const WIDE: u8 = 0x08;
 const STEPS: u8 = 0x04;
@@ -24,16 +25,16 @@ const WIDTHS: [usize; 4] = [0, 1, 2, 4];
 
 /// An integer of a piece, as bits.
 trait Integer: Copy + Default + bytemuck::Pod {
-    /// The kind of pieces of these.
+    /// The kind of pieces of this integer.
     const KIND: u8;
 
     fn of(wide: u64) -> Self;
     fn wide(self) -> u64;
     fn less(self, other: Self) -> Self;
     fn plus(self, other: Self) -> Self;
-    /// From the bytes in memory, which are little-endian, and back.
+    /// Converts from the little-endian bytes in memory, and back.
     fn little(self) -> Self;
-    /// How the integers lie: the least of them with a sign, how much greater the greatest is, and all bits of the steps between them.
+    /// Returns the signed minimum, the difference between maximum and minimum, and the bitwise or of the steps between integers.
     fn look(integers: &[Self]) -> (Self, Self, Self);
 }
 
@@ -67,7 +68,8 @@ macro_rules! integer {
                 self.to_le()
             }
 
-            // Loops without iterators, here and below, are many times as fast where nothing is optimised, as in tests, and no slower elsewhere.
+            // Loops without iterators, here and below, are many times faster in unoptimised builds, such as tests. They are no
+            // slower in optimised builds.
             #[inline]
             fn look(integers: &[Self]) -> (Self, Self, Self) {
                 let mut before = integers.first().copied().unwrap_or_default();
@@ -99,7 +101,7 @@ struct Narrowest {
     len: usize,
 }
 
-/// Writes `section` narrowed behind what is in `out`.
+/// Appends `section` to `out`, narrowed.
 pub(super) fn write(section: &[u8], out: &mut Vec<u8>) {
     let (pieces, rest) = section.as_chunks::<PIECE>();
     let kinds = out.len();
@@ -110,7 +112,7 @@ pub(super) fn write(section: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Writes a piece, and says of what kind it is.
+/// Appends a piece to `out`, and returns its kind.
 fn write_piece(piece: &[u8; PIECE], out: &mut Vec<u8>) -> u8 {
     let mut short: [u32; PIECE / 4] = bytemuck::pod_read_unaligned(piece);
     let mut long: [u64; PIECE / 8] = bytemuck::pod_read_unaligned(piece);
@@ -128,14 +130,14 @@ fn write_piece(piece: &[u8; PIECE], out: &mut Vec<u8>) -> u8 {
     found.kind
 }
 
-/// The integers as how much greater each is than the least, or as steps, where that is shorter than what was `found` so far.
+/// Chooses between minimum and differences, steps, and the best form `found` so far: the shortest.
 fn narrowest<I: Integer>(integers: &[I], found: Narrowest) -> Narrowest {
     let (least, most, steps) = I::look(integers);
     let found = shorter::<I>(integers.len(), most, least, 0, found);
     shorter::<I>(integers.len(), steps, integers[0], STEPS, found)
 }
 
-/// So many integers up to `most` behind a base, or what was `found` if that is no longer.
+/// Returns the form of `count` integers up to `most` relative to a base, or `found` if that is not longer.
 fn shorter<I: Integer>(count: usize, most: I, base: I, kind: u8, found: Narrowest) -> Narrowest {
     let width = match most.wide() {
         0 => 0,
@@ -179,7 +181,7 @@ fn store<I: Integer, N: bytemuck::Pod + Default>(integers: &[I], out: &mut Vec<u
     out.extend_from_slice(bytemuck::cast_slice(narrowed));
 }
 
-/// Reads what [`write()`] wrote of a section of that length.
+/// Reads the output of [`write()`] for a section of that length.
 pub(super) fn read(bytes: &[u8], section: &mut [u8]) -> Result<()> {
     let (pieces, last) = section.as_chunks_mut::<PIECE>();
     let (kinds, mut bytes) = bytes.split_at_checked(pieces.len()).ok_or(Damaged::Cut)?;
@@ -205,7 +207,7 @@ pub(super) fn read(bytes: &[u8], section: &mut [u8]) -> Result<()> {
     }
 }
 
-/// Reads a piece of `N` integers, and returns what is behind it.
+/// Reads a piece of `N` integers, and returns the remaining bytes.
 fn read_piece<'a, I: Integer, const N: usize>(kind: u8, bytes: &'a [u8], piece: &mut [u8; PIECE]) -> Result<&'a [u8]> {
     let (base, bytes) = bytes.split_first_chunk::<BASE>().ok_or(Damaged::Cut)?;
     let base = I::of(u64::from_le_bytes(*base));
@@ -232,7 +234,7 @@ fn read_piece<'a, I: Integer, const N: usize>(kind: u8, bytes: &'a [u8], piece: 
     Ok(rest)
 }
 
-/// Widens as many bytes as `N` narrow integers take.
+/// Widens `N` narrow integers.
 fn load<I: Integer, W: bytemuck::Pod + Default, const N: usize>(
     bytes: &[u8],
     integers: &mut [I; N],

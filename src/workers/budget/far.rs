@@ -1,4 +1,4 @@
-//! Memory of this machine for workers on others.
+//! Budget of this machine's memory for workers on other machines.
 
 use super::{LEAST_SLAB, Needs, Plan};
 use crate::error::{Error, Result};
@@ -7,11 +7,11 @@ use crate::workers::options::Elsewhere;
 use crate::workers::slab::PAGE;
 
 impl Plan {
-    /// Divides `budget_bytes` of this machine among what workers elsewhere have under way, in blocks; their own memory is
-    /// theirs. There are the first number of `workers` at the start, and the second at most.
+    /// Divides `budget_bytes` of this machine among blocks in transfer; remote workers' memory is not counted. The pair
+    /// is the initial and the maximum number of workers.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is too small.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the budget is too small.
     pub(crate) fn far(
         (start_workers, workers): (usize, usize),
         threads: usize,
@@ -26,7 +26,7 @@ impl Plan {
                 .help("raise `ram_budget`, or make blocks smaller"));
         }
         let slab_bytes = budget_bytes / PAGE as u64 * PAGE as u64;
-        // A cap of 1 byte each, which nobody enforces, and room for as many workers as there may be.
+        // A nominal cap of 1 byte per worker, which is not enforced, and room for the maximum number of workers.
         let needs = Needs { beside_heap_bytes: 0, least_heap_bytes: 0, loaded_bytes: 0, forker_bytes: 0 };
         Ok(Self {
             workers,

@@ -1,4 +1,5 @@
-//! Memory of blocks that is used again: what the system hands out anew takes a fault for every 4 KiB, and as long again as writing there.
+//! Reuse of block memory. Fresh memory from the system costs a page fault per 4 KiB, which takes as long as writing the
+//! block.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,18 +7,18 @@ use crate::element::{Buffer, BufferMut, Owner};
 use crate::error::Result;
 use crate::sync::Locked;
 
-/// Blocks that one worker keeps: one is filled while the one before is handed on.
+/// Maximum number of free blocks per worker: one is filled while the previous block is sent.
 const KEPT: usize = 2;
 
-/// Blocks of one worker that nobody looks at any more.
+/// Pool of a worker's free blocks.
 #[derive(Debug, Default)]
 pub(super) struct Blocks(Mutex<Vec<BufferMut>>);
 
 impl Blocks {
-    /// Room for `len` bytes, with whatever the block had that lay there before.
+    /// Returns a block of `len` bytes; its content is unspecified.
     ///
     /// # Errors
-    /// The system has not as much memory.
+    /// If the system is out of memory.
     pub(super) fn take(&self, len: usize) -> Result<BufferMut> {
         let mut kept = self.0.locked();
         match kept.iter().position(|block| block.as_bytes().len() == len) {
@@ -29,13 +30,14 @@ impl Blocks {
         }
     }
 
-    /// The first `used` bytes of `block`, shared; its memory comes back when the last view of them is gone.
+    /// Returns the first `used` bytes of `block`, shared; the block is reused after its last view is dropped.
     pub(super) fn lend(self: &Arc<Self>, block: BufferMut, used: usize) -> Buffer {
         let lent = Lent { block: Some(block), home: self.clone() };
         Buffer::from_owner(Arc::new(lent)).slice(0..used).unwrap_or(Buffer::EMPTY)
     }
 
-    /// Takes back a block. Those go that have been here longest: tasks ask for blocks of one length, until they ask for those of another.
+    /// Takes back a block and drops the oldest if too many are kept. Consecutive tasks mostly use blocks of equal
+    /// length.
     fn give_back(&self, block: BufferMut) {
         let mut kept = self.0.locked();
         let gone = (kept.len() >= KEPT).then(|| kept.remove(0));
@@ -45,9 +47,9 @@ impl Blocks {
     }
 }
 
-/// A block that goes home when this is dropped.
+/// A block that returns to its pool on drop.
 struct Lent {
-    /// `None` once it is dropped.
+    /// `None` after the drop.
     block: Option<BufferMut>,
     home: Arc<Blocks>,
 }
@@ -93,7 +95,7 @@ mod tests {
         drop(taken.map(|block| blocks.lend(block, 1)));
         let kept: Vec<usize> = blocks.0.locked().iter().map(|block| block.as_bytes().len()).collect();
         assert_eq!(kept, [200, 300]);
-        // Too long, and no more than that.
+        // The range is longer than the block.
         assert!(blocks.lend(blocks.take(100).unwrap(), 101).is_empty());
     }
 }

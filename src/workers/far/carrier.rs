@@ -1,4 +1,4 @@
-//! The carrier to workers that a driver reaches.
+//! Carrier to workers on other machines, through a driver.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct Far {
 }
 
 impl Far {
-    /// The carrier over `desk`, with `bytes` for what is under way or in use.
+    /// Creates a carrier over `desk`, with `bytes` for answers in transfer or in use.
     pub(super) fn new(desk: Arc<Desk>, bytes: u64, wake: Wake) -> Self {
         Self { desk, credits: Credits::new(bytes, wake), next_room: AtomicU64::new(0) }
     }
@@ -55,7 +55,7 @@ impl Carrier for Far {
         self.desk.start(number, place, events)
     }
 
-    /// Machines come and go.
+    /// Returns true: machines come and go, so any failed start may be temporary.
     fn is_from_outside(_: &Error) -> bool {
         true
     }
@@ -82,7 +82,7 @@ impl Carrier for Far {
     }
 }
 
-/// The way to one of them.
+/// Link to one remote worker.
 pub(crate) struct FarLink {
     desk: Arc<Desk>,
     number: u64,
@@ -120,7 +120,7 @@ impl Link for FarLink {
     }
 
     fn kill(&self) {
-        // Where the pass has ended, its driver ends all.
+        // If the pass has ended, the driver ends all workers.
         let _ = self.desk.order(Order::Kill { number: self.number });
     }
 
@@ -128,12 +128,13 @@ impl Link for FarLink {
         let _ = self.desk.order(Order::End { number: self.number });
     }
 
-    /// It is that of all passes of its process; and how many there are to be follows what the consumer waits, never this.
+    /// Returns `None`: the process's CPU time includes other passes. Tuning of remote workers uses the consumer's wait
+    /// instead.
     fn cpu_time(&self) -> Option<Duration> {
         None
     }
 
-    /// Its engine limits it, if anybody does.
+    /// Returns `None`: only the engine may limit a remote worker's memory.
     fn capped_bytes(&self) -> Option<u64> {
         None
     }
@@ -159,10 +160,10 @@ impl Drop for FarLink {
     }
 }
 
-/// Credit for an answer, or the right to one that is copied.
+/// Credit for an answer, or permission for an answer that is copied.
 pub(crate) struct FarRoom {
     extent: ExtentId,
-    /// `None` where the answer is to be copied.
+    /// `None` if the answer must be copied.
     credit: Option<Credit>,
     desk: Arc<Desk>,
     credits: Arc<Credits>,
@@ -200,7 +201,8 @@ impl FarRoom {
         Ok(if self.credit.is_some() { block } else { Buffer::copy_from(block.as_bytes()) })
     }
 
-    /// What was packed. The credit is for what it becomes; for what it was there are bytes that are set aside, because one thread unpacks one at a time.
+    /// Returns the unpacked block. The credit covers the unpacked bytes; the packed bytes have a separate reserve,
+    /// because one thread unpacks one block at a time.
     fn unpacked(&self, brought: Brought, used: usize) -> Result<Buffer> {
         let (len, most) = (brought.block.len() as u64, self.desk.most_packed());
         if len > most || used > self.extent.len() {
@@ -225,7 +227,7 @@ impl Drop for FarRoom {
     }
 }
 
-/// A block, and its credit.
+/// A block and its credit.
 struct Held {
     block: Buffer,
     /// `None` for a copy.
@@ -238,7 +240,7 @@ impl Owner for Held {
     }
 }
 
-/// Whose element ended a worker. Passes may share workers.
+/// The pass whose element ended a worker. Passes may share workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// An element of this pass.
@@ -249,7 +251,7 @@ pub(crate) enum Blame {
     Unknown,
 }
 
-/// The end of one of them.
+/// Exit report of a remote worker.
 #[derive(Clone, Debug)]
 pub(crate) struct FarEnd {
     pub(super) who: String,

@@ -1,7 +1,8 @@
-//! Whether blocks are packed for a link: what is measured of it, and what follows from that.
+//! Choice of the packing of blocks for a link, from measurements of the link and the data.
 //!
-//! A byte as it lies takes `1 / speed` of the link's time. Packed it takes the worker's time to pack it, as much less of the link's, and the time to
-//! unpack it here. The way that takes least is chosen, and since links and data change, the others are tried now and then.
+//! An unpacked byte takes `1 / speed` of the link's time. A packed byte takes time to pack in the worker, less time on
+//! the link, and time to unpack in this process. The fastest way is chosen. Since links and data change, other ways are
+//! tried from time to time.
 
 use std::time::Duration;
 
@@ -9,20 +10,20 @@ use crate::wire::parcel::Packing;
 
 /// Ways to pack.
 const WAYS: [Packing; 2] = [Packing::Narrow, Packing::Lz4];
-/// What is shorter says nothing of a link: it waits for other things longer than it is on its way.
+/// Minimum bytes of a block that measures a link; the time of a smaller block is mostly other waits.
 const LEAST_BLOCK: u64 = 64 << 10;
-/// Tasks after which a way is tried again.
+/// Tasks after which another way is tried again.
 const TRY_AGAIN: u64 = 64;
-/// The same of a way that could not pay even if nothing of a block were left.
+/// Tasks after which a way is tried again if it could not pay even with blocks packed to nothing.
 const HARDLY_EVER: u64 = 1024;
-/// Another way is chosen where it takes no more than this share of the time of that in use: they are measured, and so not quite right.
+/// Maximum share of the current way's time for a switch to another way; the margin covers measurement error.
 const BETTER: f64 = 0.95;
-/// The share that all of before keeps of a rate with each measurement: of a link, which is measured with each block, and of a way, which may be
-/// measured once in a while.
+/// Weight of the past in a rate at each new measurement: of a link, which every block measures, and of a way, which is
+/// measured rarely.
 const KEPT: f64 = 0.85;
 const KEPT_OF_WAY: f64 = 0.5;
 
-/// An amount for each other, as of late: each measurement counts less with each that follows, and as much as it is large.
+/// Recent ratio of two amounts: each measurement counts by its size, and decays with every later measurement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
     amount: f64,
@@ -39,15 +40,15 @@ impl Rate {
     }
 }
 
-/// A way to pack, as it was measured.
+/// Measurements of a way to pack.
 #[derive(Clone, Copy, Debug, Default)]
 struct Way {
-    /// Seconds that packing and unpacking take, for each byte.
+    /// Seconds per byte for packing and for unpacking.
     pack: Rate,
     unpack: Rate,
-    /// Bytes that are left of each.
+    /// Packed bytes per unpacked byte.
     left: Rate,
-    /// The task that last tried it.
+    /// Task that last tried the way.
     tried: Option<u64>,
 }
 
@@ -57,38 +58,38 @@ impl Way {
     }
 }
 
-/// A block that has arrived.
+/// Measurements of a block that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
-    /// Its bytes, and those that crossed.
+    /// Unpacked bytes, and bytes on the link.
     pub(super) raw: u64,
     pub(super) wire: u64,
-    /// The way in which the worker was to pack it, and how long that took.
+    /// Packing requested from the worker, and the time that packing took.
     pub(super) packing: Packing,
     pub(super) packed_in: Duration,
-    /// The time that the link was busy with it, where that could be seen.
+    /// Time that the link was busy with the block, if measured.
     pub(super) took: Option<Duration>,
 }
 
-/// A link, as far as it is known, and the way that is best for it.
+/// Measurements of a link, and the best way to pack for it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Choice {
-    /// Bytes a second.
+    /// Bytes per second.
     speed: Rate,
     ways: [Way; 2],
     best: Packing,
     tasks: u64,
-    /// The task at which the link was last measured, or a block was asked for as it lies to measure it.
+    /// Task at which the link was last measured, or an unpacked block was requested for a measurement.
     measured: u64,
 }
 
 impl Choice {
-    /// The way for the answer to the next task.
+    /// Returns the packing for the answer to the next task.
     pub(super) fn next(&mut self) -> Packing {
         self.tasks += 1;
         let Some(speed) = self.speed() else { return Packing::Plain };
         let (tasks, best) = (self.tasks, self.best);
-        // Packed, blocks may be too small to say anything.
+        // Packed blocks may be too small to measure the link.
         if tasks - self.measured >= TRY_AGAIN {
             self.measured = tasks;
             return Packing::Plain;
@@ -104,7 +105,7 @@ impl Choice {
         best
     }
 
-    /// A block has arrived.
+    /// Adds the measurements of an arrived block, and chooses again.
     pub(super) fn arrived(&mut self, block: &Arrived) {
         if let Some(took) = block.took.filter(|_| block.wire >= LEAST_BLOCK) {
             self.measured = self.tasks;
@@ -117,19 +118,19 @@ impl Choice {
         self.choose();
     }
 
-    /// A block of so many bytes was unpacked.
+    /// Adds the time to unpack a block of `raw` bytes.
     pub(super) fn unpacked(&mut self, packing: Packing, raw: u64, took: Duration) {
         if let Some(way) = self.way(packing) {
             way.unpack.add(KEPT_OF_WAY, took.as_secs_f64(), raw as f64);
         }
     }
 
-    /// Bytes a second, where they were measured.
+    /// Returns the link's speed in bytes per second, if measured.
     pub(super) fn speed(&self) -> Option<f64> {
         self.speed.get()
     }
 
-    /// The way that takes least time.
+    /// Returns the way that takes the least time.
     pub(super) fn best(&self) -> Packing {
         self.best
     }
@@ -148,7 +149,7 @@ impl Choice {
         let known = [Packing::Plain, Packing::Narrow, Packing::Lz4].map(|packing| (packing, cost(packing)));
         let least = known.into_iter().filter_map(|(packing, cost)| Some((packing, cost?)));
         let Some((packing, least)) = least.min_by(|(_, a), (_, b)| a.total_cmp(b)) else { return };
-        // What is less work need not be better by as much.
+        // A way with less work need not be better by the margin.
         let asked = if (packing as u8) < self.best as u8 { 1.0 } else { BETTER };
         if cost(self.best).is_none_or(|now| least < asked * now) {
             self.best = packing;
@@ -162,21 +163,21 @@ mod tests {
 
     const RAW: u64 = 8 << 20;
 
-    /// A link and data, as they are.
+    /// A simulated link and its data.
     #[derive(Clone, Copy)]
     struct World {
-        /// Bytes a second.
+        /// Bytes per second.
         link: f64,
-        /// Of each way, the bytes a second that it packs, that it unpacks, and the share that it leaves.
+        /// Of each way: bytes per second packed, bytes per second unpacked, and the ratio of packed to unpacked bytes.
         narrow: (f64, f64, f64),
         lz4: (f64, f64, f64),
     }
 
-    // As `benches/parcel.rs` has measured them.
+    // As measured by `benches/parcel.rs`.
     const TOKENS: World = World { link: 0.0, narrow: (3.7e9, 12.3e9, 0.39), lz4: (2.1e9, 9.7e9, 0.26) };
     const IMAGES: World = World { link: 0.0, narrow: (3.1e9, 14e9, 1.0), lz4: (2.4e8, 9.4e8, 0.68) };
     const TEXT: World = World { link: 0.0, narrow: (3e9, 14e9, 1.0), lz4: (2.8e8, 1.3e9, 0.61) };
-    /// What is packed already.
+    /// Data that is already packed.
     const NOISE: World = World { link: 0.0, narrow: (3e9, 14e9, 1.0), lz4: (6e8, 14e9, 1.0) };
 
     const MBIT: f64 = 1e6 / 8.0;
@@ -186,7 +187,7 @@ mod tests {
             Self { link, ..self }
         }
 
-        /// Has so many blocks cross, and returns how many did in each way.
+        /// Sends `blocks` blocks over the link, and returns the number for each way.
         fn run(self, choice: &mut Choice, blocks: usize) -> [usize; 3] {
             let mut ways = [0; 3];
             for _ in 0..blocks {
@@ -208,7 +209,7 @@ mod tests {
             ways
         }
 
-        /// The way in which most of many blocks cross, and how many do not.
+        /// Returns the way for most of many blocks, and the number of blocks sent otherwise.
         fn settles(self) -> (Packing, usize) {
             let mut choice = Choice::default();
             let ways = self.run(&mut choice, 1000);
@@ -272,7 +273,7 @@ mod tests {
         };
         for _ in 0..100 {
             assert_eq!(choice.next(), Packing::Plain);
-            // Small answers wait for something else.
+            // The time of a small answer is mostly other waits.
             choice.arrived(&block(1000, 40));
             choice.arrived(&Arrived { took: None, ..block(1 << 20, 0) });
         }
@@ -293,7 +294,7 @@ mod tests {
     fn blocks_that_arrive_together_have_the_speed_of_all() {
         let mut choice = Choice::default();
         for number in 0..100 {
-            // A driver that sees four of them at a time says of the first that the link was busy with it.
+            // A driver that sees four blocks at once attributes the link's whole time to the first.
             let took = Duration::from_millis(if number % 4 == 0 { 400 } else { 0 });
             let arrived =
                 Arrived { raw: RAW, wire: RAW, packing: Packing::Plain, packed_in: Duration::ZERO, took: Some(took) };
@@ -305,7 +306,7 @@ mod tests {
 
     #[test]
     fn another_way_must_be_better_by_a_twentieth_and_less_work_by_anything() {
-        // A link of 1 MB/s; blocks of 1 MB that narrowing halves. Narrowed, a block takes `cost` seconds in all.
+        // A link of 1 MB/s, and blocks of 1 MB that narrowing halves. A narrowed block takes `cost` seconds in total.
         let narrowed = |choice: &mut Choice, cost: f64| {
             let block = Arrived {
                 raw: 1_000_000,

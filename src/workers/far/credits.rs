@@ -1,11 +1,11 @@
-//! Bytes that answers may take while they are under way or in use.
+//! Byte budget for answers in transfer or in use.
 
 use std::sync::{Arc, Mutex};
 
 use crate::sync::Locked;
 use crate::workers::pool::{MemoryFigures, Wake};
 
-/// Bytes of which each answer takes its part before it is asked for, and gives it back when the last view of it goes.
+/// Byte budget: each answer takes a part before its request, and returns the part when its last view is dropped.
 pub(super) struct Credits {
     bytes: u64,
     state: Mutex<State>,
@@ -15,7 +15,7 @@ pub(super) struct Credits {
 struct State {
     free: u64,
     figures: MemoryFigures,
-    /// Somebody was refused, and waits for some to come back.
+    /// Whether a request was refused and waits for bytes to return.
     wanted: bool,
 }
 
@@ -25,7 +25,7 @@ impl Credits {
         Arc::new(Self { bytes, state: Mutex::new(state), wake })
     }
 
-    /// Takes so many bytes, if there are.
+    /// Takes `bytes` from the budget; returns `None` if fewer are free.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<Credit> {
         let mut state = self.state.locked();
         match state.free.checked_sub(bytes) {
@@ -41,7 +41,7 @@ impl Credits {
         }
     }
 
-    /// Counts so many bytes, for which room is kept elsewhere, as used beside all that are taken.
+    /// Counts `bytes` as in use in addition to the budget; their memory is reserved elsewhere.
     pub(super) fn count_beside(&self, bytes: u64) {
         let mut state = self.state.locked();
         let used = self.bytes - state.free + bytes;
@@ -68,14 +68,14 @@ impl Credits {
     }
 }
 
-/// A part of them. Dropping it gives it back.
+/// Bytes taken from the budget. Dropping it returns the bytes.
 pub(super) struct Credit {
     credits: Arc<Credits>,
     bytes: u64,
 }
 
 impl Credit {
-    /// Gives back all but so many bytes.
+    /// Returns all but `bytes` to the budget.
     pub(super) fn keep(&mut self, bytes: u64) {
         if let Some(back) = self.bytes.checked_sub(bytes).filter(|back| *back > 0) {
             self.bytes = bytes;

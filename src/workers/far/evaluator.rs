@@ -1,4 +1,4 @@
-//! A worker that hears messages from wherever, and answers.
+//! A worker that answers messages, independent of the transport.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
@@ -17,21 +17,21 @@ use crate::workers::far::kept::Made;
 use crate::workers::far::pooled::Share;
 use crate::workers::sys::usage;
 
-/// Makes the borders of a pipeline when it is told which that is.
+/// Function that builds the borders of a pipeline from the first message.
 type Make = Box<dyn FnOnce(&Begin) -> Result<Borders> + Send>;
 
-/// A worker of a pipeline. Any number of threads may have it answer at a time.
+/// A worker of a pipeline. Any number of threads may answer messages at once.
 pub(crate) struct Evaluator {
     host: String,
     make: Mutex<Option<Make>>,
     borders: OnceLock<Borders>,
     blocks: Arc<Blocks>,
-    /// What it shares with evaluators of other passes, if there may be any.
+    /// State shared with evaluators of other passes, if the worker is pooled.
     share: Option<Share>,
 }
 
 impl Evaluator {
-    /// A worker on `host` for the pipeline that `make` makes.
+    /// Creates a worker on `host` for the pipeline built by `make`.
     pub(crate) fn new<D: IterDataset + 'static>(
         host: String,
         make: impl FnOnce() -> Result<D> + Send + 'static,
@@ -40,22 +40,22 @@ impl Evaluator {
         Self { host, make: Mutex::new(Some(make)), borders: OnceLock::new(), blocks: Arc::default(), share: None }
     }
 
-    /// The same, beside those of other passes.
+    /// Sets the state shared with evaluators of other passes.
     pub(super) fn sharing(self, share: Share) -> Self {
         Self { share: Some(share), ..self }
     }
 
-    /// Answers a message; what a task made lies in the block.
+    /// Answers a message; the block contains the result of a task.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`] for what is no message, or comes before the beginning.
+    /// [`ErrorKind::Worker`] for an invalid message, or a task before [`ToWorker::Begin`].
     pub(crate) fn hear(&self, message: &[u8]) -> Result<(Vec<u8>, Option<Buffer>)> {
         let Letter { message, packing, most } = Letter::read(message)?;
         let (message, block) = match message {
             ToWorker::Begin(begin) => (Some(self.begin(&begin)), None),
             ToWorker::Task(task) => self.evaluate(&task).map(|(answer, block)| (Some(answer), block))?,
             ToWorker::Tell => (Some(FromWorker::Told(self.borders()?.drain())), None),
-            // How many threads there are, the engine decides; and it ends workers.
+            // The engine decides the number of threads, and ends workers.
             ToWorker::Active(_) | ToWorker::Stop => (None, None),
         };
         let (block, packed) = match block.map(|block| packed(block, packing, most)) {
@@ -68,7 +68,7 @@ impl Evaluator {
         Ok((answer, block))
     }
 
-    /// Makes the pipeline. Where that fails it will fail in others, too, which the parent is told.
+    /// Builds the pipeline. A failure is reported to the parent, because it would also occur in other workers.
     fn begin(&self, begin: &Begin) -> FromWorker {
         let started = Instant::now();
         if begin.one_of_many {

@@ -1,11 +1,12 @@
-//! The threads of a worker that several passes share: who comes first evaluates first, and a suspect alone.
+//! Thread limit of a worker shared by several passes: first come, first served, and suspect tasks run alone.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
 
 use crate::sync::{Locked, Regardless};
 
-/// Lets so many evaluate at a time, in the order in which they came: of passes that ask for equally much, each has an equal part.
+/// Limits how many tasks are evaluated at once. Admits tasks first come, first served, so passes with equal demand get
+/// equal shares.
 pub(super) struct Gate {
     most: usize,
     state: Mutex<Passing>,
@@ -17,7 +18,7 @@ struct Passing {
     next: u64,
     waiting: VecDeque<u64>,
     inside: usize,
-    /// Whether the one that is inside is to be alone.
+    /// Whether the task inside must be alone.
     alone: bool,
 }
 
@@ -26,7 +27,7 @@ impl Gate {
         Self { most: most.max(1), state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits for a place, or for all of them where it is to be `alone`; dropping it leaves.
+    /// Waits for a place, or for all places if `alone`; dropping the pass frees the place.
     pub(super) fn pass(&self, alone: bool) -> Pass<'_> {
         let mut state = self.state.locked();
         let ticket = state.next;
@@ -39,7 +40,7 @@ impl Gate {
         state.inside += 1;
         state.alone = alone;
         drop(state);
-        // The next in line may have a place, too.
+        // The next task in the queue may fit, too.
         self.changed.notify_all();
         Pass(self)
     }
@@ -84,7 +85,7 @@ mod tests {
                     let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
                     most.fetch_max(now, Ordering::SeqCst);
                     assert!(!alone || now == 1, "{now}");
-                    // Others try to come in meanwhile.
+                    // Others try to enter meanwhile.
                     thread::sleep(Duration::from_millis(2));
                     assert!(!alone || inside.load(Ordering::SeqCst) == 1);
                     inside.fetch_sub(1, Ordering::SeqCst);

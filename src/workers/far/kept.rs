@@ -1,4 +1,4 @@
-//! Answers that a worker keeps for a moment: other passes over the same pipeline ask for the same soon.
+//! Short-lived cache of a worker's answers, for other passes over an equal pipeline.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};
@@ -11,10 +11,10 @@ use crate::exec::remote::{Border, Evaluated};
 use crate::sync::{Locked, Regardless};
 use crate::workers::control::Task;
 
-/// An answer is kept for so long: passes that keep pace ask for the same within less.
+/// Lifetime of an answer; passes at an equal pace request it again in less time.
 const KEPT_FOR: Duration = Duration::from_secs(2);
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone)]
 pub(super) struct Made {
     pub(super) evaluated: Evaluated,
@@ -22,10 +22,10 @@ pub(super) struct Made {
     pub(super) block: Buffer,
 }
 
-/// The beginning of a chunk; where it ends follows from the room that there was.
+/// The beginning of a chunk; its end depends on the available room.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    /// The pipeline's number in this worker.
+    /// Number of the pipeline in this worker.
     pipeline: u64,
     border: Border,
     start: u64,
@@ -33,7 +33,7 @@ struct Key {
     listed: Option<Vec<u64>>,
 }
 
-/// Answers of late, no more of them than so many bytes; those that were not asked for longest go first.
+/// Recent answers up to a total size; the least recently used answer is dropped first.
 pub(super) struct Kept {
     most_bytes: usize,
     state: Mutex<State>,
@@ -47,7 +47,7 @@ struct State {
 }
 
 enum Entry {
-    /// Somebody is at it.
+    /// A thread is making the answer.
     UnderWay,
     Ready {
         made: Box<Made>,
@@ -61,15 +61,16 @@ impl Kept {
         Self { most_bytes, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The answer to `task` of a pipeline: what was kept, if it is no more than is asked for; else what `make` makes. Who asks for what
-    /// somebody is at waits for that, but no longer than an answer is kept.
+    /// Returns the answer to `task` of a pipeline: the kept answer if it fits the task's range and room, otherwise the
+    /// result of `make`. If another thread is making the answer, waits for it, but not longer than the lifetime of an
+    /// answer.
     pub(super) fn find_or(&self, pipeline: u64, task: &Task, make: impl FnOnce() -> Result<Made>) -> Result<Made> {
         let Task { border, start, groups_from, ref listed, .. } = *task;
         let key = Key { pipeline, border, start, groups_from, listed: listed.clone() };
         if let Some(made) = self.find(&key, task) {
             return Ok(made);
         }
-        // Dropped without an answer where that fails: then those who wait make it themselves.
+        // Dropped without an answer if `make` fails; waiting threads then make the answer themselves.
         let mut claim = Claim { kept: self, key, made: None };
         let made = make()?;
         if made.evaluated.indices > 0 && made.block.len() <= self.most_bytes {
@@ -78,7 +79,7 @@ impl Kept {
         Ok(made)
     }
 
-    /// What was kept; `None` where this is to be made: others who ask for it wait then.
+    /// Returns the kept answer. Returns `None` if the caller must make the answer, and makes other callers wait for it.
     fn find(&self, key: &Key, task: &Task) -> Option<Made> {
         let begun = Instant::now();
         let mut state = self.state.locked();
@@ -89,14 +90,14 @@ impl Kept {
                 Some(Entry::Ready { made, used, .. }) if fits(made, task) => {
                     *used = now;
                     let mut made = Made::clone(made);
-                    // What was waited for was so by those who asked first.
+                    // Waits inside the evaluation were counted for the first caller.
                     (made.evaluated.kept, made.evaluated.off) = (true, Off::default());
                     return Some(made);
                 }
                 Some(Entry::UnderWay) if begun.elapsed() < KEPT_FOR => {
                     state = self.changed.wait_timeout(state, KEPT_FOR - begun.elapsed()).regardless().0;
                 }
-                // It is longer than what is asked for, or somebody hangs over it.
+                // The answer is longer than requested, or its maker hangs.
                 _ => {
                     state.put(key.clone(), Entry::UnderWay);
                     return None;
@@ -105,7 +106,7 @@ impl Kept {
         }
     }
 
-    /// Forgets answers that are too old at `now`.
+    /// Drops answers that are too old at `now`.
     pub(super) fn sweep(&self, now: Instant) {
         self.state.locked().sweep(now);
     }
@@ -144,7 +145,7 @@ impl State {
         });
     }
 
-    /// Makes room for `most` bytes.
+    /// Drops answers until at most `most` bytes are kept.
     fn shrink(&mut self, most: usize) {
         while self.bytes > most {
             let used = |entry: &Entry| match entry {
@@ -167,7 +168,7 @@ impl Entry {
     }
 }
 
-/// The right to make an answer, which others wait for.
+/// The right to make an answer that other threads wait for.
 struct Claim<'a> {
     kept: &'a Kept,
     key: Key,
@@ -221,7 +222,7 @@ mod tests {
         Made { evaluated, took: Duration::ZERO, block: Buffer::copy_from(&vec![7; bytes]) }
     }
 
-    /// Whether it had to be made.
+    /// Returns true if the answer had to be made.
     fn ask(kept: &Kept, task: &Task, bytes: usize) -> bool {
         let mut was_made = false;
         let found = kept.find_or(1, task, || {
@@ -237,7 +238,7 @@ mod tests {
         let kept = Kept::new(1 << 20);
         assert!(ask(&kept, &task(0..10, 1), 100));
         assert!(!ask(&kept, &task(0..10, 1), 100) && !ask(&kept, &task(0..20, 1), 100));
-        // Less was asked for; then it is that which is kept.
+        // Less was requested; the shorter answer then replaces the kept answer.
         assert!(ask(&kept, &task(0..5, 1), 50) && !ask(&kept, &task(0..10, 1), 100));
         assert!(ask(&kept, &task(1..5, 1), 50));
         assert!(ask(&kept, &task(30..40, 2), PAGE + 1) && ask(&kept, &task(30..40, 1), 10));
@@ -266,7 +267,7 @@ mod tests {
                 scope.spawn(|| {
                     begun.fetch_add(1, Ordering::SeqCst);
                     let _ = kept.find_or(1, &task(0..1, 1), || {
-                        // The others are about to ask for it, too.
+                        // The other threads are about to request it, too.
                         while begun.load(Ordering::SeqCst) < 8 {
                             thread::yield_now();
                         }

@@ -1,4 +1,4 @@
-//! From options to a pass whose elements are evaluated on other machines.
+//! Starts a pass on other machines according to the options.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,24 +18,25 @@ use crate::workers::start::plural;
 /// Options of workers on other machines.
 #[derive(Clone, Debug)]
 pub(crate) struct FarOptions {
-    /// Workers at first, and at most.
+    /// Initial and maximum number of workers.
     pub(crate) workers: (usize, usize),
-    /// Threads of each.
+    /// Threads of each worker.
     pub(crate) threads: usize,
-    /// Bytes of what is under way, ready or in use here.
+    /// Bytes of answers in transfer, ready or in use in this process.
     pub(crate) ram_budget: u64,
-    /// Bytes that a block should have at most.
+    /// Maximum bytes of a block.
     pub(crate) block: u64,
-    /// A task that takes so many times as long as 99 of 100 is asked of another worker, too, of another machine if there is one.
+    /// Factor over the 99th percentile of task times after which a task is also sent to another worker, on another
+    /// machine if there is any.
     pub(crate) hedge: Option<f64>,
     /// Time that a task may take before its worker counts as hanging.
     pub(crate) deadline: Option<Duration>,
-    /// Time of too little work behind which there is one worker fewer; and how often it is looked for what could be changed.
+    /// Time of low load after which one worker is released, and the tuning interval.
     pub(crate) idle: Duration,
     pub(crate) tick: Duration,
-    /// Whether workers are of other passes, too.
+    /// Whether the workers also serve other passes.
     pub(crate) shared: bool,
-    /// The stages that workers have, a line each.
+    /// Lines of the stages that workers run.
     pub(crate) stages: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ impl Default for FarOptions {
     }
 }
 
-/// Facts that a loader needs to have other machines evaluate.
+/// Data that a loader needs to evaluate on other machines.
 pub(crate) struct FarLaunch {
     desk: Arc<Desk>,
     options: FarOptions,

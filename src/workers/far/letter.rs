@@ -1,4 +1,4 @@
-//! Messages of workers and what goes with them: in which way to answer, and how it was answered.
+//! Messages to and from remote workers, with the requested and the actual packing.
 
 use std::time::{Duration, Instant};
 
@@ -9,39 +9,39 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::wire::parcel::{Packing, pack};
 use crate::workers::control::{FromWorker, ToWorker};
 
-/// What a worker is sent.
+/// Message to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Letter<M = ToWorker> {
     pub(super) message: M,
-    /// The way in which the block of the answer is to cross, packed only if it takes so many bytes at most.
+    /// Packing for the block of the answer, used only if the packed block has at most `most` bytes.
     pub(super) packing: Packing,
     pub(super) most: u64,
 }
 
-/// What a worker answers.
+/// Answer of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Answer {
-    /// `None` where nothing was asked.
+    /// `None` if the message needs no answer.
     pub(super) message: Option<FromWorker>,
     pub(super) facts: Facts,
-    /// `None` where nothing was to be packed.
+    /// `None` if no packing was requested.
     pub(super) packed: Option<Packed>,
 }
 
-/// What came of packing a block.
+/// Result of packing a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Packed {
     pub(super) packing: Packing,
     pub(super) took: Duration,
-    /// Whether it is packed: else it lies as it was, because it would not have been smaller.
+    /// Whether the block is packed; false if packing would not have made it smaller.
     pub(super) smaller: bool,
 }
 
-/// Facts of a worker's process.
+/// Facts about a worker's process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Facts {
     pub(super) pid: u32,
-    /// The machine that it runs on, by the name that its engine gives that.
+    /// Machine of the worker, as named by its engine.
     pub(super) host: String,
     pub(super) cpu: Duration,
     pub(super) heap_bytes: u64,
@@ -67,7 +67,7 @@ impl Letter {
     }
 }
 
-/// Packs a block like that, where it is smaller then.
+/// Packs a block if the packed block is smaller and has at most `most` bytes.
 pub(super) fn packed(block: Buffer, packing: Packing, most: u64) -> (Buffer, Option<Packed>) {
     if packing == Packing::Plain {
         return (block, None);

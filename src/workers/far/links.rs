@@ -1,4 +1,4 @@
-//! The links to the machines that workers run on.
+//! Links to the machines of workers.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,26 +9,26 @@ use crate::exec::LinkReport;
 use crate::sync::Locked;
 use crate::wire::parcel::Packing;
 
-/// When blocks are packed.
+/// Policy for packing blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Compress {
-    /// Where the link to another machine is slower than packing.
+    /// Pack if the link to another machine is slower than packing.
     #[default]
     Auto,
     Never,
-    /// Those of workers on this machine, too.
+    /// Pack all blocks, including blocks of workers on this machine.
     Always,
 }
 
-/// What is known before there are any links.
+/// Settings that are known before any link exists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hand {
     pub(crate) compress: Compress,
-    /// The name of this machine, as engines give it to workers.
+    /// Name of this machine, as engines report it to workers.
     pub(crate) home: String,
 }
 
-/// Links, by the machines that they lead to.
+/// Links by the machine at their other end.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     hand: Hand,
@@ -53,7 +53,7 @@ impl Links {
         self.hand.compress
     }
 
-    /// The way in which a worker on `node` is to answer its next task.
+    /// Returns the packing for the next answer of a worker on `node`.
     pub(super) fn next(&self, node: &str) -> Packing {
         match self.hand.compress {
             Compress::Never => Packing::Plain,
@@ -85,7 +85,7 @@ impl Links {
         }
     }
 
-    /// What crossed each link so far, and why like that.
+    /// Returns the traffic over each link so far, and the reason for its packing.
     pub(super) fn reports(&self) -> Vec<LinkReport> {
         let links = self.links.locked();
         let report = |(host, link): (&String, &Link)| LinkReport {
@@ -118,7 +118,7 @@ impl Links {
     }
 }
 
-/// A speed of links, which come in powers of ten.
+/// Formats a link speed with decimal units.
 fn per_second(bytes: f64) -> String {
     let (value, unit) = match bytes {
         bytes if bytes >= 1e9 => (bytes / 1e9, "GB/s"),

@@ -1,8 +1,9 @@
-//! Workers on other machines, which somebody else's engine starts, reaches and ends.
+//! Workers on other machines, which an external engine starts, reaches and ends.
 //!
-//! The engine is driven from outside: a *driver* takes [orders](Order) out of an [`Office`] ("start worker 3", "send it this"), and says
-//! there what became of them. Messages are those of worker processes; what a task made comes beside its answer as one block, which lies wherever the engine
-//! keeps it, and is read there; or, where the [link](links) is slow, packed, and is unpacked here. A worker is an [`Evaluator`], which hears a message and answers.
+//! The engine is driven from outside: a *driver* takes [orders](Order) from an [`Office`], such as "start worker 3",
+//! and reports the outcomes there. Messages are the messages of local worker processes. The result of a task arrives
+//! beside its answer as one block, and is read in the engine's memory. If the [link](links) is slow, the block is
+//! packed, and unpacked in this process. A worker is an [`Evaluator`], which answers messages.
 
 mod blocks;
 mod carrier;

@@ -1,4 +1,4 @@
-//! The desk between the coordinator and a driver: orders lie there, and answers are brought there.
+//! The exchange between the coordinator and a driver: a queue of orders, and a place for answers.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,68 +17,69 @@ use crate::sync::Locked;
 use crate::wire::parcel::Packing;
 use crate::workers::control::{Event, FromWorker, What};
 
-/// Something that a driver is to do.
+/// Order to a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Start worker `number`, which is the one in `place` of those there are at a time. [`Office::started`] says that it is there,
-    /// [`Office::not_started`] that it will not be.
+    /// Start worker `number` in `place` among the concurrent workers. Answered by [`Office::started`] or
+    /// [`Office::not_started`].
     Start { number: u64, place: usize },
-    /// Send it a message; [`Office::answered`] brings what it answers.
+    /// Send a message to the worker; its answer arrives through [`Office::answered`].
     Send { number: u64, message: Vec<u8> },
-    /// End it at once, or let it go where others use it, too; [`Office::gone`] says that it has ended.
+    /// End the worker immediately, or release it if other passes use it. [`Office::gone`] reports its end.
     End { number: u64 },
-    /// End it at once, whoever uses it: it hangs, or says what cannot be. The same is said then.
+    /// End the worker immediately even if other passes use it, because it hangs or sent an invalid message.
+    /// [`Office::gone`] reports its end.
     Kill { number: u64 },
 }
 
-/// The driver's side.
+/// The driver's side of the exchange.
 #[derive(Clone)]
 pub(crate) struct Office(Arc<Desk>);
 
-/// Where a worker is, in a word or two; and its machine.
+/// Short name of a worker, and the name of its machine.
 pub(super) type Place = (String, String);
 
-/// What lies between both.
+/// State shared by the coordinator and the driver.
 pub(crate) struct Desk {
     orders: Receiver<Order>,
-    /// `None` once nothing more is to be done.
+    /// `None` after the pass has ended.
     order: Mutex<Option<Sender<Order>>>,
     events: OnceLock<Sender<Event<FarEnd>>>,
     starting: Mutex<HashMap<u64, Sender<Result<Place>>>>,
-    /// Answers that are awaited: by task, the worker, and the number of its room.
+    /// Awaited answers: worker and room number, by task.
     tasks: Mutex<HashMap<u64, (u64, u64)>>,
-    /// Blocks that came, by the number of their room.
+    /// Arrived blocks, by room number.
     blocks: Mutex<HashMap<u64, Brought>>,
-    /// Facts of workers, as they told last.
+    /// Last reported facts of each worker.
     facts: Mutex<HashMap<u64, Facts>>,
-    /// Machines of workers.
+    /// Machine of each worker.
     nodes: Mutex<HashMap<u64, String>>,
     links: Links,
-    /// Bytes for a packed block while it is unpacked: none may be larger.
+    /// Bytes reserved for a packed block during unpacking; the maximum size of a packed block.
     aside: OnceLock<u64>,
 }
 
-/// A block as it came.
+/// A block as it arrived.
 #[derive(Debug)]
 pub(super) struct Brought {
     pub(super) block: Buffer,
-    /// How it is packed, and the machine that it came from.
+    /// Packing of the block, and the machine of its worker.
     pub(super) packing: Packing,
     pub(super) node: String,
 }
 
 impl Brought {
-    /// Nothing, as an answer without a block has it.
+    /// An empty block, for answers without a block.
     pub(super) const NOTHING: Self = Self { block: Buffer::EMPTY, packing: Packing::Plain, node: String::new() };
 }
 
-/// Makes an office where nothing is known of links, and the desk of those who give orders there.
+/// Creates an office without any settings for links, and its desk for the coordinator.
 #[cfg(test)]
 pub(crate) fn office() -> (Office, Arc<Desk>) {
     office_by(Hand::default())
 }
 
-/// Makes an office, and the desk of those who give orders there.
+/// Creates an office, and its desk for the coordinator.
 pub(crate) fn office_by(hand: Hand) -> (Office, Arc<Desk>) {
     let (order, orders) = unbounded();
     let desk = Arc::new(Desk {
@@ -97,7 +98,7 @@ pub(crate) fn office_by(hand: Hand) -> (Office, Arc<Desk>) {
 }
 
 impl Desk {
-    /// Has worker `number` started, and waits until it is there.
+    /// Orders the start of worker `number`, and waits until it has started.
     pub(super) fn start(
         self: &Arc<Self>,
         number: u64,
@@ -117,18 +118,18 @@ impl Desk {
         if given { Ok(()) } else { Err(closed()) }
     }
 
-    /// Has the answer to a task of worker `number` brought to the room of that number.
+    /// Assigns the answer to a task of worker `number` to the room of number `room`.
     pub(super) fn await_answer(&self, task: u64, number: u64, room: u64) {
         self.tasks.locked().insert(task, (number, room));
     }
 
-    /// Has no packed block be larger than `block` bytes, and returns what is to be set aside for one.
+    /// Limits packed blocks to `block` bytes, and returns the bytes to reserve for one.
     pub(super) fn set_aside(&self, block: u64) -> u64 {
         let aside = if self.links.compress() == Compress::Never { 0 } else { block };
         *self.aside.get_or_init(|| aside)
     }
 
-    /// The most bytes of a packed block.
+    /// Returns the maximum bytes of a packed block.
     pub(super) fn most_packed(&self) -> u64 {
         self.aside.get().copied().unwrap_or(0)
     }
@@ -150,13 +151,13 @@ impl Desk {
         self.facts.locked().get(&number).cloned()
     }
 
-    /// Nothing more is to be done; whoever waits for a start is told.
+    /// Ends the orders; callers that wait for a start get an error.
     pub(super) fn close(&self) {
         *self.order.locked() = None;
         self.starting.locked().clear();
     }
 
-    /// A block that unpacks to `raw` bytes has come from a worker.
+    /// Records the arrival of a block that unpacks to `raw` bytes.
     fn arrived(&self, worker: u64, raw: u64, block: Buffer, packed: Option<Packed>, took: Option<Duration>) -> Brought {
         let node = self.nodes.locked().get(&worker).cloned().unwrap_or_default();
         let packed = packed.unwrap_or_default();
@@ -175,10 +176,10 @@ impl Desk {
 }
 
 impl Office {
-    /// Waits for the next order; `Ok(None)` where there is none within that time.
+    /// Waits for the next order; returns `Ok(None)` if none comes within the given time.
     ///
     /// # Errors
-    /// Once there will be none.
+    /// If the pass has ended, so that no more orders will come.
     pub(crate) fn next_order(&self, within: Duration) -> Result<Option<Order>> {
         match self.0.orders.recv_timeout(within) {
             Ok(order) => Ok(Some(order)),
@@ -187,7 +188,7 @@ impl Office {
         }
     }
 
-    /// Worker `number` is there, on the machine `node`: `who` tells it in a word or two.
+    /// Reports that worker `number` has started on the machine `node`; `who` is its short name.
     pub(crate) fn started(&self, number: u64, who: String, node: String) {
         self.0.nodes.locked().insert(number, node.clone());
         if let Some(tell) = self.0.starting.locked().remove(&number) {
@@ -195,27 +196,27 @@ impl Office {
         }
     }
 
-    /// Worker `number` could not be started.
+    /// Reports that worker `number` failed to start.
     pub(crate) fn not_started(&self, number: u64, why: String) {
         if let Some(tell) = self.0.starting.locked().remove(&number) {
             let _ = tell.send(Err(Error::new(ErrorKind::Worker, why)));
         }
     }
 
-    /// Worker `number` is there, but not for this pass, and no other will be: the pass ends.
+    /// Reports that worker `number` refuses this pass, as any other would; the pass ends.
     pub(crate) fn refused(&self, number: u64, why: String) {
         self.0.tell(number, What::Message(FromWorker::Failed(Told::in_words(&Error::config(why.clone())))));
         self.not_started(number, why);
     }
 
-    /// Worker `number` could not be started, and no other can be: the pass ends.
+    /// Reports that worker `number` failed to start and no other can start; the pass ends.
     pub(crate) fn cannot_start(&self, number: u64, why: String) {
         let error = Error::new(ErrorKind::Worker, why);
         self.0.tell(number, What::Message(FromWorker::Failed(Told::in_words(&error))));
     }
 
-    /// Worker `number` has answered a message, with the block that it made, if any, with which the link was busy for that time, if
-    /// that could be seen. What is no answer ends it.
+    /// Handles the answer of worker `number`, with its block, if any. `took` is the time that the link was busy with
+    /// the block, if measured. An invalid answer ends the worker.
     pub(crate) fn answered(&self, number: u64, answer: &[u8], block: Option<Buffer>, took: Option<Duration>) {
         let Answer { message, facts, packed } = match postcard::from_bytes(answer) {
             Ok(answer) => answer,
@@ -239,12 +240,12 @@ impl Office {
         }
     }
 
-    /// Worker `number` has ended, for that reason, over an element of this pass; `outside` is whether no element had a part in that.
+    /// Reports the end of worker `number` over an element of this pass; `outside` if no element was involved.
     pub(crate) fn gone(&self, number: u64, why: String, outside: bool) {
         self.ended(number, why, outside, Blame::Own);
     }
 
-    /// Worker `number` has ended, for that reason; `blame` is whose element ended it.
+    /// Reports the end of worker `number` with the reason; `blame` is the pass whose element ended it.
     pub(crate) fn ended(&self, number: u64, why: String, outside: bool, blame: Blame) {
         self.not_started(number, why.clone());
         self.0.nodes.locked().remove(&number);

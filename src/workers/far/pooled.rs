@@ -1,8 +1,8 @@
-//! A worker of a pool: several passes lease it, each for as long as it is heard of.
+//! A worker of a pool: leased by several passes, each until its lease expires.
 //!
-//! Passes share threads, what their pipelines hold in memory, and answers that both want. They do not share what is of one pass alone:
-//! counts of stages, lanes that are open, the numbers of its tasks. So each lease has an evaluator of its own, over one pipeline for all
-//! that were sent the same.
+//! Passes share threads, the memory of their pipelines, and common answers. Counts of stages, open lanes and task
+//! numbers belong to a single pass. Each lease therefore has a separate evaluator, over one pipeline for all passes
+//! that sent an identical pipeline.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -20,25 +20,25 @@ use crate::workers::control::Task;
 /// Records the lease whose suspect element the worker evaluates; `false` removes the record.
 type Note = Box<dyn Fn(&str, bool) + Send + Sync>;
 
-/// What passes of a worker share.
+/// State shared by all passes of a worker.
 pub(super) struct Common {
     gate: Gate,
     kept: Kept,
     note: Note,
 }
 
-/// What one lease has of it.
+/// A lease's access to the shared state.
 pub(super) struct Share {
     lease: String,
     common: Arc<Common>,
     pipeline: Arc<Number>,
 }
 
-/// The number of a pipeline; whoever has it leases that.
+/// Number of a pipeline; holders of the `Arc` lease the pipeline.
 struct Number(u64);
 
 impl Share {
-    /// The answer to a task, which `make` makes if nobody else has done so.
+    /// Returns the answer to a task: the kept answer, or else the result of `make`.
     pub(super) fn answer(&self, task: &Task, make: impl FnOnce() -> Result<Made>) -> Result<Made> {
         let Common { gate, kept, note } = &*self.common;
         let make = || {
@@ -52,23 +52,23 @@ impl Share {
             note(&self.lease, false);
             made
         };
-        // Nobody else may have died of it; a lane goes on where it is open; and where nobody else asks there is nothing to keep.
+        // Suspect tasks, lanes and fed elements are not shared. A single lease has no other pass to share answers with.
         let keeps = !task.alone && task.lane.is_none() && task.fed.is_none() && self.leases() > 1;
         if keeps { kept.find_or(self.pipeline.0, task, make) } else { make() }
     }
 }
 
 impl Share {
-    /// Leases of the pipeline; it has its number itself, too.
+    /// Returns the number of leases of the pipeline, without the reference that the pipeline holds.
     fn leases(&self) -> usize {
         Arc::strong_count(&self.pipeline) - 1
     }
 }
 
-/// Makes a pipeline of what a pass has sent.
+/// Function that builds a pipeline from the payload of a pass.
 type Make<D> = Box<dyn Fn(Vec<u8>) -> Result<D> + Send + Sync>;
 
-/// A worker that several passes lease.
+/// A worker leased by several passes.
 pub(crate) struct Pooled<D> {
     host: String,
     common: Arc<Common>,
@@ -94,8 +94,8 @@ struct Pipeline<D> {
 }
 
 impl<D: IterDataset + Clone + 'static> Pooled<D> {
-    /// A worker on `host` that evaluates on `threads` threads and caches up to `kept_bytes` of answers. `note` records suspect elements by their
-    /// lease. `make` builds pipelines.
+    /// Creates a worker on `host` that evaluates on `threads` threads and caches up to `kept_bytes` of answers. `note`
+    /// records suspect elements by lease. `make` builds pipelines.
     pub(crate) fn new(
         host: String,
         threads: usize,
@@ -109,13 +109,13 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
         Self { host, common, make: Arc::new(Box::new(make)), leases: Mutex::default(), pipelines }
     }
 
-    /// A pass leases it, to evaluate what `payload` makes; passes with the same `key` have the same pipeline.
+    /// Adds a lease for the pipeline built from `payload`; passes with an equal `key` share the pipeline.
     pub(crate) fn join(&self, lease: String, key: &str, payload: Vec<u8>) {
         let pipeline = self.pipeline(key);
         let share = Share { lease: lease.clone(), common: self.common.clone(), pipeline: pipeline.number.clone() };
         let (make, of) = (self.make.clone(), pipeline.clone());
         let make = move || {
-            // Others with the same wait for it, and have it then.
+            // Other passes with this pipeline wait on the lock, and then find the pipeline built.
             let mut made = of.made.locked();
             match &*made {
                 Some(dataset) => Ok(dataset.clone()),
@@ -125,7 +125,7 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
         let evaluator = Arc::new(Evaluator::new(self.host.clone(), make).sharing(share));
         let lease_of = Lease { evaluator, seen: Instant::now(), _pipeline: pipeline };
         let before = self.leases.locked().insert(lease, lease_of);
-        // Its files are closed while nobody waits for that.
+        // The old lease is dropped outside the lock, because dropping closes files.
         drop(before);
     }
 
@@ -142,10 +142,10 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
         pipeline
     }
 
-    /// Answers a message of a lease, as [`Evaluator::hear`] does.
+    /// Answers a message of a lease, as in [`Evaluator::hear`].
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`] for one that has run out, too.
+    /// [`ErrorKind::Worker`] also for an expired lease.
     pub(crate) fn hear(&self, lease: &str, message: &[u8]) -> Result<(Vec<u8>, Option<Buffer>)> {
         let gone =
             || Error::new(ErrorKind::Worker, "its lease has run out: nothing was heard of the pass for too long");
@@ -153,7 +153,7 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
         evaluator.hear(message)
     }
 
-    /// The pass of a lease is still there; returns whether it is known.
+    /// Renews a lease; returns true if the lease is known.
     pub(crate) fn beat(&self, lease: &str) -> bool {
         self.touch(lease).is_some()
     }
@@ -165,14 +165,14 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
         Some(lease.evaluator.clone())
     }
 
-    /// A pass lets it go.
+    /// Ends a lease.
     pub(crate) fn leave(&self, lease: &str) {
         let left = self.leases.locked().remove(lease);
         drop(left);
     }
 
-    /// Ends leases whose passes were silent for longer than `patience` at `now`, and forgets old answers. Returns the number of
-    /// leases that are left.
+    /// Ends leases whose passes were silent for longer than `patience` at `now`, and drops old answers. Returns the
+    /// number of remaining leases.
     pub(crate) fn look_around(&self, now: Instant, patience: Duration) -> usize {
         self.common.kept.sweep(now);
         let mut leases = self.leases.locked();

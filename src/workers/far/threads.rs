@@ -1,4 +1,4 @@
-//! Workers that are threads of this process: what tests drive in place of other machines.
+//! Workers that are threads of this process, used by tests in place of other machines.
 
 use std::collections::HashMap;
 use std::thread;
@@ -8,10 +8,11 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::{Office, Order};
 
-/// The life of a worker, which is sent messages.
+/// Body of a worker, which receives messages.
 pub(super) type Life = Box<dyn FnOnce(Receiver<Vec<u8>>) + Send>;
 
-/// Drives workers until the pass has ended. `start` gives the life of each by its number; `None` for one that is not to start.
+/// Drives workers until the pass has ended. `start` returns the body of each worker by number, or `None` for a worker
+/// that must not start.
 pub(super) fn drive(office: &Office, mut start: impl FnMut(u64) -> Option<Life>) {
     let mut workers: HashMap<u64, Sender<Vec<u8>>> = HashMap::new();
     while let Ok(order) = office.next_order(Duration::from_millis(50)) {
@@ -24,7 +25,7 @@ pub(super) fn drive(office: &Office, mut start: impl FnMut(u64) -> Option<Life>)
                 }
             }
             Some(Order::Send { number, message }) => {
-                // One that is gone hears nothing.
+                // A worker that is gone receives nothing.
                 let _ = workers.get(&number).map(|worker| worker.send(message));
             }
             Some(Order::End { number } | Order::Kill { number }) => {

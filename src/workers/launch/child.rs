@@ -1,4 +1,4 @@
-//! The worker's side: from the first instruction to the program that it was started for.
+//! The worker's side of a launch: everything between its first instruction and its program.
 
 use std::any::Any;
 use std::io::Write;
@@ -21,24 +21,24 @@ use crate::workers::sys::{limits, signals};
 
 /// Exit code of a worker whose parent is gone.
 const ORPHANED: i32 = 60;
-/// Exit code of a worker that never got so far as to have a program.
+/// Exit code of a worker that failed before it had a program.
 const UNSTARTED: i32 = 61;
-/// Exit code of a worker that has told its parent why it ends.
+/// Exit code of a worker that has sent its parent the reason for its end.
 const FAILED: i32 = 62;
 
-/// Serves the parent on a thread of its own, while this one watches for the parent's end.
+/// Serves the parent on a new thread, while the calling thread watches for the parent's end.
 ///
-/// The main thread does nothing else: user code cannot block it, its stack is not used, and a program that runs before
-/// `main` finds an ordinary thread under it.
+/// The main thread does nothing else. User code cannot block it or use its stack. A program that runs before `main`
+/// still runs on an ordinary thread.
 pub(crate) fn run(call: Call) -> ! {
     signals::ignore_in_worker();
     limits::offer_to_oom_killer();
     limits::keep_shared_memory_out_of_cores();
     limits::name_process();
-    // For a process that is stopped when the parent ends. Whatever started this one lives on a thread that outlives it.
+    // Also ends a process that is stopped when its parent ends. The starting thread outlives this process.
     end_with_parent();
     let parent = pidfd(call.parent);
-    // It was opened in time if it is the parent still; its number may be another's otherwise.
+    // If the process is still the parent, the descriptor was opened in time. Otherwise the pid may have been reused.
     let (Ok(parent), true) = (&parent, is_parent(call)) else {
         give_up(&format!(
             "process {}, whose worker this is to be, is not its parent; unset GRISTMILL_WORKER if you set it",
@@ -49,13 +49,14 @@ pub(crate) fn run(call: Call) -> ! {
         give_up(&format!("cannot start a thread: {e}"));
     }
     while !matches!(wait_readable(parent, None), Ok(true)) && is_parent(call) {
-        // A wait that failed is not repeated at once.
+        // Delays the next attempt after a failed wait.
         thread::sleep(Duration::from_millis(100));
     }
     exit_now(ORPHANED)
 }
 
-/// Whether the parent is there still. One that was forked for it is told of its end by whoever forked it.
+/// Returns true if the parent still exists. A forked worker always gets true: the process that forked it reports the
+/// parent's end.
 fn is_parent(call: Call) -> bool {
     let pid = call.parent;
     call.forked
@@ -83,7 +84,7 @@ fn serve() -> i32 {
     FAILED
 }
 
-/// Tells the parent who this is, and hears what to do.
+/// Sends this worker's identity to the parent and receives its assignment.
 fn connect() -> Result<(Start, Channel)> {
     let failed = |what: &str, e: &dyn std::fmt::Display| Error::new(ErrorKind::Worker, format!("{what}: {e}"));
     let module =
@@ -93,7 +94,7 @@ fn connect() -> Result<(Start, Channel)> {
     let channel = Channel::over(socket);
     let greeted = channel.send(&Hello::of(Identity::of(&module)));
     if greeted.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
-        // Nobody waits for this worker any more, nor for its words.
+        // The parent no longer waits for this worker or its messages.
         exit_now(UNSTARTED);
     }
     greeted.map_err(|e| failed("cannot greet the parent", &e))?;
@@ -105,7 +106,7 @@ fn connect() -> Result<(Start, Channel)> {
 }
 
 fn run_program(start: Start, channel: Arc<Channel>) -> Result<()> {
-    // Before any code of the user runs, which then finds no descriptor of it.
+    // The slab is mapped before any user code runs, so user code finds no descriptor of it.
     let slab = channel.take_file().map(WorkerSlab::map).transpose()?;
     if let Some(bytes) = start.heap_limit {
         limits::cap_data(bytes)
@@ -118,8 +119,10 @@ fn run_program(start: Start, channel: Arc<Channel>) -> Result<()> {
     start.program.run(session.at_place(start.place))
 }
 
-/// Has a panic told without its backtrace. To print one takes memory, under a lock of the standard library; where the heap's
-/// limit refuses that memory, the message about it would wait for the same lock, in the same thread.
+/// Installs a panic hook that prints no backtrace.
+///
+/// Printing a backtrace allocates under a lock of the standard library. If the heap limit refuses that allocation, the
+/// message about it would wait for that lock on its own thread.
 fn tell_panics_without_backtrace() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = thread::current();
@@ -128,13 +131,13 @@ fn tell_panics_without_backtrace() {
     }));
 }
 
-/// Ends a worker that cannot tell its parent why.
+/// Ends a worker that cannot report the reason to its parent.
 fn give_up(why: &str) -> ! {
     let _ = writeln!(std::io::stderr(), "gristmill: worker process {}: {why}", std::process::id());
     exit_now(UNSTARTED)
 }
 
-/// The text of a panic.
+/// Returns the text of a panic.
 pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a value that is not text").to_owned()

@@ -13,47 +13,47 @@ use crate::store;
 use crate::sync::Locked;
 use crate::workers::sys::modules;
 
-/// Says that this process is a worker, and whose; set by gristmill alone.
+/// Environment variable that marks a process as a worker and names its parent. Only gristmill sets it.
 pub(crate) const WORKER: &str = "GRISTMILL_WORKER";
-/// Set by the user: the program to start as a worker.
+/// Environment variable that names the program to start as a worker. The user sets it.
 pub(crate) const WORKER_EXE: &str = "GRISTMILL_WORKER_EXE";
 
-/// Workers compute with as many threads as they are told to, not with a pool per library; and they leave accelerators alone.
+/// Environment of workers: a thread count from the parent instead of a pool per library, and no accelerators.
 const ENVIRONMENT: [(&str, &str); 6] = [
     ("OMP_NUM_THREADS", "1"),
     ("OPENBLAS_NUM_THREADS", "1"),
     ("MKL_NUM_THREADS", "1"),
     ("CUDA_VISIBLE_DEVICES", ""),
     ("JAX_PLATFORMS", "cpu"),
-    // mimalloc would otherwise take the heap limit for itself at the start.
+    // Otherwise mimalloc would claim the whole heap limit at the start.
     ("MIMALLOC_ARENA_EAGER_COMMIT", "0"),
 ];
 
 static CHOSEN: Mutex<Option<(PathBuf, Vec<OsString>)>> = Mutex::new(None);
 
-/// Starts workers with this program and these arguments instead of the running program.
+/// Starts workers with `program` and `arguments` instead of the running program.
 ///
-/// It must be the same build of the program, or a program that loads the shared library in which gristmill's code lies
-/// and calls [`init`](super::init) in it. A script must end with `exec`. It comes before the environment variable
-/// `GRISTMILL_WORKER_EXE`, which names a program without arguments. Workers that run already are not touched.
+/// The program must be the same build, or must load the shared library that contains gristmill's code and call
+/// [`init`](super::init) in it. A script must end with `exec`. This command takes precedence over the environment
+/// variable `GRISTMILL_WORKER_EXE`, which names a program without arguments. Workers that already run are not affected.
 pub fn set_worker_command<A: Into<OsString>>(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = A>) {
     let chosen = (program.into(), arguments.into_iter().map(Into::into).collect());
     *CHOSEN.locked() = Some(chosen);
 }
 
-/// A program that becomes a worker because it calls [`init`](super::init) in the library that holds gristmill.
+/// Program that becomes a worker by calling [`init`](super::init) in the library that contains gristmill.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkerCommand {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
-    /// The folder in which it is started; the parent's, if it is none.
+    /// Working directory of the program; the parent's if `None`.
     pub(crate) folder: Option<PathBuf>,
-    /// The arguments with which it becomes a process that forks workers.
+    /// Arguments that make the program a process that forks workers.
     #[cfg(any(feature = "python", test))]
     pub(crate) to_fork: Option<Vec<OsString>>,
 }
 
-/// The command for the process that forks workers, which is told to by `control`.
+/// Returns the command for the process that forks workers. The process reads its requests from `control`.
 #[cfg(any(feature = "python", test))]
 pub(super) fn zygote(given: &WorkerCommand, control: Stdio) -> Result<Command, LaunchFailure> {
     if std::env::var_os(WORKER).is_some() {
@@ -65,7 +65,7 @@ pub(super) fn zygote(given: &WorkerCommand, control: Stdio) -> Result<Command, L
     Ok(command)
 }
 
-/// Folder and output of processes that run functions of the user, who would see what they print without workers too.
+/// Sets the folder and output of processes that run user functions, so that their output appears as without workers.
 fn surround(command: &mut Command, given: &WorkerCommand) {
     if let Some(folder) = &given.folder {
         command.current_dir(folder);
@@ -74,14 +74,14 @@ fn surround(command: &mut Command, given: &WorkerCommand) {
     command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
 }
 
-/// The call that a worker finds in its environment: who its parent is, and who takes over.
+/// The call that a worker reads from its environment: its parent, and the code that takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// Whether [`init`](super::init) takes over, called by `main`; the hook before `main` otherwise.
+    /// Whether `main` takes over by calling [`init`](super::init). If false, the hook takes over before `main`.
     pub(crate) in_main: bool,
-    /// Whether it was forked by a process that the parent has for that, and is not the parent's child.
+    /// Whether the parent's forking process forked this worker, which is then not a child of the parent.
     pub(crate) forked: bool,
-    /// The parent's process id.
+    /// Process id of the parent.
     pub(crate) parent: u32,
 }
 
@@ -107,13 +107,13 @@ impl Call {
     }
 }
 
-/// The command for one worker, which inherits `socket`, and the program's path for messages.
+/// Returns the command for one worker, which inherits `socket`, and the program's path for messages.
 pub(crate) fn build(
     call: Call,
     socket: OwnedFd,
     given: Option<&WorkerCommand>,
 ) -> Result<(Command, PathBuf), LaunchFailure> {
-    // Else a program in which the hook does not act would start itself for ever.
+    // Without this check, a program whose hook does not act would start itself forever.
     if std::env::var_os(WORKER).is_some() {
         return Err(LaunchFailure::WorkerAstray);
     }
@@ -130,7 +130,7 @@ pub(crate) fn build(
     match given {
         Some(given) => surround(&mut command, given),
         None => {
-            // What code in a worker prints must not run into the trainer's own output, which may be data.
+            // Output of code in a worker must not mix with the trainer's standard output, which may be data.
             command.stdout(standard_error().map_or_else(Stdio::null, Stdio::from));
             command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
         }
@@ -156,12 +156,12 @@ fn program() -> Result<(PathBuf, Vec<OsString>), LaunchFailure> {
     }
 }
 
-/// This process' standard output, unless it is closed.
+/// Returns a duplicate of this process's standard output, or `None` if it is closed.
 fn standard_output() -> Option<OwnedFd> {
     rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3).ok()
 }
 
-/// This process' standard error, unless it is closed.
+/// Returns a duplicate of this process's standard error, or `None` if it is closed.
 fn standard_error() -> Option<OwnedFd> {
     rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3).ok()
 }

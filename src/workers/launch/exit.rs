@@ -1,4 +1,4 @@
-//! The end of a worker, in words.
+//! The end of a worker, as a message.
 
 use std::fmt;
 
@@ -9,37 +9,37 @@ use crate::workers::sys::signals;
 /// The end of a worker. `Display` completes "worker 3 (pid 1234) …" or "… : ".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// Its process id, which may belong to another process by now.
+    /// Process id of the worker. Another process may have it by now.
     pub(crate) pid: u32,
-    /// The kernel's word.
+    /// Status that the kernel reported.
     pub(crate) status: Status,
-    /// Whether it had been told to stop.
+    /// Whether the parent had sent a request to stop.
     pub(crate) told_to_stop: bool,
-    /// Whether the parent had killed it.
+    /// Whether the parent had killed the worker.
     pub(crate) killed_by_us: bool,
-    /// Words of the worker that were no message, if that is why it was killed.
+    /// Description of invalid bytes from the worker, if the parent killed the worker because of them.
     pub(crate) nonsense: Option<String>,
 }
 
 impl Exit {
-    /// Whether it ended as it should: by itself, after it was told to stop.
+    /// Returns true if the worker ended with code 0 after a request to stop.
     #[cfg(test)]
     pub(crate) fn is_clean(&self) -> bool {
         self.told_to_stop && self.status == Status::Code(0)
     }
 
-    /// Whether somebody else ended it, as far as can be told: no process sends itself these signals by a mistake.
+    /// Returns true if another process probably ended the worker: no process sends itself these signals by mistake.
     pub(crate) fn is_from_outside(&self) -> bool {
         let killed = matches!(self.status, Status::Signal { number: libc::SIGKILL, .. } | Status::Unknown);
         !self.killed_by_us && self.nonsense.is_none() && (killed || self.is_asked_for())
     }
 
-    /// Whether it was ended as one ends a program that is no longer wanted.
+    /// Returns true if SIGTERM, SIGHUP or SIGINT ended the worker, the usual signals for stopping a program.
     pub(crate) fn is_asked_for(&self) -> bool {
         matches!(self.status, Status::Signal { number: libc::SIGTERM | libc::SIGHUP | libc::SIGINT, .. })
     }
 
-    /// Says what may be behind the end and what to do, where the status says something about that.
+    /// Returns a likely cause and a remedy, if the status points to them.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         if self.killed_by_us {
             return None;
@@ -59,7 +59,7 @@ impl Exit {
         }
     }
 
-    /// The exit as an error about `what`, such as "worker 3".
+    /// Converts the exit to an error about `what`, such as "worker 3".
     pub(crate) fn error(&self, what: impl fmt::Display) -> Error {
         let error = Error::new(ErrorKind::Worker, format!("{what} (pid {}): {self}", self.pid));
         match self.advice() {

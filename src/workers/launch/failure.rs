@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Exit;
 use crate::error::{Error, ErrorKind};
 
-/// The reason why a worker could not be started; the source of the [`Error`] that says so.
+/// Reason why a worker could not be started. It is the source of the [`Error`] that reports it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchFailure {
     #[error("gristmill's code is in {}, not in the program, which can thus not be started as a worker", .0.display())]
@@ -66,7 +66,7 @@ impl LaunchFailure {
         }
     }
 
-    /// Whether `error` is that somebody else's signal ended a worker before it could do anything.
+    /// Returns true if a signal from another process ended the worker before its start was complete.
     pub(crate) fn is_from_outside(error: &Error) -> bool {
         let failure = std::error::Error::source(error).and_then(|source| source.downcast_ref());
         match failure {
@@ -77,7 +77,7 @@ impl LaunchFailure {
         }
     }
 
-    /// The failure as the crate's error, which keeps it as its source.
+    /// Converts the failure to the crate's error, with the failure as its source.
     pub(crate) fn into_error(self) -> Error {
         Error::new(ErrorKind::Worker, self.to_string()).help(self.help()).caused_by(self)
     }

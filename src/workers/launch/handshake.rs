@@ -1,7 +1,8 @@
-//! The first words between a parent and its new worker.
+//! The first messages between a parent and its new worker.
 //!
-//! The worker inherits its end of a connection as standard input, says there which build it is, and gets its program and its
-//! memory. The connection has no name, so no other process can come in between, and no file is left of it.
+//! The worker inherits its end of a connection as standard input. On this connection the worker sends the identity of
+//! its build, then receives its program and its memory. The connection has no name, so no other process can intervene,
+//! and no file remains.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,15 +14,15 @@ use super::identity::Identity;
 use super::program::Program;
 use crate::workers::channel::{Broken, Channel};
 
-/// The first thing that a worker says.
+/// First message of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Hello {
     greeting: u64,
-    /// The module that holds its gristmill code.
+    /// Module that contains the worker's gristmill code.
     pub(crate) module: Identity,
 }
 
-/// Greeting that another process would hardly say.
+/// Greeting that another process is unlikely to send.
 const GREETING: u64 = u64::from_le_bytes(*b"gmhello\0");
 
 impl Hello {
@@ -29,10 +30,10 @@ impl Hello {
         Self { greeting: GREETING, module }
     }
 
-    /// Hears the greeting of the process behind `process`.
+    /// Receives the greeting of the process with the descriptor `process`.
     ///
     /// # Errors
-    /// [`Broken`], with [`Broken::Nonsense`] for something that is no greeting.
+    /// [`Broken`]; in particular [`Broken::Nonsense`] if the message is not a greeting.
     pub(crate) fn receive(from: &Channel, process: BorrowedFd<'_>, deadline: Instant) -> Result<Self, Broken> {
         let hello: Self = from.recv_from(process, Some(deadline))?;
         match hello.greeting {
@@ -42,25 +43,25 @@ impl Hello {
     }
 }
 
-/// Message to the worker, piece by piece.
+/// Message to the worker. The assignment is sent in pieces.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// The next bytes of its pipeline's configuration.
+    /// Next bytes of the pipeline's configuration.
     Cfg(#[serde(with = "serde_bytes")] Vec<u8>),
-    /// The rest, last.
+    /// Last piece: the rest of the assignment.
     Start(Box<Start>),
 }
 
 /// Assignment of the worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
-    /// Its number.
+    /// Number of the worker.
     pub(crate) worker: u64,
-    /// Its number among several workers.
+    /// Number of the worker among several workers.
     pub(crate) place: u64,
-    /// Its cap on private writable memory, in bytes.
+    /// Cap on the worker's private writable memory, in bytes.
     pub(crate) heap_limit: Option<u64>,
-    /// Knowledge that the parent has of tokenizers.
+    /// The parent's findings about tokenizers.
     #[cfg(feature = "text")]
     pub(crate) tokenizers: crate::text::Known,
     /// Program that the worker runs.
@@ -68,10 +69,10 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Bytes of configuration in a message.
+    /// Bytes of configuration per message.
     const PIECE: usize = 1 << 20;
 
-    /// Sends it, with the worker's shared memory.
+    /// Sends the assignment and the worker's shared memory.
     pub(crate) fn send(self, cfg: &[u8], slab: Option<BorrowedFd<'_>>, to: &Channel) -> io::Result<()> {
         for piece in cfg.chunks(Self::PIECE) {
             to.send(&Order::Cfg(piece.to_vec()))?;

@@ -1,12 +1,13 @@
-//! Hook by which a program becomes a worker without a line of code in it.
+//! Hook that turns a program into a worker without changes to its code.
 //!
-//! A worker is this same program, started again with `GRISTMILL_WORKER` in its environment. [`HOOK`] is an entry of the
-//! executable's `.init_array`: the C library calls it before `main`, and in a worker it never returns. Whoever links
-//! gristmill and starts workers has it: starting one asks for [`module`], which refers to it, so the linker takes in the
-//! object that holds it, and linkers never drop the entries of `.init_array`.
+//! A worker is the running program, started again with `GRISTMILL_WORKER` in its environment. [`HOOK`] is an entry of
+//! the executable's `.init_array`. The C library calls the entry before `main`; in a worker it never returns. Every
+//! program that links gristmill and starts workers contains the hook. Starting a worker calls [`module`], which refers
+//! to [`HOOK`], so the linker includes its object file. Linkers never drop the entries of `.init_array`.
 //!
-//! It acts only if the code that it belongs to is the program's own, so that a program that merely loads a library with
-//! gristmill inside is left alone; and never in a program with raised rights, whose environment is somebody else's.
+//! The hook acts only if its code is part of the program itself. A program that merely loads a library with gristmill
+//! inside is unaffected. The hook never acts in a program with raised rights, whose environment comes from another
+//! user.
 
 #![allow(unsafe_code, reason = "an entry of `.init_array`, and the environment of a process with one thread")]
 
@@ -34,17 +35,17 @@ extern "C" fn on_load() {
         // `main` will call `init`.
         Some(call) if call.in_main => {}
         Some(call) => become_worker(call),
-        // Left in place: whoever starts a worker from this process is told.
+        // The variable stays set, so the next start of a worker from this process reports it.
         None => {}
     }
 }
 
-/// Takes over if this process was started as a worker, and then does not return; returns at once otherwise.
+/// Runs the worker and never returns, if this process was started as a worker; otherwise returns at once.
 ///
-/// A program needs it only where worker code must not run before `main`: it links C++ code whose static constructors the
-/// pipeline needs, or sets up something first that the factory relies on. It belongs at the start of `main`, before any
-/// thread is started; a shared library that [`set_worker_command`](super::set_worker_command) has loaded calls it
-/// from the function that its loader calls.
+/// A program needs this call only if worker code must not run before `main`. Examples are C++ code whose static
+/// constructors the pipeline needs, and setup that the factory relies on. Call it at the start of `main`, before any
+/// thread starts. A shared library that was loaded by the program of [`set_worker_command`](super::set_worker_command)
+/// calls it from the function that its loader calls.
 pub fn init() {
     INIT_CALLED.store(true, Ordering::Relaxed);
     if let Some(call) = std::env::var_os(WORKER).as_deref().and_then(Call::read)
@@ -61,14 +62,14 @@ fn become_worker(call: Call) -> ! {
     child::run(call)
 }
 
-/// Whether `main` of this program calls [`init`], which is then where its workers take over.
+/// Returns true if `main` of this program calls [`init`]. Its workers then take over in that call.
 pub(crate) fn init_was_called() -> bool {
     INIT_CALLED.load(Ordering::Relaxed)
 }
 
-/// The module that holds gristmill's code.
+/// Returns the module that contains gristmill's code.
 pub(crate) fn module() -> Option<Module> {
-    // Through the entry, and not by the function's name: this is what ties it to those who start workers.
+    // The address comes from the entry, not from the function's name. This reference links the entry into the program.
     let hook = std::hint::black_box(&raw const HOOK);
     // SAFETY: it points to a static.
     modules::holding(unsafe { hook.read_volatile() } as usize)

@@ -1,4 +1,4 @@
-//! Identity of the build of a module: code addresses mean the same only where it is the same.
+//! Identity of the build of a module. Code addresses can be compared only between equal builds.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,14 +10,14 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::workers::sys::modules::{self, Module};
 
-/// An executable or a shared library, as one process tells another of it.
+/// Executable or shared library, as described to another process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
-    /// Bytes that its segments take in memory.
+    /// Bytes that the segments take in memory.
     image_bytes: u64,
-    /// The linker's digest of its contents, where the linker was asked for one.
+    /// The linker's digest of the contents, if the linker was asked to write it.
     build_id: Option<Vec<u8>>,
-    /// The file, as any process of this machine can open it while the process that says so lives.
+    /// Path of the file. Any process on this machine can open it while the described process lives.
     file: PathBuf,
     /// Device and inode of the file.
     inode: Option<(u64, u64)>,
@@ -28,7 +28,7 @@ impl Identity {
         let file = if !module.main {
             module.path.clone()
         } else if modules::started_through_loader() {
-            // `exe` would be the loader.
+            // `/proc/PID/exe` would be the loader.
             PathBuf::new()
         } else {
             PathBuf::from(format!("/proc/{}/exe", std::process::id()))
@@ -37,7 +37,8 @@ impl Identity {
         Self { image_bytes: module.image_bytes, build_id: module.build_id.clone(), file, inode }
     }
 
-    /// Whether both are the same build: the same file, or the same build id, or, without that, the same bytes.
+    /// Returns true if both are the same build: equal files, else equal build ids, else equal bytes if neither has an
+    /// id.
     pub(crate) fn same_build(&self, other: &Self) -> bool {
         if self.image_bytes != other.image_bytes {
             return false;
@@ -52,12 +53,12 @@ impl Identity {
         }
     }
 
-    /// The module of this process that is the same build.
+    /// Finds the module of this process that is the same build.
     pub(crate) fn find_loaded(&self) -> Option<Module> {
         modules::loaded().into_iter().find(|m| m.image_bytes == self.image_bytes && self.same_build(&Self::of(m)))
     }
 
-    /// The file's name, for messages.
+    /// Returns the file's name, for messages.
     pub(crate) fn name(&self) -> PathBuf {
         std::fs::read_link(&self.file).unwrap_or_else(|_| self.file.clone())
     }

@@ -1,8 +1,8 @@
-//! Starting worker processes and holding them.
+//! Start and ownership of worker processes.
 //!
-//! A [`Program`] says what a worker runs, [`start`] runs it in a new process, a [`Worker`] is that process in the parent's
-//! hands. The new process is the program itself, started again: the [`hook`] takes over before `main`, the
-//! [`child`] side sets it up and runs the program.
+//! A [`Program`] describes the work of a worker, [`start`] runs it in a new process, and a [`Worker`] is the parent's
+//! handle to that process. The new process is the running program, started again. The [`hook`] takes over before
+//! `main`; the [`child`] side sets up the process and runs the program.
 
 mod child;
 mod command;

@@ -1,9 +1,9 @@
 //! Program of a worker: the pipeline's factory, its configuration, and the function that serves it.
 //!
-//! A function cannot be sent, but a worker that runs the same build has it too: its place is the module that holds it and
-//! the offset from the module's base. Only plain functions are taken (`fn` items and closures that capture nothing, which
-//! become function pointers), so that nothing a closure would capture can be missing in the worker. The compiler refuses
-//! others: "closures can only be coerced to `fn` types if they do not capture any variables".
+//! A function cannot be sent, but a worker of the same build contains it too. The place of a function is its module and
+//! the offset from the module's base. Only plain functions are accepted: `fn` items, and closures that capture nothing,
+//! which become function pointers. So no captured value can be missing in the worker. The compiler refuses others:
+//! "closures can only be coerced to `fn` types if they do not capture any variables".
 
 #![allow(unsafe_code, reason = "function pointers are made of an address that another process sent")]
 
@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::workers::control::Session;
 use crate::workers::sys::modules;
 
-/// Program of a worker: functions, by their place in the code that runs here, and their argument.
+/// Program of a worker: functions, by their place in the running code, and their argument.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Program {
     enter: CodePlace,
@@ -29,23 +29,23 @@ pub(crate) struct Program {
     serve: CodePlace,
     #[serde(skip)]
     cfg: Arc<Vec<u8>>,
-    /// Starter of the program, where that is not this one.
+    /// Custom starter, if workers are not this program started again.
     #[serde(skip)]
     starter: Option<Arc<Starter>>,
 }
 
-/// Makes a pipeline of bytes, which it may let go of: they can be large.
+/// Factory of a pipeline from bytes. The factory may free the bytes early, because they can be large.
 #[cfg(feature = "python")]
 pub(crate) type FromBytes<D> = fn(Vec<u8>, &Session) -> Result<D>;
 
-/// Knows the types of `factory` and `serve`, which are given as addresses.
+/// Function that restores the types of `factory` and `serve`, which are given as addresses.
 type Enter = unsafe fn(factory: *const (), serve: *const (), cfg: Vec<u8>, session: Session) -> Result<()>;
 
 impl Program {
-    /// Runs `serve(factory(cfg)?, session)` in a worker.
+    /// Creates the program that runs `serve(factory(cfg)?, session)` in a worker.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if `cfg` does not survive the way through JSON.
+    /// [`ErrorKind::Config`] if `cfg` cannot be written as JSON and read back.
     pub(crate) fn new<C, D>(factory: fn(C) -> Result<D>, cfg: &C, serve: fn(D, Session) -> Result<()>) -> Result<Self>
     where
         C: Serialize + DeserializeOwned,
@@ -60,10 +60,10 @@ impl Program {
         })
     }
 
-    /// Runs `serve(factory(cfg)?, session)` in a worker that `starter` starts.
+    /// Creates the program that runs `serve(factory(cfg)?, session)` in a worker started by `starter`.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`] if the functions lie in no module of this process.
+    /// [`ErrorKind::Worker`] if the functions are not in a module of this process.
     #[cfg(feature = "python")]
     pub(crate) fn of_bytes<D>(
         factory: FromBytes<D>,
@@ -80,26 +80,27 @@ impl Program {
         })
     }
 
-    /// Starter of the program, where that is not this one.
+    /// Returns the custom starter, if workers are not this program started again.
     pub(super) fn starter(&self) -> Option<&Starter> {
         self.starter.as_deref()
     }
 
-    /// The configuration, which travels by itself: it may be large.
+    /// Returns the configuration, which is sent separately because it may be large.
     pub(crate) fn cfg(&self) -> &[u8] {
         &self.cfg
     }
 
     pub(crate) fn set_cfg(&mut self, mut cfg: Vec<u8>) {
-        // It came in pieces. What is too much of it would be taken from the worker's heap.
+        // The pieces left spare capacity, which would count against the worker's heap.
         cfg.shrink_to_fit();
         self.cfg = Arc::new(cfg);
     }
 
-    /// Runs it, in the worker, to its end.
+    /// Runs the program to its end, in the worker.
     ///
     /// # Errors
-    /// Errors of the factory or the serving function; [`ErrorKind::Worker`] if this process does not hold their code.
+    /// Errors of the factory or the serving function; [`ErrorKind::Worker`] if this process does not contain their
+    /// code.
     pub(crate) fn run(self, session: Session) -> Result<()> {
         let (factory, serve) = (self.factory.resolve()?, self.serve.resolve()?);
         let enter = self.enter.resolve()?;
@@ -145,7 +146,7 @@ unsafe fn enter_bytes<D>(factory: *const (), serve: *const (), cfg: Vec<u8>, mut
     serve(dataset, session)
 }
 
-/// The place of a function: a module, and the offset from its base.
+/// Place of a function: a module, and the offset from the module's base.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct CodePlace {
     module: Identity,
@@ -176,7 +177,7 @@ impl CodePlace {
     }
 }
 
-/// JSON, and certain to be read back: better an error here than in every worker.
+/// Encodes `cfg` as JSON and checks that it can be read back, so that an error appears here, not in every worker.
 fn encode<C: Serialize + DeserializeOwned>(cfg: &C) -> Result<Vec<u8>> {
     let advice =
         "it travels to the workers as JSON: no maps with keys other than strings or numbers, no infinite numbers";

@@ -23,16 +23,16 @@ use crate::workers::control::Event;
 use crate::workers::sys::process::Process;
 use crate::workers::sys::signals;
 
-/// Options of starting a worker.
+/// Options for starting a worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'a> {
-    /// The worker's memory file, of which it gets a copy.
+    /// The worker's memory file. The worker gets a duplicate of the descriptor.
     pub(crate) slab: Option<BorrowedFd<'a>>,
     /// The worker's cap on private writable memory, in bytes.
     pub(crate) heap_limit: Option<u64>,
-    /// Its number among several workers.
+    /// Number of the worker among several workers.
     pub(crate) place: u64,
-    /// The time that it may take to greet; building its pipeline comes after that.
+    /// Time limit for the greeting. The worker builds its pipeline after the greeting.
     pub(crate) time_out: Duration,
 }
 
@@ -42,17 +42,17 @@ impl Default for Options<'_> {
     }
 }
 
-/// Starts a worker under `number`, which runs `program`; what happens to it is told to `events`, which must be unbounded.
+/// Starts a worker under `number` that runs `program`, and sends its events to `events`, which must be unbounded.
 ///
-/// It returns when the worker has greeted and got its program, after some 2 ms. The program is started without a fork
-/// (`std` uses `posix_spawn` as long as nothing is to run between fork and exec), so it makes no difference how large this
-/// process is or what its other threads do.
+/// Returns after the worker has greeted and received its program, in about 2 ms. The start does not fork: `std` uses
+/// `posix_spawn` if no code runs between fork and exec. So the size of this process and the activity of its other
+/// threads do not matter.
 ///
-/// The thread that starts it belongs to the worker from then on, until that was reaped: the kernel ends a worker with the
-/// thread that started it.
+/// The starting thread belongs to the worker until the worker is reaped, because the kernel ends a worker together with
+/// the thread that started it.
 ///
 /// # Errors
-/// [`ErrorKind::Worker`](crate::ErrorKind::Worker), caused by a [`LaunchFailure`]; then no process is left.
+/// [`ErrorKind::Worker`](crate::ErrorKind::Worker), caused by a [`LaunchFailure`]; then no process remains.
 pub(crate) fn start(number: u64, program: &Program, options: &Options<'_>, events: &Sender<Event>) -> Result<Worker> {
     try_start(number, program, options, events).map_err(LaunchFailure::into_error)
 }
@@ -79,7 +79,7 @@ fn try_start(
         Ok((process, channel)) => {
             signals::block_all();
             let (worker, life) = Worker::new(number, Arc::new(process), channel, events);
-            // If nobody waits for it, the worker is dropped here, which ends it.
+            // If the caller has gone, the worker is dropped here, which ends it.
             let _ = tell.send(Ok(worker));
             life.follow();
         }
@@ -89,7 +89,7 @@ fn try_start(
     told.recv().unwrap_or_else(|_| Err(LaunchFailure::Watch(std::io::Error::other("the thread that watches it ended"))))
 }
 
-/// Starts the process, hears it out, and tells it what to do.
+/// Starts the process, receives its greeting, and sends its assignment.
 fn meet(
     program: &Program,
     start: Start,
@@ -103,7 +103,7 @@ fn meet(
     };
     let (process, channel) = spawn(call, program)?;
     greet(&channel, &process, time_out)?;
-    // It may be stopped before it has read all.
+    // The worker may be stopped before it has read the whole assignment.
     let late = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::WouldBlock => LaunchFailure::TimedOut { pid: process.pid(), limit: time_out },
         _ => LaunchFailure::Unheard { exit: last_words(&process) },
@@ -114,7 +114,7 @@ fn meet(
     Ok((process, channel))
 }
 
-/// Fails if a start would run out of descriptors half-way: what was begun would be hard to tell from a worker that died.
+/// Fails early if a start would run out of descriptors. A start that fails half-way resembles a dead worker.
 fn make_sure_of_descriptors() -> Result<(), LaunchFailure> {
     const NEEDED: usize = 16;
     let spare = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC);
@@ -129,7 +129,7 @@ fn spawn(call: Call, program: &Program) -> Result<(Process, Channel), LaunchFail
         if let Some(process) = starter.fork(call, &socket) {
             return Ok((process, channel));
         }
-        // It may still come, late, to a connection that nobody has any more.
+        // The forked worker may still connect late, to a connection that has no owner any more.
     }
     let (channel, socket) = Channel::pair().map_err(LaunchFailure::Descriptors)?;
     let (mut command, program) = command::build(call, socket, program.starter().map(Starter::command))?;
@@ -144,7 +144,7 @@ fn spawn(call: Call, program: &Program) -> Result<(Process, Channel), LaunchFail
     Ok((process, channel))
 }
 
-/// Hears the worker's greeting: it must be the same build.
+/// Receives the worker's greeting and checks that the worker is the same build.
 fn greet(channel: &Channel, process: &Process, time_out: Duration) -> Result<(), LaunchFailure> {
     let hello = Hello::receive(channel, process.fd(), Instant::now() + time_out).map_err(|broken| match broken {
         Broken::Ended => LaunchFailure::Died { exit: last_words(process) },
@@ -165,7 +165,7 @@ fn greet(channel: &Channel, process: &Process, time_out: Duration) -> Result<(),
     }
 }
 
-/// Tells how a worker ended that ends just now, or is made to.
+/// Waits briefly for the worker to end, kills it if it has not, and returns its exit.
 fn last_words(process: &Process) -> Exit {
     let killed_by_us = !process.ends_within(Duration::from_millis(200));
     process.kill();

@@ -1,4 +1,4 @@
-//! Starter of the workers of one pool, where that is not this program started again.
+//! Custom starter for the workers of one pool, if they are not this program started again.
 
 #[cfg(feature = "python")]
 use std::os::fd::OwnedFd;
@@ -13,11 +13,11 @@ use super::zygote::Zygote;
 #[cfg(feature = "python")]
 use crate::workers::sys::process::Process;
 
-/// A command, and the process that forks workers instead, if it can have one.
+/// Command that starts workers, and the process that forks them instead, if the command supports it.
 #[derive(Debug)]
 pub(crate) struct Starter {
     command: WorkerCommand,
-    /// The process that forks, once it was asked for.
+    /// The forking process, after its first use.
     #[cfg(feature = "python")]
     zygote: OnceLock<Option<Arc<Zygote>>>,
 }
@@ -32,13 +32,13 @@ impl Starter {
         &self.command
     }
 
-    /// Has the process that forks workers started, if there is to be one: there is something to do until they are wanted.
+    /// Starts the forking process ahead of the first worker, if the command supports it, to use the time until then.
     #[cfg(feature = "python")]
     pub(crate) fn begin(&self) {
         let _ = self.zygote();
     }
 
-    /// Has it load what all workers need.
+    /// Makes the forking process load the modules that all workers need.
     #[cfg(feature = "python")]
     pub(crate) fn load(&self, modules: &[String]) {
         if let Some(zygote) = self.zygote() {
@@ -52,7 +52,7 @@ impl Starter {
         self.zygote.get_or_init(|| Zygote::start(&self.command).map(Arc::new)).as_ref()
     }
 
-    /// A worker for `call` that was forked; `None` where it has to be started.
+    /// Forks a worker for `call`; returns `None` if the worker has to be started by the command.
     #[cfg(feature = "python")]
     pub(super) fn fork(&self, call: Call, socket: &OwnedFd) -> Option<Process> {
         self.zygote()?.fork(Call { forked: true, ..call }, socket)

@@ -1,4 +1,4 @@
-//! A running worker, as its parent holds it.
+//! The parent's handle to a running worker.
 
 use std::io;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::workers::sys::limits;
 use crate::workers::sys::process::Process;
 use crate::workers::sys::usage::{self, Memory};
 
-/// A running worker. Dropping it kills the process and waits until it is gone.
+/// A running worker. Dropping it kills the process and waits for its end.
 ///
-/// A thread belongs to it, which [follows](Followed) what it says until it has ended.
+/// Each worker has a thread that [follows](Followed) its messages until it has ended.
 #[derive(Debug)]
 pub(crate) struct Worker {
     number: u64,
@@ -36,7 +36,7 @@ struct Life {
 
 impl Life {
     fn kill(&self) {
-        // One that has ended by itself was not killed, even where nobody has noticed yet.
+        // A worker that has already ended was not killed here, even if its end was not yet noticed.
         if self.process.is_ours() && !self.process.ends_within(Duration::ZERO) {
             self.killed_by_us.store(true, Ordering::Relaxed);
             self.process.kill();
@@ -45,7 +45,7 @@ impl Life {
 }
 
 impl Worker {
-    /// The worker behind `channel`, and what the thread has to do that started it.
+    /// Creates the handle of the worker connected to `channel`, and the remaining work of the starting thread.
     pub(super) fn new(number: u64, process: Arc<Process>, channel: Channel, events: Sender<Event>) -> (Self, Followed) {
         let (told_to_stop, killed_by_us) = (AtomicBool::new(false), AtomicBool::new(false));
         let life = Arc::new(Life { process, channel, told_to_stop, killed_by_us });
@@ -54,18 +54,18 @@ impl Worker {
         (Self { number, life, gone, exit: None }, followed)
     }
 
-    /// The number that it was started with.
+    /// Returns the number that the worker was started with.
     #[cfg(test)]
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub(crate) fn pid(&self) -> u32 {
         self.life.process.pid()
     }
 
-    /// Sends a message. It blocks when the worker has left some hundred unread, until it reads or dies.
+    /// Sends a message. Blocks if the worker has left some hundred unread, until the worker reads or dies.
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] if the worker is gone, or this process is a fork of the worker's parent.
@@ -82,12 +82,12 @@ impl Worker {
         })
     }
 
-    /// Kills it (SIGKILL), without waiting.
+    /// Kills the worker (SIGKILL) without waiting.
     pub(crate) fn kill(&self) {
         self.life.kill();
     }
 
-    /// Tells it to stop, gives it `grace` to finish what it has begun, then kills it; returns when it is gone.
+    /// Sends a stop request, waits up to `grace` for unfinished work, then kills the worker and waits for its end.
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] if the kernel does not let go of the process, or this process is a fork.
@@ -101,38 +101,39 @@ impl Worker {
         })
     }
 
-    /// Memory that it uses now, or `None` if it is gone.
+    /// Returns the worker's present memory use, or `None` if the worker is gone.
     pub(crate) fn memory(&self) -> Option<Memory> {
         self.of_the_living(usage::memory)
     }
 
-    /// Lowers the cap of its private memory to `bytes`; `false` where that cannot be said to hold.
+    /// Lowers the cap on private memory to `bytes`; returns false if the cap may not hold.
     pub(crate) fn lower_cap(&self, bytes: u64) -> bool {
         !self.life.process.has_ended() && limits::lower_data_cap(self.pid(), bytes).unwrap_or(false)
     }
 
-    /// Anonymous memory that it uses now, shared pages split among those who share them; takes milliseconds for gigabytes.
+    /// Returns anonymous memory, with shared pages split among their processes; takes milliseconds for gigabytes.
     #[cfg(test)]
     pub(crate) fn anonymous_share(&self) -> Option<u64> {
         self.of_the_living(usage::anonymous_share)
     }
 
-    /// Memory that it and all processes below it use now, as [`usage::tree_share`] counts it.
+    /// Returns the memory of the worker and all its descendants, as counted by [`usage::tree_share`].
     pub(crate) fn tree_share(&self) -> Option<u64> {
         self.of_the_living(|pid| Ok(usage::tree_share(pid)))
     }
 
-    /// CPU time of all its threads so far, or `None` if it is gone.
+    /// Returns the CPU time of all threads so far, or `None` if the worker is gone.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         self.of_the_living(usage::cpu_time)
     }
 
-    /// Has `read` look at the worker's pid; `None` if that was not its own any more afterwards.
+    /// Calls `read` with the worker's pid; returns `None` if the worker had ended by the time `read` returned.
     fn of_the_living<T>(&self, read: impl Fn(u32) -> io::Result<T>) -> Option<T> {
         read(self.pid()).ok().filter(|_| !self.life.process.has_ended())
     }
 
-    /// Waits for its end, kills it after `grace`, and gives up (then the reaping thread goes on waiting) after [`STUCK`].
+    /// Waits for the end, kills the worker after `grace`, and gives up after [`STUCK`]. The reaping thread then goes on
+    /// waiting.
     fn finish(&mut self, grace: Duration) -> Option<Exit> {
         if !self.life.process.is_ours() {
             return None;
@@ -150,7 +151,7 @@ impl Worker {
     }
 }
 
-/// A killed process is gone at once unless the kernel itself is stuck in it, as in a dead network file system.
+/// Longest wait for a killed process, which ends at once unless the kernel is stuck, as in a dead network file system.
 const STUCK: Duration = Duration::from_secs(30);
 
 impl Drop for Worker {
@@ -160,7 +161,7 @@ impl Drop for Worker {
     }
 }
 
-/// A worker as the thread sees it that started it.
+/// The starting thread's share of a worker.
 pub(super) struct Followed {
     number: u64,
     life: Arc<Life>,
@@ -169,13 +170,13 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// Forwards what the worker says until it has ended, and reaps it. What is no message ends it.
+    /// Forwards the worker's messages until the worker has ended, and reaps it. Invalid bytes end the worker.
     pub(super) fn follow(self) {
         let Self { number, life, events, tell } = self;
         let nonsense = loop {
             match life.channel.recv_from(life.process.fd(), None) {
                 Ok(message) => {
-                    // Nobody may listen any more; the worker is heard out all the same, or its sends would block.
+                    // The receiver may be gone. Reading goes on, because the worker's sends would block otherwise.
                     let _ = events.send(Event { worker: number, what: What::Message(message) });
                 }
                 Err(Broken::Ended) => break None,
@@ -186,7 +187,7 @@ impl Followed {
             life.kill();
         }
         let status = life.process.wait();
-        // Whoever waits for room to send is told, even where a child of the worker holds its end.
+        // Wakes threads that wait for room to send, even if a child of the worker holds its end of the connection.
         life.channel.close();
         let exit = Exit {
             pid: life.process.pid(),
@@ -195,7 +196,7 @@ impl Followed {
             killed_by_us: life.killed_by_us.load(Ordering::Relaxed),
             nonsense,
         };
-        // Its descriptors are the other owner's to close before anyone hears that it is gone.
+        // Leaves the descriptors to the other owner before the exit is reported.
         drop(life);
         let _ = events.send(Event { worker: number, what: What::Exited(exit.clone()) });
         let _ = tell.send(exit);

@@ -1,7 +1,8 @@
 //! A process that forks workers.
 //!
-//! It is started as a worker is, but has one thread, loads what workers need, and then makes each worker by a fork, in a
-//! few milliseconds. The trainer itself is never forked. Its workers are not children of the trainer: it tells how they end.
+//! It is started like a worker but has one thread. It loads the modules that workers need, then forks each worker in a
+//! few milliseconds. The trainer itself is never forked. The forked workers are not children of the trainer, so the
+//! zygote reports their exit status.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -17,26 +18,27 @@ use crate::workers::channel::write_all;
 use crate::workers::sys::process::{Ends, Process, Status};
 use crate::workers::sys::signals;
 
-/// Time that forking may take: it loads what workers need first. After that, workers are started one by one.
+/// Time limit for a fork, which includes loading modules the first time. After the limit, workers are started
+/// separately.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time that it may take to tell of an end that was seen.
+/// Time limit for the report of an exit that was already observed.
 const NEWS: Duration = Duration::from_secs(2);
-/// Time between two looks whether the process is stopped: then nothing will come of it.
+/// Time between checks whether the process is stopped. A stopped process will not answer.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// See the [module](self).
+/// Handle to the process; see the [module](self).
 #[derive(Debug)]
 pub(super) struct Zygote {
-    /// Asked by one thread at a time, from the request to the answer.
+    /// Connection for requests. One thread at a time holds it, from its request to the answer.
     control: Mutex<UnixStream>,
     heard: Arc<Heard>,
     process: Process,
-    /// See [`PATIENCE`].
+    /// Time limit for a fork; see [`PATIENCE`].
     patience: Duration,
     listener: Option<JoinHandle<()>>,
 }
 
-/// Words that came from the process.
+/// Messages received from the process.
 #[derive(Debug, Default)]
 struct Heard {
     news: Mutex<News>,
@@ -51,14 +53,14 @@ struct News {
 }
 
 impl Zygote {
-    /// Starts one; `None` where that fails, and workers are better started one by one.
+    /// Starts the process; returns `None` on failure. Workers are then better started separately.
     pub(super) fn start(given: &WorkerCommand) -> Option<Self> {
         let (ours, theirs) = UnixStream::pair().ok()?;
         let command = command::zygote(given, OwnedFd::from(theirs).into()).ok()?;
         let heard = Arc::<Heard>::default();
         let (from, to) = (ours.try_clone().ok()?, heard.clone());
         let (tell, told) = crossbeam_channel::bounded(1);
-        // The kernel ends it with the thread that started it: the one that listens to it.
+        // The kernel ends the process together with the thread that started it, so the listening thread starts it.
         let listen = move || {
             let Some(process) = spawn(command) else { return };
             signals::block_all();
@@ -71,13 +73,13 @@ impl Zygote {
         Some(Self { control: Mutex::new(ours), heard, process, patience: PATIENCE, listener: Some(listener) })
     }
 
-    /// Has it load these modules, before it forks for the first time.
+    /// Makes the process load these modules before its first fork.
     pub(super) fn load(&self, modules: &[String]) {
-        // One that hears nothing is found out when it is to fork.
+        // A process that does not respond is detected at the next fork.
         let _ = say(&self.control.locked(), &format!("load {}\n", modules.join(" ")));
     }
 
-    /// A worker for `call`, which takes a copy of `socket` as its standard input; `None` where that fails.
+    /// Forks a worker for `call` with a copy of `socket` as standard input; returns `None` on failure.
     pub(super) fn fork(self: &Arc<Self>, call: Call, socket: &OwnedFd) -> Option<Process> {
         if !self.process.is_ours() {
             return None;
@@ -92,7 +94,7 @@ impl Zygote {
             self.heard.give_up();
             return None;
         };
-        // Until it is told so, it does not take the status, so that the number is nobody else's.
+        // The zygote does not reap the worker before `opened`, so the pid cannot be reused until then.
         let process = Process::of_another(pid, self.clone()).ok();
         say(&control, &format!("opened {pid}\n"))?;
         process
@@ -101,7 +103,7 @@ impl Zygote {
 
 fn spawn(mut command: std::process::Command) -> Option<Process> {
     let mut child = command.spawn().ok()?;
-    // The command, which ends here, holds the other end of the connection.
+    // The command, dropped here, holds the other end of the connection.
     let process = Process::open(child.id()).inspect_err(|_| {
         let _ = child.kill();
         let _ = child.wait();
@@ -110,15 +112,15 @@ fn spawn(mut command: std::process::Command) -> Option<Process> {
 }
 
 impl Drop for Zygote {
-    /// Its descriptors are closed when nobody has it any more, as those of workers are.
+    /// Ends the process before its descriptors close, as for workers. A forked copy of the handle ends nothing.
     fn drop(&mut self) {
         if self.process.is_ours() {
             self.process.kill();
             self.process.wait();
-            // With the process the connection ends, and with that the thread.
+            // The connection ends with the process, and the thread ends with the connection.
             let _ = self.listener.take().map(JoinHandle::join);
         } else {
-            // A fork does not have the thread, and must not let go of it either.
+            // The thread does not exist in a fork, which must not detach it either.
             std::mem::forget(self.listener.take());
         }
     }
@@ -171,7 +173,7 @@ impl Heard {
         }
     }
 
-    /// Expects nothing more from it. It is left as it is, because those that it has forked end with it.
+    /// Stops expecting answers. The process stays alive, because its forked workers end with it.
     fn give_up(&self) {
         self.news.locked().silent = true;
         self.changed.notify_all();
@@ -186,7 +188,7 @@ fn say(control: &UnixStream, words: &str) -> Option<()> {
 mod tests {
     use super::*;
 
-    /// Says what it forks and how that ends, as the one of Python does; a "worker" runs what was to be loaded last.
+    /// Script that reports forks and exits as the Python zygote does; a "worker" runs the program of the last `load`.
     const SCRIPT: &str = r#"
         exec 2> /dev/null
         while read -r word rest; do
@@ -205,7 +207,7 @@ mod tests {
         Zygote::start(&WorkerCommand { program: "/bin/sh".into(), to_fork, ..WorkerCommand::default() }).map(Arc::new)
     }
 
-    /// Has it fork a process that runs `program`.
+    /// Makes the zygote fork a process that runs `program`.
     fn fork(zygote: &Arc<Zygote>, program: &str) -> Option<Process> {
         zygote.load(&[program.to_owned()]);
         let (socket, _) = UnixStream::pair().unwrap();
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn one_that_is_stopped_is_left_at_once() {
         let mut zygote = zygote(SCRIPT).unwrap();
-        // It is seen to be stopped: this test does not end if that takes all the patience.
+        // The stop must be noticed: this test would not end if the whole patience had to pass.
         Arc::get_mut(&mut zygote).unwrap().patience = Duration::from_secs(3600);
         let sleeps = fork(&zygote, "exec sleep 1000").unwrap();
         let pid = rustix::process::Pid::from_raw(zygote.process.pid().cast_signed()).unwrap();

@@ -1,4 +1,4 @@
-//! Options chosen before a run: by running for a moment.
+//! Options chosen by a short trial run.
 
 #[cfg(test)]
 mod scenes;
@@ -16,12 +16,12 @@ use crate::dataset::IterDataset;
 use crate::error::{Error, Result};
 use crate::tune::{Decision, Knob, MANY_THREADS};
 
-/// Threads are planned to be busy for this share of the time.
+/// Planned share of time in which a thread is busy.
 const TARGET: f64 = 0.85;
-/// More threads must bring at least this.
+/// Minimum speedup for which more threads are kept.
 const WORTH: f64 = 1.03;
 
-/// Within what [`pick_performance_config`] chooses.
+/// Limits on the options chosen by [`pick_performance_config`].
 #[derive(Clone, Debug)]
 #[must_use = "limits do nothing until they are given to `pick_performance_config`"]
 pub struct PickLimits {
@@ -45,103 +45,108 @@ impl Default for PickLimits {
 }
 
 impl PickLimits {
-    /// A quarter of the available memory, threads for all cores and more where elements wait, at most four batches ahead, twenty
-    /// seconds, a consumer without work.
+    /// Returns the default limits:
+    /// - a quarter of the available memory,
+    /// - one thread per core, and more if elements wait,
+    /// - at most four batches ahead,
+    /// - a trial of 20 seconds,
+    /// - a consumer without work.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes for worker processes, what they share with this one, and the batches that lie ready.
+    /// Sets the bytes for worker processes, memory shared with this process, and batches that are ready.
     pub fn ram_budget(mut self, bytes: u64) -> Self {
         self.ram_budget = Some(bytes);
         self
     }
 
-    /// Threads at most; at first one for each core, and up to 256 if elements mostly wait. Grain's
-    /// `max_workers`: what a process does there, a thread does here.
+    /// Sets the maximum number of threads. The default is one per core, and up to 256 if elements mostly wait.
+    /// Corresponds to Grain's `max_workers`, with threads in place of processes.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.max_threads = Some(threads);
         self
     }
 
-    /// Batches that may lie ready.
+    /// Sets the maximum number of batches that are ready.
     pub fn max_buffer_size(mut self, batches: usize) -> Self {
         self.max_buffer_size = batches.max(1);
         self
     }
 
-    /// Sets how long to run, besides starting.
+    /// Sets the duration of the trial, without start-up.
     pub fn time(mut self, time: Duration) -> Self {
         self.time = time;
         self
     }
 
-    /// Sets the consumer's work for a batch, as a time to sleep: more than it takes need not be delivered.
+    /// Sets the consumer's work per batch, simulated by sleeping. Throughput beyond the need of such a consumer counts
+    /// for nothing.
     pub fn step(mut self, step: Duration) -> Self {
         self.step = step;
         self
     }
 }
 
-/// The choice of [`pick_performance_config`], and its reasons.
+/// Options chosen by [`pick_performance_config`], with their reasons.
 #[derive(Clone, Debug, Serialize)]
 pub struct PerformanceConfig {
     /// Worker processes.
     pub workers: usize,
-    /// Threads of each.
+    /// Threads of each worker.
     pub threads_per_worker: usize,
-    /// Batches ready for the consumer: what to give to [`LoaderBuilder::buffer`](crate::LoaderBuilder::buffer).
+    /// Batches ready for the consumer: the argument for [`LoaderBuilder::buffer`](crate::LoaderBuilder::buffer).
     pub buffer: usize,
-    /// Bytes for the workers and what they share with this process: the limit, less the batches that lie ready.
+    /// Bytes for the workers and the memory that they share with this process: the limit minus the ready batches.
     pub ram_budget: u64,
-    /// Of those, bytes of shared memory.
+    /// Bytes of shared memory, part of `ram_budget`.
     pub slab_bytes: u64,
-    /// Of those, the limit of each worker's private memory.
+    /// Limit of each worker's private memory in bytes, part of `ram_budget`.
     pub worker_heap_bytes: u64,
-    /// The most shared memory that was in use at once.
+    /// Peak bytes of shared memory in use.
     pub slab_used_bytes: u64,
-    /// The most private memory of a worker that was seen.
+    /// Peak bytes of private memory of a worker.
     pub heap_used_bytes: u64,
-    /// Ranges of elements that were under way or ready at the end; it is tuned in every run.
+    /// Ranges of elements in progress or ready at the end; every run tunes this number again.
     pub window: usize,
     /// Bytes of the largest batch.
     pub batch_bytes: u64,
-    /// With one thread.
+    /// Measurement with one thread.
     pub start: Measured,
-    /// With what was chosen.
+    /// Measurement with the chosen options.
     pub chosen: Measured,
-    /// The changes on the way, and their reasons.
+    /// Changes during the trial, with their reasons.
     pub decisions: Vec<Decision>,
 }
 
-/// A setting and what it gave.
+/// A setting and its measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Threads that evaluated elements.
+    /// Number of threads that evaluated elements.
     pub threads: usize,
-    /// Batches per second, without the wait for the first.
+    /// Batches per second, excluding the wait for the first batch.
     pub batches_per_s: f64,
-    /// Share of its time that the consumer waited, without the wait for the first.
+    /// Share of time that the consumer waited, excluding the wait for the first batch.
     pub wait_share: f64,
-    /// Seconds of all threads for one batch.
+    /// Thread-seconds of work per batch.
     pub service_s: f64,
 }
 
 impl PerformanceConfig {
-    /// Options for [`mp_prefetch`](super::mp_prefetch).
+    /// Returns the chosen options for [`mp_prefetch`](super::mp_prefetch).
     pub fn options(&self) -> MpOptions {
         MpOptions::auto().workers(self.workers).threads_per_worker(self.threads_per_worker).ram_budget(self.ram_budget)
     }
 }
 
-/// Options for the pipeline that `factory` makes of `cfg`, found by running it for a moment.
+/// Chooses options for the pipeline that `factory` builds from `cfg`, by a short trial run.
 ///
-/// A quarter of the time it runs with one thread, which tells what a batch costs; half of it with tuning, from the number
-/// of threads that follows; the last quarter with the fewest threads that can do as much, to see that they do. A pipeline
-/// that ends in the meantime begins again.
+/// The first quarter of the time runs one thread, to measure the work per batch. The next half runs with tuning, and
+/// starts with the number of threads computed from that measurement. The last quarter runs the fewest threads that
+/// should be sufficient, as a check. A pipeline that ends early starts again.
 ///
-/// The counterpart of Grain's `pick_performance_config`, which looks at the size of five elements and divides the budget
-/// by it.
+/// Corresponds to Grain's `pick_performance_config`, which measures the size of five elements and divides the budget by
+/// that size.
 ///
 /// ```
 /// use std::time::Duration;
@@ -179,7 +184,7 @@ where
     trial.config(choose(limits, cores, |threads, tuned, time| trial.run(threads, tuned, time))?)
 }
 
-/// A choice of threads: the runs that led to it, and the reasons.
+/// Chosen number of threads, with the runs that led to it and the reasons.
 struct Choice {
     runs: [Passes; 3],
     start: Measured,
@@ -187,7 +192,7 @@ struct Choice {
     decisions: Vec<Decision>,
 }
 
-/// Chooses threads by what three runs measure; `run` does a run with a number of threads, tuned or not, for some time.
+/// Chooses the number of threads from three runs; `run` takes a number of threads, whether to tune, and a duration.
 fn choose(
     limits: &PickLimits,
     cores: usize,
@@ -228,7 +233,7 @@ fn choose(
     Ok(Choice { runs: [first, tuned, last], start, chosen, decisions })
 }
 
-/// The gain of `a` over `b`.
+/// Returns the gain of `a` over `b` in percent.
 fn percent_more(a: Measured, b: Measured) -> f64 {
     100.0 * (a.batches_per_s / b.batches_per_s.max(f64::MIN_POSITIVE) - 1.0)
 }
@@ -245,11 +250,11 @@ fn change(at_s: f64, from: usize, to: usize, reason: String, rate_before: f64) -
     Decision { at_s, knob: Knob::Threads, from, to, reason, rate_before, rate_after: None }
 }
 
-/// Threads that feed the consumer: of work per second, each can do `TARGET` seconds.
+/// Returns the number of threads that feed the consumer, if each thread works `TARGET` seconds per second.
 fn threads_for(start: &Measured, step: Duration, most: usize) -> usize {
     let demand = if step.is_zero() { f64::INFINITY } else { 1.0 / step.as_secs_f64() };
     let needed = (demand * start.service_s / TARGET).ceil();
-    // What costs nothing on threads gains nothing from more of them.
+    // An element that costs no thread time gains nothing from more threads.
     if needed.is_nan() { 1 } else { (needed.min(1e6) as usize).clamp(1, most) }
 }
 

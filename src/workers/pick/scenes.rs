@@ -1,4 +1,4 @@
-//! Choices on simulated machines: no run takes any time.
+//! Choices on simulated machines; no run takes real time.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::tune::{Bounds, Controller, MANY_THREADS, Setting};
 
 const MS: f64 = 1e-3;
 
-/// A run on `world` of one process: with a controller, a quarter of a second at a time, or without.
+/// Simulates a run on `world` with one process: with a controller that steps every quarter second, or without.
 fn run(world: &World, limits: &PickLimits, threads: usize, tuned: bool, time: Duration) -> Passes {
     let world = World { step_s: limits.step.as_secs_f64().max(world.step_s), ..*world };
     let most = limits.max_threads.unwrap_or(MANY_THREADS);
@@ -34,7 +34,7 @@ fn run(world: &World, limits: &PickLimits, threads: usize, tuned: bool, time: Du
     passes
 }
 
-/// The choice on `world`, as threads and the reasons for each change.
+/// Returns the choice on `world`: the number of threads, and the reason for each change.
 fn chosen(world: World, limits: PickLimits) -> (usize, Vec<String>) {
     let choice = choose(&limits, world.cores, |threads, tuned, time| Ok(run(&world, &limits, threads, tuned, time)));
     let Choice { start, chosen, decisions, .. } = choice.unwrap();
@@ -87,7 +87,7 @@ fn each_change_has_its_reason() {
     assert!(reasons.last().unwrap().ends_with(" brought +0 %: one is enough"), "{reasons:?}");
 }
 
-/// Figures of a run of ten seconds: threads, batches per second, and the share of their time for which threads were busy.
+/// Figures of a ten-second run: threads, batches per second, and the share of time in which threads were busy.
 fn figures(threads: usize, per_s: u64, busy: f64) -> Passes {
     let busy_s = 10.0 * busy * threads as f64;
     Passes {
@@ -101,8 +101,8 @@ fn figures(threads: usize, per_s: u64, busy: f64) -> Passes {
     }
 }
 
-/// The threads and the last reason, if the second run ends at 8 threads that are busy for such a share of their time and make 1000
-/// batches per second, and the third makes `last`.
+/// Returns the number of threads and the last reason. The second run ends with 8 threads that are busy for the given
+/// share and make 1000 batches per second; the third run makes `last`.
 fn after_tuning(busy: f64, last: u64) -> (usize, String) {
     let limits = PickLimits::new().max_threads(8);
     let mut asked = Vec::new();
@@ -122,12 +122,12 @@ fn after_tuning(busy: f64, last: u64) -> (usize, String) {
 #[test]
 fn threads_that_were_idle_are_given_back_if_the_others_do_as_much() {
     assert_eq!(after_tuning(0.5, 980), (5, "the threads were busy 50 %: 5 do as much".to_owned()));
-    // A gain of 3 % is the least that more threads must bring.
+    // More threads must bring a gain of at least 3 %.
     assert_eq!(after_tuning(0.5, 971), (5, "the threads were busy 50 %: 5 do as much".to_owned()));
     assert_eq!(after_tuning(0.5, 970), (8, "5 did -3 % after all".to_owned()));
-    // All of them are needed.
+    // All threads are needed.
     let (threads, reason) = after_tuning(0.86, 1000);
     assert_eq!((threads, reason.starts_with("one thread works")), (8, true), "{reason}");
-    // One thread alone made 150.
+    // The first run, with one thread, made 150.
     assert_eq!(after_tuning(0.1, 1000).0, 1);
 }

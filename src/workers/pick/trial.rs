@@ -1,4 +1,4 @@
-//! Runs of a pipeline for a moment, under one setting.
+//! Short trial runs of a pipeline, each with one setting.
 
 use std::any::Any;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::units::Bytes;
 use crate::workers::budget::Plan;
 use crate::workers::{MpOptions, mp_prefetch};
 
-/// The pipeline, to be run under several settings.
+/// A pipeline to run with several settings.
 pub(super) struct Trial<'a, C, D> {
     pub(super) factory: fn(C) -> Result<D>,
     pub(super) cfg: C,
@@ -25,17 +25,17 @@ pub(super) struct Trial<'a, C, D> {
     pub(super) cores: usize,
 }
 
-/// The yield of some passes together.
+/// Totals of several passes.
 #[derive(Debug, Default)]
 pub(super) struct Passes {
     pub(super) delivered: u64,
-    /// Without the first batch of each pass, and the wait for it.
+    /// Batches without the first batch of each pass; `steady_s` excludes the wait for that batch.
     pub(super) steady: u64,
     pub(super) wall_s: f64,
     pub(super) steady_s: f64,
     pub(super) wait_s: f64,
     pub(super) busy_s: f64,
-    /// Of the work of stages on threads: all of it, and what was on a core.
+    /// Work of stages on threads in seconds: total time, and time on a core.
     pub(super) worked_s: f64,
     pub(super) cpu_s: f64,
     pub(super) threads: usize,
@@ -51,14 +51,14 @@ where
     C: Serialize + DeserializeOwned + Clone,
     D: IterDataset<Item: 'static> + 'static,
 {
-    /// Passes over the pipeline, from `threads` on, for some time: that after the first batch of each counts.
+    /// Runs passes over the pipeline, starting with `threads` threads. `time` counts from the first batch of each pass.
     pub(super) fn run(&self, threads: usize, tuned: bool, time: Duration) -> Result<Passes> {
         let start = Instant::now();
         let mut passes = Passes { threads, ..Passes::default() };
         let mut left = time;
         loop {
             let options = MpOptions::auto().workers(1).ram_budget(self.budget).tune(tuned);
-            // Where nothing is tuned, there are no more threads than are measured.
+            // Without tuning, the number of threads is exactly the measured number.
             let most = if tuned { self.limits.max_threads } else { Some(threads) };
             let options = most.into_iter().fold(options, MpOptions::threads_per_worker).start_threads(passes.threads);
             let mut loader = mp_prefetch(self.factory, self.cfg.clone(), options)?.build()?;
@@ -66,7 +66,7 @@ where
             for batch in loader.by_ref() {
                 passes.batch_bytes = passes.batch_bytes.max(size_of_batch(&batch?));
                 if !self.limits.step.is_zero() {
-                    // The step of the consumer whose loader is chosen.
+                    // Simulates the consumer's step.
                     std::thread::sleep(self.limits.step);
                 }
                 if first.get_or_insert_with(Instant::now).elapsed() >= left {
@@ -75,7 +75,7 @@ where
             }
             passes.add(&loader.report());
             left = left.saturating_sub(first.map_or(left, |first| first.elapsed()));
-            // A short pipeline starts often, and one of a batch or two is all start.
+            // A short pipeline restarts often, and a pass with one or two batches is mostly start-up.
             let late = start.elapsed() >= if passes.steady > 0 { time + time / 4 } else { 3 * time };
             if left.is_zero() || late {
                 return Ok(passes);
@@ -112,8 +112,9 @@ where
         Ok(PerformanceConfig { slab_bytes: plan.slab_bytes, worker_heap_bytes: plan.heap_bytes, ..config })
     }
 
-    /// Batches to keep ready, and the bytes of all that this process then holds: those, one that is being made, and the
-    /// consumer's own. They get a quarter of the budget.
+    /// Returns the number of batches to keep ready, and the bytes of all batches in this process. These are the ready
+    /// batches, one batch in progress, and one held by the consumer. They get a quarter of the budget, but at least
+    /// three batches.
     fn buffer(&self, batch_bytes: u64) -> (usize, u64) {
         let fit = (self.budget / 4).checked_div(batch_bytes).map_or(usize::MAX, |n| n as usize);
         let buffer = fit.saturating_sub(2).clamp(1, self.limits.max_buffer_size);
@@ -144,7 +145,7 @@ impl Passes {
         }
     }
 
-    /// Counts the threads that can keep so many cores busy.
+    /// Returns the number of threads that can keep `cores` cores busy.
     pub(super) fn most_on(&self, cores: usize) -> usize {
         let busy =
             Measurement { busy_s: self.worked_s, cpu_s: self.cpu_s, wall_s: self.wall_s, ..Measurement::default() };
@@ -157,7 +158,7 @@ impl Passes {
         if all > 0.0 { (self.busy_s / all).min(1.0) } else { 1.0 }
     }
 
-    /// The fewest threads that can do what was done.
+    /// Returns the smallest number of threads that can do the measured work.
     pub(super) fn needed(&self) -> usize {
         (self.busy_share() * self.threads as f64 / TARGET).ceil() as usize
     }

@@ -1,7 +1,8 @@
-//! The ways to workers: how a task gets there, and what comes of it comes back.
+//! Transport to workers: delivers tasks and returns answers.
 //!
-//! Order, memory, retries, the search for what kills workers, and tuning are the [coordinator](super::coordinator)'s, whoever the workers
-//! are. A carrier starts one, sends it a message, says what was heard, and gives out the memory that answers take.
+//! The [coordinator](super::coordinator) handles order, memory, retries, tuning and the search for elements that kill
+//! workers, for workers of any kind. A carrier starts a worker, sends messages, reports events, and allocates memory
+//! for answers.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -15,79 +16,79 @@ use crate::exec::{LinkReport, WorkerReport};
 use crate::workers::control::{Event, ToWorker};
 use crate::workers::slab::ExtentId;
 
-/// The way to workers of one kind.
+/// Transport to one kind of worker.
 pub(crate) trait Carrier: Send + Sync + 'static {
-    /// The way to one of them.
+    /// Link to one worker.
     type Link: Link;
     /// Memory for one answer.
     type Room: Room;
-    /// The end of one of them.
+    /// Exit report of a worker.
     type End: End;
 
-    /// Whether all are to have the same share of tasks where there are fewer than they could do.
+    /// Whether tasks are spread evenly over all workers if there are fewer tasks than capacity.
     const SPREADS: bool = false;
 
-    /// Starts a worker, and tells `events` what is heard of it from then on; blocks until it is there.
+    /// Starts a worker, and sends its later events to `events`. Blocks until the worker is connected.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the worker cannot be started.
     fn start(&self, who: Recruit, events: &Sender<Event<Self::End>>) -> Result<Self::Link>;
 
-    /// Whether that `error` is somebody else's doing, and may be over soon.
+    /// Returns true if `error` has an external cause that may soon be gone.
     fn is_from_outside(error: &Error) -> bool;
 
-    /// Room for `bytes` of the worker in `place`; `None` while there is none.
+    /// Allocates `bytes` for the worker in `place`; returns `None` if no memory is free.
     fn room(&self, bytes: usize, place: usize) -> Option<Self::Room>;
 
-    /// The same where nothing is under way that could give any back.
+    /// Allocates memory for the worker in `place` if no task in progress could free any.
     fn last_room(&self, bytes: usize, place: usize) -> Option<Self::Room>;
 
-    /// Looks whether a worker has written to what it had handed over: its place, and where.
+    /// Returns the place of a worker that wrote to delivered memory and the extent, if there is one.
     fn spoilt(&self) -> Option<(usize, String)> {
         None
     }
 
-    /// Has the next [`spoilt`](Self::spoilt) know of all that is held.
+    /// Makes the next [`spoilt`](Self::spoilt) check all held memory.
     fn look_at_leases(&self) {}
 
-    /// The pass has ended: whoever waits in [`start`](Self::start) is let go.
+    /// Ends the pass, and releases threads that wait in [`start`](Self::start).
     fn close(&self) {}
 
-    /// Links to the machines that workers run on, where those are others.
+    /// Returns the links to the workers' machines, if these are other machines.
     fn links(&self) -> Vec<LinkReport> {
         Vec::new()
     }
 
-    /// Figures of the memory: what is in use, the most that was at once, and answers that were copied.
+    /// Returns the memory figures: bytes in use, peak bytes, and number of copied answers.
     fn memory(&self) -> MemoryFigures;
 }
 
-/// Facts about a worker that is to be started.
+/// Parameters of a worker to start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recruit {
-    /// Its number, which no other ever has.
+    /// Unique number of the worker; never reused.
     pub(crate) number: u64,
-    /// Its place among the workers there are at a time.
+    /// Place among the concurrent workers.
     pub(crate) place: usize,
-    /// The cap of its private memory, in bytes.
+    /// Cap of the worker's private memory in bytes.
     pub(crate) cap: u64,
 }
 
-/// Figures of the memory that answers take.
+/// Figures of the memory for answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MemoryFigures {
-    /// Bytes that are written, or held by views, now.
+    /// Bytes currently being written or held by views.
     pub(crate) used_bytes: u64,
     pub(crate) high_water_bytes: u64,
     pub(crate) copies: u64,
 }
 
-/// The way to one worker. Dropping it ends the worker.
+/// Link to one worker. Dropping it ends the worker.
 pub(crate) trait Link: Send + 'static {
-    /// The worker, in a word or two: `pid 1234`.
+    /// Returns a short name of the worker, such as `pid 1234`.
     fn who(&self) -> String;
 
-    /// The machine that it runs on: one of which none is told from another is nobody's.
+    /// Returns the name of the worker's machine; empty if machines are not distinguished.
     fn node(&self) -> String {
         String::new()
     }
@@ -95,77 +96,77 @@ pub(crate) trait Link: Send + 'static {
     /// Sends a message.
     ///
     /// # Errors
-    /// If the worker is gone: its end is heard.
+    /// If the worker is gone; its end is also reported as an event.
     fn send(&self, message: &ToWorker) -> Result<()>;
 
-    /// Ends it at once; its end is heard.
+    /// Ends the worker immediately; its end is reported as an event.
     fn kill(&self);
 
-    /// Ends it at once, but for others who use it, too; its end is heard.
+    /// Ends the worker for this pass only, if other passes use it; its end is reported as an event.
     fn let_go(&self) {
         self.kill();
     }
 
-    /// CPU time of all its threads so far, where that can be told.
+    /// Returns the CPU time of all threads of the worker so far, if available.
     fn cpu_time(&self) -> Option<Duration>;
 
-    /// Bytes of its private memory that its cap counts, where that can be told.
+    /// Returns the bytes of private memory that count toward the cap, if available.
     fn capped_bytes(&self) -> Option<u64>;
 
-    /// Bytes of all that runs for it on this machine, shared pages split, where that can be told.
+    /// Returns the bytes of all processes of the worker on this machine, with shared pages split, if available.
     fn bytes_here(&self) -> Option<u64>;
 
-    /// Lowers the cap of its private memory; `false` where that cannot be said to hold.
+    /// Lowers the cap of the worker's private memory; returns `false` if the new cap cannot be guaranteed.
     fn lower_cap(&self, bytes: u64) -> bool;
 
-    /// Its figures, as far as it knows them; `None` where it is gone.
+    /// Returns the known figures of the worker; `None` if it is gone.
     fn report(&self) -> Option<WorkerReport>;
 }
 
-/// Memory for one answer. Dropping it gives it back.
+/// Memory for one answer. Dropping it frees the memory.
 pub(crate) trait Room: Send + Sized + 'static {
-    /// The room as the worker is told.
+    /// Returns the extent that identifies the room to the worker.
     fn extent(&self) -> ExtentId;
 
-    /// Bytes of it.
+    /// Returns the length in bytes.
     fn len(&self) -> usize {
         self.extent().len()
     }
 
-    /// The first `used` bytes of what the worker wrote there.
+    /// Returns the first `used` bytes written by the worker.
     ///
     /// # Errors
-    /// If that cannot be; the room comes back then.
+    /// If the bytes cannot be read; the error returns the room.
     fn into_bytes(self, used: usize) -> std::result::Result<Arc<dyn Owner>, (Self, Error)>;
 }
 
-/// The end of a worker. `Display` completes "worker 3 (…) ".
+/// Exit report of a worker. `Display` completes "worker 3 (…) ".
 pub(crate) trait End: Display + Send + 'static {
-    /// The worker, in a word or two.
+    /// Returns a short name of the worker.
     fn who(&self) -> String;
 
-    /// The end in words, of a worker with a cap of so many bytes.
+    /// Returns the cause of the end in words, for a worker with a cap of `cap` bytes.
     fn cause(&self, cap: u64) -> String {
         let _ = cap;
         self.to_string()
     }
 
-    /// Whether somebody else ended it, as far as can be told.
+    /// Returns true if the end has an external cause, as far as is known.
     fn is_from_outside(&self) -> bool;
 
-    /// Whether an element of another pass that shares the worker ended it.
+    /// Returns true if an element of another pass that shares the worker ended it.
     fn is_of_others(&self) -> bool {
         false
     }
 
-    /// Whether an element of any pass that shares the worker may have ended it.
+    /// Returns true if an element of any pass that shares the worker may have ended it.
     fn is_of_anybody(&self) -> bool {
         false
     }
 
-    /// Whether it was ended as one ends a program that is no longer wanted.
+    /// Returns true if the worker was ended by a regular termination request.
     fn is_asked_for(&self) -> bool;
 
-    /// The end as an error about `what`.
+    /// Returns the end as an error about `what`.
     fn error(&self, what: String) -> Error;
 }

@@ -1,4 +1,4 @@
-//! The workers there are, what each is at, and when the next may be started.
+//! Current workers, their tasks, and the delay before the next start.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,35 +8,35 @@ use crate::workers::pool::carrier::Carrier;
 
 /// A worker, from before it connects until it is reaped.
 pub(super) struct Member<C: Carrier> {
-    /// The cap of its private memory.
+    /// Cap of the worker's private memory in bytes.
     pub(super) cap: u64,
-    /// Its number among the workers; one that takes the place of another has its number.
+    /// Place among the workers; a replacement takes the place of the dead worker.
     pub(super) place: usize,
-    /// The way to it; `None` until it is there.
+    /// Link to the worker; `None` until it is connected.
     pub(super) link: Option<C::Link>,
-    /// Whether its pipeline is built.
+    /// Whether the worker's pipeline is built.
     pub(super) ready: bool,
-    /// The tasks that it is at.
+    /// Tasks in progress, by task ID.
     pub(super) tasks: BTreeMap<u64, Running<C>>,
-    /// Tasks that others were asked, too, because it was late with them.
+    /// Late tasks whose jobs also went to other workers.
     pub(super) stale: BTreeMap<u64, Stale<C>>,
-    /// Extents that it keeps: it may write there for as long as it lives.
+    /// Extents that the worker keeps and may write to until it ends.
     pub(super) kept: Vec<C::Room>,
-    /// The reason for which we killed it, if we did.
+    /// Reason for killing the worker, if it was killed by the coordinator.
     pub(super) killed: Option<String>,
-    /// Whether it is to end, because fewer are wanted, as soon as it has nothing more to do.
+    /// Whether the worker ends after its current tasks, because fewer workers are needed.
     pub(super) leaving: bool,
-    /// Whether it was told so.
+    /// Whether [`ToWorker::Stop`](crate::workers::control::ToWorker::Stop) was sent.
     pub(super) told_to_stop: bool,
-    /// Tasks that it has done.
+    /// Number of finished tasks.
     pub(super) done: u64,
-    /// Time at which its memory was last looked at.
+    /// Time of the last reading of the worker's memory.
     pub(super) looked: Option<Instant>,
-    /// Time at which its start began.
+    /// Time at which the start of the worker began.
     pub(super) begun: Instant,
 }
 
-/// A task that a worker has.
+/// A task in progress at a worker.
 pub(super) struct Running<C: Carrier> {
     pub(super) job: Job,
     pub(super) asked: u64,
@@ -44,9 +44,9 @@ pub(super) struct Running<C: Carrier> {
     pub(super) since: Instant,
 }
 
-/// A task whose job went on to others.
+/// A task whose job went on to other workers.
 pub(super) struct Stale<C: Carrier> {
-    /// The place of its job, and where that was.
+    /// Sequence number of the job, and its first index at that time.
     pub(super) seq: u64,
     pub(super) start: u64,
     pub(super) asked: u64,
@@ -62,23 +62,25 @@ impl<C: Carrier> Member<C> {
         Self { cap, place: 0, link, ready, tasks, stale, kept, killed, leaving, told_to_stop, done, looked, begun }
     }
 
-    /// When each of its tasks was sent, those that others were asked, too, among them.
+    /// Returns the send time of each task, including tasks whose jobs went on to others.
     pub(super) fn since(&self) -> impl Iterator<Item = Instant> + '_ {
         let stale = self.stale.values().map(|task| task.since);
         self.tasks.values().map(|task| task.since).chain(stale)
     }
 
-    /// Whether it has not delivered anything yet: it starts, makes its pipeline, and opens and loads for its first task what
-    /// it needs for all. One that has nothing to do does not begin, nor does one whose first task takes very long.
+    /// Returns true if the worker is starting up: its pipeline is not built, or it works on its first task. The first
+    /// task also opens and loads data for later tasks. A worker without tasks is not starting up, nor a worker whose
+    /// first task takes longer than [`LONG_FIRST`].
     pub(super) fn begins(&self, now: Instant) -> bool {
         let time = now.saturating_duration_since(self.begun);
         !self.ready || (self.done == 0 && !self.tasks.is_empty() && time < LONG_FIRST)
     }
 
-    /// Whether it can have one more task; a suspect one only by itself, and with a cap of `least`.
+    /// Returns true if the worker can take one more task. A suspect job needs an idle worker with a cap of at least
+    /// `least`.
     pub(super) fn has_place(&self, threads: usize, suspect: bool, least: u64) -> bool {
         let alone = suspect || self.tasks.values().any(|task| task.job.is_suspect());
-        // One more than there are threads, so that none waits for the next while an answer is on its way.
+        // One task more than threads, so that no thread idles while an answer is in transfer.
         self.ready
             && self.killed.is_none()
             && !self.leaving
@@ -87,45 +89,45 @@ impl<C: Carrier> Member<C> {
     }
 }
 
-/// A first task that takes longer is no longer a beginning.
+/// Time after which a first task no longer counts as start-up.
 const LONG_FIRST: Duration = Duration::from_secs(20);
 
-/// A rule for when a worker may be started again after one has died, and when there is no hope.
+/// Delay before the next start after deaths, and the limit at which the run ends.
 #[derive(Debug, Default)]
 pub(super) struct Respawn {
-    /// Deaths of their own doing since something was last delivered, and the first of those.
+    /// Deaths caused by worker code since the last delivery, and the time of the first.
     own: u32,
     own_since: Option<Instant>,
-    /// Deaths by somebody else's signal since then, and the first of those.
+    /// Deaths by external signals since the last delivery, and the time of the first.
     killed: u32,
     killed_since: Option<Instant>,
     not_before: Option<Instant>,
-    /// The longest that a worker has taken to be ready.
+    /// Longest time from start to ready.
     start: Duration,
 }
 
-/// Deaths of their own doing that end the run, for each worker that there is to be, with nothing delivered between them.
+/// Deaths per worker, caused by its code and without a delivery between them, that end the run.
 const HOPELESS: u32 = 10;
-/// Deaths that are further apart say nothing of each other; and for so long, at least, workers may be killed from outside.
+/// Time after which deaths count as unrelated, and minimum time for which external kills are tolerated.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Factor of the time that a worker takes to start, where that is longer.
+/// Factor on the start time of a worker, used instead of [`PATIENCE`] if longer.
 const STARTS: u32 = 20;
 
 impl Respawn {
-    /// Something was delivered.
+    /// Resets the counts after a delivery.
     pub(super) fn progress(&mut self) {
         *self = Self { start: self.start, ..Self::default() };
     }
 
-    /// A worker was ready so long after it was begun.
+    /// Records the time from a worker's start until it was ready.
     pub(super) fn started(&mut self, time: Duration) {
         self.start = self.start.max(time);
     }
 
-    /// One of so many `workers` died, `killed` by somebody else or by what it did; returns whether there is no hope.
+    /// Records a death among `workers` workers; `killed` if by an external signal. Returns true if the run should end.
     ///
-    /// A worker that dies of what it does will do so again, so a number of deaths ends the run. Whoever kills workers may
-    /// stop at any time, so only time does.
+    /// A worker that dies because of its code will die again, so a number of deaths ends the run. External kills may
+    /// stop at any time, so the run also continues for a minimum time.
     pub(super) fn died(&mut self, now: Instant, killed: bool, workers: usize) -> bool {
         let patience = PATIENCE.max(STARTS * self.start);
         let each = u32::try_from(workers.max(1)).unwrap_or(u32::MAX);
@@ -140,7 +142,7 @@ impl Respawn {
             self.own += 1;
             (self.own.div_ceil(each), self.own > HOPELESS.saturating_mul(each))
         };
-        // The first time at once; a program that dies at its start must not be started in a tight loop.
+        // The first restart is immediate; a program that dies at its start must not restart in a tight loop.
         let delay = match round {
             0 | 1 => Duration::ZERO,
             2..=4 => Duration::from_millis(100),
@@ -150,7 +152,7 @@ impl Respawn {
         hopeless
     }
 
-    /// Returns when the next may be started.
+    /// Returns the earliest time for the next start.
     pub(super) fn due(&self, now: Instant) -> Instant {
         self.not_before.unwrap_or(now)
     }
@@ -204,11 +206,11 @@ mod tests {
         let ended = kills(&mut respawn).unwrap();
         assert!(ended * 270 > 60_000, "after {ended} kills");
         assert!(respawn.due(start + ended * 270 * MS) <= start + (ended * 270 + 100) * MS, "the next is soon there");
-        // One that takes long to start is given more time.
+        // A worker with a slow start is given more time.
         respawn.progress();
         respawn.started(6000 * MS);
         assert!(kills(&mut respawn).unwrap() * 270 > 120_000);
-        // Few that are far apart are no storm.
+        // A few deaths far apart do not end the run.
         respawn.progress();
         assert!(!(0..10).any(|n| respawn.died(start + n * Duration::from_secs(600), true, 1)));
     }

@@ -1,22 +1,24 @@
-//! Times in which views hold all shared memory, and nothing is under way that could give some back.
+//! Periods in which views hold all shared memory, and no task in progress could free any.
 
 use std::time::{Duration, Instant};
 
 use crate::exec::Demand;
 
-/// The time that a consumer goes without for the sake of its own memory: what it let go of may still have to be collected, by
-/// Python or by JAX, and comes back sooner than that.
+/// Time that a waiting consumer goes without elements for its own memory. Views that it dropped may still await garbage
+/// collection by Python or JAX, which takes less than this time.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The same where it does something else meanwhile. It may never ask again, but others wait for its pipeline to go on.
+/// Time without elements if the consumer is busy elsewhere. The consumer may never ask again, but others may wait for
+/// its pipeline.
 const LONG_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The interval at which to look whether it has begun to wait.
+/// Interval between checks whether the consumer has begun to wait.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Decides how long to wait for views to go, before an element is copied out so that they may stay.
+/// Decides how long to wait for views to be dropped before an element is copied out.
 ///
-/// Who keeps what it has for good would wait for nothing each time. So waiting in vain takes a twentieth of a run at most.
+/// A consumer that keeps all its views would wait in vain each time, so such waits are limited to a twentieth of the
+/// run.
 #[derive(Debug)]
 pub(super) struct Drought {
     start: Instant,
@@ -29,14 +31,14 @@ impl Drought {
         Self { start: now, since: None, in_vain: Duration::ZERO }
     }
 
-    /// There is memory, or will be.
+    /// Ends the drought: memory is or will be available.
     pub(super) fn over(&mut self, demand: &Demand) {
         if self.since.take().is_some() {
             demand.set_short(false);
         }
     }
 
-    /// There is none. `None` if that lasted for long enough, and how long to wait else.
+    /// Continues the drought. Returns the time to wait, or `None` if the drought has lasted long enough.
     pub(super) fn goes_on(&mut self, now: Instant, demand: &Demand) -> Option<Duration> {
         let since = *self.since.get_or_insert_with(|| {
             demand.set_short(true);
@@ -69,7 +71,7 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// Measures the length of each of so many droughts for a consumer that waits and gives nothing back.
+    /// Returns the length of each of `count` droughts for a consumer that waits and frees nothing.
     fn droughts(count: usize, apart: Duration) -> Vec<Duration> {
         let start = Instant::now();
         let (mut drought, demand, mut now) = (Drought::new(start), Demand::default(), start + ms(10));
@@ -111,7 +113,7 @@ mod tests {
         for at in 2..900 {
             assert_eq!(drought.goes_on(start + ms(at), &demand), Some(LOOK));
         }
-        // It asks again, and has 50 ms from then on.
+        // The consumer asks again, and then has 50 ms.
         demand.begin(start + ms(900));
         assert_eq!(drought.goes_on(start + ms(949), &demand), Some(ms(1)));
         assert_eq!(drought.goes_on(start + ms(950), &demand), None);

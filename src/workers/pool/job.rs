@@ -1,4 +1,4 @@
-//! Ranges that wait to be evaluated.
+//! Ranges that wait for evaluation.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,50 +6,50 @@ use std::time::Instant;
 
 use crate::exec::remote::{Border, Deliver, Fed, How, Point, Segment};
 
-/// A worker that was late, and its machine.
+/// A worker that was late with a job, and its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Late {
     pub(super) machine: String,
     pub(super) worker: u64,
 }
 
-/// A range of root indices, and how far it is.
+/// A range of root indices and its progress.
 pub(super) struct Job {
-    /// A number that grows with the time at which it was asked for: the order in which ranges get memory and workers.
+    /// Sequence number in order of submission; memory and workers are assigned in this order.
     pub(super) seq: u64,
     pub(super) border: Border,
     /// Indices that are not delivered yet.
     pub(super) left: Range<u64>,
-    /// The indices that may come as one, if any.
+    /// Groups of indices that may each be evaluated into one batch, if any.
     pub(super) groups: Option<Groups>,
-    /// Of which lane they are, if of one, and where that is to be read on.
+    /// Lane of the indices and the position to resume it from, if they are of a lane.
     pub(super) lane: Option<Segment>,
-    /// Elements of a stream that this process has read; `left` numbers them.
+    /// Elements of a stream read by this process; `left` numbers them.
     pub(super) fed: Option<Fed>,
-    /// The indices that they stand for, from the first that was asked for on, if others than themselves.
+    /// First submitted index, and the indices that the job's range maps to; `None` for the identity.
     listed: Option<(u64, Box<[u64]>)>,
-    /// The time at which a lane's are wanted.
+    /// Order in which elements of a lane are needed.
     due: u64,
-    /// Since when it has been waiting.
+    /// Time since which the job has been waiting.
     pub(super) since: Instant,
-    /// Indices that one task may have: all, until the element is sought that kills workers.
+    /// Maximum indices per task: unlimited, except during the search for an element that kills workers.
     pub(super) limit: u64,
     /// Bytes that the next slot is known to need.
     pub(super) need: usize,
-    /// The worker that was late with it: another is to have it.
+    /// Worker that was late with the job, to be avoided.
     pub(super) avoid: Option<Late>,
-    /// Workers that died over it since it last got on.
+    /// Workers that died over the job since its last progress.
     pub(super) deaths: u32,
-    /// Times at which a worker was given what is next of it, and died, if one did.
+    /// Times at which a worker received the next task and died, if a worker died.
     pub(super) lost: Option<(Instant, Instant)>,
-    /// Whether the element is being sought that kills workers: a death then halves the limit.
+    /// Whether an element that kills workers is being searched for; a death then halves the limit.
     pub(super) hunt: bool,
-    /// Whether the next worker for it is to have all the memory that workers have.
+    /// Whether the next worker for the job gets the memory of all workers.
     pub(super) wide: bool,
     pub(super) deliver: Box<dyn Deliver>,
 }
 
-/// Groups of `size` indices from `first` on.
+/// Groups of `size` indices, counted from `first`.
 #[derive(Clone, Copy)]
 pub(super) struct Groups {
     pub(super) first: u64,
@@ -57,36 +57,37 @@ pub(super) struct Groups {
 }
 
 impl Job {
-    /// The range of the next task.
+    /// Returns the range of the next task.
     pub(super) fn next_task(&self) -> Range<u64> {
         self.left.start..self.left.end.min(self.left.start.saturating_add(self.limit))
     }
 
-    /// The indices that those of `task` stand for, if others than themselves.
+    /// Returns the indices that the range `task` maps to; `None` for the identity.
     pub(super) fn listed(&self, task: &Range<u64>) -> Option<Vec<u64>> {
         let (first, indices) = self.listed.as_ref()?;
         let at = |index: u64| index.saturating_sub(*first) as usize;
         indices.get(at(task.start)..at(task.end)).map(<[u64]>::to_vec)
     }
 
-    /// A worker died over it before. Until it gets on, it has a worker for itself: so no other is suspected with it.
+    /// Returns true if a worker died over the job. Until the job advances, it runs alone in a worker, so that no other
+    /// job becomes suspect.
     pub(super) fn is_suspect(&self) -> bool {
         self.deaths > 0 || self.wide
     }
 
-    /// Computes how many indices at once are the least that a task can bring.
+    /// Returns the smallest number of indices that a task can deliver.
     pub(super) fn least(&self) -> u64 {
         self.groups.map_or(1, |groups| groups.size.min(self.left.end - self.left.start))
     }
 
-    /// From now on every index comes by itself.
+    /// Delivers every index separately from now on.
     pub(super) fn ungroup(&mut self) {
         (self.groups, self.need) = (None, 0);
         self.deliver.ungroup();
     }
 
-    /// Task `id` was answered with so many indices of its lane, behind the last of which it is at `at`, unless there was no mark
-    /// on the way.
+    /// Records the answer of task `id` with `indices` elements of its lane. `at` is the lane's new position, or `None`
+    /// if the task passed no mark.
     pub(super) fn read_on(&mut self, id: u64, indices: u64, at: Option<Point>) {
         let Some(lane) = &mut self.lane else { return };
         lane.after = Some(id);
@@ -96,17 +97,17 @@ impl Job {
         }
     }
 
-    /// Nothing comes behind what was delivered.
+    /// Ends the job after the delivered indices.
     pub(super) fn end(&mut self) {
         self.left.start = self.left.end;
     }
 
-    /// Notes that so many `indices` of the job were delivered.
+    /// Records that `indices` indices were delivered.
     pub(super) fn advance(&mut self, indices: u64) {
         self.left.start += indices;
         (self.need, self.avoid) = (0, None);
         if self.wide {
-            // It was too large for others: nothing is wrong with it, nor, as far as is known, with what comes behind it.
+            // The element was only too large for other workers; nothing is known against it or later elements.
             self.clear();
         }
         if !self.hunt {
@@ -114,11 +115,11 @@ impl Job {
         }
     }
 
-    /// A worker died over it, the `retries`th perhaps; `alone` is whether it had nothing else to do. Returns whether that was
-    /// a single element's doing.
+    /// Records a death over the job; `alone` if the worker had no other task. Returns true if a single element has
+    /// caused `retries` deaths.
     pub(super) fn blame(&mut self, retries: u32, alone: bool) -> bool {
         self.deaths += 1;
-        // Where there were others, one of those may have done it: suspect, it is alone the next time.
+        // If the worker had other tasks, any of them may be the cause; suspect jobs run alone next time.
         if self.deaths < retries || !alone {
             return false;
         }
@@ -127,29 +128,29 @@ impl Job {
         if len <= 1 {
             return true;
         }
-        // One more death in either half is enough.
+        // One more death in either half is sufficient.
         (self.hunt, self.limit, self.deaths) = (true, len.div_ceil(2), retries.saturating_sub(1).max(1));
         false
     }
 
-    /// The element in front is tried once more, with all the memory that workers have.
+    /// Makes the next attempt at the first element use the memory of all workers.
     pub(super) fn widen(&mut self, retries: u32) {
         (self.wide, self.deaths) = (true, retries.saturating_sub(1));
     }
 
-    /// The element in front was left out.
+    /// Skips the first element.
     pub(super) fn skip(&mut self) {
         self.clear();
         self.advance(1);
     }
 
-    /// Nothing is known against it.
+    /// Clears all suspicion.
     fn clear(&mut self) {
         (self.hunt, self.wide, self.limit, self.deaths) = (false, false, u64::MAX, 0);
     }
 }
 
-/// Jobs in the order in which they were asked for.
+/// Jobs in order of submission.
 #[derive(Default)]
 pub(super) struct Queue {
     jobs: BTreeMap<u64, Job>,
@@ -194,8 +195,8 @@ impl Queue {
         self.put(job);
     }
 
-    /// Segments of lanes have the places of those that wait, in the order in which they are wanted: the one that is asked for
-    /// last may be needed first. Returns the one for the last place.
+    /// Swaps segments of lanes so that waiting segments are in the order of need: the last submitted segment may be
+    /// needed first. Returns the segment for the last place.
     fn in_turn(&mut self, mut job: Job) -> Job {
         if job.lane.is_some() {
             for other in self.jobs.values_mut() {
@@ -208,7 +209,7 @@ impl Queue {
         job
     }
 
-    /// Back to its place.
+    /// Puts a job back in its place, unless it is finished.
     pub(super) fn put(&mut self, mut job: Job) {
         if !job.left.is_empty() {
             job.since = Instant::now();
@@ -216,7 +217,7 @@ impl Queue {
         }
     }
 
-    /// The first, from place `from` on, that somebody still waits for.
+    /// Returns the first job from `from` on that still has a consumer; removes earlier jobs without a consumer.
     pub(super) fn first(&mut self, from: u64) -> Option<&Job> {
         while let Some((&seq, job)) = self.jobs.range(from..).next() {
             if job.deliver.wanted() {
@@ -260,7 +261,8 @@ mod tests {
         fn fail(&mut self, _: Error) {}
     }
 
-    /// Evaluates a job of which the elements `poison` kill their worker; returns what was left out, and the deaths.
+    /// Evaluates a job whose elements `poison` kill their worker; returns the skipped elements and the number of
+    /// deaths.
     fn hunt(len: u64, retries: u32, poison: &[u64]) -> (Vec<u64>, u32) {
         let mut queue = Queue::default();
         queue.submit(0.into(), 0..len, How::Slots, Box::new(Nobody(true)));
@@ -308,7 +310,7 @@ mod tests {
         assert!(order.iter().enumerate().all(|(n, (_, seq, _))| n as u64 == *seq));
         let order: Vec<_> =
             order.iter().map(|(border, _, lane)| (border.stage, lane.as_ref().map(|lane| lane.lane))).collect();
-        // Others have their places in between, and those of another border are not compared.
+        // Other jobs keep their places in between, and jobs of another border are not compared.
         assert_eq!(order, [(1, Some(1)), (9, None), (1, Some(3)), (2, Some(2)), (1, Some(0)), (1, Some(4))]);
     }
 

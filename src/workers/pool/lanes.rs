@@ -8,42 +8,43 @@ use super::crew::Member;
 use super::job::Job;
 use crate::exec::remote::Border;
 
-/// While another has nothing to do, a busy worker is waited for as long as it takes to open a lane elsewhere, twice; but not less
-/// or more than this.
+/// Bounds on the wait for a busy worker while another worker is idle. The wait is twice the time to open a lane
+/// elsewhere.
 const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Homes of lanes: the worker that read a lane last has it open.
+/// Homes of lanes: the worker that last read a lane has it open.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    /// By lane: the worker, and its task.
+    /// Worker and its task, by lane.
     homes: HashMap<(Border, u64), (u64, u64)>,
-    /// Time that opening one took, by border, learned.
+    /// Learned time to open a lane, by border.
     opening: HashMap<Border, Duration>,
 }
 
-/// The home of a lane.
+/// The worker that has a lane open, and whether it is free.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Home {
-    /// It has none: anybody may take it.
+    /// No worker to prefer; any worker may take the lane.
     None,
-    /// It has time.
+    /// The worker with this number has the lane open and is free.
     Free(u64),
-    /// It has none, and is worth waiting for.
+    /// The worker with the open lane is busy, and worth the wait.
     Busy,
 }
 
 impl Lanes {
-    /// A worker has answered a task of `job`, for which it opened the lane in that time, if it did.
+    /// Records that a worker answered a task of `job`, and the time that it took to open the lane (zero if already
+    /// open).
     pub(super) fn read(&mut self, job: &Job, worker: u64, opened: Duration) {
         let Some((lane, task)) = job.lane.as_ref().and_then(|lane| Some((lane.lane, lane.after?))) else { return };
         self.homes.insert((job.border, lane), (worker, task));
         let known = self.opening.entry(job.border).or_default();
-        // The longest of late: a lane further on takes longer to open, and what was open already took nothing.
+        // A decaying maximum: later positions take longer to open, and lanes that were open took no time.
         *known = opened.max(*known - *known / 64);
     }
 
-    /// Finds who has the lane of `job` open. Where workers died over it, it goes to whoever is alone.
+    /// Returns the home of the lane of `job`. A suspect job has no home, because it needs an idle worker.
     pub(super) fn home<C: Carrier>(
         &self,
         job: &Job,
@@ -62,7 +63,7 @@ impl Lanes {
         let opening = self.opening.get(&job.border).copied().unwrap_or_default();
         let patience = opening.saturating_mul(2).clamp(LEAST_PATIENCE, MOST_PATIENCE);
         let stays = member.killed.is_none() && !member.leaving;
-        // Where everybody has something to do, nobody would have it sooner.
+        // If every worker is busy, no other worker could start sooner.
         let idle = crew.values().any(|other| other.has_place(threads, false, 0) && other.tasks.len() < threads);
         if stays && (!idle || now.saturating_duration_since(job.since) < patience) { Home::Busy } else { Home::None }
     }
@@ -104,7 +105,7 @@ mod tests {
         let mut lanes = Lanes::default();
         lanes.read(&job(5, Some(70)), 2, Duration::ZERO);
         assert_eq!(lanes.home(&job(5, Some(70)), &crew, 2, Instant::now()), Home::Free(2));
-        // It is elsewhere by now, or was never there.
+        // The lane has moved to another worker, or was never open in this worker.
         assert_eq!(lanes.home(&job(5, Some(71)), &crew, 2, Instant::now()), Home::None);
         assert_eq!(lanes.home(&job(5, None), &crew, 2, Instant::now()), Home::None);
         assert_eq!(lanes.home(&job(6, Some(70)), &crew, 2, Instant::now()), Home::None);
@@ -126,7 +127,7 @@ mod tests {
         let ms = Duration::from_millis;
         assert_eq!(home(&lanes(ms(1)), &crew, Duration::from_secs(600)), Home::Busy, "nobody has time");
         crew.get_mut(&1).unwrap().ready = true;
-        // Twice the time that opening took, within bounds.
+        // Twice the opening time, within the bounds.
         for (opened, patience) in
             [(ms(0), LEAST_PATIENCE), (ms(2), LEAST_PATIENCE), (ms(100), ms(200)), (Duration::MAX, MOST_PATIENCE)]
         {

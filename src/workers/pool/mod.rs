@@ -1,9 +1,11 @@
-//! The parent's side: ranges to evaluate, the workers that do it, and the memory they do it in.
+//! The parent's side: ranges to evaluate, workers, and memory for their answers.
 //!
-//! One thread holds all of it. It hears commands of those who ask for elements, events of workers, and that memory came
-//! back; after each it hands out what can be handed out. A range is evaluated by one worker at a time, in tasks; what a
-//! worker leaves of it, by ending early or by dying, is the next task. So slots of a range come in index order, and none is
-//! lost or repeated: they count only when a whole part has arrived and was understood.
+//! One thread owns all of this state. The thread receives commands from consumers, events of workers, and notices of
+//! freed memory; after each message it hands out all possible work.
+//!
+//! A range is evaluated by one worker at a time, in tasks. If a worker ends early or dies, the rest of the range
+//! becomes the next task. Slots of a range therefore arrive in index order, and none is lost or repeated. Slots count
+//! only after a complete part has arrived and was decoded.
 
 mod carrier;
 mod coordinator;
@@ -38,14 +40,14 @@ use crate::sync::Locked;
 
 /// Workers that evaluate ranges of a pipeline's borders.
 ///
-/// In a fork it evaluates nothing, and leaves the workers to the process that started them.
+/// A forked child evaluates nothing; the workers stay with the process that started them.
 pub(crate) struct WorkerPool<C: Carrier> {
     plan: Plan,
     coordinator: Ours<Hands<C>>,
     figures: Arc<Figures>,
 }
 
-/// The thread that coordinates the workers, and the way to it.
+/// The coordinator's thread and its command channel.
 struct Hands<C: Carrier> {
     commands: Sender<Command<C>>,
     thread: Option<JoinHandle<()>>,
@@ -55,11 +57,11 @@ struct Hands<C: Carrier> {
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     busy_ns: AtomicU64,
-    /// Ranges that may be under way or wait to be read.
+    /// Ranges that may be in progress or ready to be read.
     window: AtomicUsize,
-    /// Threads that work at a time.
+    /// Active threads of all workers.
     active: AtomicUsize,
-    /// Of each process.
+    /// Active threads of each worker.
     active_each: AtomicUsize,
     demand: Arc<Demand>,
     report: Mutex<WorkersReport>,
@@ -71,11 +73,12 @@ impl Figures {
     }
 }
 
-/// The function by which memory that answers take says that there is room again.
+/// Callback that reports free memory for answers.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
 
 impl<C: Carrier> WorkerPool<C> {
-    /// Starts the workers of the carrier that `carrier` makes, which are to make `pipeline` (its stages, a line each); they count into `recorder`.
+    /// Starts the workers of the carrier returned by `carrier`. Workers must build `pipeline`, given as lines of its
+    /// stages, and count into `recorder`.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if the system refuses the shared memory or a thread.
@@ -86,12 +89,12 @@ impl<C: Carrier> WorkerPool<C> {
         options: MpOptions,
         recorder: Arc<Recorder>,
     ) -> Result<Arc<Self>> {
-        // What was read to open files is in no one's part of the budget.
+        // Data cached for opening files does not belong to any part of the budget.
         crate::store::let_go();
         let (commands, orders) = unbounded();
         let (room, has_room) = bounded(1);
         let wake = move || {
-            // A full channel has woken somebody already.
+            // A full channel has already woken the coordinator.
             let _ = room.try_send(());
         };
         let carrier = Arc::new(carrier(Box::new(wake))?);
@@ -117,13 +120,13 @@ impl<C: Carrier> WorkerPool<C> {
 }
 
 impl<C: Carrier> WorkerPool<C> {
-    /// The demand of the consumer: whoever runs the pipeline keeps it up to date.
+    /// Returns the demand of the consumer; the runner of the pipeline keeps it current.
     pub(crate) fn demand(&self) -> &Arc<Demand> {
         &self.figures.demand
     }
 
-    /// Has the coordinator do something. Where there is none the command, and with it the sender inside, is dropped: whoever
-    /// waits is told.
+    /// Sends a command to the coordinator. If there is none, the command and any sender inside are dropped, which
+    /// notifies the waiting thread.
     fn command(&self, command: Command<C>) -> bool {
         self.coordinator.get().is_some_and(|hands| hands.commands.send(command).is_ok())
     }
@@ -131,7 +134,7 @@ impl<C: Carrier> WorkerPool<C> {
 
 #[cfg(test)]
 impl<C: Carrier> WorkerPool<C> {
-    /// Has so many workers, at most as many as were planned, and so many threads of each at work, from now on.
+    /// Sets the number of workers, up to the planned maximum, and of active threads of each worker.
     pub(crate) fn resize(&self, workers: usize, threads: usize) {
         self.command(Command::Size { workers, threads });
     }
@@ -159,7 +162,7 @@ impl<C: Carrier> Remote for WorkerPool<C> {
     }
 
     fn lane_bytes(&self, lanes: usize) -> usize {
-        // Of all that is not kept for the head of the line, half may lie ready and half be under way; and some is left.
+        // Of the slab without the reserve, a third may be ready, a third in progress, and the rest is left free.
         let room = (self.plan.slab_bytes - self.plan.max_element_bytes) as usize;
         self.part_bytes().min(room / lanes.saturating_mul(3).max(1)).max(PAGE)
     }

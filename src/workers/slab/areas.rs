@@ -1,4 +1,4 @@
-//! The parent's memory of a slab: one memory file for every worker that there can be at a time.
+//! The parent's memory of a slab: a memory file for each concurrent worker.
 #![expect(unsafe_code, reason = "memory is what `Memory` says it is")]
 
 use std::fmt;
@@ -13,21 +13,23 @@ use super::memory::{Mapping, Memory, NOBODY};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 
-/// Memory files of one size, one for each place that a worker can have.
+/// Memory files of equal size, one per worker place.
 ///
-/// A page of the slab lies at the same offset of all of them, and has memory in one at most: that of the worker to which it
-/// was granted last. So they take no more together than one of them could, and no worker reaches what another wrote.
+/// A page of the slab has an equal offset in all files, but memory in at most one: the file of the last worker that the
+/// page was granted to. So all files together take no more memory than a single full file. No worker can reach the data
+/// of another.
 pub(crate) struct Areas {
     len: usize,
     files: Box<[OnceLock<Mapping>]>,
-    /// Held while a file is made.
+    /// Held while a file is created.
     making: Mutex<()>,
-    /// The place for which a page was claimed last, or [`NOBODY`].
+    /// The place that claimed each page last, or [`NOBODY`].
     places: Box<[AtomicUsize]>,
 }
 
 impl Areas {
-    /// Memory of `len` bytes, whole pages, for workers in as many `places`; the file of the first is made at once.
+    /// Creates memory of `len` bytes, whole pages, for workers in `places` places. Only the first file is created at
+    /// once.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if the system refuses the memory.
@@ -38,10 +40,11 @@ impl Areas {
         Ok(Self { len, files, making: Mutex::new(()), places })
     }
 
-    /// The memory file of the worker in `place`.
+    /// Returns the memory file of the worker in `place`, creating it on first use.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if the system refuses the memory, [`ErrorKind::Worker`] for more places than were planned.
+    /// [`ErrorKind::Io`] if the system refuses the memory; [`ErrorKind::Worker`] if `place` is beyond the planned
+    /// places.
     pub(super) fn file(&self, place: usize) -> Result<BorrowedFd<'_>> {
         let most = self.files.len();
         let file = self.files.get(place);
@@ -60,7 +63,7 @@ impl Areas {
         self.files.get(place)?.get()
     }
 
-    /// Gives the memory behind `bytes` back, but what the worker in `place` has, and says whose they are now.
+    /// Assigns `bytes` to `place`. Memory of the pages in other places' files goes back to the system.
     fn settle(&self, bytes: Range<usize>, place: usize) -> Result<()> {
         let mut page = bytes.start / PAGE;
         let end = bytes.end / PAGE;
@@ -72,7 +75,7 @@ impl Areas {
                 if let Some(file) = self.file_of(page) {
                     file.punch(run.start * PAGE..run.end * PAGE)?;
                 }
-                // Ordered by whatever gives the pages away: the lock of the tables, and the task's message.
+                // Relaxed suffices: the lock of the tables and the task's message order the accesses.
                 self.places[run.clone()].iter().for_each(|owner| owner.store(place, Ordering::Relaxed));
             }
             page = run.end;

@@ -1,36 +1,38 @@
-//! Refusals of a slab.
+//! Errors of a slab.
 
 use super::extents::ExtentId;
 use crate::error::{Error, ErrorKind};
 
-/// The reason why an extent cannot be used as asked. It takes a bug, or a worker that sends nonsense, to see one.
+/// Reason why an extent cannot be used as requested. Only a bug, or a worker that sends invalid messages, causes these
+/// errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SlabError {
-    /// The extent has returned since, or what it is now does not allow the step.
+    /// The extent was returned since, or its present use does not allow the step.
     #[error("{0} are not granted any more")]
     Stale(ExtentId),
-    /// A lease on the reserve.
+    /// Lease on an extent of the reserve.
     #[error("{0} are of the reserve, which is copied out and never leased")]
     Reserve(ExtentId),
-    /// More bytes are said to be written than the extent has.
+    /// The reported number of written bytes exceeds the extent.
     #[error("{used} bytes are said to be written to an extent of {limit}")]
     Overrun { used: usize, limit: usize },
-    /// An extent that is no part of the slab.
+    /// Extent that is not inside the slab.
     #[error("{extent} do not lie in a slab of {pages} pages")]
     Outside { extent: ExtentId, pages: usize },
-    /// An extent that this process is writing already.
+    /// Extent that overlaps an extent already open in this process.
     #[error("{extent} overlap {held}, which are being written")]
     Overlap { extent: ExtentId, held: ExtentId },
-    /// An extent to which the system gives no access.
+    /// Extent to which the system refuses access.
     #[error("{0} cannot be made accessible")]
     Unopened(ExtentId),
-    /// Use in a process that was forked from the slab's.
+    /// Use in a process that was forked from the slab's process.
     #[error("this process was forked from process {parent}, to which the workers belong")]
     Forked { parent: u32 },
 }
 
 impl SlabError {
-    /// The same as the crate's error. No `From`: one more source of `?` would leave callers' closures without a type.
+    /// Converts to the crate's error. There is no `From`: another conversion for `?` would leave callers' closures
+    /// untyped.
     #[cold]
     pub(crate) fn into_error(self) -> Error {
         match self {

@@ -1,4 +1,4 @@
-//! Pages that are granted, leased and free: plain numbers, without memory, locks or system calls.
+//! Bookkeeping of granted, leased and free pages: plain numbers, without memory, locks or system calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::stats::SlabStats;
 /// Bytes of a page, the unit in which a slab is granted.
 pub(crate) const PAGE: usize = 64 << 10;
 
-/// A run of pages that was granted once: no two grants of a slab have the same generation.
+/// Run of pages from a single grant. No two grants of a slab have equal generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ExtentId {
     pub(crate) page: u32,
@@ -22,12 +22,12 @@ pub(crate) struct ExtentId {
 }
 
 impl ExtentId {
-    /// Bytes of it.
+    /// Returns the length in bytes.
     pub(crate) fn len(self) -> usize {
         self.pages as usize * PAGE
     }
 
-    /// Its place in the slab.
+    /// Returns the byte range in the slab.
     pub(crate) fn bytes(self) -> Range<usize> {
         let start = self.page as usize * PAGE;
         start..start + self.len()
@@ -45,14 +45,14 @@ impl fmt::Display for ExtentId {
     }
 }
 
-/// The treatment of the pages of an extent.
+/// Use of the pages of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// A worker writes.
+    /// A worker writes to the pages.
     Granted,
-    /// Views read.
+    /// Views read the pages.
     Leased,
-    /// Their memory goes back to the system, after which they are free.
+    /// The pages' memory goes back to the system. After that the pages are free.
     Emptied,
 }
 
@@ -63,11 +63,13 @@ struct Live {
     usage: Use,
 }
 
-/// The pages of a slab, in three zones: `0..limit` is open to grants, `limit..reserve` is closed, and the reserve above
-/// it is granted only where the caller asks for it by name.
+/// Pages of a slab, in three zones.
 ///
-/// Closed pages that are free have no memory. So pages that come to be free there are *emptied* first: the methods that
-/// free pages return such extents, the caller gives their memory back to the system and says so by
+/// Pages `0..limit` are open to grants, and `limit..reserve` are closed. The reserve above them is granted only on
+/// explicit request.
+///
+/// Closed free pages have no memory. So pages that become free in the closed zone are *emptied* first. The methods that
+/// free pages return such extents. The caller gives their memory back to the system and then calls
 /// [`emptied`](Self::emptied).
 #[derive(Debug)]
 pub(super) struct Extents {
@@ -78,7 +80,7 @@ pub(super) struct Extents {
     open: FreeRuns,
     closed: FreeRuns,
     reserved: FreeRuns,
-    /// By first page.
+    /// Extents in use, by first page.
     live: BTreeMap<u32, Live>,
     last_generation: u64,
     granted: u32,
@@ -88,7 +90,7 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// `pages` free pages, the last `reserve` of them the reserve, of which there cannot be more than pages.
+    /// Creates `pages` free pages. The last `reserve` of them, at most all, are the reserve.
     pub(super) fn new(pages: u32, reserve: u32) -> Self {
         let reserve = pages.saturating_sub(reserve);
         let [mut open, mut reserved] = [FreeRuns::default(), FreeRuns::default()];
@@ -110,24 +112,24 @@ impl Extents {
         }
     }
 
-    /// `pages` neighbours of the open zone, or `None` while there are none free. 0 count as 1.
+    /// Grants `pages` adjacent pages of the open zone; `None` if no free run is long enough. 0 counts as 1.
     pub(super) fn grant(&mut self, pages: u32) -> Option<ExtentId> {
         let run = self.open.take(pages.max(1))?;
         Some(self.granted(run))
     }
 
-    /// `pages` neighbours of the open zone, from `start` on, if they are free.
+    /// Grants `pages` adjacent pages of the open zone from `start` on, if they are free.
     pub(super) fn grant_at(&mut self, start: u32, pages: u32) -> Option<ExtentId> {
         let run = self.open.take_at(start, pages.max(1))?;
         Some(self.granted(run))
     }
 
-    /// Finds where `pages` neighbours of the open zone are free, at some of all the places there are.
+    /// Returns candidate starts for `pages` adjacent free pages in the open zone, but not all of them.
     pub(super) fn places(&self, pages: u32) -> impl Iterator<Item = u32> {
         self.open.places(pages.max(1))
     }
 
-    /// `pages` neighbours of the reserve.
+    /// Grants `pages` adjacent pages of the reserve.
     pub(super) fn grant_reserve(&mut self, pages: u32) -> Option<ExtentId> {
         let run = self.reserved.take(pages.max(1))?;
         Some(self.granted(run))
@@ -135,7 +137,7 @@ impl Extents {
 
     /// Turns a grant into a lease on its first `keep` pages (at least one, at most all) and frees the others.
     ///
-    /// Returns the extent that is leased, and what is to be emptied.
+    /// Returns the leased extent, and an extent that the caller must empty.
     pub(super) fn lease(&mut self, id: ExtentId, keep: u32) -> Result<(ExtentId, Option<ExtentId>), SlabError> {
         if self.usage(id)? != Use::Granted {
             return Err(SlabError::Stale(id));
@@ -149,7 +151,7 @@ impl Extents {
         Ok((kept, self.free(kept.run().end..id.run().end)))
     }
 
-    /// Ends a grant or a lease. Returns what is to be emptied.
+    /// Ends a grant or a lease. Returns an extent that the caller must empty.
     pub(super) fn release(&mut self, id: ExtentId) -> Result<Option<ExtentId>, SlabError> {
         let usage = self.usage(id)?;
         if usage == Use::Emptied {
@@ -159,7 +161,7 @@ impl Extents {
         Ok(self.free(id.run()))
     }
 
-    /// Frees an extent that was to be emptied and has been.
+    /// Frees an extent after the caller has emptied it.
     pub(super) fn emptied(&mut self, id: ExtentId) -> Result<(), SlabError> {
         if self.usage(id)? != Use::Emptied {
             return Err(SlabError::Stale(id));
@@ -172,8 +174,10 @@ impl Extents {
         Ok(())
     }
 
-    /// Opens the pages below `limit` and closes those above it, up to the reserve. Returns what is to be emptied: the
-    /// free pages among those that were open. What is in use there is emptied when it comes back.
+    /// Opens the pages below `limit` and closes the pages above it, up to the reserve.
+    ///
+    /// Returns the extents that the caller must empty: the free pages among the newly closed. Pages in use there are
+    /// emptied when they come back.
     #[cfg(test)]
     pub(super) fn set_limit(&mut self, limit: u32) -> Vec<ExtentId> {
         self.limit = limit.min(self.reserve);
@@ -183,13 +187,13 @@ impl Extents {
         self.open.split_off(self.limit).into_iter().map(|run| self.live_extent(run, Use::Emptied)).collect()
     }
 
-    /// The extent in use that begins at `page`.
+    /// Finds the extent in use that begins at `page`.
     pub(super) fn live_at(&self, page: u32) -> Option<ExtentId> {
         let live = self.live.get(&page)?;
         Some(ExtentId { page, pages: live.pages, generation: live.generation })
     }
 
-    /// Bytes of everything there is to count.
+    /// Returns the figures in bytes. The copy counters are 0.
     pub(super) fn stats(&self) -> SlabStats {
         let bytes = |pages: u32| pages as usize * PAGE;
         SlabStats {
@@ -208,7 +212,7 @@ impl Extents {
         }
     }
 
-    /// The limit, in pages.
+    /// Returns the limit in pages.
     #[cfg(test)]
     pub(super) fn limit(&self) -> u32 {
         self.limit
@@ -220,8 +224,10 @@ impl Extents {
         id
     }
 
-    /// Pages that came to be free: those below the limit and in the reserve are, others are to be emptied first. An
-    /// extent across the limit is emptied as a whole, for the limit may move until that is done.
+    /// Frees `run` if it is below the limit or in the reserve; otherwise returns it as an extent that the caller must
+    /// empty.
+    ///
+    /// An extent across the limit is emptied as a whole, because the limit may move before that is done.
     fn free(&mut self, run: Range<u32>) -> Option<ExtentId> {
         if run.start >= self.reserve {
             self.reserved.add(run);

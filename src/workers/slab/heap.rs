@@ -11,7 +11,7 @@ use super::extents::PAGE;
 use super::memory::Memory;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Zeroed pages; a clone is another view of the same, as a second mapping is.
+/// Zeroed pages. A clone is another view of the same pages, as a second mapping is.
 #[derive(Clone, Debug)]
 pub(super) struct Heap(Arc<Block>);
 
@@ -37,12 +37,12 @@ impl Heap {
         Self(Arc::new(Block { start, layout, punches: AtomicUsize::new(0), refuses: AtomicBool::new(false) }))
     }
 
-    /// Pages that were given back so far.
+    /// Returns the number of pages given back so far.
     pub(super) fn punched_pages(&self) -> usize {
         self.0.punches.load(Ordering::Relaxed)
     }
 
-    /// Takes no memory back from now on, or does again.
+    /// Sets whether [`punch`](Memory::punch) fails from now on.
     pub(super) fn refuse(&self, refuses: bool) {
         self.0.refuses.store(refuses, Ordering::Relaxed);
     }

@@ -11,21 +11,22 @@ use super::memory::Memory;
 use super::parent::Slab;
 use crate::element::{Buffer, BufferMut, Owner};
 
-/// An extent that returns when this is dropped.
+/// An extent that is given back on drop.
 struct Held<M: Memory> {
     slab: Arc<Slab<M>>,
     extent: ExtentId,
 }
 
 impl<M: Memory> Held<M> {
-    /// Its first `used` bytes.
+    /// Returns the first `used` bytes.
     ///
     /// # Safety
-    /// `used` is no more than it has, and the worker that it was granted to has said that it is done, or is dead.
+    /// `used` is at most the extent's length. The worker that the extent was granted to has reported that it is done,
+    /// or is dead.
     unsafe fn bytes(&self, used: usize) -> &[u8] {
         let start = self.extent.bytes().start;
-        // A worker that writes there all the same, by a wild pointer, breaks this: then the bytes are other bytes, and
-        // whoever reads them twice may see two. `wire` reads every word once, and the coordinator looks for such workers.
+        // A worker that still writes there through a wild pointer breaks this. The bytes then change, and two reads may
+        // differ. `wire` reads every word once, and the coordinator looks for such workers.
         // SAFETY: the extent lies inside its slab, and `used` inside the extent (the caller). Only a grant gives the
         // right to write; this is the one grant of these pages until `self` goes, and its worker does not write any
         // more (the caller).
@@ -39,11 +40,12 @@ impl<M: Memory> Drop for Held<M> {
     }
 }
 
-/// The right of one worker to write one extent. Dropping it gives the extent back.
+/// Permission for a worker to write an extent. Dropping it gives the extent back.
 ///
-/// # The holder's part
-/// **Keep it for as long as the worker may write**: until it said that it is done, which ends this by
-/// [`into_lease`](Self::into_lease) or [`copy_out`](Self::copy_out), or until its process was reaped.
+/// # Duty of the holder
+/// **Keep the grant while the worker may write.** Writing ends when the worker reports that it is done; the grant then
+/// ends by [`into_lease`](Self::into_lease) or [`copy_out`](Self::copy_out). Otherwise the grant must last until the
+/// worker's process is reaped.
 #[must_use = "a grant that is dropped is given back"]
 pub(crate) struct Grant<M: Memory = Areas>(Held<M>);
 
@@ -52,26 +54,28 @@ impl<M: Memory> Grant<M> {
         Self(Held { slab, extent })
     }
 
-    /// The grant as the worker is told.
+    /// Returns the extent to send to the worker.
     pub(crate) fn extent(&self) -> ExtentId {
         self.0.extent
     }
 
-    /// Bytes that may be written: what was asked for, in whole pages.
+    /// Returns the writable bytes: the requested bytes, rounded up to whole pages.
     pub(crate) fn len(&self) -> usize {
         self.0.extent.len()
     }
 
-    /// Whether it is of the reserve, so that its bytes must be copied out.
+    /// Returns true if the grant is of the reserve, so that its bytes must be copied out.
     pub(crate) fn is_reserve(&self) -> bool {
         self.0.slab.is_reserve(self.0.extent)
     }
 
-    /// The worker is done and wrote `used` bytes: views may read them. Pages behind them are free at once.
+    /// Turns the grant into a lease on `used` bytes, after the worker has reported that it is done.
+    ///
+    /// Views may then read the bytes. Pages after the used bytes are free at once.
     ///
     /// # Errors
-    /// [`SlabError::Overrun`] for more bytes than there are, [`SlabError::Reserve`] for a grant of the reserve,
-    /// [`SlabError::Forked`] in a forked process. The grant comes back with them.
+    /// [`SlabError::Overrun`] if `used` exceeds the extent; [`SlabError::Reserve`] for a grant of the reserve;
+    /// [`SlabError::Forked`] in a forked process. Each error returns the grant.
     pub(crate) fn into_lease(mut self, used: usize) -> Result<Lease<M>, Refused<M>> {
         match self.check_used(used).and_then(|()| self.0.slab.lease(self.0.extent, used)) {
             Ok(kept) => {
@@ -82,10 +86,11 @@ impl<M: Memory> Grant<M> {
         }
     }
 
-    /// The worker is done and wrote `used` bytes: this is a private copy of them. The extent is free at once.
+    /// Copies `used` bytes to private memory, after the worker has reported that it is done. The extent is free at
+    /// once.
     ///
     /// # Errors
-    /// As for [`into_lease`](Self::into_lease), but the reserve is no reason.
+    /// As for [`into_lease`](Self::into_lease), except that grants of the reserve are accepted.
     pub(crate) fn copy_out(self, used: usize) -> Result<Buffer, Refused<M>> {
         if let Err(error) = self.check_used(used).and_then(|()| self.0.slab.check_process()) {
             return Err(Refused { grant: self, error });
@@ -97,7 +102,7 @@ impl<M: Memory> Grant<M> {
         Ok(copy.freeze())
     }
 
-    /// The bytes as views have them: leased, or copied where the grant is of the reserve.
+    /// Returns the bytes as views get them: leased, or copied if the grant is of the reserve.
     ///
     /// # Errors
     /// As for [`copy_out`](Self::copy_out).
@@ -121,16 +126,16 @@ impl<M: Memory> fmt::Debug for Grant<M> {
     }
 }
 
-/// A grant that cannot become bytes. The worker that claims so is alive and may still write: the grant must outlive it.
+/// A refused grant. Its worker is alive and may still write, so the grant must outlive the worker.
 #[derive(Debug)]
 pub(crate) struct Refused<M: Memory = Areas> {
     pub(crate) grant: Grant<M>,
     pub(crate) error: SlabError,
 }
 
-/// Bytes that a worker wrote, held for those who read them: the owner behind the buffers of an element.
+/// Bytes that a worker wrote, held for their readers. A lease owns the memory of an element's buffers.
 ///
-/// The extent returns when it is dropped, on whatever thread that is.
+/// Dropping the lease returns the extent, on any thread.
 pub(crate) struct Lease<M: Memory = Areas> {
     held: Held<M>,
     used: usize,

@@ -1,9 +1,9 @@
-//! The interleavings of grants, leases, returns and moved limits, on a few pages:
-//! `cargo test -p loom-model loom`, in a package of these files alone.
+//! Interleavings of grants, leases, returns and limit changes on a few pages: `cargo test -p loom-model loom`, in a
+//! package of these files alone.
 //!
-//! Each page has a cell that loom watches: a worker writes to it while it has the grant, views read it while they have
-//! the lease, and giving the page's memory back writes to it too. Loom fails if any two of these overlap, if one is not
-//! ordered after the other, or if everyone waits.
+//! Each page has a cell that loom watches. A worker writes to the cell while it has the grant, and views read it while
+//! they have the lease. Giving the page's memory back writes to it too. Loom fails if two of these accesses overlap or
+//! are unordered, or if all threads wait.
 #![expect(unsafe_code, reason = "a stand-in for shared memory")]
 
 use std::ops::Range;
@@ -24,7 +24,7 @@ use super::stats::SlabStats;
 use crate::element::Owner;
 use crate::error::Result;
 
-/// Memory whose pages are watched.
+/// Memory with a watched cell per page.
 #[derive(Debug)]
 struct Watched {
     heap: Heap,
@@ -62,7 +62,7 @@ unsafe impl Memory for Watched {
     }
 }
 
-/// Does what a worker does between its task and its word.
+/// Performs the worker's write, between its task and its report.
 fn write(slab: &Slab<Watched>, grant: &Grant<Watched>) {
     slab.memory.cells(grant.extent().bytes()).iter().for_each(|cell| cell.with_mut(|_| ()));
 }
@@ -77,7 +77,7 @@ fn lease(slab: &Slab<Watched>, grant: Grant<Watched>, pages: usize) -> Lease<Wat
     grant.into_lease(pages * PAGE).unwrap()
 }
 
-/// A slab, and where whoever was refused waits for room.
+/// A slab, and the signal on which refused callers wait for memory.
 struct Waiting {
     slab: Arc<Slab<Watched>>,
     woken: Arc<(Mutex<bool>, Condvar)>,
@@ -94,7 +94,7 @@ impl Waiting {
         Self { slab: Slab::over(Watched::new(pages), reserve * PAGE, wake), woken }
     }
 
-    /// Waits until it is granted: for ever, if a wake-up is lost.
+    /// Waits until the grant succeeds. Waits forever if a wake-up is lost.
     fn grant(&self, pages: usize) -> Grant<Watched> {
         loop {
             if let Some(grant) = self.slab.grant(pages * PAGE, 0) {
@@ -118,7 +118,7 @@ impl Waiting {
 
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
-    // LOOM_MAX_PREEMPTIONS raises it: 5 takes ten times as long.
+    // LOOM_MAX_PREEMPTIONS raises the bound: 5 takes ten times as long.
     builder.preemption_bound.get_or_insert(3);
     builder.check(f);
 }
@@ -136,7 +136,7 @@ fn a_page_is_in_one_pair_of_hands() {
             }
         };
         let others = [0, 1].map(|_| thread::spawn(part(waiting.slab.clone())));
-        // Fits only when both have returned theirs.
+        // Fits only when both threads have returned their pages.
         if let Some(grant) = waiting.slab.grant(2 * PAGE, 0) {
             write(&waiting.slab, &grant);
         }
@@ -150,7 +150,7 @@ fn the_last_of_the_views_returns_the_extent() {
     model(|| {
         let waiting = Waiting::new(1, 0);
         let lease = lease(&waiting.slab, waiting.grant(1), 1);
-        // Loom's counter of holders instead of the standard one, whose ordering loom cannot see.
+        // Loom's reference counter replaces the standard counter, whose ordering loom cannot see.
         let view = loom::sync::Arc::new(lease);
         let other = {
             let (slab, view) = (waiting.slab.clone(), view.clone());
@@ -181,7 +181,7 @@ fn no_wake_up_is_lost() {
             let slab = waiting.slab.clone();
             thread::spawn(move || drop(lease(&slab, second, 1)))
         };
-        // All three pages: it is refused until the last of them is back, however often it is woken before.
+        // All three pages: refused until the last page is back, regardless of earlier wake-ups.
         write(&waiting.slab, &waiting.grant(3));
         one.join().unwrap();
         two.join().unwrap();
@@ -223,7 +223,7 @@ fn moving_the_limit_takes_no_memory_that_is_in_use() {
                 slab.set_limit(2 * PAGE).unwrap();
             })
         };
-        // At most one page while the limit is low, then both.
+        // Grants at most one page while the limit is low, then both.
         write(&waiting.slab, &waiting.grant(1));
         write(&waiting.slab, &waiting.grant(2));
         consumer.join().unwrap();

@@ -1,4 +1,4 @@
-//! The memory of a slab: sealed memory files, each mapped once by the parent and once by one worker.
+//! Memory of a slab: sealed memory files, each mapped once by the parent and once by a worker.
 #![expect(unsafe_code, reason = "shared memory is reached by address; see `Memory`")]
 
 use std::fmt;
@@ -16,37 +16,38 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Locked;
 use crate::units::Bytes;
 
-/// The first words of an extent: the header of what a worker writes, of which no view shows anything.
+/// First words of an extent: the header of a worker's message, which no view shows.
 pub(super) type Head = [u64; 8];
 
-/// The place of pages that are claimed for no worker.
+/// Place of pages that no worker has claimed.
 pub(super) const NOBODY: usize = usize::MAX;
 
 /// Memory that a slab hands out.
 ///
 /// # Safety
-/// As long as the value lives, each page that is [claimed](Self::claim) and [open](Self::open) has initialised bytes that
-/// can be read and written, one behind the other where neighbours are claimed for one place. [`at`](Self::at) says where,
-/// which changes with the claim alone. The start of a page is a multiple of 64.
+/// Every page that is [claimed](Self::claim) and [open](Self::open) has initialised bytes that can be read and written,
+/// for the life of the value. Adjacent pages that are claimed for the same place are adjacent in memory.
+/// [`at`](Self::at) returns the address of a byte, which changes only with the claim. The start of a page is a multiple
+/// of 64.
 pub(crate) unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
-    /// The address of a byte.
+    /// Returns the address of a byte.
     fn at(&self, byte: usize) -> NonNull<u8>;
 
-    /// Bytes of it.
+    /// Returns the length in bytes.
     fn len(&self) -> usize;
 
-    /// Has `bytes`, whole pages that nobody uses, lie in the memory of the worker in `place`. What another worker had there
-    /// goes back to the system.
+    /// Assigns `bytes`, whole unused pages, to the memory of the worker in `place`. Memory of another worker there goes
+    /// back to the system.
     fn claim(&self, _bytes: Range<usize>, _place: usize) -> Result<()> {
         Ok(())
     }
 
-    /// Places for which there can be memory.
+    /// Returns the number of places that can have memory.
     fn places(&self) -> usize {
         1
     }
 
-    /// The place for which a page was claimed last, or [`NOBODY`].
+    /// Returns the place that claimed a page last, or [`NOBODY`].
     fn place(&self, _page: u32) -> usize {
         0
     }
@@ -56,23 +57,24 @@ pub(crate) unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Gives the memory behind `bytes` back to the system; they read as 0 from now on.
+    /// Gives the memory of `bytes` back to the system. The bytes read as 0 from now on.
     fn punch(&self, bytes: Range<usize>) -> Result<()>;
 
-    /// The first words of `page`, which is one of its pages, as they are at some moment.
+    /// Returns the first words of `page`, which must be inside the memory. A worker may be changing them.
     fn head(&self, page: u32) -> Head {
         let start = page as usize * PAGE;
         assert!(start < self.len(), "page {page} of {} bytes", self.len());
         let start = self.at(start).cast::<u64>();
-        // A worker that does what it must not may be writing there, so no reference is made of it.
+        // A faulty worker may be writing there now, so this code makes no reference to it.
         // SAFETY: a page is larger, and words in it are aligned as it is.
         std::array::from_fn(|word| unsafe { start.add(word).read_volatile() })
     }
 
-    /// The bytes of `range`.
+    /// Returns the bytes of `range`.
     ///
     /// # Safety
-    /// The range lies inside and is claimed for one place, and no one, in any process, writes to it while the slice lives.
+    /// The range is inside the memory and claimed for a single place. No code, in any process, writes to it while the
+    /// slice lives.
     unsafe fn read(&self, range: Range<usize>) -> &[u8] {
         debug_assert!(range.start <= range.end && range.end <= self.len());
         // SAFETY: the range is inside (the caller), so it is initialised memory that lives as long as `self` (the
@@ -80,11 +82,11 @@ pub(crate) unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
         unsafe { std::slice::from_raw_parts(self.at(range.start).as_ptr(), range.len()) }
     }
 
-    /// The bytes of `range`, writable.
+    /// Returns the bytes of `range`, writable.
     ///
     /// # Safety
-    /// The range lies inside, is claimed for one place and open, and no one else, in any process, reads or writes it while
-    /// the slice lives.
+    /// The range is inside the memory, claimed for a single place, and open. No other code, in any process, reads or
+    /// writes it while the slice lives.
     #[expect(clippy::mut_from_ref, reason = "what is exclusive is the range, by the caller's word, not the whole")]
     unsafe fn write(&self, range: Range<usize>) -> &mut [u8] {
         debug_assert!(range.start <= range.end && range.end <= self.len());
@@ -93,19 +95,21 @@ pub(crate) unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// With these, whoever holds the descriptor cannot make the file shorter under the feet of those that map it, nor
-/// longer than its budget, nor take a seal back.
+/// Seals of a memory file. A holder of the descriptor cannot shrink the file under its mappings, grow it beyond its
+/// budget, or remove a seal.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// A sealed memory file, mapped shared, readable and writable. It costs no memory until it is written to, and has no
-/// name: when the last process that maps it or holds its descriptor has gone, so has it.
+/// A sealed memory file, mapped shared, readable and writable.
+///
+/// The file has no name and costs no memory until it is written to. It vanishes with the last process that maps it or
+/// holds its descriptor.
 pub(super) struct Mapping {
     file: OwnedFd,
     region: Region,
 }
 
 impl Mapping {
-    /// A new one of `len` bytes, all 0.
+    /// Creates a file of `len` bytes, all 0.
     pub(super) fn create(len: usize) -> Result<Self> {
         let refused =
             |what: &str, errno: Errno| refused(format!("cannot {what} {} of shared memory", Bytes(len as u64)), errno);
@@ -120,7 +124,7 @@ impl Mapping {
         Ok(Self { file, region })
     }
 
-    /// Gives the memory behind `bytes` back to the system; they read as 0 from now on.
+    /// Gives the memory of `bytes` back to the system. The bytes read as 0 from now on.
     pub(super) fn punch(&self, bytes: Range<usize>) -> Result<()> {
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let result = rustix::fs::fallocate(&self.file, mode, bytes.start as u64, bytes.len() as u64);
@@ -132,7 +136,7 @@ impl Mapping {
     }
 }
 
-/// A mapping of a sealed memory file, shared with all that map it.
+/// Mapping of a sealed memory file, shared with every process that maps the file.
 struct Region {
     start: NonNull<u8>,
     len: usize,
@@ -169,11 +173,11 @@ impl Drop for Region {
     }
 }
 
-/// A memory file as the worker maps it that it was made for.
+/// A worker's mapping of the memory file that was created for it.
 ///
-/// Nothing of it is accessible before it was granted for the first time: a write that strays there ends the worker. The
-/// descriptor is closed once it is mapped, and a process that the worker forks has no mapping; so nothing but a write to
-/// pages that were granted before changes what lies in them.
+/// No page is accessible before its first grant, so a stray write there ends the worker. The descriptor is closed after
+/// mapping, and processes that the worker forks do not have the mapping. So only a write to previously granted pages
+/// can change them.
 pub(crate) struct Window {
     region: Region,
     /// Whether each page is accessible.
@@ -184,7 +188,7 @@ impl Window {
     /// Maps `file`, which the parent created for this process.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it is anything but a sealed memory file, or cannot be mapped.
+    /// [`ErrorKind::Io`] if `file` is not a sealed memory file or cannot be mapped.
     pub(super) fn map(file: OwnedFd) -> Result<Self> {
         let foreign = |e| refused("the descriptor is no memory file".to_owned(), e);
         let seals = rustix::fs::fcntl_get_seals(&file).map_err(foreign)?;
@@ -237,7 +241,8 @@ impl fmt::Debug for Window {
     }
 }
 
-/// Executable by no one where the kernel (from 6.3 on) knows of that; some are set up to refuse all others.
+/// Creates a memory file, not executable if the kernel supports that (6.3 or later). Some kernels refuse all other
+/// files.
 fn memory_file() -> Result<OwnedFd, Errno> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     match rustix::fs::memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL) {
@@ -246,7 +251,7 @@ fn memory_file() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The name of the file in `/proc`.
+/// Name of the file in `/proc`.
 const NAME: &str = "gristmill-slab";
 
 #[cold]

@@ -1,13 +1,13 @@
-//! Shared memory that the parent alone hands out: extents of sealed memory files, held by leases.
+//! Shared memory that only the parent allocates: extents of sealed memory files, held by leases.
 //!
 //! ```text
 //!             Slab::grant           the worker               Grant::into_lease         the last view goes
 //! free pages ─────────────▶ Grant ── writes, says it is done ────────────────▶ Lease ─────────────────────▶ free pages
 //! ```
 //!
-//! The tables lie in the parent's private memory: a worker that dies, in whatever way, can have spoilt only the extents
-//! that were granted to it, and those are not read unless it said that it was done. Each worker has a memory file of its
-//! own, so that it cannot reach what others write.
+//! The tables are in the parent's private memory. A worker that dies can have damaged only the extents granted to it.
+//! The parent reads those extents only after the worker's message that it is done. Each worker has a separate memory
+//! file, so it cannot reach the output of other workers.
 
 mod areas;
 mod error;

@@ -1,4 +1,4 @@
-//! The parent's side of a slab: it alone says who may write where.
+//! The parent's side of a slab, which alone decides where workers write.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -17,23 +17,23 @@ use crate::error::{Error, Result};
 use crate::sync::Regardless;
 use crate::units::Bytes;
 
-/// The function that a [`Slab`] calls when there is room again.
+/// Function that a [`Slab`] calls when memory is free again.
 type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Shared memory of a fixed size, granted to workers in extents and leased to views.
 ///
-/// An extent is in one pair of hands at a time: a [`Grant`], while a worker writes it; then a [`Lease`](super::Lease),
-/// while views read it; then no one's. The memory stays until the last of both has gone.
+/// An extent has at most one kind of holder at a time. A worker writes it under a [`Grant`]; later, views read it under
+/// a [`Lease`](super::Lease). The memory stays until the last of both has gone.
 ///
 /// # Fork
-/// In a process forked from the one that made it, a slab grants nothing and its grants and leases return nothing: they
-/// belong to the parent. Views can still be read there, as long as the parent holds them too.
+/// In a fork of the process that created it, a slab grants nothing, and its grants and leases return nothing: they
+/// belong to the parent. Views can still be read in the fork while the parent holds them too.
 pub(crate) struct Slab<M: Memory = Areas> {
     state: Mutex<State>,
     pub(super) memory: M,
-    /// `None` only while it is dropped.
+    /// The wake function; `None` only during drop.
     wake: Option<Wake>,
-    /// The process that made it.
+    /// Process that created the slab.
     process: u32,
     /// First page of the reserve.
     reserve: u32,
@@ -41,39 +41,41 @@ pub(crate) struct Slab<M: Memory = Areas> {
 
 struct State {
     extents: Extents,
-    /// The first words of what is leased, by first page, as they were when the lease began.
+    /// First words of leased extents, by first page, as of the start of the lease.
     heads: BTreeMap<u32, Head>,
-    /// The place of a worker that has changed such words, if one was seen to.
+    /// First observed change to such words, until [`Slab::take_spoilt`] takes it.
     spoilt: Option<Spoilt>,
-    /// The begins of extents that came back of late, by the place of the worker that had written them.
+    /// First pages of recently returned extents, by the place of the worker that wrote them.
     recent: Vec<VecDeque<u32>>,
-    /// Someone was refused a grant and waits for room.
+    /// Whether a caller was refused a grant since the last wake and waits for memory.
     wanted: bool,
     copies: u64,
     copied_bytes: u64,
 }
 
-/// Memory that a worker has written to after it had said that it was done.
+/// Memory that a worker has written to after reporting that it was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spoilt {
     /// The worker's place.
     pub(crate) place: usize,
-    /// The place where it wrote.
+    /// Extent that the worker wrote to.
     pub(crate) extent: ExtentId,
 }
 
-/// Extents that one worker has most likely under way or ready at a time.
+/// Number of recent extents remembered per worker: those most likely in progress or ready at a time.
 const RECENT: usize = 64;
 
 impl Slab {
-    /// A slab for workers in so many `places`, of `bytes`, rounded down to whole pages of 64 KiB, of which the last
-    /// `reserve` are granted only on request.
+    /// Creates a slab of `bytes` for workers in `places` places.
     ///
-    /// `wake` is called when something became free after a grant was refused, once per refusal at most, on whatever
-    /// thread dropped it. It must not block, and not hold the slab: sending into a channel of one place is enough.
+    /// `bytes` is rounded down to whole pages of 64 KiB. The last `reserve` bytes of them are granted only on request.
+    ///
+    /// The slab calls `wake` when memory becomes free after a refused grant, at most once per refusal, on the thread
+    /// that freed the memory. `wake` must not block and must not hold the slab. Sending into a channel with capacity 1
+    /// is enough.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if nothing would be left beside the reserve,
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if nothing would be left beside the reserve;
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the system refuses the memory.
     pub(crate) fn create(
         bytes: usize,
@@ -98,7 +100,7 @@ impl Slab {
         Ok(Self::over(Areas::create(bytes, places)?, reserve, wake))
     }
 
-    /// The memory file of the worker in `place`: what it inherits.
+    /// Returns the memory file that the worker in `place` inherits.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the system refuses the memory.
@@ -108,7 +110,7 @@ impl Slab {
 }
 
 impl<M: Memory> Slab<M> {
-    /// A slab over `memory`, of which this is to be the only allocator.
+    /// Creates a slab over `memory`, as its only allocator.
     pub(super) fn over(memory: M, reserve: usize, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         let (pages, reserve) = (pages(memory.len()), pages(reserve));
         let extents = Extents::new(pages, reserve);
@@ -119,26 +121,30 @@ impl<M: Memory> Slab<M> {
         Arc::new(Self { state, memory, wake: Some(Box::new(wake)), process: std::process::id(), reserve })
     }
 
-    /// The right of the worker in `place` to write `bytes` neighbouring bytes, or `None` while there is no such room; `wake`
-    /// is then called when some has come back. More than [`SlabStats::limit_bytes`] never fit.
+    /// Grants `bytes` contiguous bytes to the worker in `place`; `None` if no free run is long enough.
+    ///
+    /// After a refusal, `wake` is called when memory comes back. More than [`SlabStats::limit_bytes`] never fit.
     pub(crate) fn grant(self: &Arc<Self>, bytes: usize, place: usize) -> Option<Grant<M>> {
         self.grant_from(place, |state, memory| {
             state.grant_again(memory, pages(bytes), place).or_else(|| state.extents.grant(pages(bytes)))
         })
     }
 
-    /// The same out of the reserve: for what cannot be granted otherwise when nothing else is under way, so that
-    /// someone always gets on. It is copied out, never leased.
+    /// Grants `bytes` from the reserve, so that progress is always possible.
+    ///
+    /// Callers use the reserve if [`grant`](Self::grant) fails while no other work is in progress. Its bytes are copied
+    /// out, never leased.
     pub(crate) fn grant_reserve(self: &Arc<Self>, bytes: usize, place: usize) -> Option<Grant<M>> {
         self.grant_from(place, |state, _| state.extents.grant_reserve(pages(bytes)))
     }
 
-    /// Tells what a worker has written to after it was done with it, if that was seen: once.
+    /// Takes the first observed write to memory whose worker had already reported that it was done.
     pub(crate) fn take_spoilt(&self) -> Option<Spoilt> {
         self.lock().ok()?.spoilt.take()
     }
 
-    /// Looks whether what is leased begins as it did when it was leased; [`take_spoilt`](Self::take_spoilt) tells.
+    /// Compares the first words of leased extents with their earlier values. Changes are reported by
+    /// [`take_spoilt`](Self::take_spoilt).
     pub(crate) fn look_at_leases(&self) {
         let Ok(mut state) = self.lock() else { return };
         let changed = state.heads.iter().find(|(page, head)| self.memory.head(**page) != **head).map(|(page, _)| *page);
@@ -149,8 +155,8 @@ impl<M: Memory> Slab<M> {
 
     /// Opens the first `bytes` (rounded down to pages, at most all beside the reserve) to grants and closes the others.
     ///
-    /// Free memory there goes back to the system, the rest when it returns: [`SlabStats::bound_bytes`] says how far
-    /// that is. Where the system cannot take it back, the limit stays.
+    /// Closed free memory goes back to the system at once, the rest when it returns. [`SlabStats::bound_bytes`] reports
+    /// the progress. If the system cannot take memory back, the limit does not change.
     #[cfg(test)]
     pub(crate) fn set_limit(&self, bytes: usize) -> Result<()> {
         let Ok(mut state) = self.lock() else { return Ok(()) };
@@ -160,7 +166,7 @@ impl<M: Memory> Slab<M> {
         let result = holes.iter().try_for_each(|hole| self.memory.punch(hole.bytes()));
         let Ok(mut state) = self.lock() else { return Ok(()) };
         if result.is_err() {
-            // Before the pages come back: what has memory must not be counted as if it had none.
+            // Restores the limit before the pages come back, because pages that have memory must not count as empty.
             state.extents.set_limit(before);
         }
         holes.into_iter().for_each(|hole| report(state.extents.emptied(hole)));
@@ -168,16 +174,16 @@ impl<M: Memory> Slab<M> {
         result
     }
 
-    /// Figures of its use. All 0 in a forked process.
+    /// Returns figures on the slab's use. All are 0 in a forked process.
     pub(crate) fn stats(&self) -> SlabStats {
         let Ok(state) = self.lock() else { return SlabStats::default() };
         SlabStats { copies: state.copies, copied_bytes: state.copied_bytes, ..state.extents.stats() }
     }
 
-    /// Whether this is the process that made it; a forked one can only fail.
+    /// Checks that this process created the slab.
     ///
     /// # Errors
-    /// [`SlabError::Forked`] if not.
+    /// [`SlabError::Forked`] if this process is a fork of the process that created the slab.
     pub(crate) fn check_process(&self) -> Result<(), SlabError> {
         if std::process::id() == self.process { Ok(()) } else { Err(SlabError::Forked { parent: self.process }) }
     }
@@ -249,8 +255,9 @@ impl<M: Memory> Slab<M> {
         Some(grant)
     }
 
-    /// Gives the memory of what came back beyond the limit to the system, then frees it. Where that fails, which it
-    /// does not once the limit could be lowered, it stays in use.
+    /// Gives the memory of an extent beyond the limit back to the system, then frees the extent.
+    ///
+    /// If the system refuses, the extent stays in use. That cannot happen if the limit was lowered successfully.
     fn empty(&self, hole: Option<ExtentId>) {
         let Some(hole) = hole else { return };
         if let Err(error) = self.memory.punch(hole.bytes()) {
@@ -264,12 +271,12 @@ impl<M: Memory> Slab<M> {
 
     fn lock(&self) -> Result<MutexGuard<'_, State>, SlabError> {
         self.check_process()?;
-        // Nothing in here calls foreign code, so a panic elsewhere leaves it whole.
-        // Its lock may be a model's.
+        // No foreign code runs under the lock, so a panic elsewhere leaves the tables intact. Model tests replace the
+        // lock.
         Ok(self.state.lock().regardless())
     }
 
-    /// Unlocks, and wakes whoever waits for room.
+    /// Unlocks the tables, and calls `wake` if a grant was refused.
     fn freed(&self, mut state: MutexGuard<'_, State>) {
         let wanted = mem::take(&mut state.wanted);
         drop(state);
@@ -280,11 +287,11 @@ impl<M: Memory> Slab<M> {
 }
 
 impl State {
-    /// An extent of memory that the worker in `place` has already, or of such as nobody has.
+    /// Grants an extent whose memory the worker in `place` already has, or that no worker has.
     fn grant_again<M: Memory>(&mut self, memory: &M, pages: u32, place: usize) -> Option<ExtentId> {
         let recent = self.recent.get_mut(place).filter(|_| memory.places() > 1)?;
         let mut extent = None;
-        // What is another's by now, or in use, is none of this one's any more.
+        // Pages of another worker, or in use, no longer belong to this worker's recent pages.
         while extent.is_none()
             && let Some(page) = recent.pop_back()
         {
@@ -295,7 +302,7 @@ impl State {
         if extent.is_some() {
             return extent;
         }
-        // Better what nobody has than what another would have to make anew.
+        // Pages of no worker are better than pages that another worker would have to populate again.
         let is_own = |page: u32| [place, NOBODY].contains(&memory.place(page));
         let start = self.extents.places(pages).find(|&start| (start..start + pages.max(1)).all(is_own))?;
         self.extents.grant_at(start, pages)
@@ -318,7 +325,7 @@ impl State {
 impl<M: Memory> Drop for Slab<M> {
     fn drop(&mut self) {
         if self.check_process().is_err() {
-            // What it holds belongs to threads that were not forked with this process.
+            // The function owns values of threads that do not exist in this fork.
             mem::forget(self.wake.take());
         }
     }
@@ -330,12 +337,12 @@ impl<M: Memory> fmt::Debug for Slab<M> {
     }
 }
 
-/// Pages that hold `bytes`; more than there can be for what no slab holds.
+/// Returns the number of pages that hold `bytes`; `u32::MAX` if no slab can hold them.
 fn pages(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX)
 }
 
-/// An extent that nobody holds was given back: a bug, which harms nobody as long as it stays out of the free pages.
+/// Logs the return of an extent that has no holder: a bug, harmless while the extent stays out of the free pages.
 fn report(result: Result<(), SlabError>) {
     if let Err(error) = result {
         tracing::error!(%error, "an extent returned twice");

@@ -1,12 +1,12 @@
-//! Free pages, as runs of neighbours.
+//! Free pages, as runs of adjacent pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// A set of free pages, kept as runs as long as they can be: two of them never touch.
+/// Set of free pages, kept as maximal runs: no two runs touch.
 #[derive(Debug, Default)]
 pub(super) struct FreeRuns {
-    /// The end of every run, by its first page.
+    /// End of every run, by its first page.
     ends: BTreeMap<u32, u32>,
     /// Length and first page of every run.
     by_length: BTreeSet<(u32, u32)>,
@@ -14,8 +14,9 @@ pub(super) struct FreeRuns {
 }
 
 impl FreeRuns {
-    /// Takes `pages` pages out of the shortest run that has so many, the lowest of those: pages that were used before
-    /// are used again before fresh ones cost memory. `O(log runs)`.
+    /// Takes `pages` pages from the shortest run that is long enough, the lowest on a tie. `O(log runs)`.
+    ///
+    /// This choice reuses pages before fresh pages cost memory.
     pub(super) fn take(&mut self, pages: u32) -> Option<Range<u32>> {
         let &(length, start) = self.by_length.range((pages, 0)..).next()?;
         self.remove(start..start + length);
@@ -23,7 +24,7 @@ impl FreeRuns {
         Some(start..start + pages)
     }
 
-    /// Takes `pages` pages from `start` on, if all of them are there.
+    /// Takes `pages` pages from `start` on, if all of them are in the set.
     pub(super) fn take_at(&mut self, start: u32, pages: u32) -> Option<Range<u32>> {
         let end = start.checked_add(pages)?;
         let (&first, &last) = self.ends.range(..=start).next_back().filter(|(_, last)| **last >= end)?;
@@ -33,14 +34,14 @@ impl FreeRuns {
         Some(start..end)
     }
 
-    /// Finds where `pages` pages could be taken: at the start and the end of the shortest runs that have so many.
+    /// Returns candidate starts for `pages` pages: the start and the end of the shortest runs that are long enough.
     pub(super) fn places(&self, pages: u32) -> impl Iterator<Item = u32> {
         const LOOKED_AT: usize = 16;
         let runs = self.by_length.range((pages, 0)..).take(LOOKED_AT);
         runs.flat_map(move |&(length, start)| [start, start + (length - pages)])
     }
 
-    /// Adds a run, of which no page is in the set, and joins it to its neighbours.
+    /// Adds a run and joins it to its neighbours. No page of the run may be in the set already.
     pub(super) fn add(&mut self, mut run: Range<u32>) {
         if run.is_empty() {
             return;
@@ -58,7 +59,7 @@ impl FreeRuns {
         self.insert(run);
     }
 
-    /// Takes out everything from `page` on, as runs.
+    /// Removes all pages from `page` on, and returns them as runs.
     #[cfg(test)]
     pub(super) fn split_off(&mut self, page: u32) -> Vec<Range<u32>> {
         let across = self.ends.range(..page).next_back().map(|(&start, &end)| start..end).filter(|run| run.end > page);
@@ -72,12 +73,12 @@ impl FreeRuns {
         above
     }
 
-    /// Pages of the longest run.
+    /// Returns the length of the longest run in pages.
     pub(super) fn longest(&self) -> u32 {
         self.by_length.last().map_or(0, |&(length, _)| length)
     }
 
-    /// Pages in the set.
+    /// Returns the number of pages in the set.
     pub(super) fn pages(&self) -> u32 {
         self.pages
     }

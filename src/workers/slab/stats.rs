@@ -1,32 +1,32 @@
-//! Figures of how much of a slab is in use.
+//! Figures on the use of a slab.
 
 use serde::Serialize;
 
-/// The state of a slab at one instant, and what was counted until then.
+/// State of a slab at an instant, and its counters so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct SlabStats {
-    /// All of it: what is grantable, what is closed, the reserve.
+    /// Size of the slab: open pages, closed pages and the reserve.
     pub(crate) capacity_bytes: usize,
     /// Bytes that are granted only on request.
     pub(crate) reserve_bytes: usize,
-    /// Bytes that may be granted now, beside the reserve.
+    /// Bytes that are open to grants now, without the reserve.
     pub(crate) limit_bytes: usize,
-    /// Being written by workers.
+    /// Bytes that workers are writing.
     pub(crate) granted_bytes: usize,
-    /// Held by views.
+    /// Bytes that views hold.
     pub(crate) leased_bytes: usize,
-    /// Extents held by views.
+    /// Extents that views hold.
     pub(crate) leases: usize,
-    /// Free to be granted, the reserve apart.
+    /// Bytes that are free to grant, without the reserve.
     pub(crate) free_bytes: usize,
-    /// The longest free run among them: no larger grant is possible now.
+    /// Length of the longest free run. No larger grant is possible now.
     pub(crate) longest_free_bytes: usize,
-    /// The most memory that the slab can take up while its limit stays: what a budget counts.
+    /// Upper bound on the slab's memory while its limit does not change. Budgets count this figure.
     pub(crate) bound_bytes: usize,
-    /// The most that was ever granted and leased at once.
+    /// Peak of granted and leased bytes together.
     pub(crate) high_water_bytes: usize,
     /// Parts copied to the heap instead of leased.
     pub(crate) copies: u64,
-    /// Bytes copied so.
+    /// Bytes of the parts copied to the heap.
     pub(crate) copied_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! The lock, which the model tests replace by one of which they know every interleaving.
+//! The slab's lock. Model tests replace it by loom's lock, which explores every interleaving.
 
 #[cfg(loom)]
 pub(super) use loom::sync::{Mutex, MutexGuard};

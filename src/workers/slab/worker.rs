@@ -1,20 +1,22 @@
-//! The worker's side of a slab: it writes where it was told to.
+//! The worker's side of a slab, which writes to granted extents.
 //!
-//! # Why no two write, and none reads what is written
-//! - **Between processes**: the parent alone grants extents, and one that is granted is granted to nobody else. It
-//!   reads one only after the worker's word that it is done, which arrives over a channel that orders memory, and
-//!   grants it again only when all views have gone. It takes one from a worker that has not answered only after that
-//!   process ended.
-//! - **Inside a worker**: extents that are open at once do not overlap; the second is refused.
-//! - **After its word** a worker must not touch the extent: an [`ExtentMut`] is dropped first.
+//! # Why no two processes write, and none reads bytes while they are written
+//! - **Between processes**: only the parent grants extents, each to a single worker at a time. It reads an extent only
+//!   after the worker's message that it is done, which arrives over a channel that orders memory. It grants the extent
+//!   again only when all views have gone. It takes an extent from a worker that has not answered only after that
+//!   process has ended.
+//! - **Inside a worker**: open extents do not overlap; opening an overlapping extent is refused.
+//! - **After its message**, a worker must not touch the extent: the [`ExtentMut`] is dropped first.
 //!
-//! # What a worker that writes through wild pointers can spoil
-//! Each has a memory file of its own, no descriptor of it, and access to the pages that were granted to it before and no
-//! others: a write anywhere else ends it. So it can spoil what it is writing and what it has written, never what another
-//! worker wrote. It cannot be kept from its own pages once it is done with them: taking the right to write away and giving
-//! it back costs as much as copying the bytes. The parent looks whether the first words of what it was given are still the
-//! same, and ends the run if they are not. It checks every offset and length that it reads before it uses it, and uses what
-//! it read then, so that no such worker leads it outside the slab.
+//! # Damage that a worker can do through wild pointers
+//! Each worker has a separate memory file, no descriptor of it, and access only to pages that were granted to it
+//! before. A write anywhere else ends the worker. So a worker can damage only its own output, present or past, never
+//! the output of another worker.
+//!
+//! Nothing stops a worker from writing to its own pages after it is done. Taking write access away and giving it back
+//! costs as much as copying the bytes. The parent compares the first words of its leases with their earlier values, and
+//! ends the run if they have changed. It checks every offset and length before use, and uses the value that it checked.
+//! So no such worker can lead the parent outside the slab.
 #![expect(unsafe_code, reason = "granted bytes are written by address; the module says why no one else does")]
 
 use std::fmt;
@@ -28,18 +30,18 @@ use super::memory::{Memory, Window};
 use crate::error::Result;
 use crate::sync::Locked;
 
-/// The slab of the parent process, in a worker.
+/// Slab of the parent process, as mapped by a worker.
 pub(crate) struct WorkerSlab<M: Memory = Window> {
     memory: M,
-    /// The extent that is being written now.
+    /// Extents that are being written now.
     open: Mutex<Vec<ExtentId>>,
 }
 
 impl WorkerSlab {
-    /// Maps the inherited memory `file`, and closes it.
+    /// Maps the inherited memory `file` and closes it.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it is anything but a sealed memory file.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if `file` is not a sealed memory file.
     pub(crate) fn map(file: OwnedFd) -> Result<Arc<Self>> {
         Ok(Self::over(Window::map(file)?))
     }
@@ -50,13 +52,13 @@ impl<M: Memory> WorkerSlab<M> {
         Arc::new(Self { memory, open: Mutex::default() })
     }
 
-    /// The bytes of an extent that the parent granted to this process, exclusively, until they are dropped.
+    /// Opens an extent that the parent granted to this process. Access is exclusive until the value is dropped.
     ///
-    /// The bytes hold what was there before, or 0.
+    /// The bytes hold their previous contents, or 0.
     ///
     /// # Errors
-    /// [`SlabError::Outside`] for what is no part of the slab, [`SlabError::Overlap`] for what is open already,
-    /// [`SlabError::Unopened`] if the system refuses access.
+    /// [`SlabError::Outside`] if the extent is not inside the slab; [`SlabError::Overlap`] if it overlaps an open
+    /// extent; [`SlabError::Unopened`] if the system refuses access.
     pub(crate) fn extent_mut(self: &Arc<Self>, extent: ExtentId) -> Result<ExtentMut<M>, SlabError> {
         let pages = self.memory.len() / PAGE;
         if u64::from(extent.page) + u64::from(extent.pages) > pages as u64 {
@@ -91,7 +93,7 @@ impl<M: Memory> fmt::Debug for WorkerSlab<M> {
     }
 }
 
-/// The bytes of a granted extent, writable by no one else.
+/// The bytes of a granted extent, with exclusive write access.
 pub(crate) struct ExtentMut<M: Memory = Window> {
     slab: Arc<WorkerSlab<M>>,
     extent: ExtentId,

@@ -1,4 +1,4 @@
-//! Limits that a worker sets itself before user code runs.
+//! Limits that a worker sets on itself before user code runs.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,14 +8,14 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use super::usage;
 
-/// Makes this process the one that the kernel ends first when memory is short, before the trainer.
+/// Makes the kernel's out-of-memory killer choose this process before the trainer.
 ///
-/// Raising it needs no rights; where it fails (no `/proc`), nothing else depends on it.
+/// Raising the score needs no rights. Nothing else depends on it if it fails (no `/proc`).
 pub(crate) fn offer_to_oom_killer() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "900");
 }
 
-/// Leaves shared memory out of core files: that of one crashed worker would hold the whole slab.
+/// Leaves shared memory out of core files. Otherwise each crashed worker's file would contain the whole slab.
 pub(crate) fn keep_shared_memory_out_of_cores() {
     const SHARED: u64 = 1 << 1 | 1 << 3;
     let path = "/proc/self/coredump_filter";
@@ -25,43 +25,44 @@ pub(crate) fn keep_shared_memory_out_of_cores() {
     }
 }
 
-/// Caps private writable memory (heap, thread stacks, private mappings; neither shared memory nor mapped files).
+/// Caps private writable memory: heap, thread stacks and private mappings, but not shared memory or mapped files.
 ///
-/// The hard limit goes with it, so that nothing in this process can raise it again.
+/// Sets the hard limit too, so that nothing in this process can raise the cap again.
 pub(crate) fn cap_data(bytes: u64) -> io::Result<()> {
     let hard = getrlimit(Resource::Data).maximum;
     let bytes = hard.map_or(bytes, |hard| hard.min(bytes));
     Ok(setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?)
 }
 
-/// The cap of this process; `None` where it has none.
+/// Returns the cap of this process, or `None` if it has no cap.
 #[cfg(feature = "python")]
 pub(crate) fn data_cap() -> Option<u64> {
     getrlimit(Resource::Data).current
 }
 
-/// Lowers that cap for another process, and says whether the process is below it: from then on it stays there.
+/// Lowers that cap for another process. Returns true if the process is below the cap, and so stays below it.
 ///
-/// One that has more already is left as it is.
+/// A process that already uses more is left unchanged.
 pub(crate) fn lower_data_cap(pid: u32, bytes: u64) -> io::Result<bool> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     if usage::memory(pid)?.data > bytes {
         return Ok(false);
     }
     prlimit(Some(number), Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
-    // Whoever is just growing under the old cap holds the lock of the memory map; reading the map waits for it.
+    // A thread that is growing memory under the old cap holds the memory map's lock. Reading the map waits for the
+    // lock.
     std::fs::read(format!("/proc/{pid}/smaps_rollup"))?;
     Ok(usage::memory(pid)?.data <= bytes)
 }
 
-/// Names the process for `ps` and `top`.
+/// Sets the name that `ps` and `top` show.
 pub(crate) fn name_process() {
     let _ = rustix::thread::set_name(c"gristmill");
 }
 
-/// Takes what came as standard input and leaves an empty input in its place.
+/// Takes the descriptor of standard input and leaves an empty input in its place.
 ///
-/// The descriptor returned is closed on `exec`: children of this process do not inherit it.
+/// The returned descriptor is closed on `exec`, so children of this process do not inherit it.
 pub(crate) fn take_stdin() -> io::Result<OwnedFd> {
     let stdin = rustix::stdio::stdin();
     let taken = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn the_cap_of_another_process_is_lowered_where_it_is_below() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        // It has no memory of its own before it is loaded.
+        // A new process has no private memory until its program is loaded.
         while usage::memory(child.id()).unwrap().data == 0 {
             std::thread::yield_now();
         }
@@ -86,7 +87,7 @@ mod tests {
         let data = || limit().lines().find(|line| line.starts_with("Max data size")).unwrap().to_owned();
         assert!(cap(123 << 20).unwrap());
         assert!(data().contains(" 128974848 "), "{}", data());
-        // It has more than that already.
+        // The process already uses more than 1 byte.
         assert!(!cap(1).unwrap());
         assert!(data().contains(" 128974848 "), "{}", data());
         assert!(lower_data_cap(u32::MAX, 1 << 30).is_err());

@@ -1,4 +1,4 @@
-//! Calls of the operating system: processes by descriptor, signals, loaded modules, limits, usage. Linux.
+//! Operating system calls for Linux: processes by descriptor, signals, loaded modules, limits, usage.
 
 pub(crate) mod limits;
 pub(crate) mod modules;

@@ -1,4 +1,4 @@
-//! The modules of this process (the executable and its shared libraries), as the dynamic loader lists them.
+//! Modules of this process (the executable and its shared libraries), as listed by the dynamic loader.
 
 #![allow(unsafe_code, reason = "the loader's list is behind a C callback")]
 
@@ -13,20 +13,20 @@ type Header = libc::Elf32_Phdr;
 #[cfg(target_pointer_width = "64")]
 type Header = libc::Elf64_Phdr;
 
-/// An executable or a shared library in memory.
+/// Executable or shared library in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
-    /// The number that was added to every address in the file.
+    /// Load bias: the number added to every address in the file.
     pub(crate) bias: usize,
-    /// Whether it is the program itself.
+    /// Whether the module is the program itself.
     pub(crate) main: bool,
-    /// The path that it was loaded from; empty for the program.
+    /// Path that the module was loaded from; empty for the program.
     pub(crate) path: PathBuf,
     /// The linker's GNU build id, a digest of the contents.
     pub(crate) build_id: Option<Vec<u8>>,
-    /// Bytes that its segments take in memory.
+    /// Bytes that the segments take in memory.
     pub(crate) image_bytes: u64,
-    /// Whether it names a dynamic loader, as an executable does.
+    /// Whether the module names a dynamic loader, as an executable does.
     has_interpreter: bool,
     segments: Vec<Range<usize>>,
     code: Vec<Range<usize>>,
@@ -37,13 +37,13 @@ impl Module {
         self.segments.iter().any(|s| s.contains(&address))
     }
 
-    /// Whether there is code at `address`.
+    /// Returns true if `address` is in an executable segment.
     pub(crate) fn is_code(&self, address: usize) -> bool {
         self.code.iter().any(|s| s.contains(&address))
     }
 }
 
-/// All modules; the program is the first.
+/// Lists all modules, starting with the program.
 pub(crate) fn loaded() -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
     // SAFETY: `visit` has the signature that is asked for, and its last argument is what is given here: a vector that
@@ -52,12 +52,12 @@ pub(crate) fn loaded() -> Vec<Module> {
     modules
 }
 
-/// The module whose memory holds `address`.
+/// Finds the module whose memory contains `address`.
 pub(crate) fn holding(address: usize) -> Option<Module> {
     loaded().into_iter().find(|m| m.holds(address))
 }
 
-/// Whether the program was started as an argument of the dynamic loader, so that `/proc/self/exe` is the loader.
+/// Returns true if the program was started as an argument of the dynamic loader. `/proc/self/exe` is then the loader.
 pub(crate) fn started_through_loader() -> bool {
     // SAFETY: reads a word that the kernel left for this process.
     let loader_base = unsafe { libc::getauxval(libc::AT_BASE) };
@@ -114,7 +114,8 @@ fn read(info: &libc::dl_phdr_info, main: bool) -> Module {
     }
 }
 
-/// The build id in a segment of notes: (name length, contents length, type), name, contents, each padded to `align`.
+/// Finds the build id in a segment of notes. A note is (name length, contents length, type), name, contents, each
+/// padded to `align`.
 fn build_id(mut notes: &[u8], align: usize) -> Option<Vec<u8>> {
     const NT_GNU_BUILD_ID: u32 = 3;
     let align = if align == 8 { 8 } else { 4 };

@@ -1,4 +1,4 @@
-//! Processes by descriptor: a pidfd names one process for as long as it is held, however often its pid is used again.
+//! Processes by descriptor. A pidfd names a single process while it is open, even if the pid is reused.
 
 #![allow(unsafe_code, reason = "`_exit` and `getauxval` are not in std")]
 
@@ -12,25 +12,26 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 
-/// The end of a process, as the kernel tells its parent.
+/// The end of a process, as reported by the kernel to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It ended itself with this code.
+    /// The process exited with this code.
     Code(i32),
-    /// A signal ended it.
+    /// A signal ended the process.
     Signal {
-        /// The signal's number.
+        /// Number of the signal.
         number: i32,
         /// Whether the kernel wrote a core file.
         core: bool,
     },
-    /// It ended, but somebody else took the status (a `wait` for any child, an ignored SIGCHLD).
+    /// The process ended, but its status was taken elsewhere (a `wait` for any child, an ignored SIGCHLD).
     Unknown,
 }
 
-/// A child process. Dropping it kills the process and waits for its end, unless somebody has [waited](Self::wait) before.
+/// A child process. Dropping it kills the process and waits for its end, unless [`wait`](Self::wait) was called before.
 ///
-/// In a fork of the process that started it, it does nothing: the child is not the fork's.
+/// In a fork of the process that started the child, killing and dropping do nothing: the child does not belong to the
+/// fork.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: u32,
@@ -38,24 +39,24 @@ pub(crate) struct Process {
     fd: OwnedFd,
     ended: AtomicBool,
     status: OnceLock<Status>,
-    /// The process whose child it is, if it is not this one's.
+    /// Reporter of the exit status, if the process is a child of another process.
     ends: Option<Arc<dyn Ends>>,
 }
 
-/// Another process whose children are treated as this one's: it says how they end.
+/// Another process whose children are treated as children of this process. It reports their exit status.
 pub(crate) trait Ends: std::fmt::Debug + Send + Sync {
-    /// Tells how the child `pid` ended, which is known to have ended.
+    /// Returns the exit status of the child `pid`, which has ended.
     fn status(&self, pid: u32) -> Status;
 }
 
 impl Process {
-    /// The child with `pid`, which the caller has not waited for.
+    /// Opens the child with `pid`. The caller must not have waited for the child.
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
         let (ended, status) = (AtomicBool::new(false), OnceLock::new());
         Ok(Self { pid, owner: std::process::id(), fd: pidfd(pid)?, ended, status, ends: None })
     }
 
-    /// The child `pid` of another process, which tells how it `ends`, and has not taken its status yet.
+    /// Opens the child `pid` of another process. `ends` reports its exit status, and has not reaped it yet.
     #[cfg(any(feature = "python", test))]
     pub(crate) fn of_another(pid: u32, ends: Arc<dyn Ends>) -> io::Result<Self> {
         let mut process = Self::open(pid)?;
@@ -71,35 +72,35 @@ impl Process {
         self.fd.as_fd()
     }
 
-    /// Whether this process started it, and not one that this is a fork of.
+    /// Returns true if this process, not a process that it was forked from, started the child.
     pub(crate) fn is_ours(&self) -> bool {
         self.owner == std::process::id()
     }
 
-    /// Sends SIGKILL. A process that has ended already is none of its concern.
+    /// Sends SIGKILL. Does nothing if the process has already ended.
     pub(crate) fn kill(&self) {
         if self.is_ours() {
-            // It fails where the process is gone, and only there: a parent may always signal its child.
+            // Fails only if the process is gone: a parent may always signal its child.
             let _ = rustix::process::pidfd_send_signal(&self.fd, Signal::KILL);
         }
     }
 
-    /// Waits until the process has ended, and takes its status: from then on it is no zombie.
+    /// Waits until the process has ended, and reaps it.
     pub(crate) fn wait(&self) -> Status {
         *self.status.get_or_init(|| self.reap())
     }
 
-    /// Whether the process is known to have ended. While this is false, its pid is still its own.
+    /// Returns true if the process is known to have ended. While this is false, the pid cannot have been reused.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Waits for its end, and says whether it came in time; the status stays to be taken.
+    /// Waits up to `time` for the end, and returns true if the process has ended. Does not reap the process.
     pub(crate) fn ends_within(&self, time: Duration) -> bool {
         self.has_ended() || wait_readable(self.fd(), Some(Instant::now() + time)).unwrap_or(false)
     }
 
-    /// Whether a signal has stopped it, and no other has made it go on since.
+    /// Returns true if a signal has stopped the process and it has not been continued since.
     #[cfg(any(feature = "python", test))]
     pub(crate) fn is_stopped(&self) -> bool {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -116,7 +117,7 @@ impl Process {
         let wait = |options| retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.fd.as_fd()), options));
         let seen = wait(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         if seen.is_err() {
-            // Not ours to wait for any more. The descriptor still says when it ends.
+            // The child can no longer be waited for here. The descriptor still reports its end.
             let _ = wait_readable(&self.fd, None);
         }
         self.ended.store(true, Ordering::Release);
@@ -144,24 +145,24 @@ fn read(status: &WaitIdStatus) -> Status {
     }
 }
 
-/// A descriptor of the process with `pid`; it becomes readable when that process ends.
+/// Opens a descriptor of the process with `pid`. It becomes readable when the process ends.
 pub(crate) fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Has the kernel kill this process with the thread that started it, even while it is stopped.
+/// Makes the kernel kill this process when the thread that started it ends, even if this process is stopped.
 pub(crate) fn end_with_parent() {
-    // Where it is not known, it ends when it sees that its parent has gone.
+    // If the kernel does not support it, this process ends once it notices that its parent has gone.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Waits until `fd` is readable; false when `deadline` comes first.
+/// Waits until `fd` is readable; returns false if `deadline` comes first.
 pub(crate) fn wait_readable(fd: impl AsFd, deadline: Option<Instant>) -> io::Result<bool> {
     Ok(wait_any([fd.as_fd()], deadline)?.is_some())
 }
 
-/// Waits until one of `fds` is readable and returns its place, or `None` when `deadline` comes first.
+/// Waits until any of `fds` is readable and returns its index, or `None` if `deadline` comes first.
 pub(crate) fn wait_any<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     deadline: Option<Instant>,
@@ -191,7 +192,7 @@ pub(crate) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Whether this program runs with more rights than whoever started it (set-user-id and the like).
+/// Returns true if this program runs with more rights than the user who started it (set-user-id, for example).
 pub(crate) fn has_raised_rights() -> bool {
     // SAFETY: reads a word that the kernel left for this process.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }

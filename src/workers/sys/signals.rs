@@ -1,13 +1,13 @@
-//! Signals: which of them a worker ignores, and how the parent's threads keep clear of them.
+//! Signals: the set that a worker ignores, and the masking of signals in the parent's threads.
 
 #![allow(unsafe_code, reason = "signal masks and dispositions are not in std")]
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Ignores SIGPIPE (a closed pipe is an error of the write) and SIGINT (Ctrl-C is the parent's to answer).
+/// Ignores SIGPIPE (a closed pipe is an error of the write) and SIGINT (the parent handles Ctrl-C).
 ///
-/// Children of this process that are not Rust's inherit both; those that `std::process` starts get SIGPIPE back.
+/// Children that are not started by Rust inherit both. `std::process` restores SIGPIPE in the children that it starts.
 pub(crate) fn ignore_in_worker() {
     for signal in [libc::SIGPIPE, libc::SIGINT] {
         // SAFETY: ignoring a signal installs no handler; it touches nothing but the disposition.
@@ -15,8 +15,9 @@ pub(crate) fn ignore_in_worker() {
     }
 }
 
-/// Blocks every signal in the calling thread: handlers of the host program run on its own threads, and no call here is
-/// interrupted.
+/// Blocks every signal in the calling thread.
+///
+/// Handlers of the host program then run on its other threads, and no call here is interrupted.
 pub(crate) fn block_all() {
     // SAFETY: the set is initialised by `sigfillset` before it is read; the mask is the calling thread's alone.
     unsafe {
@@ -26,7 +27,7 @@ pub(crate) fn block_all() {
     }
 }
 
-/// The name of a signal, such as `SIGSEGV`.
+/// Returns the name of a signal, such as `SIGSEGV`.
 pub(crate) fn name(number: i32) -> Option<&'static str> {
     const NAMES: [(i32, &str); 18] = [
         (libc::SIGHUP, "SIGHUP"),

@@ -14,28 +14,28 @@ pub(crate) struct Memory {
     pub(crate) anonymous: u64,
     /// Shared memory in RAM: the part of the slab that this process has touched.
     pub(crate) shared: u64,
-    /// Private writable address space, in RAM or not: what its heap limit counts.
+    /// Private writable address space, in RAM or not. The heap limit caps this figure.
     pub(crate) data: u64,
 }
 
-/// Reads what `pid` uses now; cheap (about 20 us).
+/// Reads the present memory use of `pid`. Cheap: about 20 us.
 pub(crate) fn memory(pid: u32) -> io::Result<Memory> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
     Ok(Memory { anonymous: kib(&text, "RssAnon:"), shared: kib(&text, "RssShmem:"), data: kib(&text, "VmData:") })
 }
 
-/// Anonymous memory of `pid`, with pages shared by several processes split among them.
+/// Returns the anonymous memory of `pid`, with pages shared by several processes split among them.
 ///
-/// The kernel walks the page tables: milliseconds for gigabytes.
+/// The kernel walks the page tables, which takes milliseconds for gigabytes.
 #[cfg(test)]
 pub(crate) fn anonymous_share(pid: u32) -> io::Result<u64> {
     Ok(kib(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?, "Pss_Anon:"))
 }
 
-/// Anonymous and shared memory of `pid` and all processes below it, with pages that several processes have split among
-/// them; 0 for what is not there.
+/// Returns the anonymous and shared memory of `pid` and all its descendants, with shared pages split among their
+/// processes.
 ///
-/// The kernel walks the page tables: milliseconds for gigabytes.
+/// Missing processes and figures count as 0. The kernel walks the page tables, which takes milliseconds for gigabytes.
 pub(crate) fn tree_share(pid: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let own = kib(&rollup, "Pss_Anon:") + kib(&rollup, "Pss_Shmem:");
@@ -48,7 +48,7 @@ fn children(pid: u32) -> Vec<u32> {
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// CPU time of all threads of `pid` since it started.
+/// Returns the CPU time of all threads of `pid` since it started.
 pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut clock = MaybeUninit::uninit();
@@ -70,7 +70,7 @@ pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
     Ok(Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0)))
 }
 
-/// The number after `name` in a file of `name: number kB` lines, in bytes; 0 where there is none.
+/// Returns the number after `name` in a file of `name: number kB` lines, in bytes; 0 if the name is missing.
 fn kib(text: &str, name: &str) -> u64 {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse::<u64>().ok());
     value.unwrap_or(0).saturating_mul(1024)
@@ -88,9 +88,9 @@ mod tests {
         assert_eq!(kib(text, "Pss_Anon:"), 0);
     }
 
-    /// A shell with a process below it that holds 16 MiB; both end with it.
+    /// A shell and a child process with 16 MiB; dropping this ends both.
     ///
-    /// Other tests allocate and free in the process of the tests, so what is measured has one of its own.
+    /// The tests measure a separate process, because other tests allocate and free in the test process.
     struct Holder(std::process::Child);
 
     impl Holder {
@@ -103,7 +103,7 @@ mod tests {
             Self(child)
         }
 
-        /// The process that has the memory.
+        /// Returns the pid of the process with the memory.
         fn below(&self) -> u32 {
             *children(self.0.id()).first().unwrap()
         }

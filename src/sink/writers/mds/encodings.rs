@@ -1,4 +1,4 @@
-//! The columns of MDS: its encodings.
+//! Columns of MDS, whose types are encodings.
 
 use serde_json::Value as Json;
 
@@ -9,14 +9,14 @@ use crate::source::{mds_encoding_is_known, mds_encoding_of};
 
 pub(super) static COLUMNS: ColumnRules = ColumnRules::of(check, |_| Box::<Encodings>::default());
 
-/// The encodings of the columns that were seen.
+/// Encodings of the columns in the elements added so far.
 #[derive(Default)]
 struct Encodings(Vec<(String, String)>);
 
-/// The encoding that holds everything that JSON has a type for.
+/// Encoding of all values that JSON has a type for.
 const JSON: &str = "json";
 
-/// Whether values of the encoding are the same when they come out of JSON again.
+/// Returns true if JSON preserves the values of the encoding.
 fn is_json(encoding: &str) -> bool {
     matches!(encoding, JSON | "str" | "int" | "float64" | "ndarray:int64" | "ndarray:float64")
 }
@@ -45,7 +45,7 @@ impl Infer for Encodings {
     }
 }
 
-/// Checks that every column is of an encoding.
+/// Checks that the type of every column is an encoding.
 fn check(schema: &Schema) -> Result<()> {
     let known = "int, float32 and the other numbers, str, bytes, json, ndarray:TYPE, jpeg, png, pil";
     let is_known = |holds: &Json| holds.as_str().is_some_and(mds_encoding_is_known);

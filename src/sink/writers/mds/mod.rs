@@ -40,7 +40,7 @@ fn open(NewShard { options, schema, .. }: &NewShard<'_>, create: Create<'_>) -> 
     Ok(Box::new(Samples { writer: settings.one_shard()?, file: create(None)? }))
 }
 
-/// As the format has it.
+/// Returns the name of a compression in MDS.
 fn name_of(compression: Compression) -> Option<String> {
     match compression {
         Compression::None | Compression::Lz4 => None,
@@ -51,7 +51,7 @@ fn name_of(compression: Compression) -> Option<String> {
     }
 }
 
-/// The index of a shard stands in front of its samples: they are held until it is known.
+/// Samples of a shard, held in memory because the index of the shard precedes them in the file.
 struct Samples {
     writer: MdsWriter,
     file: ShardFile,
@@ -70,7 +70,7 @@ impl ShardWriter for Samples {
     }
 }
 
-/// `index.json`, without which the folder is none.
+/// Returns `index.json`, which every folder of MDS requires.
 fn index(manifest: &Manifest) -> Result<Vec<Beside>> {
     let entries: Vec<&str> = manifest.shards.iter().filter_map(|shard| shard.note.as_ref()?.as_str()).collect();
     Ok(vec![("index.json", mds_index(&entries))])

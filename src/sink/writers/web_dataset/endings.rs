@@ -1,4 +1,4 @@
-//! The columns of WebDataset: the endings of their files.
+//! Columns of WebDataset, whose types are the endings of their files.
 
 use serde_json::Value as Json;
 
@@ -8,12 +8,12 @@ use crate::sink::schema::{ColumnRules, Infer, Schema, no_type};
 
 pub(super) static COLUMNS: ColumnRules = ColumnRules::of(check, |_| Box::<Endings>::default());
 
-/// A column's files hold text and bytes as they are, and have no ending but its name; or they are of NumPy, or JSON.
+/// Type of a column of text or bytes, whose files end with the column's name. `NPY` and `JSON` are the other types.
 const PLAIN: &str = "plain";
 const NPY: &str = "npy";
 const JSON: &str = "json";
 
-/// The endings of the columns that were seen.
+/// Endings of the columns in the elements added so far.
 #[derive(Default)]
 struct Endings(Vec<(String, &'static str)>);
 
@@ -23,7 +23,8 @@ impl Infer for Endings {
             let is = ending_of(value);
             match self.0.iter_mut().find(|(known, _)| known == name) {
                 None => self.0.push((name.to_owned(), is)),
-                // What is an array in one record and a list in another, as empty lists are, is JSON in both.
+                // A column with arrays in some records and lists in others, such as empty lists, is JSON in all
+                // records.
                 Some((_, was)) if *was != is => *was = JSON,
                 Some(_) => {}
             }
@@ -36,7 +37,7 @@ impl Infer for Endings {
     }
 }
 
-/// Whether readers know by the name what is in the file, or nothing is.
+/// Returns true if the name determines the content of the file, or if the field has no file.
 fn names_itself(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     let is_known = matches!(last, NPY | JSON | "jsn" | "cls" | "cls2" | "class" | "count" | "index" | "inx" | "id");
@@ -51,7 +52,7 @@ fn ending_of(value: &Value) -> &'static str {
     }
 }
 
-/// The name of the file of a column: the same in all records.
+/// Returns the name of the file of a column, if it differs from the column's name. The name is the same in all records.
 pub(super) fn file_name(schema: Option<&Schema>, name: &str, value: &Value) -> Option<String> {
     if names_itself(name) {
         return None;

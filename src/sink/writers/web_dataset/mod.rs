@@ -24,9 +24,9 @@ fn open(shard: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>
 
 struct Samples {
     writer: WebDatasetWriter<ShardFile>,
-    /// The columns, by which files are arrays or JSON.
+    /// Columns, which determine whether files are arrays or JSON.
     schema: Option<Schema>,
-    /// The number of the next record, which is its key if it has none.
+    /// Number of the next record, which is the key of a record without a key.
     next: u64,
 }
 

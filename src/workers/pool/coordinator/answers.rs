@@ -14,7 +14,7 @@ use crate::workers::pool::job::Job;
 use crate::workers::slab::ExtentId;
 
 impl<C: Carrier> Coordinator<C> {
-    /// A worker is done with a task: what came of it is delivered, and what is left of the job goes back to its place.
+    /// Handles a finished task: delivers the result, and puts the rest of the job back into the queue.
     pub(super) fn done(&mut self, number: u64, done: Done) {
         let Done { id: task, evaluated, took, tally } = done;
         let Some(Running { mut job, asked, room, since }) = self.take_task(number, task) else { return };
@@ -73,7 +73,7 @@ impl<C: Carrier> Coordinator<C> {
         self.queue.put(job);
     }
 
-    /// A task's first slot or group needs more memory than it was given; or the worker keeps what it was given.
+    /// Handles a task whose first slot or group needs more memory, or whose extent the worker keeps.
     pub(super) fn need(&mut self, number: u64, need: Need) {
         let Some(Running { mut job, asked, room, since }) = self.take_task(number, need.id) else { return };
         if need.kept {
@@ -93,7 +93,7 @@ impl<C: Carrier> Coordinator<C> {
         self.queue.put(job);
     }
 
-    /// A worker does not use an extent any more that it kept.
+    /// Handles the return of an extent that the worker had kept.
     pub(super) fn returned(&mut self, number: u64, extent: ExtentId) {
         let Some(member) = self.crew.get_mut(&number) else { return };
         match member.kept.iter().position(|room| room.extent() == extent) {
@@ -102,12 +102,13 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Bytes of the slab that a worker may keep: all of them together half of what is not for the head of the line.
+    /// Returns the slab bytes that a worker may keep; all workers together may keep half of the slab without the
+    /// reserve.
     pub(super) fn keep(&self) -> u64 {
         if self.options.arrays_in_slab { self.plan.keep() } else { 0 }
     }
 
-    /// The next slot or group of a job needs so much memory.
+    /// Records that the next slot or group of a job needs `bytes`; splits groups that are too large.
     fn wants(&mut self, job: &mut Job, bytes: u64) {
         job.need = usize::try_from(bytes).unwrap_or(usize::MAX);
         if job.groups.is_some() && bytes > self.plan.most_group() {
@@ -128,7 +129,7 @@ impl<C: Carrier> Coordinator<C> {
         task
     }
 
-    /// Kills a worker that says what cannot be; it keeps its task, and with it the memory, until it is gone.
+    /// Kills a worker after an invalid message. The worker keeps the task and its memory until it is reaped.
     fn distrust(&mut self, number: u64, id: u64, task: Running<C>, why: String) {
         if let Some(member) = self.crew.get_mut(&number) {
             member.tasks.insert(id, task);

@@ -1,4 +1,4 @@
-//! Workers that die, or have to; and what becomes of what they were at.
+//! Deaths of workers, and handling of their unfinished tasks.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Ends the run if a worker has written to elements that it had handed over: whoever has them has other data now.
+    /// Ends the run if a worker has written to elements after delivery, because their holders now see changed data.
     pub(super) fn look_at_memory(&mut self) {
         let Some((place, extent)) = self.carrier.spoilt().filter(|_| self.over.is_none()) else { return };
         let found = self.crew.iter().find(|(_, member)| member.place == place);
@@ -34,9 +34,9 @@ impl<C: Carrier> Coordinator<C> {
         )));
     }
 
-    /// A worker is gone, and reaped: nobody writes to its memory any more, and its tasks are done again by others.
+    /// Handles the end of a worker after reaping: its memory has no writer left, and other workers repeat its tasks.
     pub(super) fn exited(&mut self, number: u64, exit: &C::End) {
-        // One that died of a wild write may have written elsewhere before.
+        // A worker that died of a wild write may have written elsewhere before.
         self.carrier.look_at_leases();
         self.look_at_memory();
         let Some(member) = self.crew.remove(&number) else { return };
@@ -49,7 +49,7 @@ impl<C: Carrier> Coordinator<C> {
         let (who, cause) = (exit.who(), member.killed.unwrap_or_else(|| exit.cause(member.cap)));
         let ranges: Vec<_> = member.tasks.values().map(|task| task.job.next_task()).collect();
         if exit.is_asked_for() {
-            // Whoever ends this process and all that it started sends it to them too: no news.
+            // A signal to end this process and all its children reaches workers too; such an end is expected.
             tracing::info!(worker = number, who, ?ranges, "a worker was ended and is replaced: {cause}");
         } else {
             tracing::warn!(worker = number, who, ?ranges, "a worker died and is replaced: {cause}");
@@ -67,7 +67,7 @@ impl<C: Carrier> Coordinator<C> {
             if !blamed || !job.blame(self.options.retries, alone) {
                 self.queue.put(job);
             } else if member.cap < self.plan.solo_heap_bytes && !hung {
-                // It may only have wanted more memory than its part of what workers have.
+                // The element may only need more memory than one worker's share.
                 self.recorder.note("elements tried again with the memory of all workers", 1);
                 job.widen(self.options.retries);
                 self.queue.put(job);
@@ -75,18 +75,18 @@ impl<C: Carrier> Coordinator<C> {
                 self.poisoned(job, &format!("{cause}, worker {number} ({who})"));
             }
         }
-        // A death at work is some element's doing, and the search for it ends.
+        // A death during work is caused by some element, and the search for that element ends.
         if !at_work && self.respawn.died(Instant::now(), killed, self.wanted) {
             let what = format!("worker {number}, the last of many that died with nothing done between");
             self.give_up(Told::in_words(&exit.error(what)));
         }
     }
 
-    /// The element in front of `job` kills every worker.
+    /// Handles a job whose first element kills every worker.
     fn poisoned(&mut self, mut job: Job, cause: &str) {
         let (retries, at) = (self.options.retries, job.left.start);
         match (&job.lane, self.options.poison) {
-            // What comes behind an element of a stream is only known by reading it.
+            // Later elements of a stream can only be found by reading all earlier elements.
             (Some(Segment { lane, .. }), _) => {
                 let what = format!("{retries} workers died over this element of lane {lane}; the last: {cause}");
                 let error = Error::new(ErrorKind::Worker, what).index(at);
@@ -124,13 +124,13 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Nothing can be evaluated any more: all who wait are told why.
+    /// Ends the run with `failure`, which every waiting consumer receives.
     pub(super) fn give_up(&mut self, failure: Told) {
         while let Some(mut job) = self.queue.pop() {
             job.deliver.fail(failure.clone().into_error());
         }
         for member in self.crew.values_mut() {
-            // Their memory returns when they are gone.
+            // The memory of workers returns when they are gone.
             for Running { job, .. } in member.tasks.values_mut() {
                 job.deliver.fail(failure.clone().into_error());
                 job.end();

@@ -1,4 +1,4 @@
-//! Figures that are counted and told, and the controller that is fed with them.
+//! Figures for the report and for the controller that tunes the run.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::workers::pool::carrier::{Carrier, Link};
 use crate::workers::pool::crew::Member;
 
 impl<C: Carrier> Coordinator<C> {
-    /// After all that could be handed out was: are all workers there, and do they have as much as they could take?
+    /// Checks, after hand-out, whether all workers are present and have enough tasks.
     pub(super) fn look(&mut self) {
         let is_short = self.staff() != self.wanted || self.crew.values().any(|member| member.leaving);
         let now = Instant::now();
@@ -23,7 +23,7 @@ impl<C: Carrier> Coordinator<C> {
         let under_way: usize = self.crew.values().map(|member| member.tasks.len()).sum();
         let nothing_left = self.queue.first(0).is_none();
         if let Some(tuner) = self.tuner.as_mut() {
-            // Each worker could have one task more than it has threads at work.
+            // Each worker could have one task more than it has active threads.
             let Setting { threads, processes, .. } = tuner.setting();
             let now = Instant::now();
             tuner.look(nothing_left && under_way < threads + processes, now);
@@ -34,7 +34,7 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Once a second: measures, and changes what the controller wants changed.
+    /// Measures at every tick, and applies the changes of the controller.
     pub(super) fn tune(&mut self) {
         if !self.tuner.as_ref().is_some_and(|tuner| tuner.is_due(self.indices, Instant::now())) {
             return;
@@ -62,7 +62,7 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Whether other passes have the same workers.
+    /// Returns true if other passes share the workers.
     pub(super) fn is_shared(&self) -> bool {
         self.plan.elsewhere.is_some_and(|elsewhere| elsewhere.shared)
     }
@@ -104,7 +104,7 @@ impl<C: Carrier> Coordinator<C> {
         self.settle();
     }
 
-    /// The counts of a worker are in, or will never be.
+    /// Marks the counts of a worker as received, or as lost with the worker.
     pub(super) fn counted(&mut self, number: u64) {
         for (_, missing) in &mut self.syncs {
             missing.remove(&number);

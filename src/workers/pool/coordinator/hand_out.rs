@@ -1,4 +1,4 @@
-//! From the queue to a worker, with memory.
+//! Assignment of queued jobs to workers, with memory.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -19,7 +19,7 @@ use crate::workers::pool::lanes::Home;
 use crate::workers::slab::PAGE;
 
 impl<C: Carrier> Coordinator<C> {
-    /// Gives work to workers as long as there is work, a worker that is free for it, and memory.
+    /// Assigns jobs until no job, no suitable free worker or no memory is left.
     pub(super) fn hand_out(&mut self) {
         (self.look_again, self.is_short) = (None, false);
         let held = self.hand_out_all();
@@ -29,7 +29,7 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Hands out what can be; the cause, if something waits that somebody might be free for.
+    /// Assigns all possible jobs; returns the cause if a job waits although a worker might be free.
     fn hand_out_all(&mut self) -> Option<Hold> {
         let (mut from, shared, now) = (0, self.is_shared(), Instant::now());
         while let Some(job) = self.queue.first(from) {
@@ -48,7 +48,7 @@ impl<C: Carrier> Coordinator<C> {
                 }
                 Home::None => match free_worker(&self.crew, self.plan.active_threads, job, cap, shared) {
                     Some(number) => number,
-                    // Those that are left have their own to do.
+                    // The remaining workers are busy with other tasks.
                     None => return self.is_bereft().then(|| Hold::of_all(Cause::Death)),
                 },
             };
@@ -63,14 +63,14 @@ impl<C: Carrier> Coordinator<C> {
         None
     }
 
-    /// The part of all threads of workers that nothing is under way on.
+    /// Returns the share of all workers' threads that have no task.
     fn idle(&self) -> f64 {
         let threads = self.plan.active_threads;
         let busy: usize = self.crew.values().map(|member| member.tasks.len().min(threads)).sum();
         1.0 - busy as f64 / (self.crew.len() * threads).max(1) as f64
     }
 
-    /// Whether a worker has died that no other stands in for yet.
+    /// Returns true if a worker has died and its replacement is not ready.
     fn is_bereft(&self) -> bool {
         self.replaced > 0 && (self.staff() < self.wanted || self.crew.values().any(|member| !member.ready))
     }
@@ -90,11 +90,11 @@ impl<C: Carrier> Coordinator<C> {
             .fail(error.index(job.left.start).help("raise `max_element` or `ram_budget`, or make elements smaller"));
     }
 
-    /// Memory for the next task of the head of the line, of `least` to `len` indices, for a worker. Others wait behind it, so it is
-    /// always served first.
+    /// Reserves memory for a worker's next task, of `least` to `len` indices, from the job at the head of the queue.
+    /// Later jobs wait, so the head is always served first.
     fn room_for(&mut self, number: u64, need: usize, border: Border, least: u64, len: u64) -> Option<C::Room> {
         let index = self.index_bytes.get(&border).copied().unwrap_or(0.0);
-        // Room for one at least; what is not used of it comes back as soon as it is written.
+        // Room for at least `least` indices; unused room is returned after the write.
         let one = (index * 1.02 * least as f64) as usize + 4096;
         let all = ((index * 1.25 * len as f64) as usize)
             .saturating_add(4096)
@@ -106,7 +106,7 @@ impl<C: Carrier> Coordinator<C> {
             self.drought.over(&self.figures.demand);
             return room;
         }
-        // Nothing is under way that could give memory back. Views may be about to go, or keep theirs for ever.
+        // No task is in progress that could free memory. Views may be dropped soon, or held forever.
         self.look_again = self.drought.goes_on(Instant::now(), &self.figures.demand);
         if self.look_again.is_some() {
             return None;
@@ -133,15 +133,16 @@ impl<C: Carrier> Coordinator<C> {
         let Range { start, end } = range;
         let task = Task { id, border, start, end, listed, groups_from, lane, fed, alone, extent: room.extent() };
         if let Some(link) = &member.link {
-            // If it cannot be sent, the worker's end will be heard, and the task returns.
+            // If sending fails, the end of the worker is reported later and the task returns to the queue.
             let _ = link.send(&ToWorker::Task(task));
         }
         member.tasks.insert(id, Running { job, asked: end - start, room, since: Instant::now() });
     }
 }
 
-/// The worker with the least to do, of those with a heap of `cap`, for `job`; on another machine than that which was late with it, if there
-/// are others. Where they are `shared`, the one of whom other passes ask for the same, if it is free.
+/// Returns the free worker with the fewest tasks for `job`, among workers with a heap of at least `cap`. A job that was
+/// late prefers another machine. If workers are `shared`, prefers the common worker of all passes, if that worker is
+/// free.
 fn free_worker<C: Carrier>(
     crew: &BTreeMap<u64, Member<C>>,
     threads: usize,
@@ -153,18 +154,21 @@ fn free_worker<C: Carrier>(
     let free = crew.iter().filter(|(_, member)| member.has_place(threads, job.is_suspect(), cap));
     let free = free.filter(|(number, member)| is_other.as_ref().is_none_or(|is_other| is_other(**number, member)));
     if shared && !job.is_suspect() && job.avoid.is_none() {
-        // What others have made there, or are at, is no work: a few more may wait for it than are evaluated.
+        // Elements that other passes have evaluated or are evaluating need no work, so a few more tasks may queue
+        // there.
         let common = common_worker(crew, job).filter(|(_, member)| member.has_place(2 * threads + 1, false, cap));
         if let Some((&number, _)) = common {
             return Some(number);
         }
     }
-    // Elsewhere each machine has a link of its own, so all take part; here, the first has what it needs in its caches.
+    // Remote machines each have a separate link, so the load is spread over all. Locally, the first worker has warm
+    // caches.
     let done = |member: &Member<C>| if C::SPREADS { member.done } else { 0 };
     free.min_by_key(|(_, member)| (member.tasks.len(), done(member))).map(|(&number, _)| number)
 }
 
-/// Whether a worker may have what another is `late` with: it is of another machine, or of the same if all are.
+/// Returns a predicate for workers that may take a `late` task: workers on other machines if there are any, otherwise
+/// all other workers. A lone worker may take its own task again.
 pub(super) fn others<'a, C: Carrier>(
     crew: &BTreeMap<u64, Member<C>>,
     late: &'a Late,
@@ -174,7 +178,8 @@ pub(super) fn others<'a, C: Carrier>(
     move |number, member| if any_elsewhere { elsewhere(member) } else { alone || number != late.worker }
 }
 
-/// The worker of whom all passes ask for that `job`, as far as they have the same: the one of the highest hash of its place and the first index.
+/// Returns the worker to which every pass sends this `job`: the worker with the highest hash of its place and the job's
+/// first index.
 fn common_worker<'a, C: Carrier>(crew: &'a BTreeMap<u64, Member<C>>, job: &Job) -> Option<(&'a u64, &'a Member<C>)> {
     let range = job.next_task();
     let first = job.listed(&(range.start..range.start + 1)).and_then(|listed| listed.first().copied());
@@ -184,7 +189,7 @@ fn common_worker<'a, C: Carrier>(crew: &'a BTreeMap<u64, Member<C>>, job: &Job) 
     staying.max_by_key(|(_, member)| mixed(first, member.place as u64))
 }
 
-/// A number that looks like chance, the same for both everywhere: the last steps of SplitMix64.
+/// Returns a hash that is identical on every machine: the last steps of SplitMix64.
 fn mixed(first: u64, place: u64) -> u64 {
     let z = first.wrapping_add((place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

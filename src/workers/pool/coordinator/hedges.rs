@@ -1,4 +1,5 @@
-//! Tasks that take much longer than others: another worker is asked the same, of another machine if there is one, and the first answer counts.
+//! Hedging: a task that takes much longer than others also goes to a second worker, preferably on another machine. The
+//! first answer counts.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,15 +10,15 @@ use crate::workers::pool::carrier::{Carrier, Link};
 use crate::workers::pool::crew::{Running, Stale};
 use crate::workers::pool::job::{Job, Late};
 
-/// Times of answers that are remembered, and how many there have to be before they say what is usual.
+/// Number of remembered answer times, and the minimum number before the 99th percentile is used.
 const REMEMBERED: usize = 256;
 const ENOUGH: usize = 20;
-/// As long as there are fewer, no task is late that has taken less: what is asked for first also opens files and warms up.
+/// Minimum time of a late task before [`ENOUGH`] answers arrived; first tasks also open files and warm up.
 const EARLY: Duration = Duration::from_secs(5);
-/// No task is late that has taken less: machines stall for as long as that.
+/// Minimum time of a late task after that; machines sometimes stall for this long.
 const LEAST: Duration = Duration::from_millis(200);
 
-/// Times that tasks took of late, from when they were sent until they were answered.
+/// Recent answer times of tasks, each from sending to answer.
 #[derive(Debug, Default)]
 pub(super) struct Times(VecDeque<Duration>);
 
@@ -29,11 +30,11 @@ impl Times {
         self.0.push_back(time);
     }
 
-    /// The time after which a task is late, `factor` times what 99 of 100 take; `None` as long as none is known.
+    /// Returns the time after which a task is late: `factor` times the 99th percentile; `None` before the first answer.
     fn late(&self, factor: f64) -> Option<Duration> {
         let mut times: Vec<Duration> = self.0.iter().copied().collect();
         if times.len() < ENOUGH {
-            // Nobody else may get on either, where what is late holds all that may be under way.
+            // A late task may hold all ranges that may be in progress, and so block everything else.
             return times.iter().max().map(|longest| longest.mul_f64(factor).max(EARLY));
         }
         let at = (times.len() * 99).div_ceil(100) - 1;
@@ -43,7 +44,7 @@ impl Times {
 }
 
 impl<C: Carrier> Coordinator<C> {
-    /// Puts the jobs of late tasks back to their places, for workers that have time: those of other machines if there are any.
+    /// Puts the jobs of late tasks back into the queue for free workers, preferably on other machines.
     pub(super) fn look_for_late(&mut self) {
         let Some(late) = self.options.hedge.and_then(|factor| self.times.late(factor)) else { return };
         let now = Instant::now();
@@ -67,12 +68,12 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// The machine of a worker; nothing for one of this.
+    /// Returns the machine of a worker; empty for a worker on this machine.
     pub(super) fn node(&self, number: u64) -> String {
         self.crew.get(&number).and_then(|member| member.link.as_ref()).map(Link::node).unwrap_or_default()
     }
 
-    /// Takes the job of a task, whose answer counts all the same if it comes before any other.
+    /// Takes the job of a task away from its worker; the worker's answer still counts if it arrives first.
     fn set_aside(&mut self, number: u64, task: u64) -> Option<Job> {
         let member = self.crew.get_mut(&number)?;
         let Running { job, asked, room, since } = member.tasks.remove(&task)?;
@@ -81,7 +82,7 @@ impl<C: Carrier> Coordinator<C> {
         Some(job)
     }
 
-    /// The task that was set aside, with its job again, if nobody was sooner.
+    /// Returns the set-aside task with its job, if no other answer has arrived.
     pub(super) fn recall(&mut self, stale: Stale<C>) -> Option<Running<C>> {
         let Stale { seq, start, asked, room, since } = stale;
         let is_same = |job: &Job| is_at(job, seq, start);
@@ -97,7 +98,7 @@ impl<C: Carrier> Coordinator<C> {
         job.map(|job| Running { job, asked, room, since })
     }
 
-    /// Notes the time that a task took.
+    /// Records the answer time of a task.
     pub(super) fn note_time(&mut self, since: Instant) {
         if self.options.hedge.is_some() {
             self.times.note(since.elapsed());
@@ -105,8 +106,8 @@ impl<C: Carrier> Coordinator<C> {
     }
 }
 
-/// Returns true if a second worker should evaluate `job`, whose worker has taken `time`. Only its own worker can read a lane on, and
-/// a suspect job would kill another worker.
+/// Returns true if a second worker should evaluate `job`, whose worker has taken `time`. Only the worker of a lane can
+/// resume it, and a suspect job would kill another worker.
 fn is_late(job: &Job, time: Duration, late: Duration) -> bool {
     time > late && job.lane.is_none() && !job.is_suspect()
 }
@@ -139,7 +140,7 @@ mod tests {
         fn fail(&mut self, _: Error) {}
     }
 
-    /// Jobs 0 and 1, each of indices 0 to 9.
+    /// Returns jobs 0 and 1, each with indices 0 to 9.
     fn jobs(how: impl Fn() -> How) -> [Job; 2] {
         let mut queue = Queue::default();
         (0..2).for_each(|_| queue.submit(0.into(), 0..10, how(), Box::new(Nobody)));
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_time_of_a_late_task_follows_from_what_99_of_100_take() {
-        // Times that tasks took in ms, the factor, and the time after which a task is late.
+        // Times of tasks in ms, the factor, and the time after which a task is late.
         let ms = |times: &[u32]| times.iter().map(|&time| time * MS).collect::<Vec<_>>();
         let most = |count: usize, rest: &[u32]| ms(&[&vec![100; count][..], rest].concat());
         for (times, factor, late) in [
@@ -174,10 +175,10 @@ mod tests {
             (most(20, &[]), 3.0, Some(300)),
             (most(20, &[]), 1.5, Some(200)),
             (most(20, &[]), 2.01, Some(201)),
-            // One of 100 may take long, two may not.
+            // One of 100 tasks may take long, two may not.
             (most(99, &[9000]), 3.0, Some(300)),
             (most(98, &[9000, 9000]), 3.0, Some(27_000)),
-            // Times are forgotten after 256 others.
+            // A time is forgotten after 256 later times.
             ([ms(&[9000; 10]), most(246, &[])].concat(), 3.0, Some(27_000)),
             ([ms(&[9000; 10]), most(256, &[])].concat(), 3.0, Some(300)),
         ] {

@@ -1,4 +1,4 @@
-//! The thread that holds ranges, workers and memory.
+//! The thread that owns ranges, workers and memory.
 
 mod answers;
 mod deaths;
@@ -35,25 +35,25 @@ use crate::workers::control::{Event, FromWorker, What};
 use crate::workers::options::MpOptions;
 use crate::workers::slab::PAGE;
 
-/// The interval at which it looks for what nobody tells of: deadlines, and memory that changed.
+/// Interval of checks for changes without an event, such as deadlines and freed memory.
 const TICK: Duration = Duration::from_millis(200);
 
 /// A command to the coordinator.
 pub(super) enum Command<C: Carrier> {
-    /// To have a range evaluated.
+    /// Evaluate a range.
     Submit { border: Border, range: Range<u64>, how: How, deliver: Box<dyn Deliver> },
-    /// To have so many workers from now on, and so many threads at work in each.
+    /// Set the number of workers, and of active threads of each worker.
     #[cfg(test)]
     Size { workers: usize, threads: usize },
-    /// To have everything counted, and to say when.
+    /// Collect all counts, then report on the channel.
     Sync(Sender<()>),
-    /// A worker has connected, or has not.
+    /// A worker has connected, or failed to start.
     Started { number: u64, result: Result<C::Link> },
-    /// To end.
+    /// End the coordinator.
     End,
 }
 
-/// See the [pool](super).
+/// State of the coordinator; see the [pool](super).
 pub(super) struct Coordinator<C: Carrier> {
     carrier: Arc<C>,
     pipeline: Vec<String>,
@@ -67,52 +67,52 @@ pub(super) struct Coordinator<C: Carrier> {
     heard: Receiver<Event<C::End>>,
     events: Sender<Event<C::End>>,
     queue: Queue,
-    /// Workers that there are to be, at most as many as planned.
+    /// Target number of workers, at most `plan.workers`.
     wanted: usize,
-    /// The most private memory of a worker that was seen.
+    /// Peak bytes of private memory of a worker.
     peak: u64,
     crew: BTreeMap<u64, Member<C>>,
     starting: Vec<JoinHandle<()>>,
     respawn: Respawn,
     next_worker: u64,
     next_task: u64,
-    /// Bytes that were delivered, and workers that died.
+    /// Bytes delivered.
     handed_over: u64,
     indices: u64,
     answers: PoolReport,
     replaced: u64,
     began: Instant,
-    /// After how long the first worker was ready, and what its pipeline took of that.
+    /// Time until the first worker was ready, and time to build its pipeline within it.
     first_ready: Option<(Duration, Duration)>,
-    /// Whether there is a number of threads or workers to be found.
+    /// Whether tuning may change the number of threads or workers.
     has_choice: bool,
-    /// `None` where nothing is left to choose.
+    /// `None` if nothing can be tuned.
     tuner: Option<Tuner>,
-    /// Bytes of an index, by border, learned.
+    /// Learned bytes per index, by border.
     index_bytes: HashMap<Border, f64>,
-    /// Borders whose groups are too large to come as one.
+    /// Borders whose groups are too large for one batch, so that indices come separately.
     apart: HashSet<Border>,
     lanes: Lanes,
     times: hedges::Times,
     drought: Drought,
-    /// Time after which to look again whether it goes on.
+    /// Delay before the next check whether the drought goes on.
     look_again: Option<Duration>,
-    /// Whether somebody is free, and there is no memory for what could be handed out.
+    /// Whether a worker is free, but no memory for the next task.
     is_short: bool,
-    /// The cause for which something waits that somebody might be free for.
+    /// Cause that holds up a job for which a worker might be free.
     held: Option<Hold>,
-    /// Whether it was said that elements are copied.
+    /// Whether the warning about copied elements was given.
     told_of_copies: bool,
-    /// Time of the last look for what nobody tells of.
+    /// Time of the last check for changes without an event.
     looked_around: Instant,
-    /// Time at which it was last measured what all workers use, and whether it was said that it is too much.
+    /// Time of the last measurement of all workers' memory, and whether the warning about the budget was given.
     measured: Instant,
     told_of_more: bool,
-    /// Time at which their memory was recorded last.
+    /// Time at which the workers' memory was last recorded.
     told_memory: Instant,
-    /// Channels of those who wait for counts, and the workers whose counts are missing.
+    /// Channels that wait for counts, each with the workers whose counts are missing.
     syncs: Vec<(Sender<()>, BTreeSet<u64>)>,
-    /// The reason why nothing can be evaluated any more.
+    /// Error that ended the run.
     over: Option<Told>,
 }
 
@@ -209,13 +209,13 @@ impl<C: Carrier> Coordinator<C> {
         }
         self.tell_figures();
         self.carrier.close();
-        // Workers that are just being started end with the channel that they would be sent through.
+        // Workers that are still starting end with the command channel that would carry their links.
         let Self { orders, crew, starting, .. } = self;
         drop((orders, crew));
         starting.into_iter().for_each(|thread| drop(thread.join()));
     }
 
-    /// Looks now and then, however much there is to do, for what nobody tells of.
+    /// Checks at every tick, under any load, for changes without an event.
     fn look_around(&mut self) {
         if self.looked_around.elapsed() >= TICK.min(self.options.tick) {
             self.looked_around = Instant::now();
@@ -226,7 +226,7 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// The time in which nothing may happen before it looks around by itself.
+    /// Returns the maximum wait for an event before the next check.
     fn patience(&mut self) -> Duration {
         let rest = self.rest();
         self.look_again.map_or(rest, |soon| rest.min(soon))
@@ -282,7 +282,7 @@ impl<C: Carrier> Coordinator<C> {
                 self.counted(number);
             }
             FromWorker::Failed(failure) if member.ready => member.killed = Some(failure.into_error().to_string()),
-            // The pipeline cannot be built; it will not be the next time either.
+            // The pipeline cannot be built, and would fail again in the next worker.
             FromWorker::Failed(failure) => self.give_up(failure),
         }
     }

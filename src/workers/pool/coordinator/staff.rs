@@ -1,4 +1,4 @@
-//! Starting workers, and sending them home.
+//! Starting and dismissing workers.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::workers::pool::carrier::{Carrier, Link, Recruit};
 use crate::workers::pool::crew::Member;
 
 impl<C: Carrier> Coordinator<C> {
-    /// Starts as many workers as are missing, each on a thread of its own: it takes milliseconds, or the time-out.
+    /// Starts the missing workers, each on a separate thread: a start takes milliseconds, or the time-out.
     pub(super) fn start_missing(&mut self) {
         let (wanted, heap) = self.staffing();
         while self.over.is_none()
@@ -27,7 +27,7 @@ impl<C: Carrier> Coordinator<C> {
             let (carrier, events, commands) = (self.carrier.clone(), self.events.clone(), self.commands.clone());
             let start = move || {
                 let result = carrier.start(Recruit { number, place, cap: heap }, &events);
-                // Nobody hears it: then the worker is dropped here, which ends it.
+                // If the coordinator has ended, the worker is dropped here, which ends it.
                 let _ = commands.send(Command::Started { number, result });
             };
             match std::thread::Builder::new().name("gristmill-start".into()).spawn(start) {
@@ -40,12 +40,12 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Workers that are to stay.
+    /// Returns the number of workers that are not leaving.
     pub(super) fn staff(&self) -> usize {
         self.crew.values().filter(|member| !member.leaving).count()
     }
 
-    /// Whether one is missing that can be started. Those that leave have their memory until they are gone.
+    /// Returns true if a worker is missing and can be started. Leaving workers hold their memory until they are gone.
     pub(super) fn is_short(&mut self) -> bool {
         let (wanted, heap) = self.staffing();
         self.staff() < wanted && self.has_heap(heap)
@@ -59,11 +59,11 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Has those end who are to leave and have nothing more to do.
+    /// Stops leaving workers that have no tasks.
     pub(super) fn dismiss(&mut self) {
         for member in self.crew.values_mut().filter(|member| member.leaving && !member.told_to_stop) {
             if let Some(link) = member.link.as_ref().filter(|_| member.tasks.is_empty()) {
-                // If it cannot be sent, its end will be heard.
+                // If sending fails, the end of the worker is reported later.
                 let _ = link.send(&ToWorker::Stop);
                 member.told_to_stop = true;
             }
@@ -74,12 +74,12 @@ impl<C: Carrier> Coordinator<C> {
         match result {
             Ok(link) => {
                 let keep = self.keep();
-                // One that has ended already is gone from the crew.
+                // A worker that has already ended is no longer in the crew.
                 let Some(member) = self.crew.get_mut(&number) else { return };
                 let (threads, active) = (self.plan.threads_per_worker as u32, self.plan.active_threads as u32);
                 let (counted, one_of_many) = (self.options.counted, self.plan.workers > 1);
                 let begin = Begin { threads, active, keep, counted, one_of_many, pipeline: self.pipeline.clone() };
-                // If it cannot be sent, its end will be heard.
+                // If sending fails, the end of the worker is reported later.
                 let _ = link.send(&ToWorker::Begin(begin));
                 member.link = Some(link);
             }
@@ -93,7 +93,7 @@ impl<C: Carrier> Coordinator<C> {
         }
     }
 
-    /// Has every worker use so many of its threads.
+    /// Sets the number of active threads of every worker.
     pub(super) fn activate(&mut self, threads: usize) {
         self.plan.active_threads = threads.clamp(1, self.plan.threads_per_worker);
         for link in self.crew.values().filter_map(|member| member.link.as_ref()) {
