@@ -33,6 +33,10 @@ const OPTIONS: [&str; 10] = [
 
 #[test]
 fn counts_of_places_only_fall() {
+    if !Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci").exists() {
+        println!("skipped: a package has not all files");
+        return;
+    }
     let files = files();
     assert!(files.len() > 1000, "{}", files.len());
     let naming = |word: &str, own: &str| {
