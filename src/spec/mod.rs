@@ -291,8 +291,8 @@ impl Pipeline {
     /// The folder of its key files, and whether the file names it: else it is `NAME.keys` beside the pipeline file. `None` if it is not of a
     /// file and names none.
     pub fn keys(&self) -> Option<(PathBuf, bool)> {
-        match (self.run_options().keys(), &self.wire.file) {
-            (Some(folder), _) => Some((folder.to_owned(), true)),
+        match (self.settings.run.keys(), &self.wire.file) {
+            (Some(folder), _) => Some((self.folder().join(folder), true)),
             (None, Some(file)) => Some((file.with_extension("keys"), false)),
             (None, None) => None,
         }

@@ -17,7 +17,16 @@ use crate::error::{Error, Result};
 use crate::exec::{Executor, FailedElements};
 use crate::part::Part;
 
-/// A struct of options, each of which may be left open.
+/// Options, each of which may be left open.
+trait Options {
+    /// Takes the options of `base` that are open here.
+    fn or(self, base: Self) -> Self;
+
+    /// Returns the name of the first option that is given.
+    fn first_given(&self) -> Option<&'static str>;
+}
+
+/// A struct of [`Options`] with their descriptions.
 macro_rules! options {
     ($(#[doc = $about:literal])+ $name:ident { $($(#[doc = $doc:literal])+ $option:ident: $type:ty),* $(,)? }) => {
         arguments! {
@@ -28,17 +37,21 @@ macro_rules! options {
             }
         }
 
-        impl $name {
-            /// Takes the options of `base` that are open here.
+        impl Options for $name {
             fn or(self, base: Self) -> Self {
                 Self { $($option: self.$option.or(base.$option)),* }
+            }
+
+            fn first_given(&self) -> Option<&'static str> {
+                let given = [$((stringify!($option), self.$option.is_some())),*];
+                given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
             }
         }
     };
 }
 
 options! {
-    /// Threads and processes that evaluate a pipeline.
+    /// Threads of this process that evaluate a pipeline.
     Evaluators {
         /// Threads of this process instead of worker processes, or `auto`, which tunes their number.
         threads: Threads,
@@ -46,6 +59,12 @@ options! {
         inline: bool,
         /// Batches kept ready for the consumer [default: 2].
         buffer: AtLeast<1>,
+    }
+}
+
+options! {
+    /// Worker processes that evaluate a pipeline.
+    Processes {
         /// Worker processes; 0 starts none [default: 1, with a thread for every core].
         workers: AtLeast<0>,
         /// Maximum number of worker processes if it is tuned [default: 1].
@@ -141,7 +160,7 @@ options! {
 arguments! {
     /// Options of a run: who evaluates a pipeline, which rows are delivered, who may look. None of them changes an element. Each may be left open.
     #[derive(Clone, Debug, Default, PartialEq)]
-    pub struct RunOptions with Evaluators as evaluators, Limits as limits, Hosts as hosts, Views as views, Files as files {}
+    pub struct RunOptions with Evaluators as evaluators, Processes as processes, Limits as limits, Hosts as hosts, Views as views, Files as files {}
 }
 
 /// Options under a heading of the help.
@@ -166,8 +185,9 @@ enum Evaluator {
 
 impl RunOptions {
     /// Groups of options.
-    pub(crate) const GROUPS: [Group; 5] = [
+    pub(crate) const GROUPS: [Group; 6] = [
         Group { heading: "Threads and processes", about: &Evaluators::ABOUT, is_rare: false, is_of_one_run: false },
+        Group { heading: "Threads and processes", about: &Processes::ABOUT, is_rare: false, is_of_one_run: false },
         Group { heading: "Limits of worker processes", about: &Limits::ABOUT, is_rare: true, is_of_one_run: false },
         Group { heading: "Several hosts", about: &Hosts::ABOUT, is_rare: false, is_of_one_run: false },
         Group { heading: "Views of the run", about: &Views::ABOUT, is_rare: false, is_of_one_run: false },
@@ -183,19 +203,20 @@ impl RunOptions {
             && ours != theirs
         {
             base.evaluators = Evaluators { buffer: base.evaluators.buffer, ..Evaluators::default() };
-            base.limits = Limits::default();
+            (base.processes, base.limits) = (Processes::default(), Limits::default());
         }
-        if self.evaluators.max_workers.is_some() {
-            base.evaluators.workers = None;
+        if self.processes.max_workers.is_some() {
+            base.processes.workers = None;
         }
-        if self.evaluators.workers.is_some() {
-            base.evaluators.max_workers = None;
+        if self.processes.workers.is_some() {
+            base.processes.max_workers = None;
         }
         if self.hosts.on_failed_element == Some(OnFailed(false)) {
             base.hosts.failed_element_limit = None;
         }
         Self {
             evaluators: self.evaluators.or(base.evaluators),
+            processes: self.processes.or(base.processes),
             limits: self.limits.or(base.limits),
             hosts: self.hosts.or(base.hosts),
             views: self.views.or(base.views),
@@ -205,23 +226,10 @@ impl RunOptions {
 
     /// Returns the kinds of evaluators that are chosen, each with an option that chooses it.
     fn evaluators(&self) -> Vec<(Evaluator, &'static str)> {
-        let (given, limits) = (&self.evaluators, &self.limits);
-        let of_workers = [
-            ("workers", given.workers.is_some()),
-            ("max_workers", given.max_workers.is_some()),
-            ("threads_per_worker", given.threads_per_worker.is_some()),
-            ("ram_budget", given.ram_budget.is_some()),
-            ("worker_heap", limits.worker_heap.is_some()),
-            ("max_element", limits.max_element.is_some()),
-            ("deadline", limits.deadline.is_some()),
-            ("retries", limits.retries.is_some()),
-            ("on_poison", limits.on_poison.is_some()),
-            ("tune", limits.tune.is_some()),
-        ];
-        let workers =
-            of_workers.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| (Evaluator::Workers, name));
-        let threads = given.threads.map(|_| (Evaluator::Threads, "threads"));
-        let inline = given.inline.filter(|yes| *yes).map(|_| (Evaluator::Inline, "inline"));
+        let workers = self.processes.first_given().or_else(|| self.limits.first_given());
+        let workers = workers.map(|name| (Evaluator::Workers, name));
+        let threads = self.evaluators.threads.map(|_| (Evaluator::Threads, "threads"));
+        let inline = self.evaluators.inline.filter(|yes| *yes).map(|_| (Evaluator::Inline, "inline"));
         threads.into_iter().chain(inline).chain(workers).collect()
     }
 
@@ -314,7 +322,7 @@ impl RunOptions {
             let text = format!("{} and {} exclude each other", spell(one), spell(other));
             return Err(Error::config(text).help("choose threads, inline or worker processes"));
         }
-        if self.evaluators.workers.is_some() && self.evaluators.max_workers.is_some() {
+        if self.processes.workers.is_some() && self.processes.max_workers.is_some() {
             let (workers, most) = (spell("workers"), spell("max_workers"));
             let help = format!("{most} leaves the number of worker processes to tuning");
             return Err(Error::config(format!("{workers} and {most} exclude each other")).help(help));
@@ -339,7 +347,10 @@ impl RunOptions {
 /// Parses the text of a value.
 fn value_of(kind: Option<Kind>, text: &str) -> Tree {
     match kind {
-        None | Some(Kind::Text | Kind::Path | Kind::Words(_)) => Tree::Str(text.to_owned()),
+        // An address is text, also if it looks like a list: `[::1]:9464`.
+        None | Some(Kind::Text | Kind::Path | Kind::Words(_) | Kind::Either([Kind::Text, ..])) => {
+            Tree::Str(text.to_owned())
+        }
         Some(_) => yaml::parse(text).map_or_else(|_| Tree::Str(text.to_owned()), |node| node.value),
     }
 }
@@ -390,8 +401,8 @@ mod tests {
         let base = || read(&[("workers", "2"), ("buffer", "7"), ("part", "1/4")]);
         assert_eq!(read(&[("threads", "3")]).over(base()), read(&[("threads", "3"), ("buffer", "7"), ("part", "1/4")]));
         let more = read(&[("ram_budget", "1GiB"), ("inline", "false")]).over(base());
-        assert_eq!(more.evaluators.workers.map(|count| count.0), Some(2));
-        let tuned = read(&[("max_workers", "3")]).over(base()).evaluators;
+        assert_eq!(more.processes.workers.map(|count| count.0), Some(2));
+        let tuned = read(&[("max_workers", "3")]).over(base()).processes;
         assert_eq!((tuned.workers, tuned.max_workers.map(|count| count.0)), (None, Some(3)));
         let inline = read(&[("inline", "true"), ("buffer", "1")]).over(read(&[("threads", "auto")])).evaluators;
         assert_eq!((inline.threads, inline.inline, inline.buffer.map(|count| count.0)), (None, Some(true), Some(1)));
@@ -407,6 +418,7 @@ mod tests {
         assert!(refused(&[("inline", "yes")]).starts_with("inline: needs true or false"));
         assert!(refused(&[("worker", "1")]).ends_with("did you mean `workers`?"));
         assert!(refused(&[("part", "3")]).contains("part"));
+        assert!(RunOptions::from_texts([("metrics", "[::1]:9464")]).is_ok());
         assert!(refused(&[("deadline", "0")]).contains("more than 0 seconds"));
     }
 

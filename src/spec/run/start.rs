@@ -130,7 +130,7 @@ impl RunOptions {
     #[cfg(all(feature = "workers", target_os = "linux"))]
     fn mp_options(&self) -> crate::workers::MpOptions {
         use crate::workers::{MpOptions, Poison};
-        let (given, limits, auto) = (&self.evaluators, &self.limits, MpOptions::auto());
+        let (given, limits, auto) = (&self.processes, &self.limits, MpOptions::auto());
         MpOptions {
             workers: given.workers.map(|count| count.0 as usize).into(),
             max_workers: given.max_workers.map_or(auto.max_workers, |count| count.0 as usize),
@@ -154,7 +154,7 @@ impl RunOptions {
         builder: LoaderBuilder<BoxIter<Element>>,
         _: &Pipeline,
     ) -> Result<LoaderBuilder<BoxIter<Element>>> {
-        if self.evaluators.workers.is_some_and(|count| count.0 > 0) {
+        if self.processes.workers.is_some_and(|count| count.0 > 0) {
             return Err(Error::config("this build has no worker processes")
                 .help("they need Linux and the feature `workers`; `threads: auto` works everywhere"));
         }
@@ -174,7 +174,7 @@ pub(crate) struct Actors {
 #[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
 impl RunOptions {
     pub(crate) fn actors(&self) -> Actors {
-        let given = &self.evaluators;
+        let given = &self.processes;
         Actors {
             workers: given.workers.map(|count| count.0 as usize),
             max_workers: given.max_workers.map(|count| count.0 as usize),
