@@ -247,20 +247,26 @@ def test_the_example_of_the_page_runs_as_it_is_shown(tmp_path: Path, monkeypatch
     assert json.dumps(names["state"])
 
 
-def test_processes_leave_and_come_back_and_take_the_batches_of_one(tmp_path: Path) -> None:
-    program = [sys.executable, str(Path(__file__).with_name("torch_hosts.py")), str(tmp_path / "store")]
+def on_three_processes(program: list[str], folder: Path) -> list[str]:
+    """Runs a program on three processes, each with its rank as the last argument, and returns their output."""
     running: list[subprocess.Popen[bytes]] = []
     for rank in range(3):
-        with (tmp_path / f"out{rank}").open("w") as out:
+        with (folder / f"out{rank}").open("w") as out:
             running.append(subprocess.Popen([*program, str(rank)], stdout=out, stderr=subprocess.STDOUT))
     try:
-        codes = [one.wait(timeout=120) for one in running]
+        codes = [one.wait(timeout=300) for one in running]
     finally:
         for one in running:
             one.kill()
             one.wait()
-    said = [(tmp_path / f"out{rank}").read_text() for rank in range(3)]
+    said = [(folder / f"out{rank}").read_text() for rank in range(3)]
     assert codes == [0, 0, 0], said
+    return said
+
+
+def test_processes_leave_and_come_back_and_take_the_batches_of_one(tmp_path: Path) -> None:
+    program = [sys.executable, str(Path(__file__).with_name("torch_hosts.py")), str(tmp_path / "store")]
+    said = on_three_processes(program, tmp_path)
     whole = [batch["ids"].tolist() for batch in islice(pipeline(), 7)]
     assert json.loads(said[0].splitlines()[-1]) == whole
 
@@ -285,24 +291,13 @@ def test_a_part_follows_from_a_mesh_or_a_group() -> None:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[Any]]]:
-    """The error and the number of batches of each case, on three processes."""
+    """The error and the number of batches of each case, for each of three processes."""
     folder = tmp_path_factory.mktemp("guard")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     program = [sys.executable, str(Path(__file__).with_name("torch_guard.py")), str(folder), port]
-    running: list[subprocess.Popen[bytes]] = []
-    for rank in range(3):
-        with (folder / f"out{rank}").open("w") as out:
-            running.append(subprocess.Popen([*program, str(rank)], stdout=out, stderr=subprocess.STDOUT))
-    try:
-        codes = [one.wait(timeout=300) for one in running]
-    finally:
-        for one in running:
-            one.kill()
-            one.wait()
-    said = [(folder / f"out{rank}").read_text() for rank in range(3)]
-    assert codes == [0, 0, 0], said
+    said = on_three_processes(program, folder)
     lines = [[json.loads(line) for line in text.splitlines() if line.startswith('["')] for text in said]
     return [{case: rest for case, *rest in of_rank} for of_rank in lines]
 
