@@ -16,8 +16,9 @@ use crate::tune::{Bounds, Decision, MANY_THREADS, Setting, Totals, Tuner};
 
 /// Maximum number of ranges that are in flight or ready. Their elements are in the memory of this process.
 const MOST_WINDOW: usize = 4 * MANY_THREADS;
-/// Time between two looks for idle threads, and between two steps of tuning.
+/// Interval between checks for idle threads.
 const LOOK: Duration = Duration::from_millis(20);
+/// Interval between tuning steps.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Thread that tunes a pool until this handle is dropped. A fork has no such thread, and does not wait for it.

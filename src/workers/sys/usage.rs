@@ -103,7 +103,7 @@ mod tests {
             Self(child)
         }
 
-        /// Returns the pid of the process with the memory.
+        /// Returns the pid of the subshell, which holds 16 MiB.
         fn below(&self) -> u32 {
             *children(self.0.id()).first().unwrap()
         }
