@@ -70,9 +70,10 @@ impl Server {
     fn activate<'s>(&'s self, active: usize, scope: &'s Scope<'s, '_>) -> Result<()> {
         let mut threads = self.threads.locked();
         while threads.started < active.min(threads.most) {
-            let name = format!("gristmill-{}.{}", self.session.worker(), threads.started);
-            let started = std::thread::Builder::new().name(name).spawn_scoped(scope, || {
-                crate::exec::thread::run(0, || self.work_and_tell(scope));
+            let number = threads.started;
+            let name = format!("gristmill-{}.{number}", self.session.worker());
+            let started = std::thread::Builder::new().name(name).spawn_scoped(scope, move || {
+                crate::exec::thread::run(0, || self.work_and_tell(number, scope));
             });
             match started {
                 Ok(_) => threads.started += 1,
@@ -92,14 +93,20 @@ impl Server {
         Ok(())
     }
 
-    fn work_and_tell<'s>(&'s self, scope: &'s Scope<'s, '_>) {
-        let result = self.work(scope);
+    fn work_and_tell<'s>(&'s self, number: usize, scope: &'s Scope<'s, '_>) {
+        // A panic must not leave threads parked, for which the scope would wait forever.
+        let opens = Opens(&self.gate);
+        let result = self.work(number, scope);
+        drop(opens);
         let mut threads = self.threads.locked();
         threads.result = std::mem::replace(&mut threads.result, Ok(())).and(result);
     }
 
-    fn work<'s>(&'s self, scope: &'s Scope<'s, '_>) -> Result<()> {
-        while let Some(message) = self.session.recv()? {
+    /// Answers messages as thread `number` until the session ends.
+    fn work<'s>(&'s self, number: usize, scope: &'s Scope<'s, '_>) -> Result<()> {
+        loop {
+            self.gate.park(number);
+            let Some(message) = self.session.recv()? else { return Ok(()) };
             let answer = match message {
                 ToWorker::Task(task) => {
                     for extent in self.arrays.unused() {
@@ -116,7 +123,6 @@ impl Server {
             };
             self.session.send(answer)?;
         }
-        Ok(())
     }
 
     fn evaluate(&self, task: &Task) -> Result<FromWorker> {
@@ -224,37 +230,96 @@ fn address(extent: &ExtentMut) -> usize {
     extent.as_ptr() as usize
 }
 
-/// Limits how many threads evaluate at once.
+/// Limits how many threads evaluate at once, and parks the threads beyond that number.
 struct Gate {
     state: Mutex<Passing>,
-    changed: Condvar,
+    /// Signals another limit, or the end.
+    set: Condvar,
+    /// Signals that a thread has left.
+    left: Condvar,
 }
 
 struct Passing {
     inside: usize,
     most: usize,
+    is_open: bool,
 }
 
 impl Gate {
     fn new() -> Self {
-        Self { state: Mutex::new(Passing { inside: 0, most: usize::MAX }), changed: Condvar::new() }
+        let state = Passing { inside: 0, most: usize::MAX, is_open: false };
+        Self { state: Mutex::new(state), set: Condvar::new(), left: Condvar::new() }
     }
 
     fn set(&self, most: usize) {
         self.state.locked().most = most.max(1);
-        self.changed.notify_all();
+        self.set.notify_all();
+        self.left.notify_all();
+    }
+
+    /// Releases all parked threads, because the session ends.
+    fn open(&self) {
+        self.state.locked().is_open = true;
+        self.set.notify_all();
+    }
+
+    /// Parks thread `number`, from 0 on, until it is within the limit.
+    ///
+    /// A parked thread takes no task. If it did, tasks would alternate between threads, and each task would move to another core.
+    fn park(&self, number: usize) {
+        let mut state = self.state.locked();
+        while number >= state.most && !state.is_open {
+            state = self.set.wait(state).regardless();
+        }
     }
 
     fn pass<R>(&self, work: impl FnOnce() -> R) -> R {
         let mut state = self.state.locked();
         while state.inside >= state.most {
-            state = self.changed.wait(state).regardless();
+            state = self.left.wait(state).regardless();
         }
         state.inside += 1;
         drop(state);
         let result = work();
         self.state.locked().inside -= 1;
-        self.changed.notify_one();
+        self.left.notify_one();
         result
+    }
+}
+
+/// Opens a [`Gate`] when it is dropped.
+struct Opens<'a>(&'a Gate);
+
+impl Drop for Opens<'_> {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn threads_beyond_the_limit_are_parked_until_it_rises_or_the_session_ends() {
+        for release in [|gate: &Gate| gate.set(2), |gate: &Gate| drop(Opens(gate))] {
+            let (gate, is_released) = (Gate::new(), AtomicBool::new(false));
+            gate.set(1);
+            gate.park(0);
+            std::thread::scope(|scope| {
+                let parked = scope.spawn(|| {
+                    gate.park(1);
+                    is_released.load(Ordering::SeqCst)
+                });
+                // Time in which a thread that is not parked would pass.
+                std::thread::sleep(Duration::from_millis(20));
+                is_released.store(true, Ordering::SeqCst);
+                release(&gate);
+                assert!(parked.join().unwrap());
+            });
+        }
     }
 }
