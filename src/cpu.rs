@@ -36,7 +36,7 @@ impl Cpu {
     }
 }
 
-/// All ticks and the busy ones: not idle, not waiting for a disk. Time of guests is in that of users.
+/// Parses the ticks of all cores: the total, and the busy ticks without idle and disk waits. User time includes guests.
 fn machine(stat: &str) -> Option<(u64, u64)> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).take(8).collect();
@@ -45,13 +45,14 @@ fn machine(stat: &str) -> Option<(u64, u64)> {
     Some((all, all - idle))
 }
 
-/// User and system time, of the process and of the children it has waited for.
+/// Parses the user and system time of the process and of its awaited children.
 fn own(stat: &str) -> Option<u64> {
     let ticks: Vec<u64> = fields(stat).skip(11).take(4).map_while(|field| field.parse().ok()).collect();
     (ticks.len() == 4).then(|| ticks.iter().sum())
 }
 
-/// Returns the fields of a `stat` file after the process name: state, parent, …. The name may contain spaces and parentheses.
+/// Returns the fields of a `stat` file after the process name: state, parent, …. The name may contain spaces and
+/// parentheses.
 pub(crate) fn fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rfind(')').map_or("", |end| &stat[end + 1..]).split_ascii_whitespace()
 }

@@ -1,10 +1,11 @@
 //! Forks of this process: values of the parent, and values of each process.
 //!
-//! A fork has a copy of all memory, but only of one thread. Values that depend on the other threads do not work in a fork.
-//! A thread cannot be joined, a queue has no thread at its other end, and a lock held by another thread is never released.
+//! A fork has a copy of all memory, but only of one thread. Values that depend on other threads do not work in a fork.
+//! A thread cannot be joined, a queue has no thread at its other end, and a lock held by another thread is never
+//! released.
 //!
-//! Such values record their [`Origin`], are wrapped in [`Ours`], and do nothing in a fork but report an error.
-//! Values shared by a whole process are [`PerProcess`].
+//! Such values record their [`Origin`], are wrapped in [`Ours`], and only return an error in a fork. Values shared by a
+//! whole process are [`PerProcess`].
 #![expect(unsafe_code, reason = "forks are told by the C library, and a value of each process is found without a lock")]
 
 use std::fmt;
@@ -44,7 +45,7 @@ impl Origin {
     /// Checks that `what` was made in this process.
     ///
     /// # Errors
-    /// [`ErrorKind::Worker`] in a fork of that process.
+    /// [`ErrorKind::Worker`] in a fork.
     #[inline]
     pub(crate) fn check(self, what: &str) -> Result<()> {
         if self.is_here() { Ok(()) } else { Err(self.elsewhere(what)) }
@@ -90,7 +91,7 @@ impl ThreadOf {
         self.0
     }
 
-    /// Returns the thread of that number; `None` for 0.
+    /// Returns the thread with number `bits`; `None` for 0.
     pub(crate) fn from_bits(bits: u64) -> Option<Self> {
         (bits != 0).then_some(Self(bits))
     }
@@ -102,7 +103,7 @@ pub(crate) fn is_fork() -> bool {
     FORKS.load(Ordering::Relaxed) > 0
 }
 
-/// Starts to count forks. If several threads call it at once, each fork counts twice, which does no harm.
+/// Starts to count forks. If several threads call it at once, each fork may count twice, which is harmless.
 #[cfg(unix)]
 fn count_forks() {
     static COUNTS: AtomicBool = AtomicBool::new(false);
@@ -110,7 +111,7 @@ fn count_forks() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
     if !COUNTS.load(Ordering::Acquire) {
-        // SAFETY: the function may be called in a fork at any time: it adds to a number, and nothing else.
+        // SAFETY: the function may be called in a fork at any time: it only adds to an atomic number.
         let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         // Registration fails only if a few bytes of memory cannot be allocated.
         assert_eq!(refused, 0, "no memory");
@@ -159,7 +160,7 @@ impl<T> Ours<T> {
 impl<T> Drop for Ours<T> {
     fn drop(&mut self) {
         if self.origin.is_here() {
-            // SAFETY: it is dropped here and nowhere else, and nobody sees it any more.
+            // SAFETY: the value is dropped only here, and is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.value) };
         }
     }
@@ -174,12 +175,12 @@ impl<T: fmt::Debug> fmt::Debug for Ours<T> {
     }
 }
 
-/// Value that is separate in each process. A fork starts with a new value, whatever threads did with the parent's value.
+/// Value that is separate in each process. A fork starts with a new value, independent of the parent's value.
 pub(crate) struct PerProcess<T> {
     make: fn() -> T,
-    /// Latest value. It is freed with this, in the process that made it.
+    /// Latest value, freed with `self` in the process that made it.
     latest: AtomicPtr<Made<T>>,
-    /// Marker: dropping this drops a value.
+    /// Marks that dropping `self` drops a value.
     _owns: PhantomData<T>,
 }
 
@@ -197,11 +198,13 @@ impl<T: Send + Sync> PerProcess<T> {
         Self { make, latest: AtomicPtr::new(std::ptr::null_mut()), _owns: PhantomData }
     }
 
-    /// Returns the value of this process, which is made if needed. Several threads may call `make` at once; one result is kept.
+    /// Returns the value of this process. Makes it if needed: several threads may call `make` at once, and one result
+    /// is kept.
     #[inline]
     pub(crate) fn get(&self) -> &T {
         let latest = self.latest.load(Ordering::Acquire);
-        // SAFETY: it is null, or a box of `add`, which was written before it was stored, and stays as long as `self` does.
+        // SAFETY: the pointer is null or a box of `add`, which was written before it was stored, and lives as long as
+        // `self`.
         match unsafe { latest.as_ref() } {
             Some(made) if made.origin.is_here() => &made.value,
             _ => self.add(latest),
@@ -212,10 +215,11 @@ impl<T: Send + Sync> PerProcess<T> {
     fn add(&self, latest: *mut Made<T>) -> &T {
         let made = Box::into_raw(Box::new(Made { origin: Origin::here(), value: (self.make)() }));
         match self.latest.compare_exchange(latest, made, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: it was made here, and from now on stays as long as `self` does. What it replaces is the parent's, and stays.
+            // SAFETY: the box was made here and now lives as long as `self`. The replaced box is the parent's, and is
+            // not freed.
             Ok(_) => unsafe { &(*made).value },
             Err(_) => {
-                // SAFETY: it was made here, and nobody else has seen it.
+                // SAFETY: the box was made here, and no other thread has its address.
                 drop(unsafe { Box::from_raw(made) });
                 self.get()
             }
@@ -241,9 +245,9 @@ impl<T: Send> PerProcess<Mutex<T>> {
 impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
         let latest = *self.latest.get_mut();
-        // SAFETY: it is null, or a box of `add`, and nobody sees it any more.
+        // SAFETY: the pointer is null or a box of `add`. `self` is borrowed mutably, so no other thread uses it.
         if unsafe { latest.as_ref() }.is_some_and(|made| made.origin.is_here()) {
-            // SAFETY: the same; it was made in this process, so nothing in it is shared with threads that are not here.
+            // SAFETY: as above. The box was made in this process, so it depends on no thread that is missing here.
             drop(unsafe { Box::from_raw(latest) });
         }
     }
@@ -263,15 +267,15 @@ pub(crate) mod tests {
 
     /// Runs `work` in a fork. Returns the exit code: 0 if `work` returns true.
     pub(crate) fn in_fork(work: impl FnOnce() -> bool) -> i32 {
-        // SAFETY: the child calls `work`, which takes no lock that another thread may hold, and ends.
+        // SAFETY: the child calls `work`, which takes no lock that another thread may hold, and exits.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             let code = if work() { 0 } else { 1 };
-            // SAFETY: it ends this process, without handlers.
+            // SAFETY: ends this process without exit handlers.
             unsafe { libc::_exit(code) };
         }
         let mut status = 0;
-        // SAFETY: `pid` is the child's, and `status` is there.
+        // SAFETY: `pid` is the child, and `status` is valid for writes.
         let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
         assert_eq!(waited, pid);
         if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
@@ -295,7 +299,7 @@ pub(crate) mod tests {
             let Some(mut held) = copy.take() else { return false };
             let unused = held.get().is_none() && held.get_mut().is_none() && !held.origin().is_here() && is_fork();
             drop(held);
-            // The fork of a fork behaves alike.
+            // A fork of a fork behaves alike.
             unused && drops.load(Ordering::Relaxed) == 0 && in_fork(|| Origin::here().is_here()) == 0
         });
         assert_eq!(code, 0);

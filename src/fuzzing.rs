@@ -1,14 +1,14 @@
-//! Targets of `fuzz/`: parsers of bytes from outside, on bytes in memory. Only in tests and in builds with `--cfg fuzzing`.
+//! Targets of `fuzz/`: parsers of untrusted bytes, in memory. Only in tests and in builds with `--cfg fuzzing`.
 //!
-//! Each takes any bytes. None may panic, hang or take much more memory than it is given.
+//! Each target takes any bytes. It must not panic, hang, or use much more memory than the size of its input.
 
 use crate::Checkpoint;
 use crate::sink::Manifest;
 
-/// A target: any bytes in, no panic out.
+/// A fuzz target: takes any bytes and must not panic.
 pub type Target = fn(&[u8]);
 
-/// Targets besides the parsers of files.
+/// Targets other than the parsers of files.
 const OTHERS: &[(&str, Target)] = &[
     ("keys", crate::keys::fuzz_keys),
     ("lanes", crate::keys::fuzz_lanes),
@@ -22,21 +22,21 @@ const OTHERS: &[(&str, Target)] = &[
     ("parcel", crate::wire::fuzz_parcel),
 ];
 
-/// Every target, by its name.
+/// Returns every target with its name.
 pub fn targets() -> impl Iterator<Item = (&'static str, Target)> {
     crate::source::fuzzing::TARGETS.iter().chain(OTHERS).copied()
 }
 
-/// Runs one target.
+/// Runs the target called `name`.
 ///
 /// # Panics
-/// If there is none of that name, or it found something.
+/// Panics if there is no such target, or if the target fails.
 pub fn run(name: &str, data: &[u8]) {
     let (_, target) = targets().find(|(n, _)| *n == name).expect("a target of this name");
     target(data);
 }
 
-/// The state of a run, as a file has it.
+/// Parses the state of a run.
 fn checkpoint(data: &[u8]) {
     let Ok(json) = std::str::from_utf8(data) else { return };
     if let Ok(checkpoint) = Checkpoint::from_json(json) {
@@ -45,7 +45,7 @@ fn checkpoint(data: &[u8]) {
     }
 }
 
-/// The manifest of a folder of shards.
+/// Parses the manifest of a folder of shards.
 fn manifest(data: &[u8]) {
     let Ok(json) = std::str::from_utf8(data) else { return };
     if let Ok(manifest) = Manifest::from_json(json) {
@@ -54,7 +54,8 @@ fn manifest(data: &[u8]) {
     }
 }
 
-/// A pipeline file: the first byte chooses the format. Only parsed, because building opens whatever files it names.
+/// Parses a pipeline file, whose first byte selects the format. Does not build the pipeline, because building opens
+/// files.
 #[cfg(feature = "spec")]
 fn pipeline(data: &[u8]) {
     use crate::spec::{Format, Pipeline};
@@ -75,12 +76,12 @@ mod tests {
 
     use super::*;
 
-    /// Finds the folder of what fuzzing found or left, of each target.
+    /// Returns the folder of the inputs that fuzzing found or kept, by target.
     fn corpus() -> std::path::PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")
     }
 
-    /// In a process of its own, where checksums are not checked, as they were not when the inputs were found.
+    /// Runs in a separate process without checksums, as in fuzzing.
     #[test]
     fn inputs_that_were_kept_are_survived() {
         if !corpus().exists() {

@@ -1,14 +1,16 @@
-//! gristmill feeds training jobs: datasets compose like iterators, run on any number of threads, resume at the exact
-//! element, and say where the time goes.
+//! gristmill feeds training jobs. Datasets compose like iterators, run on any number of threads, resume at the exact
+//! element, and report the time of each stage.
 //!
 //! # The promise
-//! Execution never changes the data. The stream is a pure function of (pipeline, seed, position): the same bytes for any
-//! executor, any number of threads, after a resume anywhere. `tests/laws/main.rs` holds the crate to it over random pipelines.
+//! Execution never changes the data. The stream is a pure function of (pipeline, seed, position). Its bytes are equal
+//! for every executor, every number of threads, and after every resume. `tests/laws/main.rs` checks this on random
+//! pipelines.
 //!
-//! # Two worlds
+//! # Random access and streams
 //! A [`MapDataset`] is random access and pure; an [`IterDataset`] is an ordered stream with a small state.
-//! [`MapDataset::to_iter`] leads from the first to the second, [`Load::loader`] runs the whole; the [`prelude`] has all traits with such methods. Names and meanings
-//! are Grain's wherever Grain has them; where Grain is wrong, the method says `DIFFERENCE` and what ours does.
+//! [`MapDataset::to_iter`] converts the first to the second, and [`Load::loader`] runs the whole pipeline. The
+//! [`prelude`] contains all traits with such methods. Names and meanings follow Grain. Deviations, mostly from bugs in
+//! Grain, are marked `DIFFERENCE`, with the behaviour of both.
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
@@ -29,23 +31,23 @@
 //! # Modules
 //! | module | what |
 //! |---|---|
-//! | [`dataset`] | the two worlds and all combinators |
-//! | [`element`] | elements where they must be dynamic: a tree of arrays, text and bytes |
+//! | [`dataset`] | random access, streams and all combinators |
+//! | [`element`] | dynamic elements: a tree of arrays, text and bytes |
 //! | [`source`] | files: lines, JSONL, compressed streams, token files, Parquet, ArrayRecord, TFRecord |
-//! | [`sink`] | data sets written: shards, compressed in the background, published whole |
+//! | [`sink`] | writers of data sets: shards, compressed in the background, published whole |
 //! | [`text`] | tokenizers |
 //! | [`pack`] | sequences into rows: the kernels under the packing stages |
 //! | [`spec`] | pipelines declared in YAML, TOML or JSON |
-//! | [`part`] | several hosts: which rows of a global batch each takes |
-//! | [`keys`] | what a plan asks of elements: files of how many there are and how long, without the elements |
-//! | [`exec`], [`Loader`] | who runs a pipeline, and the running pipeline |
+//! | [`part`] | several hosts: the rows of a global batch for each host |
+//! | [`keys`] | facts about elements for planning: files with their counts and lengths, without the elements |
+//! | [`exec`], [`Loader`] | executors of a pipeline, and the running pipeline |
 //! | [`workers`] | worker processes under a RAM budget: [`mp_prefetch`](workers::mp_prefetch) |
 //! | [`device`] | accelerators by the PJRT C API: batches sent ahead |
 //! | [`tune`] | tuning while a pipeline runs |
 //! | [`report`] | the wait report |
-//! | [`consumer`] | what takes the batches: emulated accelerators, and whether they wait |
+//! | [`consumer`] | consumers of batches: emulated accelerators, and their waits |
 //! | [`checkpoint`] | the state of a run |
-//! | [`rng`] | counter-based random numbers and index permutations, bit for bit those of Grain and NumPy |
+//! | [`rng`] | counter-based random numbers and index permutations, bit-identical to Grain and NumPy |
 //!
 //! # Features
 //! | feature | default | adds |
@@ -54,30 +56,31 @@
 //! | `spec` | yes | declared pipelines |
 //! | `text` | yes | tokenisation with Hugging Face `tokenizers` 1.0 |
 //! | `workers` | yes | worker processes (Linux; elsewhere threads do the work) |
-//! | `full` | no | all that is below, but for `python` |
-//! | `text-compat` | no | `tokenizers` 0.23, which the first is checked against and which serves where they differ: see [`text`] |
+//! | `full` | no | all features below, except `python` |
+//! | `text-compat` | no | `tokenizers` 0.23, the reference for 1.0 and its fallback if the two differ: see [`text`] |
 //! | `top` | no | the live view of a run, `gristmill top` (Linux) |
 //! | `compress` | no | `.gz`, `.zst` and `.lz4` streams |
-//! | `formats` | no | every format that has a feature, but for `riegeli` and `image` |
-//! | `array_record` | no | ArrayRecord files, with every codec of theirs |
+//! | `formats` | no | every format with a feature, except `riegeli` and `image` |
+//! | `array_record` | no | ArrayRecord files, with all of their codecs |
 //! | `riegeli` | no | transposed chunks of ArrayRecord files, through the `riegeli` crate |
 //! | `tf_record` | no | TFRecord files; examples in records need no feature |
 //! | `arrow` | no | Arrow IPC, Feather and Hugging Face folders through `arrow-ipc` |
 //! | `parquet` | no | Parquet files through `parquet` |
 //! | `bagz` | no | Bagz files |
-//! | `csv` | no | CSV, TSV and other fields between delimiters |
-//! | `mds` | no | MosaicML's MDS folders, with every codec and hash of theirs |
+//! | `csv` | no | CSV, TSV and other delimited text |
+//! | `mds` | no | MosaicML's MDS folders, with all of their codecs and hashes |
 //! | `safetensors` | no | safetensors files |
 //! | `webdataset` | no | WebDataset's tar shards |
 //! | `image` | no | JPEG and PNG images in records, decoded to arrays |
 //! | `stores` | no | every object store |
-//! | `s3`, `gcs`, `azure`, `http` | no | files of one object store, or of web servers and Hugging Face's hub: see [`store`] |
+//! | `s3`, `gcs`, `azure`, `http` | no | files in one object store, on web servers or on the Hugging Face Hub: see
+//! [`store`] |
 //! | `pjrt` | no | accelerators by the PJRT C API |
 //! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// The programs of a page of the site.
+/// The programs of a page of the site, as doc tests.
 #[cfg(all(doctest, feature = "text", feature = "parquet", feature = "s3", feature = "workers", target_os = "linux"))]
 #[doc = include_str!("../python/docs/rust/index.md")]
 struct RustPage;

@@ -4,18 +4,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The blocks of a dataset, in order: runs of neighbouring elements that its source fetches or decodes together, as a row group of
-/// Parquet, a chunk of ArrayRecord or a shard of MDS. Each has one element or more, and each element is in one.
+/// The blocks of a dataset, in order. A block is a run of neighbouring elements that the source fetches or decodes
+/// together. Examples are row groups of Parquet, chunks of ArrayRecord and shards of MDS. No block is empty, and each
+/// element is in exactly one block.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Blocks {
-    /// The index behind the last element of each.
+    /// Index after the last element of each block.
     ends: Arc<[u64]>,
     room: Option<u64>,
 }
 
 impl Blocks {
-    /// Blocks of these lengths, one after the other; `None` where their sum has no place in 64 bits. Those without elements are left
-    /// out.
+    /// Makes consecutive blocks of these lengths, without the empty blocks; `None` if the sum of the lengths exceeds 64
+    /// bits.
     pub fn of(lens: impl IntoIterator<Item = u64>) -> Option<Self> {
         let (mut ends, mut end) = (Vec::new(), 0u64);
         for len in lens.into_iter().filter(|&len| len > 0) {
@@ -25,57 +26,58 @@ impl Blocks {
         Some(Self { ends: ends.into(), room: None })
     }
 
-    /// Blocks of `size` elements each, one or more, of `len` in all; the last may be smaller. `None` for a size of 0.
+    /// Makes blocks of `size` elements for a dataset of `len` elements. The last block may be smaller. `None` if `size`
+    /// is 0.
     pub(crate) fn even(size: u64, len: u64) -> Option<Self> {
         let count = len.checked_next_multiple_of(size).map(|_| len.div_ceil(size))?;
         Some(Self { ends: (1..=count).map(|block| (block * size).min(len)).collect(), room: None })
     }
 
-    /// The same blocks of a source that keeps no more than so many elements of them decoded; all of them without this.
+    /// Sets the number of elements in decoded blocks that the source can cache. The default is `None`: no limit.
     #[must_use]
     pub fn with_room(self, elements: Option<u64>) -> Self {
         Self { room: elements, ..self }
     }
 
-    /// Elements of which the source keeps the blocks at a time; `None` where all have room.
+    /// Returns the number of elements in decoded blocks that the source can cache; `None` if all blocks fit.
     pub fn room(&self) -> Option<u64> {
         self.room
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// Elements of all blocks together.
+    /// Returns the total number of elements.
     pub fn elements(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Indices of the elements of block `at`; none where there is no such block.
+    /// Returns the indices of the elements of block `at`; empty if there is no such block.
     #[inline]
     pub fn range(&self, at: usize) -> Range<u64> {
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |&end| end);
         start..self.ends.get(at).map_or(start, |&end| end)
     }
 
-    /// Lengths of the blocks, first to last.
+    /// Returns the lengths of the blocks, first to last.
     pub fn lens(&self) -> impl ExactSizeIterator<Item = u64> {
         (0..self.count()).map(|at| self.len_of(at))
     }
 
-    /// Elements of block `at`; 0 where there is no such block.
+    /// Returns the number of elements of block `at`; 0 if there is no such block.
     pub fn len_of(&self, at: usize) -> u64 {
         let range = self.range(at);
         range.end - range.start
     }
 
-    /// The block that holds element `index`, which is below [`elements`](Self::elements).
+    /// Returns the block that contains element `index`, which must be below [`elements`](Self::elements).
     pub fn find(&self, index: u64) -> usize {
         self.ends.partition_point(|&end| end <= index)
     }
 
-    /// The blocks of what is left of the elements in `kept`, numbered from its start.
+    /// Cuts the blocks to the elements in `kept`, and counts from its start.
     pub(crate) fn cut(&self, kept: Range<u64>) -> Option<Self> {
         let inside = (0..self.count()).map(|at| {
             let block = self.range(at);
@@ -84,9 +86,9 @@ impl Blocks {
         Some(Self::of(inside)?.with_room(self.room))
     }
 
-    /// The blocks of datasets that follow each other; `None` where one of them has none.
+    /// Returns the blocks of concatenated datasets; `None` if any dataset has no blocks.
     ///
-    /// Several caches have room for as much as the smallest of them.
+    /// Several caches count as one cache with the room of the smallest.
     pub(crate) fn chained(parts: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
         let room = parts.iter().filter_map(Self::room).min();

@@ -1,4 +1,4 @@
-//! Type erasure, in this one place.
+//! Type erasure of datasets. All of it is in this module.
 
 use std::any::Any;
 use std::fmt;
@@ -53,7 +53,7 @@ impl<T: 'static> MapDataset for BoxMap<T> {
     same_dataset!(.0);
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
-        // Of what is inside: the pointer to it is a dataset, too.
+        // Calls the method of the inner dataset. The pointer is a dataset, too.
         (*self.0).erased_for_pass(run, border)
     }
 }
@@ -215,9 +215,9 @@ impl<T> fmt::Debug for BoxIterator<T> {
     }
 }
 
-/// The state of a [`BoxIterator`]: a typed state while it stays in the process, JSON once it was read from a file.
+/// The state of a [`BoxIterator`]: a typed state within the process, JSON after it was read from a file.
 ///
-/// Taking one allocates once and serialises nothing, so an executor can take one for every batch.
+/// Taking a state allocates once and serialises nothing, so an executor can take a state for every batch.
 #[derive(Clone)]
 pub struct AnyState(Inner);
 

@@ -1,20 +1,22 @@
-//! Memory that the stages of a pipeline hold: they count elements, the first of which are measured.
+//! Estimates of the memory held by the stages of a pipeline. Stages count elements, and the first elements are
+//! measured.
 
 use super::memory::{Held, Memory, Sample};
 use super::stage::{Role, Stage};
 
-/// Knowledge that [`estimate`] has of one stage.
+/// Result of [`estimate`] for one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageMemory {
-    /// The stage's own words.
+    /// The memory that the stage declares.
     pub memory: Option<Memory>,
-    /// The same in bytes; `None` if it does not say, or if too little is known of its elements.
+    /// The memory in bytes; `None` if the stage declares none, or if too little is known of its elements.
     pub bytes: Option<u64>,
-    /// Whether sizes of elements went into it: those of the first [`Sample::MOST`] at most.
+    /// Whether element sizes were measured, on up to [`Sample::MOST`] first elements.
     pub measured: bool,
 }
 
-/// Estimates what every stage of `pipeline` may hold on `threads` threads, by stage id. Reads some first elements, several times.
+/// Estimates the memory of every stage of `pipeline` on `threads` threads, by stage id. Reads the first elements
+/// several times.
 ///
 /// ```
 /// use gristmill::dataset::{Held, estimate, map::Range};
@@ -45,7 +47,7 @@ fn of_stage(stage: &dyn Stage, threads: usize) -> StageMemory {
     }
 }
 
-/// Payload of so many elements of `stage`.
+/// Returns the payload bytes of `count` elements of `stage`.
 fn payload(stage: &dyn Stage, count: Held) -> Option<u64> {
     let sample = sample(stage)?;
     let count = match count {
@@ -56,13 +58,14 @@ fn payload(stage: &dyn Stage, count: Held) -> Option<u64> {
     Some(if sample.elements == 0 { 0 } else { (count * (sample.bytes as f64 / sample.elements as f64)).ceil() as u64 })
 }
 
-/// First elements of `stage`, or of what it passes on unchanged.
+/// Returns the sample of `stage`, or of its parent if `stage` passes elements on unchanged.
 fn sample(stage: &dyn Stage) -> Option<Sample> {
     let unchanged = matches!(stage.role(), Role::Order | Role::MayDrop);
     stage.sample().or_else(|| only_parent(stage).filter(|_| unchanged).and_then(sample))
 }
 
-/// The most elements in a pass over `stage`, unless a stage makes more or fewer of them behind random access.
+/// Returns the maximum number of elements in a pass over `stage`; `None` if a stage after random access changes their
+/// number.
 fn pass(stage: &dyn Stage) -> Option<u64> {
     let border = stage.is_border() && stage.role() == Role::Order;
     let at_most = border || matches!(stage.role(), Role::Elementwise | Role::MayDrop);
@@ -91,7 +94,7 @@ mod tests {
     };
     use crate::{Array, Cx, DType, DatasetIterator, Element, IterDataset, MapDataset, Runtime};
 
-    /// Elements of a source that somebody holds, and the most there ever were.
+    /// Counts the source elements that are alive, now and at most.
     #[derive(Default)]
     struct Live {
         now: AtomicU64,
@@ -121,19 +124,19 @@ mod tests {
         Element::new().with("x", Array::new(DType::I32, &[cells], Buffer::from_owner(Arc::new(owner))).unwrap())
     }
 
-    /// Elements of these many cells, over and over.
+    /// Makes `count` elements of these sizes, repeatedly.
     fn elements(count: i64, cells: &'static [usize]) -> (BoxMap<Element>, Arc<Live>) {
         let live = Arc::new(Live::default());
         let of = live.clone();
         (Range::new(0, count).map(move |i| tracked(cells[i as usize % cells.len()], &of)).boxed(), live)
     }
 
-    /// Asks `dataset` what it says of itself.
+    /// Returns the estimate for `dataset`.
     fn said(dataset: &dyn Stage, threads: usize) -> StageMemory {
         estimate(dataset, threads).pop().unwrap()
     }
 
-    /// The most source elements that are held in a pass in which nobody keeps what comes out.
+    /// Returns the maximum number of live source elements in a pass whose output is dropped at once.
     fn held_in_a_pass(dataset: &BoxIter<Element>, live: &Live) -> u64 {
         assert_eq!(live.now.load(Relaxed), 0, "a sample is not kept");
         live.most.store(0, Relaxed);
@@ -147,7 +150,7 @@ mod tests {
     #[test]
     fn stages_hold_the_elements_that_they_say() {
         type Put = fn(BoxIter<Element>) -> BoxIter<Element>;
-        // What a stage says, and the elements that are held themselves, not as a copy.
+        // Number of elements that a stage declares, and the number that it holds without a copy.
         let stages: [(u64, u64, Put); 6] = [
             (20, 20, |ds| ds.window_shuffle(20, 1).boxed()),
             (30, 1, |ds| ds.window_pack(WindowPackOptions::new(RowSpec::new([("x", 32)])).window(30)).boxed()),
@@ -162,7 +165,7 @@ mod tests {
             let name = dataset.name();
             assert_eq!(said(&dataset, 1).memory.unwrap().inputs, Held::AtMost(inputs), "{name}");
             let held = held_in_a_pass(&dataset, &live);
-            // One more is in hand.
+            // One more element is in progress.
             assert!((themselves..=themselves + 1).contains(&held), "{name} holds {held} elements and says {inputs}");
         }
     }
@@ -172,12 +175,12 @@ mod tests {
         let (source, live) = elements(40, &[10]);
         let batches = source.to_iter().boxed().batch(9).boxed();
         let batch = said(&batches, 1);
-        // Nine elements of 40 bytes and the batch of them; in the last sample there is a batch of 4.
+        // Nine elements of 40 bytes, and their batch. The last batch of the sample has 4 elements.
         assert_eq!(batch.memory, Some(Memory::elements(Held::AtMost(9), Held::AtMost(1))));
         assert_eq!((batch.bytes, batch.measured), (Some(9 * 40 + 40 * 40 / 5), true));
         assert_eq!(held_in_a_pass(&batches, &live), 9);
 
-        // Batches of 3 rows that are views, cut to 10: 3 whole ones in it, one at each end, and none is let go before.
+        // Batches of 3 rows are views, cut to 10 rows: 3 whole batches and one at each end, all alive until the end.
         let (source, live) = elements(60, &[3]);
         let recut = source.to_iter().boxed().rebatch(10, Remainder::Keep).boxed();
         let held = held_in_a_pass(&recut, &live);
@@ -194,11 +197,11 @@ mod tests {
         assert_eq!(held_in_a_pass(&cached, &live), 100);
         let (source, _) = elements(100, &[10]);
         let fewer = source.to_iter().boxed().window_shuffle(10, 1).boxed().limit(50).boxed().cache().boxed();
-        // The sample saw the end.
+        // The sample includes the end.
         assert_eq!(said(&fewer, 1).bytes, Some(50 * 40));
         let (source, _) = elements(1000, &[10]);
         let packed = source.to_iter().boxed().batch(2).boxed().cache().boxed();
-        // It did not, and how many batches there are is not known.
+        // The sample does not include the end, so the number of batches is unknown.
         assert_eq!((said(&packed, 1).bytes, said(&packed, 1).measured), (None, true));
     }
 
@@ -216,7 +219,7 @@ mod tests {
         assert_eq!(said(&fan, 4).bytes, Some(40));
         let (source, _) = elements(100, &[10]);
         let map = source.try_flat_map(3, halves).boxed();
-        // Every thread may have one open.
+        // Each thread may hold the pieces of one element.
         assert_eq!((said(&map, 1).bytes, said(&map, 4).bytes), (Some(3 * 20), Some(4 * 3 * 20)));
         let (source, _) = elements(100, &[10]);
         assert_eq!(said(&source.batch(5).boxed(), 2).bytes, Some(2 * (5 * 40 + 200)));
@@ -235,11 +238,11 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_made_up() {
-        // Numbers have no payload that can be asked for.
+        // Numbers have no payload size.
         let typed = Range::new(0, 100).to_iter().boxed().window_shuffle(10, 1).boxed();
         assert_eq!(said(&typed, 1).bytes, None);
         assert_eq!(said(&Range::new(0, 100).to_iter().boxed(), 1), StageMemory::default());
-        // Nor have elements that cannot be read.
+        // The size of elements that cannot be read is unknown.
         let broken = Range::new(0, 9).try_map(|_| Err::<Element, _>(crate::Error::data("no"))).boxed();
         assert_eq!(said(&broken.to_iter().boxed().batch(2).boxed(), 1).bytes, None);
         let (source, _) = elements(0, &[10]);

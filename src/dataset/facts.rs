@@ -1,54 +1,57 @@
-//! Facts that what a stage does brings along: the part of [`Stage`](super::Stage) that is not about its parents.
+//! Facts of a stage's function: the part of [`Stage`](super::Stage) that does not concern parents.
 
 use super::memory::Memory;
 use super::stage::Role;
 use crate::error::Result;
 
-/// Facts about what a stage does, whatever its elements and its parent are: what the [`Stage`](super::Stage) made of it says of itself.
+/// Facts of a stage's function, independent of its elements and parent. The resulting [`Stage`](super::Stage) reports
+/// these facts.
 pub trait Facts: Send + Sync {
-    /// The name of the stage: see [`Stage::name`](super::Stage::name).
+    /// Returns the name of the stage: see [`Stage::name`](super::Stage::name).
     fn name(&self) -> &'static str;
 
-    /// The arguments that shape what it does: see [`Stage::params`](super::Stage::params).
+    /// Returns the arguments that shape the function: see [`Stage::params`](super::Stage::params).
     fn params(&self) -> String {
         String::new()
     }
 
-    /// The way in which it changes the stream: see [`Stage::role`](super::Stage::role).
+    /// Returns the kind of change to the stream: see [`Stage::role`](super::Stage::role).
     fn role(&self) -> Role {
         Role::Elementwise
     }
 
-    /// Whether it is the crate's own: see [`Stage::is_native`](super::Stage::is_native).
+    /// Returns true if the function is the crate's own code: see [`Stage::is_native`](super::Stage::is_native).
     fn is_native(&self) -> bool {
         false
     }
 
-    /// Whether it is a function of single elements: see [`Stage::is_each`](super::Stage::is_each).
+    /// Returns true for a function of single elements: see [`Stage::is_each`](super::Stage::is_each).
     #[doc(hidden)]
     fn is_each(&self) -> bool {
         false
     }
 
-    /// Whether it makes an element even of none: see [`Stage::has_every_index`](super::Stage::has_every_index).
+    /// Returns true if the function makes an element even without an input: see
+    /// [`Stage::has_every_index`](super::Stage::has_every_index).
     fn has_every_index(&self) -> bool {
         false
     }
 
-    /// Whether what it makes of an element depends on the element's index, too. What others were made of elsewhere then says nothing of it.
+    /// Returns true if the result also depends on the element's index. Results recorded at other indices then do not
+    /// apply.
     fn sees_index(&self) -> bool {
         false
     }
 
-    /// The memory that it may hold: see [`Stage::memory`](super::Stage::memory).
+    /// Returns the memory that the function may hold: see [`Stage::memory`](super::Stage::memory).
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// Whether its arguments make sense: see [`Stage::check`](super::Stage::check).
+    /// Checks the arguments: see [`Stage::check`](super::Stage::check).
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the value and the limit.
     fn check(&self) -> Result<()> {
         Ok(())
     }

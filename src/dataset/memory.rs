@@ -1,18 +1,18 @@
-//! Words in which a stage says what memory it needs.
+//! Declarations of the memory that a stage needs.
 
-/// Memory that a stage may hold while it runs, besides the element it works on.
+/// Memory that a stage may hold while it runs, besides the element in progress.
 ///
-/// Mostly that is elements, and how large those are only the data tells: so a stage counts them, and
-/// [`estimate`](super::estimate) multiplies.
+/// Most of it is elements, whose size depends on the data. A stage therefore declares numbers of elements, and
+/// [`estimate`](super::estimate) multiplies by their sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes that are known at once: an index, a cache of fixed size.
+    /// Bytes known in advance: an index, a cache of fixed size.
     pub bytes: u64,
-    /// Elements of its parents.
+    /// Elements of the parents.
     pub inputs: Held,
-    /// Elements of its own: being made, or made and not given out.
+    /// Elements of this stage: being made, or made and not yet handed out.
     pub outputs: Held,
-    /// Whether each thread that evaluates the stage holds as much.
+    /// Whether each thread that evaluates the stage holds this amount.
     pub per_thread: bool,
 }
 
@@ -20,16 +20,16 @@ pub struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Held {
-    /// At most so many.
+    /// At most this number.
     AtMost(u64),
-    /// As many as one element becomes.
+    /// The number of elements that a single element becomes.
     Pieces,
-    /// All that there are in one pass.
+    /// All elements in a pass.
     All,
 }
 
 impl Held {
-    /// No element.
+    /// No elements.
     pub const NONE: Self = Self::AtMost(0);
 }
 
@@ -40,40 +40,40 @@ impl Default for Held {
 }
 
 impl Memory {
-    /// Nothing, which is more than not saying it.
+    /// A declaration of no memory, as opposed to no declaration.
     pub const NOTHING: Self = Self { bytes: 0, inputs: Held::NONE, outputs: Held::NONE, per_thread: false };
 
-    /// Makes an amount of so many bytes, whatever the elements are.
+    /// Declares a number of bytes, independent of elements.
     pub fn bytes(bytes: u64) -> Self {
         Self { bytes, ..Self::NOTHING }
     }
 
-    /// Elements of its parents, and of its own.
+    /// Declares elements of the parents and elements of the stage.
     pub fn elements(inputs: Held, outputs: Held) -> Self {
         Self { inputs, outputs, ..Self::NOTHING }
     }
 
-    /// The same, held by each thread that evaluates the stage.
+    /// Declares that each thread that evaluates the stage holds this amount.
     #[must_use]
     pub fn per_thread(self) -> Self {
         Self { per_thread: true, ..self }
     }
 }
 
-/// The size of the first elements of a dataset: see [`Stage::sample`](super::Stage::sample).
+/// Sizes of the first elements of a dataset: see [`Stage::sample`](super::Stage::sample).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Number of elements that were read: at most [`MOST`](Self::MOST), and fewer where they are slow.
+    /// Number of elements read: at most [`MOST`](Self::MOST), and fewer if they are slow.
     pub elements: u64,
-    /// Their payload.
+    /// Payload bytes of these elements.
     pub bytes: u64,
-    /// Number of elements that one became in the stages that make many of one; 1 if none does.
+    /// Mean number of elements that stages with fan-out make of each element; 1 without such stages.
     pub fan_out: f64,
-    /// The most elements in one pass, where it is known: of random access, or of a stream that was read to its end.
+    /// Maximum number of elements per pass, if known: for random access, or a stream that was read to its end.
     pub pass: Option<u64>,
 }
 
 impl Sample {
-    /// The most elements that are read for one.
+    /// Maximum number of elements in a sample.
     pub const MOST: u64 = 64;
 }

@@ -1,7 +1,7 @@
-//! Datasets: two worlds, and what every stage of either says of itself.
+//! Datasets: random access and streams, and the [`Stage`] trait of both.
 //!
-//! A [`MapDataset`] is random access: pure, indexed, runnable in any order. An [`IterDataset`] is a stream: ordered,
-//! stateful, checkpointable. [`to_iter`](MapDataset::to_iter) leads from the first to the second.
+//! A [`MapDataset`] is random access: pure, indexed, readable in any order. An [`IterDataset`] is a stream: ordered,
+//! stateful, checkpointable. [`to_iter`](MapDataset::to_iter) converts the first to the second.
 
 mod blocks;
 mod boxed;
@@ -34,5 +34,5 @@ pub use seeds::{StageSeed, default_seed};
 pub(crate) use stage::same_stage;
 pub use stage::{Role, Stage, chain, label, stage_after};
 
-/// The length of a dataset that never ends: Grain's `sys.maxsize`.
+/// The length of an infinite dataset: Grain's `sys.maxsize`.
 pub const INFINITE: u64 = i64::MAX as u64;

@@ -1,14 +1,13 @@
-//! Records of a source that elements are made of, and places where records come.
+//! Mapping from elements to records of a source, and back.
 
 use super::run::upcoming::{Found, Record, Upcoming};
 use super::stage::Stage;
 use crate::cx::StageId;
 
-/// The record of a source that element `index` of a dataset of random access is made of, whatever shuffles, slices and mixes lie
-/// between.
+/// Returns the source record of element `index` of a random-access dataset, through all shuffles, slices and mixes.
 ///
-/// `None` where it is made of several, or where stages of one's own do not say what they [will read](Stage::will_read). Nothing is
-/// read for it.
+/// Returns `None` if the element is made of several records, or if a custom stage does not implement
+/// [`will_read`](Stage::will_read). Reads no data.
 pub fn record_of(dataset: &dyn Stage, index: u64) -> Option<Record> {
     match Upcoming::trace(index, |next| dataset.will_read(next)).as_slice() {
         [record] => Some(record.clone()),
@@ -16,26 +15,27 @@ pub fn record_of(dataset: &dyn Stage, index: u64) -> Option<Record> {
     }
 }
 
-/// [`record_of`] the dataset that a stream reads and that stage number `stage` is part of: the index of an error of that stage is one
-/// of that dataset. `None` for a stage behind the border, which counts for itself.
+/// Returns the source record of element `index` of the random-access dataset that contains stage `stage` of `stream`:
+/// see [`record_of`]. Errors of the stage contain such an index. Returns `None` for stages after the border, which
+/// count separately.
 pub fn record_in(stream: &dyn Stage, stage: StageId, index: u64) -> Option<Record> {
     record_of(read_by(stream, stage)?, index)
 }
 
-/// A record that may be why elements took long.
+/// A record that may have made elements slow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Suspect {
-    /// The index of the element that is made of it; `None` where elements were evaluated together, and none of them is to blame
-    /// more than others: then the record is that of the first.
+    /// Index of the element made of the record. `None` if several elements were evaluated together and no record is
+    /// larger than the others combined: the record is then the first.
     pub(crate) element: Option<u64>,
-    /// Its file and what it is there, where the source knows, else its number in the source.
+    /// The file and the record in that file if known, else the record number in the source.
     pub(crate) place: String,
-    /// Bytes that it takes up where it is stored, where that is known.
+    /// Stored size of the record in bytes, if known.
     pub(crate) bytes: Option<u64>,
 }
 
-/// Of the elements at `indices` of the dataset that a stream reads and that stage number `stage` is part of, the record of that which is larger
-/// than all others together; nothing is read for it.
+/// Returns the largest record of the elements at `indices` if it is larger than all others combined, else the first.
+/// `indices` count the elements of the random-access dataset that contains stage `stage` of `stream`. Reads no data.
 pub(crate) fn suspect_in(stream: &dyn Stage, stage: StageId, indices: &[u64]) -> Option<Suspect> {
     let dataset = read_by(stream, stage)?;
     let found = Upcoming::follow(indices, |next| dataset.will_read(next));
@@ -47,7 +47,7 @@ pub(crate) fn suspect_in(stream: &dyn Stage, stage: StageId, indices: &[u64]) ->
     let (largest, is_alone) = match (found.as_slice(), indices.len()) {
         ([], _) => return None,
         ([one], 1) => (one, true),
-        // Of several records, nobody knows which took long.
+        // It is unknown which of several records took long.
         (_, 1) => return None,
         (all, _) => {
             let sizes = || all.iter().map(|found| bytes(found).unwrap_or(0));
@@ -64,7 +64,7 @@ pub(crate) fn suspect_in(stream: &dyn Stage, stage: StageId, indices: &[u64]) ->
     })
 }
 
-/// The source of a dataset at this [place in memory](Stage::address).
+/// Returns the source of a dataset at this [address](Stage::address).
 pub(super) fn source_at(dataset: &dyn Stage, address: usize) -> Option<&dyn Stage> {
     let mut source = None;
     dataset.walk(&mut |_, node| {
@@ -75,14 +75,15 @@ pub(super) fn source_at(dataset: &dyn Stage, address: usize) -> Option<&dyn Stag
     source
 }
 
-/// The file and the record of the element at `index`, if it is made of one record and its source knows the file. Nothing is read for it.
+/// Returns file and record of the element at `index`, if the element is made of a single record with a known file.
+/// Reads no data.
 pub(super) fn place_of(dataset: &dyn Stage, index: u64) -> Option<String> {
     let found = Upcoming::follow(&[index], |next| dataset.will_read(next));
     let [one] = found.as_slice() else { return None };
     source_at(dataset, one.source)?.record_in_words(one.record)
 }
 
-/// The dataset that a stream reads and that stage number `stage` is part of.
+/// Returns the random-access dataset that contains stage `stage` and that the stream reads.
 fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
     let (stage, mut read) = (stage.0 as usize, None);
     stream.walk(&mut |id, node| {
@@ -93,12 +94,12 @@ fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
     read
 }
 
-/// The index at which `record` comes in a dataset of random access, the `epoch`th time that its source is read, counted from 0: the inverse
-/// of [`record_of`]. Nothing is read for it.
+/// Returns the index of `record` in a random-access dataset, in read number `epoch` of its source, from 0: the inverse
+/// of [`record_of`]. Reads no data.
 ///
-/// `None` where it is left out, and where stages do not say where their elements come: those that make several of one, `mix` and
-/// `select`, and stages of one's own that have no [`comes_at`](Stage::comes_at). Where a stage lists it several times, or repeats an epoch as it
-/// is, it is looked for where that has it first.
+/// Returns `None` if the record is left out, or if a stage cannot compute the index: stages that fan out, `mix`,
+/// `select`, and custom stages without [`comes_at`](Stage::comes_at). If the record occurs several times, or an epoch
+/// is repeated unchanged, returns the first index.
 ///
 /// ```
 /// use gristmill::{MapDataset, dataset::{Record, index_of, map::Range}};
@@ -110,10 +111,10 @@ fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
 /// ```
 ///
 /// # Cost
-/// As much as finding one index, and for `select_indices` a search through its list.
+/// As much as finding one index, plus a search through the list of `select_indices`.
 pub fn index_of(dataset: &dyn Stage, record: &Record, epoch: u64) -> Option<u64> {
     let index = dataset.comes_at(record, epoch)?;
-    // Stages of one's own may move elements without saying so.
+    // Custom stages may move elements without implementing `comes_at`.
     Upcoming::trace(index, |next| dataset.will_read(next)).contains(record).then_some(index)
 }
 
@@ -201,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        /// Elements are numbered by the index at which the source is read: there each of them is found again, and no other.
+        /// Elements are numbered by source index. Each number is found at its index, and no other number is found.
         #[test]
         fn a_record_is_found_where_it_comes(len in 1..40u64, ops in prop::collection::vec(Op::any(), 0..6)) {
             let numbered = Range::new(0, len as i64).map_with_index(|index, _| index.global);
@@ -209,7 +210,7 @@ mod tests {
             let mut cx = Cx::default();
             let find = |number: u64| index_of(&ds, &Record::new("range", number % len), number / len);
             let epochs: Vec<u64> = (0..2 * ds.len()).map(|index| ds.get(index, &mut cx).unwrap().unwrap()).collect();
-            // An inverse takes time in proportion to the stages and windows that it goes through.
+            // The cost of an inverse is proportional to the stages and windows on its way.
             for (index, &number) in (0..).zip(&epochs).step_by(epochs.len() / 30 + 1) {
                 prop_assert_eq!(record_of(&ds, index), Some(Record::new("range", number % len)));
                 prop_assert_eq!(find(number), Some(index));
@@ -245,7 +246,7 @@ mod tests {
 
     #[test]
     fn of_one_that_moves_elements_without_saying_so_nothing_is_claimed() {
-        /// Each element comes one later.
+        /// Delays each element by one index.
         struct Late(Range);
 
         impl Stage for Late {

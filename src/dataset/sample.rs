@@ -1,4 +1,4 @@
-//! Reads the first elements of a dataset to see how large they are.
+//! Samples of the first elements of a dataset, for their sizes.
 
 use std::any::Any;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::cx::{Cx, Recorder, StageTally};
 use crate::element::Element;
 use crate::exec::{Executor, Runtime};
 
-/// No element is begun after this.
+/// Time limit for a sample: no element is started later.
 const TIME: Duration = Duration::from_secs(1);
 
-/// Adds up elements.
+/// Counts the elements of a sample and their bytes.
 struct Meter {
     elements: u64,
     bytes: u64,
@@ -31,21 +31,21 @@ impl Meter {
         self.elements < Sample::MOST && self.start.elapsed() < TIME
     }
 
-    /// `None` for what is not an [`Element`].
+    /// Adds an element; `None` if its type is not [`Element`].
     fn add<T: 'static>(&mut self, element: &T) -> Option<()> {
         self.bytes += (element as &dyn Any).downcast_ref::<Element>()?.nbytes() as u64;
         self.elements += 1;
         Some(())
     }
 
-    /// `None` if there was nothing to measure.
+    /// Returns the sample; `None` if there was no element to measure.
     fn sample(&self, fan_out: f64, pass: Option<u64>) -> Option<Sample> {
         let &Self { elements, bytes, .. } = self;
         (elements > 0 || pass == Some(0)).then_some(Sample { elements, bytes, fan_out, pass })
     }
 }
 
-/// Samples a dataset. What fails to be read is no element: it fails again, with its place, when the pipeline runs.
+/// Samples a dataset. Skips elements that cannot be read: the pipeline reports their errors when it runs.
 pub(super) fn of_map<D: MapDataset<Item: 'static>>(dataset: &D) -> Option<Sample> {
     let (mut meter, mut cx) = (Meter::start(), Cx::default());
     let mut indices = 0..dataset.len();
@@ -59,7 +59,7 @@ pub(super) fn of_map<D: MapDataset<Item: 'static>>(dataset: &D) -> Option<Sample
     meter.sample(1.0, Some(dataset.len()).filter(|&len| len < INFINITE))
 }
 
-/// The same of a stream.
+/// Samples a stream.
 pub(super) fn of_stream<D: IterDataset>(dataset: &D) -> Option<Sample> {
     let stage: &dyn Stage = dataset;
     stage.check_all().ok()?;
@@ -79,14 +79,14 @@ pub(super) fn of_stream<D: IterDataset>(dataset: &D) -> Option<Sample> {
     meter.sample(fan_out(stage, &recorder.totals(), meter.elements), pass)
 }
 
-/// Elements that came out for each that went in, where the stages before `stage` had the fewest.
+/// Returns the number of output elements per element of the earlier stage with the fewest elements.
 fn fan_out(stage: &dyn Stage, totals: &[StageTally], elements: u64) -> f64 {
     let mut fewest = elements;
     let mut parents = stage.parents();
-    // The parent of a stage that has one comes right before it.
+    // In post-order, an only parent comes directly before its stage.
     for tally in totals.iter().rev().skip(1) {
         let [parent] = parents.as_slice() else { break };
-        // The seed of a stream passes elements on without seeing them.
+        // The `seed` stage of a stream passes elements on without counting them.
         if parent.seed_root().is_none() {
             fewest = fewest.min(tally.counts.elements);
         }

@@ -1,18 +1,18 @@
-//! Seeds of stages that draw: their own, or derived from those above.
+//! Seeds of random stages: given, or derived from earlier `seed` stages.
 
 use std::fmt;
 
 use super::stage::Stage;
 use crate::error::{Error, Result};
 
-/// The default seed of a random stage on top of `parents`: Grain's rule.
+/// Returns the default seed of a random stage that reads `parents`, by Grain's rule.
 ///
-/// The nearest `seed` stages above it are found breadth first, without looking past them; each adds its seed and its
-/// depth in nodes, and numpy's `SeedSequence` makes one seed of the list. So inserting a stage changes the default
-/// seeds of all stages after it: give a seed of its own to what must stay as it is.
+/// The nearest `seed` stages are searched breadth first, and the search ends at each of them. Each contributes its seed
+/// and its depth in nodes, and numpy's `SeedSequence` combines the list. Inserting a stage therefore changes the
+/// default seeds of all later stages. Give explicit seeds to stages that must not change.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if no `seed` stage is above.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no earlier `seed` stage.
 pub fn default_seed(parents: &[&dyn Stage]) -> Result<u32> {
     let mut found = Vec::new();
     let mut level: Vec<&dyn Stage> = parents.to_vec();
@@ -34,20 +34,20 @@ pub fn default_seed(parents: &[&dyn Stage]) -> Result<u32> {
     Ok(crate::rng::default_seed(&found))
 }
 
-/// A seed that a stage was given, or the default derived from the stages above it; or neither.
+/// The seed given to a stage, else the default derived from earlier stages, else none.
 #[derive(Clone, Copy, Debug)]
 pub struct StageSeed(Option<u32>);
 
 impl StageSeed {
-    /// `given`, or the default from `parents`.
+    /// Returns `given`, or the default derived from `parents`.
     pub fn resolve(given: Option<u32>, parents: &[&dyn Stage]) -> Self {
         Self(given.or_else(|| default_seed(parents).ok()))
     }
 
-    /// The seed.
+    /// Returns the seed.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is none.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no seed.
     pub fn get(self) -> Result<u32> {
         self.0.ok_or_else(|| default_seed(&[]).expect_err("no parents, no seed"))
     }

@@ -1,4 +1,4 @@
-//! The trait of every node of a pipeline: enough for seeds, fingerprints, reports and errors.
+//! The trait of every pipeline node, with the facts for seeds, fingerprints, reports and errors.
 
 use super::blocks::Blocks;
 use super::map::Shuffled;
@@ -7,26 +7,26 @@ use super::run::upcoming::{Record, Upcoming};
 use crate::cx::StageId;
 use crate::error::Result;
 
-/// The way in which a stage changes the stream, from the gentlest to the strongest.
+/// Kind of change that a stage makes to the stream, from the weakest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Role {
-    /// Yields elements out of nothing: a file, a range.
+    /// Yields elements without a parent: a file, a range.
     Source,
-    /// Changes only which index is read: shuffle, slice, repeat, mix.
+    /// Changes only the indices that are read: shuffle, slice, repeat, mix.
     Order,
-    /// One element in, one out, each on its own: map, tokenise.
+    /// Makes one element of each element, separately: map, tokenise.
     Elementwise,
-    /// Each element on its own, but it may vanish: filter.
+    /// Keeps or drops each element, separately: filter.
     MayDrop,
-    /// Each element on its own becomes any number: flat_map.
+    /// Makes any number of elements of each element, separately: flat_map.
     FanOut,
-    /// Elements that depend on those before them: pack, batch, window_shuffle.
+    /// Makes elements that depend on earlier elements: pack, batch, window_shuffle.
     Stateful,
 }
 
 impl Role {
-    /// The role in words, as `gristmill explain` prints it.
+    /// Returns the role in words, as printed by `gristmill explain`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Source => "source",
@@ -39,86 +39,84 @@ impl Role {
     }
 }
 
-/// A node of a pipeline. Every dataset is one.
+/// A node of a pipeline. Every dataset is a stage.
 ///
-/// [`name`](Self::name) and [`params`](Self::params) together are what the fingerprint sees: `params` must name
-/// everything that changes the data, except closures, which have no name that lasts.
+/// The fingerprint contains [`name`](Self::name) and [`params`](Self::params). `params` must contain every argument
+/// that changes the data, except closures, which have no lasting name.
 pub trait Stage {
-    /// The name of the method that makes the stage: `shuffle`.
+    /// Returns the name of the method that makes the stage: `shuffle`.
     fn name(&self) -> &'static str;
 
-    /// The arguments that shape the data, `seed=42`; empty if there are none.
+    /// Returns the arguments that shape the data, such as `seed=42`; empty if there are none.
     fn params(&self) -> String {
         String::new()
     }
 
-    /// The way in which it changes the stream.
+    /// Returns the kind of change that the stage makes to the stream.
     fn role(&self) -> Role;
 
-    /// The datasets it reads from, first to last.
+    /// Returns the datasets that the stage reads, first to last.
     fn parents(&self) -> Vec<&dyn Stage>;
 
-    /// The seed it sets for the stages after it, if it is `seed`.
+    /// Returns the seed that the stage sets for later stages, if the stage is `seed`.
     fn seed_root(&self) -> Option<u32> {
         None
     }
 
-    /// Whether it is the border between the two worlds: what is below may run on many threads, what is above runs on one.
+    /// Returns true for the border between map datasets and streams: many threads before it, one thread after it.
     fn is_border(&self) -> bool {
         false
     }
 
-    /// Whether it is the end of what an executor evaluates in front of the border: the stages behind it are evaluated by whoever
-    /// reads the stream. It changes nothing else.
+    /// Returns true for the last stage that an executor evaluates before the border. The process that reads the stream
+    /// evaluates all later stages. Changes nothing else.
     #[doc(hidden)]
     fn is_cut(&self) -> bool {
         false
     }
 
-    /// Whether it is a stage of a stream that applies a function to each element alone: threads do that, in chunks.
+    /// Returns true for a stage of a stream that applies a function to single elements. Threads evaluate it in chunks.
     #[doc(hidden)]
     fn is_each(&self) -> bool {
         false
     }
 
-    /// Whether its own work calls no function and no source of the user's: then nobody can tell when it is done, and it may be
-    /// done before it is asked for.
+    /// Returns true if the stage's own work calls no function and no source of the user. The user cannot observe when
+    /// such work happens, so it may happen early.
     fn is_native(&self) -> bool {
         false
     }
 
-    /// Whether it reads many elements in less time than one after the other: then as many as a batch are asked for at once,
-    /// however long they take.
+    /// Returns true if reading many elements at once takes less time than one by one. Executors then read a batch of
+    /// elements at once, however long that takes.
     fn reads_together(&self) -> bool {
         false
     }
 
-    /// Whether that is because it waits for a store most of the time: then ranges may take as long as the way there and back
-    /// several times over.
+    /// Returns true if the stage mostly waits for an object store, and therefore [reads
+    /// together](Self::reads_together). A chunk may then take several round trips.
     fn reads_far(&self) -> bool {
         false
     }
 
-    /// The number of its elements ahead that its sources want to be [told](Self::will_read) of by now; `None` where no source ever does.
+    /// Returns the number of elements to announce ahead by [`will_read`](Self::will_read); `None` if no source uses it.
     fn looks_ahead(&self) -> Option<u64> {
         self.parents().iter().filter_map(|parent| parent.looks_ahead()).max()
     }
 
-    /// Says which of its elements will be asked for next, so that sources far away fetch what they need for them ahead, and
-    /// those that decode many records at once do it once for all that are wanted. It changes nothing else: where it is wrong, something
-    /// is fetched or kept in vain.
+    /// Announces the next elements. Remote sources then prefetch them, and sources that decode many records at once
+    /// decode each block once. Has no other effect: a wrong announcement only wastes a fetch or memory.
     ///
-    /// Stages whose elements are found elsewhere than at their own indices say so here; those that pass elements on or drop
-    /// them need not. It is only said where a source [looks ahead](Self::looks_ahead). The records that an index is made of are found by the same
-    /// way: see [`record_of`](super::record_of).
+    /// Implement this method if elements come from other indices than their own. Stages that pass on or drop elements
+    /// need not. Called if a source [looks ahead](Self::looks_ahead), and by [`record_of`](super::record_of).
     fn will_read(&self, next: Upcoming<'_>) {
         if self.keeps_places() {
             self.parents().iter().for_each(|parent| parent.will_read(next));
         }
     }
 
-    /// The index of its element that is made of `record`, the `epoch`th time that the source is read; `None` where it is left out, and where
-    /// it cannot be told. It is the inverse of [`will_read`](Self::will_read), and [`index_of`](super::index_of) asks for it.
+    /// Returns the index of the element made of `record` in read number `epoch` of the source, from 0; `None` if it is
+    /// left out or unknown. Inverse of [`will_read`](Self::will_read), for [`index_of`](super::index_of).
     fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
         match self.records() {
             Some(len) => record.index_in(self.name(), len, epoch),
@@ -127,74 +125,74 @@ pub trait Stage {
         }
     }
 
-    /// Whether the element at an index is made of those that all of its parents have there, or dropped.
+    /// Returns true if each element is made of the elements of all parents at an equal index, or dropped.
     #[doc(hidden)]
     fn keeps_places(&self) -> bool {
         self.is_by_element() || matches!(self.role(), Role::Elementwise | Role::MayDrop)
     }
 
-    /// Whether it gives batches without making their elements, see [`MapDataset::get_stacked`](super::MapDataset::get_stacked):
-    /// a source that has columns, or an elementwise stage that does to a batch what it does to elements.
+    /// Returns true if the stage makes batches without making elements; see
+    /// [`MapDataset::get_stacked`](super::MapDataset::get_stacked). True for sources with columns, and for elementwise
+    /// stages that also work on whole batches.
     fn has_columns(&self) -> bool {
         false
     }
 
-    /// Whether it yields an element for every index, whatever its parents drop.
+    /// Returns true if the stage yields an element for every index, even if its parents drop elements.
     fn has_every_index(&self) -> bool {
         false
     }
 
-    /// Whether each of its elements is made of the one that its only parent has at the same index, and is the same at whatever index that
-    /// stands.
+    /// Returns true if each element is made of the only parent's element at an equal index, independent of the index.
     #[doc(hidden)]
     fn is_by_element(&self) -> bool {
         false
     }
 
-    /// The records that it has, if it is a source whose index `i` is record `i`, again and again.
+    /// Returns the number of records, if the stage is a source whose index `i` is record `i` modulo this number.
     fn records(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes that its record of this number takes up where it is stored, if it is a source and knows.
+    /// Returns the stored size of a record in bytes, if the stage is a source and the size is known.
     #[doc(hidden)]
     fn record_bytes(&self, record: u64) -> Option<u64> {
         let _ = record;
         None
     }
 
-    /// The place of its record of this number for people, if it is a source and knows.
+    /// Returns the place of a record for messages, if the stage is a source and the place is known.
     #[doc(hidden)]
     fn record_in_words(&self, record: u64) -> Option<String> {
         let _ = record;
         None
     }
 
-    /// Whether those are views of mapped memory: see `SourceFacts::is_mapped`.
+    /// Returns true if records are views of mapped memory: see `SourceFacts::is_mapped`.
     #[doc(hidden)]
     fn is_mapped(&self) -> bool {
         false
     }
 
-    /// The place of the stage in memory, by which one is told from another of the same name.
+    /// Returns the address of the stage, which distinguishes stages of equal name.
     #[doc(hidden)]
     fn address(&self) -> usize {
         std::ptr::from_ref(self).cast::<()>() as usize
     }
 
-    /// Memory that it may hold while it runs, besides one element; `None` if it does not say.
+    /// Returns the memory that the stage may hold while it runs, besides one element; `None` if unknown.
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// The size of its first elements, which are read for it; `None` where only the compiler knows what they are. Type
-    /// erasure gives it for [`Element`](crate::Element)s.
+    /// Reads the first elements and returns their size; `None` for a typed dataset. Boxing a dataset implements this
+    /// method for [`Element`](crate::Element)s.
     fn sample(&self) -> Option<Sample> {
         None
     }
 
-    /// The runs of its elements that its source fetches or decodes together, where its elements are those of the source in their order:
-    /// what [`block_shuffle`](super::MapDataset::block_shuffle) moves as one.
+    /// Returns the runs of elements that the source fetches or decodes together; `None` if elements are not in the
+    /// source's order. [`block_shuffle`](super::MapDataset::block_shuffle) moves each run as a unit.
     fn blocks(&self) -> Option<Blocks> {
         match self.parents().as_slice() {
             [parent] if self.keeps_places() => parent.blocks(),
@@ -202,53 +200,53 @@ pub trait Stage {
         }
     }
 
-    /// The files that a source reads, in their order: name, size and a hash of each, as on any machine that has them. They are looked at for it; none where a source has no
-    /// files, or keeps no account of them.
+    /// Returns name, size and hash of each file of a source, in order and independent of the machine. Examines the
+    /// files. Empty if the source has no files, or keeps no account of them.
     fn files(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The quality of its order, in words, for `explain`: of stages whose order is not that of a shuffle of everything.
+    /// Describes the quality of the order for `explain`, if the order is not a shuffle of everything.
     fn mixing(&self) -> Option<String> {
         None
     }
 
-    /// The cost of reading it in random order, where it is a source that then decodes the same records again and again.
+    /// Returns the cost of random order, if the stage is a source that would decode records repeatedly.
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
     }
 
-    /// A remark for the user, in the report: that it works, but slower than it could, or not as it is often meant, and why.
+    /// Returns a remark for the report, with the reason, if the stage is slower than possible or often misused.
     fn remark(&self) -> Option<String> {
         None
     }
 
-    /// Whether elements can leave worker processes wherever such would evaluate them, here and in its parents; asked before any is
-    /// started.
+    /// Checks that elements can leave worker processes if this stage or its parents run there. Called before workers
+    /// start.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that names the type that cannot.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that names the unsupported type.
     #[doc(hidden)]
     fn check_crossing(&self) -> Result<()> {
         self.parents().iter().try_for_each(|parent| parent.check_crossing())
     }
 
-    /// Whether its own arguments make sense; asked before the first element is read.
+    /// Checks the stage's own arguments. Called before the first element is read.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the value and the limit.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 }
 
 impl dyn Stage + '_ {
-    /// Nodes in the pipeline that ends here.
+    /// Returns the number of nodes in the pipeline that ends here.
     pub fn count(&self) -> usize {
         1 + self.parents().iter().map(|p| p.count()).sum::<usize>()
     }
 
-    /// Calls `visit` for every node in post-order, parents first; the position is the node's stage id.
+    /// Calls `visit` for every node in post-order, parents first. The position is the node's stage id.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(usize, &'a dyn Stage)) {
         fn go<'a>(node: &'a (dyn Stage + 'a), next: &mut usize, visit: &mut dyn FnMut(usize, &'a dyn Stage)) {
             for parent in node.parents() {
@@ -260,14 +258,14 @@ impl dyn Stage + '_ {
         go(self, &mut 0, visit);
     }
 
-    /// `name(params)` of every node, in post-order: what a fingerprint is made of.
+    /// Returns `name(params)` of every node, in post-order: the content of a fingerprint.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         self.walk(&mut |_, node| lines.push(label(node)));
         lines
     }
 
-    /// The same as fingerprints saw it when a border stood where its prefix is cut: checkpoints of then are still read.
+    /// Returns the lines of older fingerprints, which are still accepted: each border is at its prefix's cut.
     pub(crate) fn lines_with_cuts(&self) -> Vec<String> {
         let (mut lines, mut cut) = (Vec::new(), None);
         self.walk(&mut |_, node| {
@@ -282,13 +280,13 @@ impl dyn Stage + '_ {
         lines
     }
 
-    /// Whether an index may yield no element.
+    /// Returns true if an index may yield no element.
     pub fn may_drop(&self) -> bool {
         let dropped = || self.role() >= Role::MayDrop || self.parents().iter().any(|p| p.may_drop());
         !self.has_every_index() && dropped()
     }
 
-    /// Whether elements are those of one source, as they are, in whatever order.
+    /// Returns true if the pipeline yields the elements of a single source unchanged, in any order.
     pub(crate) fn only_orders(&self) -> bool {
         match (self.role(), self.parents().as_slice()) {
             (Role::Source, _) => true,
@@ -297,22 +295,22 @@ impl dyn Stage + '_ {
         }
     }
 
-    /// Whether all of its work is [native](Stage::is_native).
+    /// Returns true if all work of the pipeline is [native](Stage::is_native).
     pub fn all_native(&self) -> bool {
         self.is_native() && self.parents().iter().all(|p| p.all_native())
     }
 
-    /// Whether any of its sources [reads many at once](Stage::reads_together).
+    /// Returns true if any source [reads many at once](Stage::reads_together).
     pub fn any_reads_together(&self) -> bool {
         self.reads_together() || self.parents().iter().any(|p| p.any_reads_together())
     }
 
-    /// Whether any of its sources [reads from a store](Stage::reads_far).
+    /// Returns true if any source [reads from a store](Stage::reads_far).
     pub fn any_reads_far(&self) -> bool {
         self.reads_far() || self.parents().iter().any(|p| p.any_reads_far())
     }
 
-    /// Whether its source [has columns](Stage::has_columns), and all behind it changes nothing but their order and names.
+    /// Returns true if the source [has columns](Stage::has_columns), and later stages change only order and names.
     pub fn stacks(&self) -> bool {
         match (self.role(), self.parents().as_slice()) {
             (Role::Source, _) => self.has_columns(),
@@ -322,26 +320,26 @@ impl dyn Stage + '_ {
         }
     }
 
-    /// Whether elements that come out of it have left workers for good: those that workers made in front of a border, and all behind a cut.
+    /// Returns true if elements have left the workers, because this or an earlier stage is a border or a cut.
     pub(in crate::dataset) fn leaves_workers(&self) -> bool {
         self.is_border() || self.is_cut() || self.parents().iter().any(|p| p.leaves_workers())
     }
 
-    /// Whether workers evaluate any of it: elements in front of a border, or functions of a stream that this process reads.
+    /// Returns true if workers evaluate any stage: before a border, or functions of a stream that this process reads.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn employs_workers(&self) -> bool {
         let is_fed = self.is_each() && !self.parents().iter().any(|p| p.leaves_workers());
         is_fed || self.is_border() || self.parents().iter().any(|p| p.employs_workers())
     }
 
-    /// Whether an executor evaluates only a part of it: see [`is_cut`](Stage::is_cut).
+    /// Returns true if an executor evaluates only a part of the pipeline: see [`is_cut`](Stage::is_cut).
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(in crate::dataset) fn any_cut(&self) -> bool {
         self.is_cut() || self.parents().iter().any(|p| p.any_cut())
     }
 
-    /// Calls `visit` for every node in post-order, as [`walk`](Self::walk) does, and with whether it runs where the stream is read, in order:
-    /// neither in front of a border nor as a function of single elements.
+    /// Calls `visit` for every node in post-order, like [`walk`](Self::walk). The flag is true if the node runs in
+    /// order, in the reader of the stream: neither before a border nor as a function of single elements.
     pub(crate) fn walk_in_order<'a>(&'a self, visit: &mut dyn FnMut(&'a dyn Stage, bool)) {
         fn go<'a>(node: &'a (dyn Stage + 'a), below: bool, visit: &mut dyn FnMut(&'a dyn Stage, bool)) {
             for parent in node.parents() {
@@ -353,7 +351,7 @@ impl dyn Stage + '_ {
         go(self, false, visit);
     }
 
-    /// Checks every node, naming the one that fails.
+    /// Checks every node. The error names the node that failed.
     pub fn check_all(&self) -> Result<()> {
         let mut result = Ok(());
         self.walk(&mut |id, node| {
@@ -365,24 +363,24 @@ impl dyn Stage + '_ {
     }
 }
 
-/// `name(params)`, or just the name.
+/// Returns `name(params)`, or just the name.
 pub fn label(stage: &dyn Stage) -> String {
     let params = stage.params();
     if params.is_empty() { stage.name().to_owned() } else { format!("{}({params})", stage.name()) }
 }
 
-/// All stages of a pipeline in one line, first to last: `range(0..9) → shuffle(seed=1) → batch(4, remainder=keep)`.
+/// Returns all stages of a pipeline in one line: `range(0..9) → shuffle(seed=1) → batch(4, remainder=keep)`.
 ///
-/// Of a long one the middle is left out, and of many parents all but the first.
+/// Omits the middle of a long pipeline, and all but the first few of many parents.
 pub fn chain(last: &dyn Stage) -> String {
     chain_of(last, MOST_NESTED)
 }
 
-/// Stages of one line that are shown.
+/// Maximum number of stages in one line.
 const MOST_STAGES: usize = 24;
-/// Parents of one stage that are shown.
+/// Maximum number of parents shown for one stage.
 const MOST_PARENTS: usize = 3;
-/// Stages with several parents inside each other.
+/// Maximum nesting of stages with several parents.
 const MOST_NESTED: usize = 3;
 
 fn chain_of(last: &dyn Stage, nested: usize) -> String {
@@ -406,7 +404,7 @@ fn chain_of(last: &dyn Stage, nested: usize) -> String {
     texts.join(" → ")
 }
 
-/// Several parents in brackets; `None` for a source.
+/// Returns several parents in brackets; `None` for a source.
 fn side_by_side(parents: &[&dyn Stage], nested: usize) -> Option<String> {
     if parents.is_empty() {
         return None;
@@ -419,12 +417,13 @@ fn side_by_side(parents: &[&dyn Stage], nested: usize) -> Option<String> {
     Some(format!("[{}]", texts.join(", ")))
 }
 
-/// The id of a stage on top of `parents`: post-order puts it right after all of them.
+/// Returns the id of a stage that reads `parents`. In post-order, the stage comes directly after all of them.
 pub fn stage_after(parents: &[&dyn Stage]) -> StageId {
     StageId(parents.iter().map(|p| p.count()).sum::<usize>() as u32)
 }
 
-/// Forwards all methods of [`Stage`] but [`sample`](Stage::sample) to an inner stage; with `@but_cut`, not [`is_cut`](Stage::is_cut) either.
+/// Forwards all methods of [`Stage`] except [`sample`](Stage::sample) to an inner stage; with `@but_cut`,
+/// [`is_cut`](Stage::is_cut) is not forwarded either.
 macro_rules! same_stage {
     (@call $this:ident [$($inner:tt)+] $method:ident $args:tt) => {
         $this$($inner)+.$method $args

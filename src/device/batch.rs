@@ -61,8 +61,8 @@ impl DeviceBatch {
     /// Blocks until all transfers of the batch are complete.
     ///
     /// # Errors
-    /// [`ErrorKind::Device`](crate::ErrorKind::Device), with the index of the batch, if a transfer failed or is not complete
-    /// after `patience`.
+    /// [`ErrorKind::Device`](crate::ErrorKind::Device), with the index of the batch, if a transfer failed or is not
+    /// complete after `patience`.
     pub fn wait(&self, patience: Duration) -> Result<()> {
         wait_all(self.events(), patience).map_err(|error| error.index(self.index))
     }

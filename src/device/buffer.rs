@@ -47,8 +47,8 @@ impl Device {
         self.send(Transfer { dtype: array.dtype(), shape: array.shape(), host, semantics }, Release::WhenDone, drop)
     }
 
-    /// Starts a transfer. Keeps the host memory until the plugin reports that it is no longer needed, then calls `done` with
-    /// the outcome, on any thread.
+    /// Starts a transfer. Keeps the host memory until the plugin reports that it is no longer needed, then calls `done`
+    /// with the outcome, on any thread.
     pub(super) fn send(
         &self,
         transfer: Transfer<'_>,
@@ -68,15 +68,15 @@ impl Device {
             device: self.raw(),
             ..Zeroable::zeroed()
         };
-        // SAFETY: the bytes are as many as dtype and shape need (`dims` checked it). They stay where they are and as they
-        // are as long as `host` lives, which `keep` sees to until the plugin has done with them.
+        // SAFETY: the length matches dtype and shape, checked by `dims`. The bytes neither move nor change while `host`
+        // lives, and `keep` holds `host` until the plugin is done with them.
         let sent = unsafe { client.api().call(args) }.map_err(|failure| client.error(failure))?;
         let nothing = || client.gave_nothing("PJRT_Client_BufferFromHostBuffer");
         // Wrapped first, so that the buffer is freed on every path.
         let shape = shape.to_vec();
         let buffer = NonNull::new(sent.buffer).map(|raw| DeviceBuffer { raw, dtype, shape, client: client.clone() });
         match NonNull::new(sent.done_with_host_buffer) {
-            // SAFETY: the call made the event, for us.
+            // SAFETY: the call returned this event, and its caller owns the event.
             Some(event) => keep(host, &unsafe { Event::new(event, client) }, release, done),
             None => {
                 // Without an event, there is no signal that the plugin has read the memory.
@@ -131,7 +131,8 @@ fn dims(dtype: DType, shape: &[usize], len: usize) -> Result<Vec<i64>> {
     }
 }
 
-/// Converts the shape that a plugin reports for a buffer, if its size in bytes fits in `isize`. Reads allocate this size.
+/// Converts the shape that a plugin reports for a buffer, if its size in bytes fits in `isize`. Reads allocate this
+/// size.
 fn shape(dtype: DType, dims: &[i64]) -> Result<Vec<usize>> {
     let shape = dims.iter().map(|&d| usize::try_from(d).ok()).collect::<Option<Vec<_>>>();
     // Skips dimensions of 0, so that later products of any dimensions fit too.
@@ -150,15 +151,15 @@ impl DeviceBuffer {
     /// `raw` must be a buffer of this client without another owner.
     pub(super) unsafe fn adopt(raw: NonNull<RawBuffer>, client: &Client) -> Result<Self> {
         let mut buffer = Self { raw, dtype: DType::U8, shape: Vec::new(), client: client.clone() };
-        // SAFETY: it takes the buffer alone.
+        // SAFETY: the only pointer is the buffer.
         let said = unsafe { buffer.call(BufferElementType { buffer: raw.as_ptr(), ..Zeroable::zeroed() }) }?;
         let kind = said.buffer_type;
         let unknown = || Error::unsupported(format!("a device buffer of PJRT's type {kind}, which no dtype here is"));
         buffer.dtype = dtype_of(kind).ok_or_else(unknown)?;
-        // SAFETY: it takes the buffer alone.
+        // SAFETY: the only pointer is the buffer.
         let said = unsafe { buffer.call(BufferDimensions { buffer: raw.as_ptr(), ..Zeroable::zeroed() }) }?;
         if said.dims_len > 0 && !said.dims.is_null() {
-            // SAFETY: the plugin says where its dimensions lie, which live as long as the buffer.
+            // SAFETY: the plugin reported address and length of the dimensions, which live as long as the buffer.
             let dims = unsafe { std::slice::from_raw_parts(said.dims, said.dims_len) };
             buffer.shape = shape(buffer.dtype, dims)?;
         }
@@ -190,10 +191,10 @@ impl DeviceBuffer {
     /// # Errors
     /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin returns no event.
     pub fn ready(&self) -> Result<Event> {
-        // SAFETY: it takes the buffer alone.
+        // SAFETY: the only pointer is the buffer.
         let said = unsafe { self.call(BufferReadyEvent { buffer: self.raw(), ..Zeroable::zeroed() }) }?;
         let event = NonNull::new(said.event).ok_or_else(|| self.client.gave_nothing("PJRT_Buffer_ReadyEvent"))?;
-        // SAFETY: the call made the event, for us.
+        // SAFETY: the call returned this event, and its caller owns the event.
         Ok(unsafe { Event::new(event, &self.client) })
     }
 
@@ -216,10 +217,11 @@ impl DeviceBuffer {
             target_len: self.nbytes(),
             ..Zeroable::zeroed()
         };
-        // SAFETY: the layout lives through the call, and the target, which is as long as said, until the event.
+        // SAFETY: the layout lives through the call. The target has the declared length and lives until the event is
+        // ready.
         let read = unsafe { self.call(args) }?;
         let event = NonNull::new(read.event).ok_or_else(|| self.client.gave_nothing("PJRT_Buffer_ToHostBuffer"))?;
-        // SAFETY: the call made the event, for us.
+        // SAFETY: the call returned this event, and its caller owns the event.
         unsafe { Event::new(event, &self.client) }.wait()?;
         Array::new(self.dtype, &self.shape, target.freeze())
     }
@@ -230,7 +232,7 @@ impl DeviceBuffer {
     /// # Errors
     /// [`ErrorKind::Device`](crate::ErrorKind::Device) if the plugin does not report addresses.
     pub fn address(&self) -> Result<usize> {
-        // SAFETY: it takes the buffer alone.
+        // SAFETY: the only pointer is the buffer.
         Ok(unsafe { self.call(BufferUnsafePointer { buffer: self.raw(), ..Zeroable::zeroed() }) }?.address)
     }
 
@@ -241,9 +243,10 @@ impl DeviceBuffer {
     /// Calls a function that takes this buffer.
     ///
     /// # Safety
-    /// All other memory that `args` point to must stay valid through the call, and until any event that the call returns.
+    /// All other memory that `args` point to must stay valid through the call, and until any event that the call
+    /// returns.
     unsafe fn call<A: Args>(&self, args: A) -> Result<A> {
-        // SAFETY: the buffer lives as long as `self`; the rest is the caller's part.
+        // SAFETY: the buffer lives as long as `self`. The caller guarantees the rest.
         unsafe { self.client.api().call(args) }.map_err(|failure| self.client.error(failure))
     }
 }
@@ -251,7 +254,7 @@ impl DeviceBuffer {
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         let args = BufferDestroy { buffer: self.raw(), ..Zeroable::zeroed() };
-        // SAFETY: nobody has the buffer any more; what still uses it, the plugin knows. A failure would change nothing.
+        // SAFETY: the buffer is not used again, and the plugin tracks pending uses. A failure changes nothing.
         let _ = unsafe { self.client.api().call(args) };
     }
 }

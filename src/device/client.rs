@@ -54,7 +54,7 @@ struct DeviceInfo {
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
-// SAFETY: devices belong to the client and live as long; they are used from any thread.
+// SAFETY: devices belong to the client, live as long as the client, and are used from any thread.
 unsafe impl Send for DeviceInfo {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceInfo {}
@@ -63,7 +63,7 @@ impl Client {
     pub(super) fn new(api: &'static Api, options: &[(&str, ClientOption<'_>)]) -> Result<Self> {
         let options: Vec<NamedValue> = options.iter().map(|(name, value)| named(name, value)).collect();
         let args = ClientCreate { options: options.as_ptr(), options_len: options.len(), ..Zeroable::zeroed() };
-        // SAFETY: the options are as many as said, and live through the call.
+        // SAFETY: the options have the declared length and live through the call.
         let created = unsafe { api.call(args) }.map_err(|failure| api.error(&failure))?;
         let raw = NonNull::new(created.client).ok_or_else(|| nothing(api, "PJRT_Client_Create"))?;
         let mut inner = Inner { api, raw: Raw(raw), platform: String::new(), devices: Vec::new() };
@@ -174,7 +174,7 @@ impl Drop for Inner {
 }
 
 fn destroy(api: &Api, raw: Raw) {
-    // SAFETY: whatever belongs to the client holds it, so nothing of it is left. A failure would change nothing.
+    // SAFETY: all objects of the client hold the client, so none is left. A failure changes nothing.
     let _ = unsafe { api.call(ClientDestroy { client: raw.0.as_ptr(), ..Zeroable::zeroed() }) };
 }
 

@@ -52,7 +52,8 @@ impl Event {
         self.checked(unsafe { self.inner.client.api().call(args) }).map(|args| args.is_ready != 0)
     }
 
-    /// Returns the outcome, [`ErrorKind::Device`](crate::ErrorKind::Device) on failure, or `None` before the end. Never blocks.
+    /// Returns the outcome, [`ErrorKind::Device`](crate::ErrorKind::Device) on failure, or `None` before the end. Never
+    /// blocks.
     pub fn outcome(&self) -> Option<Result<()>> {
         match self.is_ready() {
             Ok(false) => None,
@@ -102,8 +103,8 @@ impl Event {
     /// Calls `f` with the outcome after the work has ended. Calls it immediately on this thread if the work has ended
     /// already, else later on a thread of the plugin.
     ///
-    /// `f` should be short, wait for nothing and take no lock that is held around calls of this module. A panic in `f` aborts
-    /// the process.
+    /// `f` should be short, wait for nothing and take no lock that is held around calls of this module. A panic in `f`
+    /// aborts the process.
     ///
     /// If the event never becomes ready, `f` and its captures are never dropped.
     ///
@@ -114,9 +115,9 @@ impl Event {
         let argument = Box::into_raw(callback);
         let args =
             EventOnReady { event: self.raw(), callback: Some(fire), argument: argument.cast(), ..Zeroable::zeroed() };
-        // SAFETY: the event is alive, and stays so: the argument holds it until `fire` was called.
+        // SAFETY: the event is alive. The argument holds it until `fire` is called.
         self.checked(unsafe { self.inner.client.api().call(args) }).map(drop).inspect_err(|_| {
-            // SAFETY: a plugin that refuses does not call back, so nobody else has the argument.
+            // SAFETY: a plugin that refuses the callback never calls it, so the argument has no other owner.
             drop(unsafe { Box::from_raw(argument) });
         })
     }
@@ -139,7 +140,7 @@ impl fmt::Debug for Event {
 impl Drop for Inner {
     fn drop(&mut self) {
         let args = EventDestroy { event: self.raw.as_ptr(), ..Zeroable::zeroed() };
-        // SAFETY: nobody has the event any more. That it cannot be destroyed would change nothing.
+        // SAFETY: the event is not used again. A failure changes nothing.
         let _ = unsafe { self.client.api().call(args) };
     }
 }
@@ -154,7 +155,7 @@ struct Registered {
 /// # Safety
 /// `argument` must come from `on_ready` and be used once. `error` must be null or owned by the callee.
 unsafe extern "C" fn fire(error: *mut RawError, argument: *mut c_void) {
-    // SAFETY: it is the box that `on_ready` took apart, and this is the one call that gets it.
+    // SAFETY: the argument is the box from `on_ready`, and only this call receives it.
     let Registered { event, call } = *unsafe { Box::from_raw(argument.cast::<Registered>()) };
     callback::inside(move || {
         call(outcome(&event, error));
@@ -165,7 +166,7 @@ unsafe extern "C" fn fire(error: *mut RawError, argument: *mut c_void) {
 fn outcome(event: &Event, error: *mut RawError) -> Result<()> {
     let Some(error) = NonNull::new(error) else { return Ok(()) };
     let api = event.inner.client.api();
-    // SAFETY: the error is the callee's (`fire`), and not used again.
+    // SAFETY: the callee owns the error (see `fire`), which is not used again.
     let failure = unsafe { api.failure("an event", error) };
     Err(api.error(&failure))
 }

@@ -23,8 +23,8 @@ unsafe impl Send for Executable {}
 // SAFETY: as above.
 unsafe impl Sync for Executable {}
 
-/// XLA's `CompileOptionsProto` in protobuf encoding. Field 3 contains the build options. Their field 1, the device, is -1
-/// (the first of the client). Fields 4 and 5, replicas and partitions, are 1 each.
+/// XLA's `CompileOptionsProto` in protobuf encoding. Field 3 contains the build options. Their field 1, the device, is
+/// -1 (the first of the client). Fields 4 and 5, replicas and partitions, are 1 each.
 const ONE_DEVICE: [u8; 17] =
     [0x1a, 15, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x20, 1, 0x28, 1];
 
@@ -50,7 +50,7 @@ impl Client {
             options_len: ONE_DEVICE.len(),
             ..Zeroable::zeroed()
         };
-        // SAFETY: program and options are as long as said, and live through the call.
+        // SAFETY: program and options have the declared lengths and live through the call.
         let compiled = unsafe { self.api().call(args) }.map_err(|failure| self.error(failure))?;
         let raw = NonNull::new(compiled.executable).ok_or_else(|| self.gave_nothing("PJRT_Client_Compile"))?;
         let mut executable = Executable { raw, outputs: 0, client: self.clone() };
@@ -65,14 +65,15 @@ impl Executable {
         let args = LoadedGetExecutable { loaded: self.raw.as_ptr(), ..Zeroable::zeroed() };
         // SAFETY: the program is alive.
         let executable = unsafe { api.call(args) }?.executable;
-        // SAFETY: the call above made it.
+        // SAFETY: the call above returned the executable.
         let outputs = unsafe { api.call(ExecutableNumOutputs { executable, ..Zeroable::zeroed() }) };
-        // SAFETY: it was made for us, and is not used again. A failure would change nothing.
+        // SAFETY: the caller owns the executable, which is not used again. A failure changes nothing.
         let _ = unsafe { api.call(ExecutableDestroy { executable, ..Zeroable::zeroed() }) };
         Ok(outputs?.outputs)
     }
 
-    /// Starts the program on `arguments`, which may still be in transfer. Returns the result buffers before the program ends.
+    /// Starts the program on `arguments`, which may still be in transfer. Returns the result buffers before the program
+    /// ends.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an argument of another client;
@@ -100,12 +101,13 @@ impl Executable {
             outputs: &raw const output_list,
             ..Zeroable::zeroed()
         };
-        // SAFETY: one list of arguments and one of results, which have as many places as are said and as the program has
-        // results; all live through the call, and the plugin itself keeps what it reads later.
+        // SAFETY: there is one list of arguments and one list of results. Both have the declared lengths, and there is
+        // a place for each result of the program. All lists live through the call, and the plugin keeps any memory that
+        // it reads later.
         unsafe { self.client.api().call(args) }.map_err(|failure| self.client.error(failure))?;
         let adopt = |raw| {
             let raw = NonNull::new(raw).ok_or_else(|| self.client.gave_nothing("PJRT_LoadedExecutable_Execute"))?;
-            // SAFETY: the call made it, for us.
+            // SAFETY: the call returned this buffer, and its caller owns the buffer.
             unsafe { DeviceBuffer::adopt(raw, &self.client) }
         };
         // All buffers are adopted before any error is returned, so that all are freed.
@@ -117,7 +119,7 @@ impl Executable {
 impl Drop for Executable {
     fn drop(&mut self) {
         let args = LoadedDestroy { executable: self.raw.as_ptr(), ..Zeroable::zeroed() };
-        // SAFETY: nobody has the program any more. A failure would change nothing.
+        // SAFETY: the program is not used again. A failure changes nothing.
         let _ = unsafe { self.client.api().call(args) };
     }
 }

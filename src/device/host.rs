@@ -26,7 +26,8 @@ enum Memory {
 }
 
 impl HostBytes {
-    /// Wraps all of `buffer`. Copies buffers of up to 8 bytes: they are stored inline, and moving the handle moves them.
+    /// Wraps all of `buffer`. Copies buffers of up to 8 bytes: they are stored inline, and moving the handle moves
+    /// them.
     pub(super) fn shared(buffer: &Buffer) -> Self {
         let moves = buffer.len() <= size_of::<u64>();
         let buffer = if moves { Buffer::from_vec(buffer.as_bytes().to_vec()) } else { buffer.clone() };

@@ -30,7 +30,8 @@ impl Pages {
         Ok(Self { map, pinned: None })
     }
 
-    /// Pins the pages, so that the devices of `client` read them directly. Returns false if the plugin does not support it.
+    /// Pins the pages, so that the devices of `client` read them directly. Returns false if the plugin does not support
+    /// it.
     ///
     /// # Errors
     /// [`ErrorKind::Device`] if the plugin supports pinning but refuses it.
@@ -40,7 +41,7 @@ impl Pages {
             return Ok(self.pinned.is_some());
         }
         let (data, len) = (self.map.as_mut_ptr().cast(), self.map.len());
-        // SAFETY: the pages are as long as said, and `drop` unmaps them before they go.
+        // SAFETY: the pages have the declared length, and `drop` unpins them before it frees them.
         match unsafe { api.call(ClientDmaMap { client: client.raw(), data, len, ..Zeroable::zeroed() }) } {
             Ok(_) => self.pinned = Some(client.clone()),
             Err(failure) if failure.is_unimplemented() => {}
@@ -62,7 +63,7 @@ impl Drop for Pages {
     fn drop(&mut self) {
         let Some(client) = self.pinned.take() else { return };
         let args = ClientDmaUnmap { client: client.raw(), data: self.map.as_mut_ptr().cast(), ..Zeroable::zeroed() };
-        // SAFETY: they were mapped once, for this client, and who reads them holds them. A failure would change nothing.
+        // SAFETY: the pages were pinned once, for this client, and every reader holds them. A failure changes nothing.
         let _ = unsafe { client.api().call(args) };
     }
 }

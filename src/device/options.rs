@@ -40,7 +40,8 @@ impl PutOptions {
         self
     }
 
-    /// Sets the maximum number of slots for batches that are copied before the transfer. The default is the depth plus 1.
+    /// Sets the maximum number of slots for batches that are copied before the transfer. The default is the depth plus
+    /// 1.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = slots;
         self
@@ -58,8 +59,8 @@ impl PutOptions {
         self
     }
 
-    /// Lets buffers on the platform `cpu` view host memory instead of copying it. The memory is held while the buffers live.
-    /// Off by default; an error on any other platform.
+    /// Lets buffers on the platform `cpu` view host memory instead of copying it. The memory is held while the buffers
+    /// live. Off by default; an error on any other platform.
     ///
     /// Slots are allocated on demand without a limit: a consumer that keeps batches keeps their memory.
     pub fn zero_copy(mut self, yes: bool) -> Self {
@@ -67,15 +68,15 @@ impl PutOptions {
         self
     }
 
-    /// Pins the slots so that devices read them directly (`PJRT_Client_DmaMap`), and copies all batches into slots. Off by
-    /// default. Slots stay unpinned if the plugin does not support pinning.
+    /// Pins the slots so that devices read them directly (`PJRT_Client_DmaMap`), and copies all batches into slots. Off
+    /// by default. Slots stay unpinned if the plugin does not support pinning.
     pub fn pinned(mut self, yes: bool) -> Self {
         self.pinned = yes;
         self
     }
 
-    /// Returns the maximum number of slots. Unlimited with `zero_copy`: the consumer holds slots through its buffers and would
-    /// wait forever for a free slot.
+    /// Returns the maximum number of slots. Unlimited with `zero_copy`: the consumer holds slots through its buffers
+    /// and would wait forever for a free slot.
     pub(super) fn most_slots(&self) -> usize {
         match self.slots {
             _ if self.zero_copy => usize::MAX,

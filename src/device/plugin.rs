@@ -30,16 +30,16 @@ pub struct Plugin {
 static LOADED: Mutex<Vec<&'static Api>> = Mutex::new(Vec::new());
 
 impl Plugin {
-    /// Loads the plugin at `path`, checks its version and initialises it, once per process. Later calls return the loaded
-    /// plugin.
+    /// Loads the plugin at `path`, checks its version and initialises it, once per process. Later calls return the
+    /// loaded plugin.
     ///
     /// # The user's part
     /// The file contains code that runs in this process with all of its rights. Load only trusted files.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be loaded; [`ErrorKind::Unsupported`] if it is not a PJRT plugin, or if its version
-    /// is not 0.57 or a later 0.x; [`ErrorKind::Device`] if its initialisation fails; [`ErrorKind::Worker`] in a fork of the
-    /// loading process. All errors contain the path.
+    /// [`ErrorKind::Io`] if the file cannot be loaded; [`ErrorKind::Unsupported`] if it is not a PJRT plugin, or if its
+    /// version is not 0.57 or a later 0.x; [`ErrorKind::Device`] if its initialisation fails; [`ErrorKind::Worker`] in
+    /// a fork of the loading process. All errors contain the path.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let table = table_of(path)?;
@@ -47,9 +47,9 @@ impl Plugin {
         if let Some(api) = loaded.iter().find(|api| api.is(table)) {
             return api.check_process().map(|()| Self { api });
         }
-        // SAFETY: the library just gave the table, and is never unloaded.
+        // SAFETY: the library returned the table and is never unloaded.
         let api = unsafe { Api::new(table, path) }?;
-        // SAFETY: the function takes nothing but the size, and is called before any other.
+        // SAFETY: the arguments contain no pointer, and this is the first call of the plugin.
         unsafe { api.call(PluginInitialize::zeroed()) }.map_err(|failure| api.error(&failure))?;
         let api = Box::leak(Box::new(api));
         loaded.push(api);
@@ -74,7 +74,8 @@ impl Plugin {
         self.client_with(&[])
     }
 
-    /// Creates a client with options, which depend on the plugin. XLA's CPU plugins accept `cpu_device_count`, an integer.
+    /// Creates a client with options, which depend on the plugin. XLA's CPU plugins accept `cpu_device_count`, an
+    /// integer.
     ///
     /// # Errors
     /// [`ErrorKind::Device`] with the plugin's message. Most plugins fail if they find no device or an unknown option.
@@ -88,7 +89,7 @@ fn table_of(path: &Path) -> Result<NonNull<c_void>> {
     if let Err(error) = std::fs::metadata(path) {
         return Err(Error::io(error, path));
     }
-    // SAFETY: that its code may run is the user's part, stated at `load`.
+    // SAFETY: the user allows the library's code to run, as documented at `load`.
     let library = unsafe { libloading::Library::new(path) }.map_err(|e| {
         Error::new(ErrorKind::Io, format!("cannot be loaded: {}", root_cause(&e))).path(path).caused_by(e)
     })?;
@@ -98,7 +99,7 @@ fn table_of(path: &Path) -> Result<NonNull<c_void>> {
     // SAFETY: the function of this name has this type in every plugin.
     let function = unsafe { library.get::<GetPjrtApi>(c"GetPjrtApi") }
         .map_err(|_| Error::unsupported("is no PJRT plugin: it has no function GetPjrtApi").path(path))?;
-    // SAFETY: it takes nothing, and may be called at any time.
+    // SAFETY: the function has no arguments and may be called at any time.
     NonNull::new(unsafe { function() })
         .ok_or_else(|| Error::new(ErrorKind::Device, "GetPjrtApi gave no table of functions").path(path))
 }

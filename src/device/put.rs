@@ -23,19 +23,22 @@ use crate::fork::Ours;
 use crate::loader::{Loader, StateOf};
 use crate::report::{ConsumerMeter, Report};
 
-/// An iterator of [`DeviceBatch`]es in order: a loader whose batches are sent to devices ahead of the step that needs them.
+/// An iterator of [`DeviceBatch`]es in order: a loader whose batches are sent to devices ahead of the step that needs
+/// them.
 ///
-/// [`next`](Iterator::next) hands out a batch whose transfer started up to `depth - 1` steps before, complete or not. It also
-/// starts transfers of batches that the loader has ready, and waits for the loader only if no batch was sent ahead.
-/// Transfers start on the calling thread.
+/// [`next`](Iterator::next) hands out a batch whose transfer started up to `depth - 1` steps before, complete or not.
+/// It also starts transfers of batches that the loader has ready, and waits for the loader only if no batch was sent
+/// ahead. Transfers start on the calling thread.
 ///
 /// # Errors
-/// Errors of the pipeline, and of transfers that failed by then, are returned in place of the batch. If a transfer fails
-/// after its batch was handed out, the buffers and the following `next` report the error, with the index of the batch. A
-/// transfer that exceeds [`timeout`](PutOptions::timeout) is an error with the index, too. The iterator ends after an error.
+/// Errors of the pipeline, and of transfers that failed by then, are returned in place of the batch. If a transfer
+/// fails after its batch was handed out, the buffers and the following `next` report the error, with the index of the
+/// batch. A transfer that exceeds [`timeout`](PutOptions::timeout) is an error with the index, too. The iterator ends
+/// after an error.
 ///
 /// # Fork
-/// In a fork of the creating process, `next` and [`state`](Self::state) return errors, and dropping the iterator does nothing.
+/// In a fork of the creating process, `next` and [`state`](Self::state) return errors, and dropping the iterator does
+/// nothing.
 ///
 /// # Determinism
 /// Batches and their order equal the loader's. [`state`](Self::state) covers batches that were handed out; batches sent
@@ -103,8 +106,8 @@ pub struct PutStats {
 }
 
 impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
-    /// Makes an iterator that sends the batches of `loader` to the devices of `placement`. The first `next` starts the first
-    /// transfer.
+    /// Makes an iterator that sends the batches of `loader` to the devices of `placement`. The first `next` starts the
+    /// first transfer.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if [`zero_copy`](PutOptions::zero_copy) is on for a platform other than `cpu`.
@@ -136,8 +139,8 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
         })
     }
 
-    /// Returns the state of the consumer: after the last batch that [`next`](Iterator::next) handed out. The state restores into
-    /// any loader of an identical pipeline, with or without devices.
+    /// Returns the state of the consumer: after the last batch that [`next`](Iterator::next) handed out. The state
+    /// restores into any loader of an identical pipeline, with or without devices.
     ///
     /// # Errors
     /// Fails like [`Loader::state`].

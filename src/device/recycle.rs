@@ -8,9 +8,9 @@
 /// configured.
 ///
 /// The device memory of a CPU plugin comes from `malloc`. By default, freeing a large buffer returns its pages to the
-/// system, and the next buffer gets new zeroed pages. This causes hundreds of page faults per batch and limits transfers
-/// to half the speed of memory. After this call, buffers of up to 32 MiB reuse pages, and the process keeps its peak
-/// memory.
+/// system, and the next buffer gets new zeroed pages. This causes hundreds of page faults per batch and limits
+/// transfers to half the speed of memory. After this call, buffers of up to 32 MiB reuse pages, and the process keeps
+/// its peak memory.
 ///
 /// Call this function once, before the first transfer, in a program that trains on the CPU plugin. Other platforms have
 /// separate device memory.
@@ -37,7 +37,7 @@ mod glibc {
     pub(super) const LARGEST: c_int = 32 << 20;
 
     pub(super) fn set(option: c_int, value: c_int) -> bool {
-        // SAFETY: it takes two numbers, checks them, and holds the allocator's lock while it sets one.
+        // SAFETY: the function takes two numbers, checks them, and sets an option under the allocator's lock.
         unsafe { mallopt(option, value) == 1 }
     }
 }

@@ -35,8 +35,8 @@ impl SlotPool {
     /// Takes a slot of at least `len` bytes; `None` if no slot becomes free within `patience`.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if memory is exhausted; [`ErrorKind::Device`](crate::ErrorKind::Device) if the
-    /// plugin supports pinning but refuses it.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if memory is exhausted; [`ErrorKind::Device`](crate::ErrorKind::Device)
+    /// if the plugin supports pinning but refuses it.
     pub(super) fn take(&mut self, len: usize, patience: Duration) -> Result<Option<Slot>> {
         let pages = match self.free.try_recv() {
             Ok(pages) if pages.bytes().len() >= len => pages,

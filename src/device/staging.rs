@@ -55,15 +55,16 @@ fn collect<'a>(prefix: &str, batch: &'a Batch, found: &mut Vec<(Name, &'a Array)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Staging {
-    /// Reads arrays in place, on the heap or in a worker's slab, if all parts start at multiples of 64 bytes. Copies other
-    /// arrays into a slot first.
+    /// Reads arrays in place, on the heap or in a worker's slab, if all parts start at multiples of 64 bytes. Copies
+    /// other arrays into a slot first.
     #[default]
     WhereNeeded,
     /// Copies all arrays into slots. Memory of the pipeline is free again at once, and slots can be pinned.
     Always,
 }
 
-/// Returns the source memory of each leaf and the number of copied bytes; `None` if no slot became free within `patience`.
+/// Returns the source memory of each leaf and the number of copied bytes; `None` if no slot became free within
+/// `patience`.
 ///
 /// # Errors
 /// Fails like [`SlotPool::take`].

@@ -22,12 +22,12 @@ use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::part::Part;
 
-/// Rules by which elements become batches: all that the batches of a stream have in common.
+/// Rules by which elements become batches, shared by all batches of a stream.
 pub(super) struct Batching<M> {
     pub(super) size: usize,
     pub(super) remainder: Remainder,
     make: M,
-    /// Whether the elements come from columns.
+    /// True if the elements come from columns.
     stacks: bool,
     pub(super) stage: StageId,
 }
@@ -37,7 +37,7 @@ impl<M> Batching<M> {
         Arc::new(Self { size, remainder, make, stacks: parent.stacks(), stage: stage_after(&[parent]) })
     }
 
-    /// The same for batches of `size` rows of each, if the rows of a batch are made each by itself.
+    /// Returns the rules for `size` rows of each batch; `None` if the rows of a batch depend on each other.
     pub(super) fn of_rows<T>(&self, size: usize) -> Option<Self>
     where
         M: MakeBatch<T>,
@@ -63,12 +63,12 @@ impl<M> Batching<M> {
         self.make.check()
     }
 
-    /// The elements of a batch, and the batch.
+    /// Returns the memory of a batch and its elements.
     pub(super) fn memory(&self) -> Memory {
         Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1))
     }
 
-    /// Makes a batch of `items`, of which there is at least one: the work of the stage.
+    /// Makes a batch of one or more `items`. The report counts it for the stage.
     pub(super) fn make<T>(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch>
     where
         M: MakeBatch<T>,
@@ -80,7 +80,7 @@ impl<M> Batching<M> {
         Ok(batch)
     }
 
-    /// Whether batches say of each row whether it is padding.
+    /// Returns true if batches mark the rows that are padding.
     pub(super) fn says_padding<T>(&self) -> bool
     where
         M: MakeBatch<T>,
@@ -88,7 +88,7 @@ impl<M> Batching<M> {
         self.make.says_padding()
     }
 
-    /// The same as [`make`](Self::make), where items that are missing become rows of padding, like `like` if all are.
+    /// Makes a batch in which missing items are rows of padding. If all are missing, `like` is the sample for padding.
     pub(super) fn make_padded<T>(&self, items: Vec<Option<T>>, like: Option<&T>, cx: &mut Cx) -> Result<M::Batch>
     where
         M: MakeBatch<T>,
@@ -100,7 +100,8 @@ impl<M> Batching<M> {
         Ok(batch)
     }
 
-    /// The batch of what `dataset` has at `indices`, where that gives it without making its elements.
+    /// Returns the batch of the elements of `dataset` at `indices`, if `dataset` can return it without making
+    /// the elements.
     pub(super) fn of_columns<D>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<M::Batch>
     where
         D: MapDataset,
@@ -114,7 +115,8 @@ impl<M> Batching<M> {
         Some(whole.batch)
     }
 
-    /// The next batch, where `parent` writes batches in place; a remainder that is to be dropped is none.
+    /// Returns the next batch, if `parent` writes batches in place. Leaves out an incomplete last batch if the
+    /// remainder is dropped.
     fn next_of<I: DatasetIterator>(&self, parent: &mut I, cx: &mut Cx) -> Option<Result<Option<M::Batch>>>
     where
         M: MakeBatch<I::Item>,
@@ -130,7 +132,7 @@ impl<M> Batching<M> {
         Some(Ok(batch.map(|batch| batch.batch)))
     }
 
-    /// Whether [`stack`](Self::stack) stacks elements of this type.
+    /// Returns true if [`stack`](Self::stack) stacks elements of type `T`.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(super) fn stacks<T>(&self) -> bool
     where
@@ -140,7 +142,7 @@ impl<M> Batching<M> {
         TypeId::of::<T>() == TypeId::of::<Element>() && self.make.only_stacks()
     }
 
-    /// The same, done by `stack`, where it is no more than stacking elements.
+    /// Makes the batch by calling `stack`. Returns `None` unless the batch is a plain stack of [`Element`]s.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     #[expect(
         clippy::ptr_arg,
@@ -224,15 +226,15 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
     }
 }
 
-/// A pass over [`IterBatch`]. Its state is that of its parent: between batches there is nothing else to know.
+/// A pass over [`IterBatch`]. Its state is its parent's: between batches there is nothing else to store.
 pub struct IterBatchIter<I: DatasetIterator, M> {
     parent: I,
     batching: Arc<Batching<M>>,
-    /// Elements of the batch under way; after an error of the parent they wait here.
+    /// Elements of the unfinished batch. They stay here after an error of the parent.
     items: Vec<I::Item>,
-    /// Whether an error came while the parent wrote a batch, which waits there.
+    /// True if the parent failed while it wrote a batch in place. The parent then holds the batch.
     interrupted: bool,
-    /// The parent's state before the elements of the present batch.
+    /// The parent's state before the first element of the current batch.
     start: I::State,
 }
 

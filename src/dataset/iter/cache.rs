@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// See [`IterDataset::cache`](super::IterDataset::cache).
 pub type IterCache<D> = Flowing<D, CacheFlow>;
 
-/// The change of [`IterCache`].
+/// [`Flow`] of [`IterCache`].
 #[derive(Clone, Copy, Debug)]
 pub struct CacheFlow;
 
@@ -43,7 +43,7 @@ pub struct IterCacheIter<I: DatasetIterator> {
     start: I::State,
     cached: Vec<I::Item>,
     complete: bool,
-    /// An element failed: whoever starts again meets it again.
+    /// True if an element has failed. A restart then reads the parent again and meets the error.
     has_gap: bool,
     position: usize,
     stage: StageId,
@@ -58,7 +58,7 @@ pub struct CacheState {
 }
 
 impl<I: DatasetIterator<Item: Clone + Send + 'static>> IterCacheIter<I> {
-    /// Caches one more element; `false` at the end of the parent.
+    /// Caches another element. Returns `false` at the end of the parent.
     fn grow(&mut self, cx: &mut Cx) -> Result<bool> {
         if self.complete {
             return Ok(false);

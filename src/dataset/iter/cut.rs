@@ -1,7 +1,6 @@
-//! A prefix in two parts: the front is evaluated by the executor, the stages behind it by whoever reads the stream.
+//! A prefix in two parts. The executor evaluates the front; the thread that reads the stream evaluates later stages.
 //!
-//! The place of the border changes no element, no fingerprint and no state: the stages are the same ones in the
-//! same places, in front of the border.
+//! The cut changes no element, no fingerprint and no state. All stages keep their places before the border.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -16,10 +15,10 @@ use crate::error::Result;
 use crate::exec::Runtime;
 use crate::sync::Locked;
 
-/// The front of a prefix: a dataset under the name of its last stage.
+/// Front of a prefix: a dataset under the name of its last stage.
 pub(crate) struct Cut<D: MapDataset> {
     front: Arc<D>,
-    /// The elements of the front in order, within a pass.
+    /// Elements of the front in order, during a pass.
     pass: Option<Mutex<Roots<D>>>,
 }
 
@@ -29,7 +28,7 @@ impl<D: MapDataset> Cut<D> {
     }
 }
 
-/// All that the front says of itself, but that it has columns: behind it there are elements.
+/// Forwards all properties of the front except its columns: later stages receive elements.
 impl<D: MapDataset> Stage for Cut<D> {
     fn name(&self) -> &'static str {
         self.front.name()
@@ -58,7 +57,7 @@ impl<D: MapDataset> Stage for Cut<D> {
     fn reads_far(&self) -> bool {
         self.front.reads_far()
     }
-    /// Within a pass the front is told by who evaluates it.
+    /// Forwards the call to the front, except during a pass: the evaluator of the front then makes the call.
     fn will_read(&self, next: Upcoming<'_>) {
         if self.pass.is_none() {
             self.front.will_read(next);
@@ -109,7 +108,7 @@ where
     }
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
-        // Workers make the front alone, and know it by the border behind that.
+        // Workers evaluate only the front, and identify it by the border after it.
         let roots = Roots::new(self.front.clone(), None, run, stage_after(&[&self.front]));
         let pass = |roots: Roots<D>| Some(Mutex::new(roots.waiting_at(border)));
         Some(roots.map(|roots| Self { front: self.front.clone(), pass: pass(roots) }))
@@ -141,7 +140,7 @@ mod tests {
         Range::new(0, 40).map(|x| 3 * x).boxed()
     }
 
-    /// The stages behind the cut, if there is one; all of them in front of the border.
+    /// Adds the stages after the cut. All of them are before the border.
     fn back(ds: BoxMap<i64>) -> BoxIter<i64> {
         let odd = NamedFn::filter("filter", String::new(), |x| Ok(x % 2 == 1));
         let ds = NamedFn::map("map", String::new(), |x: i64| Ok(x + 1)).after(odd.after(ds).boxed()).boxed();
@@ -213,7 +212,7 @@ mod tests {
         assert_eq!(old.pipeline[0], (&ds as &dyn Stage).lines()[0]);
         old.check(&Identity::of(&ds)).unwrap();
         assert!(old.check(&Identity::of(&back(front()))).is_err(), "a pipeline without a cut never wrote such a one");
-        // Filters and flat maps kept states of their own there.
+        // In these versions, filters and flat maps had separate states.
         let stream = serde_json::json!({"next_index": 9, "dropped": 4, "skipped": 0, "in_a_row": 0});
         let filtered = serde_json::json!({"parent": stream, "seen": 9, "dropped": 4});
         let restored = |state: serde_json::Value| {

@@ -1,4 +1,4 @@
-//! The cut of a stream: workers evaluate the functions before it, and this process those after it.
+//! The cut of a stream: workers evaluate the functions before it, and this process evaluates the later functions.
 
 use super::{IterDataset, PartPassOf};
 use crate::dataset::memory::Sample;
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::Part;
 
-/// A stream whose last stage is the last that workers evaluate. The process that reads the stream applies later functions.
+/// A stream that ends with the last stage in workers. The process that reads the stream applies later functions.
 pub(crate) struct CutStream<D>(D);
 
 impl<D> CutStream<D> {

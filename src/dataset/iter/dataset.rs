@@ -17,14 +17,14 @@ use crate::exec::Runtime;
 use crate::part::Part;
 use crate::rng::ElementRng;
 
-/// Read in order. [`iter`](Self::iter) starts a pass; the dataset itself never changes.
+/// A dataset that is read in order. [`iter`](Self::iter) starts a pass; the dataset itself never changes.
 ///
-/// It is a recipe over a stream of root elements: who evaluates them is decided last, by the [`Runtime`], and
-/// never changes the elements.
+/// A stream is a recipe over root elements. The [`Runtime`] decides which threads or processes evaluate them.
+/// The choice never changes the elements.
 pub trait IterDataset: Stage + Send + Sync {
-    /// Elements of this type.
+    /// Type of an element.
     type Item: Send + 'static;
-    /// A pass over it.
+    /// Type of a pass over the dataset.
     type Iter: DatasetIterator<Item = Self::Item> + 'static;
 
     /// Starts a pass at the beginning.
@@ -33,11 +33,14 @@ pub trait IterDataset: Stage + Send + Sync {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the stage cannot work as configured.
     fn iter(&self, run: &Runtime) -> Result<Self::Iter>;
 
-    /// Starts a pass that evaluates only what the rows of `part` of every batch need; `None` where the elements of other rows have to be
-    /// evaluated to know which rows are whose. Then a loader takes the rows out of whole batches.
+    /// Starts a pass that evaluates only the elements for the rows of `part` in every batch.
+    ///
+    /// Returns `None` if the assignment of rows to parts depends on elements of other parts. The loader then evaluates
+    /// whole batches and takes the part's rows from them.
     ///
     /// # Errors
-    /// As [`iter`](Self::iter), and [`ErrorKind::Config`](crate::ErrorKind::Config) where the rows of a batch do not divide.
+    /// As [`iter`](Self::iter), and [`ErrorKind::Config`](crate::ErrorKind::Config) if the rows of a batch do not
+    /// divide into equal shares.
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>>
     where
         Self: Sized,
@@ -46,15 +49,17 @@ pub trait IterDataset: Stage + Send + Sync {
         Ok(None)
     }
 
-    /// Plans the stream out of keys: see [`plan`](crate::dataset::plan). `None` where a stage decides by more than those, and where there are
-    /// none.
+    /// Plans the stream from keys: see [`plan`](crate::dataset::plan). Returns `None` if there are no keys, or if a
+    /// stage's decisions require more than keys.
     ///
-    /// A stage of your own that hands on elements as they are, some of them or in another order, plans by a pass of itself over that of its parent:
-    /// `match planning.of(&self.parent)? { Some(plan) => plan.through(|pass| Ok(MyIter { parent: pass, … })), None => Ok(None) }`.
-    /// Without a plan a host that takes a part of the rows evaluates all elements.
+    /// A custom stage that only drops or reorders elements, or passes them on unchanged, can run its own pass over its
+    /// parent's plan:
+    /// `match planning.of(&self.parent)? { Some(plan) => plan.through(|pass| Ok(MyIter { parent: pass, … })),
+    /// None => Ok(None) }`.
+    /// Without a plan, a host that takes a part of the rows evaluates all elements.
     ///
     /// # Errors
-    /// As [`iter`](Self::iter), and those of opening keys.
+    /// As [`iter`](Self::iter), and errors of opening keys.
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>>
     where
         Self: Sized,
@@ -63,11 +68,11 @@ pub trait IterDataset: Stage + Send + Sync {
         Ok(None)
     }
 
-    /// Applies `f` to every element. One that may fail is for [`try_map`](Self::try_map): here a `Result` would be the element.
+    /// Applies `f` to every element. If `f` may fail, use [`try_map`](Self::try_map): here, a `Result` is the element.
     ///
-    /// The thread that asks for elements reads the stream, in order. Threads of the executor apply `f` to chunks of elements.
-    /// On a [`Stream`](super::Stream) (right after [`to_iter`](crate::MapDataset::to_iter)) the method of that type is used instead,
-    /// which reads on those threads, too.
+    /// The consumer's thread reads the stream in order. Threads or workers of the executor apply `f` to chunks of
+    /// elements. A [`Stream`](super::Stream) (right after [`to_iter`](crate::MapDataset::to_iter)) has its own `map`,
+    /// with which they also read the elements.
     fn map<U, F>(self, f: F) -> IterMap<Self, F>
     where
         Self: Sized,
@@ -79,7 +84,7 @@ pub trait IterDataset: Stage + Send + Sync {
 
     /// Applies `f`, which may fail, to every element.
     ///
-    /// Threads apply `f` as that of [`map`](Self::map).
+    /// Threads apply `f` as in [`map`](Self::map).
     ///
     /// # Errors
     /// The error of `f`, with the stage.
@@ -92,11 +97,12 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| InOrder::new(TryMapFn(f), ()))
     }
 
-    /// Applies `f` to every element and its index in this stream: a counter of what has arrived here, kept over a resume.
+    /// Applies `f` to every element and its index in this stream. The index counts the elements that have reached this
+    /// stage and is kept across a resume.
     ///
-    /// The index in the dataset, before anything was dropped, is what the method of that name on
-    /// [`MapDataset`](crate::MapDataset) gives. DIFFERENCE from Grain: there, every worker process counts from 0 and
-    /// indices come up several times; here they are the same whoever evaluates the pipeline.
+    /// [`MapDataset`](crate::MapDataset) has a method with this name for the index in the dataset, before any element
+    /// was dropped. DIFFERENCE from Grain: there, every worker process counts from 0, so indices repeat. Here, indices
+    /// do not depend on the executor.
     fn map_with_index<U, F>(self, f: F) -> IterMapWithIndex<Self, F>
     where
         Self: Sized,
@@ -119,12 +125,14 @@ pub trait IterDataset: Stage + Send + Sync {
         IterTryMapWithIndex::named(self, "map_with_index", String::new(), f)
     }
 
-    /// Applies `f` to every element and random numbers of its own: they depend on the seed and on how many elements came
-    /// before it here, on nothing else.
+    /// Applies `f` to every element and a random number generator for this element.
     ///
-    /// Grain's numbers, bit for bit: Philox4x64 keyed by the seed, at the element's place. Without a `seed` it is
-    /// [`default_seed`](crate::dataset::default_seed). In front of [`to_iter`](crate::MapDataset::to_iter) the method of that name
-    /// gives the same numbers where nothing was dropped and the seed is the same.
+    /// The numbers depend only on the seed and on the count of elements that have reached this stage. They are Grain's
+    /// numbers, bit for bit: Philox4x64 keyed by the seed, at the element's position.
+    /// The seed defaults to [`default_seed`](crate::dataset::default_seed).
+    ///
+    /// [`MapDataset`](crate::MapDataset) has a method with this name, which draws equal numbers for equal seeds if no
+    /// element was dropped.
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
     /// let ds = Range::new(0, 3).to_iter().random_map(7, |x, rng| x as f64 + rng.random_f64());
@@ -132,7 +140,7 @@ pub trait IterDataset: Stage + Send + Sync {
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it has no seed and none is above it.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if neither `seed` nor an earlier `seed` stage sets a seed.
     fn random_map<U, F>(self, seed: impl Into<Option<u32>>, f: F) -> IterRandomMap<Self, F>
     where
         Self: Sized,
@@ -145,7 +153,7 @@ pub trait IterDataset: Stage + Send + Sync {
     /// [`random_map`](Self::random_map) with a function that may fail.
     ///
     /// # Errors
-    /// As there, and the error of `f`, with stage and element index.
+    /// As [`random_map`](Self::random_map), and the error of `f`, with stage and element index.
     fn try_random_map<U, F>(self, seed: impl Into<Option<u32>>, f: F) -> IterTryRandomMap<Self, F>
     where
         Self: Sized,
@@ -155,9 +163,9 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |parent| InOrder::new(TryDrawFn::new(parent, seed.into(), f), Counter::default()))
     }
 
-    /// Keeps the elements for which `predicate` holds; warns where it drops nearly all: see [`FilterThresholds`].
+    /// Keeps the elements for which `predicate` holds. Warns if the filter drops nearly all: see [`FilterThresholds`].
     ///
-    /// Threads apply the predicate as the function of [`map`](Self::map).
+    /// Threads apply `predicate` as in [`map`](Self::map).
     fn filter<P>(self, predicate: P) -> IterFilter<Self, P>
     where
         Self: Sized,
@@ -166,11 +174,11 @@ pub trait IterDataset: Stage + Send + Sync {
         self.filter_with(predicate, FilterThresholds::default())
     }
 
-    /// Keeps the elements for which `predicate` holds, with thresholds of your own.
+    /// Keeps the elements for which `predicate` holds, with custom thresholds.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where the `raise` threshold is reached; the window of 1000 elements that is
-    /// looked at is part of the state, so a resumed run fails at the same element.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the share of dropped elements reaches the `raise` threshold. The
+    /// state includes the counts of the current window of 1000 elements, so a resumed run fails at the same element.
     fn filter_with<P>(self, predicate: P, thresholds: FilterThresholds) -> IterFilter<Self, P>
     where
         Self: Sized,
@@ -179,10 +187,10 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| InOrder::new(FilterFn(predicate), Watch::new(thresholds)))
     }
 
-    /// Replaces every element by what `f` makes of it: none, one or many.
+    /// Replaces every element by the elements that `f` returns: none, one or many.
     ///
-    /// A resume reads the element that was given out in part once more.
-    /// Threads apply `f` as that of [`map`](Self::map); the iterator that it returns is read as its pieces are asked for.
+    /// Threads apply `f` as in [`map`](Self::map). The consumer's thread advances the returned iterator, one element at
+    /// a time. A resume in the middle of such an iterator reads its input element again.
     fn flat_map<C, F>(self, f: F) -> IterFlatMap<Self, F>
     where
         Self: Sized,
@@ -205,19 +213,19 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| FlatMapFlow::new(TryMapFn(f)))
     }
 
-    /// Stacks `size` elements at a time into one batch; the last may be smaller.
+    /// Stacks every `size` elements into a batch; the last batch may be smaller.
     ///
-    /// On a [`Stream`](super::Stream) the `batch` methods of that type are used instead, which run in parallel where they can.
+    /// A [`Stream`](super::Stream) has its own `batch` methods, which run in parallel if possible.
     ///
-    /// Arrays of an [`Element`] gain a leading dimension, text becomes a list; numbers and vectors become a `Vec`.
+    /// Arrays of an [`Element`] gain a leading dimension and text becomes a list. Numbers and vectors become a `Vec`.
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
     /// assert_eq!(Range::new(0, 5).to_iter().batch(2).collect()?, [vec![0, 1], vec![2, 3], vec![4]]);
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `size` is 0; [`ErrorKind::Data`](crate::ErrorKind::Data) where elements
-    /// differ in structure, dtype or shape.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `size` is 0; [`ErrorKind::Data`](crate::ErrorKind::Data) if
+    /// elements differ in structure, dtype or shape.
     fn batch(self, size: usize) -> IterBatch<Self, Stacked>
     where
         Self: Sized,
@@ -226,7 +234,7 @@ pub trait IterDataset: Stage + Send + Sync {
         IterBatch::new(self, size, Remainder::Keep, Stacked)
     }
 
-    /// [`batch`](Self::batch), choosing what becomes of the last elements where they do not fill one.
+    /// [`batch`](Self::batch) with a policy for an incomplete last batch.
     fn batch_with(self, size: usize, remainder: Remainder) -> IterBatch<Self, Stacked>
     where
         Self: Sized,
@@ -235,8 +243,8 @@ pub trait IterDataset: Stage + Send + Sync {
         IterBatch::new(self, size, remainder, Stacked)
     }
 
-    /// [`batch`](Self::batch), with the last one filled up to `size` by [`Stack::padding`]: every batch has one shape, and
-    /// [`Padded`](super::Padded) says how many of its elements are real.
+    /// [`batch`](Self::batch) that fills the last batch up to `size` with [`Stack::padding`]. All batches have equal
+    /// shapes; [`Padded`](super::Padded) contains the number of real elements.
     ///
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
@@ -252,12 +260,13 @@ pub trait IterDataset: Stage + Send + Sync {
         IterBatch::new(self, size, Remainder::Keep, StackedPadded)
     }
 
-    /// [`batch`](Self::batch) of [`Element`]s, with the last one filled up by zeros to `size`, and in every batch a field
-    /// `batch_mask` (bool, `[size]`) that is true for real elements: one element spec for the whole run, so that an
-    /// accelerator never recompiles.
+    /// [`batch`](Self::batch) of [`Element`]s that fills the last batch up to `size` with zeros.
+    ///
+    /// Every batch has a field `batch_mask` (bool, `[size]`), which is true for real elements. The whole run has a
+    /// single element spec, so an accelerator never recompiles.
     ///
     /// # Errors
-    /// As [`batch`](Self::batch), and [`ErrorKind::Data`](crate::ErrorKind::Data) if the elements have a field of that name.
+    /// As [`batch`](Self::batch), and [`ErrorKind::Data`](crate::ErrorKind::Data) if elements have such a field.
     fn batch_masked(self, size: usize) -> IterBatch<Self, Padding>
     where
         Self: IterDataset<Item = Element> + Sized,
@@ -265,10 +274,11 @@ pub trait IterDataset: Stage + Send + Sync {
         self.batch_masked_with(size, Padding::default())
     }
 
-    /// [`batch_masked`](Self::batch_masked) with a pad value and a name of the mask of your own.
+    /// [`batch_masked`](Self::batch_masked) with a custom pad value and mask name.
     ///
     /// # Errors
-    /// As there, and [`ErrorKind::Data`](crate::ErrorKind::Data) if the value does not fit the dtype of an array.
+    /// As [`batch_masked`](Self::batch_masked), and [`ErrorKind::Data`](crate::ErrorKind::Data) if the value does not
+    /// fit the dtype of an array.
     fn batch_masked_with(self, size: usize, padding: Padding) -> IterBatch<Self, Padding>
     where
         Self: IterDataset<Item = Element> + Sized,
@@ -276,7 +286,7 @@ pub trait IterDataset: Stage + Send + Sync {
         IterBatch::new(self, size, Remainder::Keep, padding)
     }
 
-    /// Makes a batch of `size` elements at a time by a function of your own, which gets 1 to `size` of them.
+    /// Makes each batch with a custom function, which receives 1 to `size` elements.
     fn batch_with_fn<B, F>(self, size: usize, remainder: Remainder, f: F) -> IterBatch<Self, BatchFn<F>>
     where
         Self: Sized,
@@ -286,13 +296,13 @@ pub trait IterDataset: Stage + Send + Sync {
         IterBatch::new(self, size, remainder, BatchFn(f))
     }
 
-    /// Cuts batches anew into `size` rows each, along the leading dimension that all leaves share.
+    /// Slices batches again, into `size` rows each, along the leading dimension that all leaves share.
     ///
-    /// Rows within one batch of the parent are views of it; only what lies over a boundary is copied.
+    /// Rows that come from a single batch of the parent are views. Rows that join several batches are copied.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `size` is 0; [`ErrorKind::Data`](crate::ErrorKind::Data) for a batch of 0 rows,
-    /// or whose leaves differ in their number, and where batches that meet in one differ in dtype or shape.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `size` is 0. [`ErrorKind::Data`](crate::ErrorKind::Data) if a
+    /// batch has 0 rows, if its leaves have different numbers of rows, or if joined batches differ in dtype or shape.
     fn rebatch(self, size: usize, remainder: Remainder) -> IterRebatch<Self>
     where
         Self: IterDataset<Item = Batch> + Sized,
@@ -300,7 +310,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| RebatchFlow { size, remainder })
     }
 
-    /// Pairs of the elements of `self` and `other`, which must be equally many: [`zip_with`](Self::zip_with) says otherwise.
+    /// Pairs the elements of `self` and `other`, which must have equal lengths; see [`zip_with`](Self::zip_with).
     ///
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
@@ -309,8 +319,8 @@ pub trait IterDataset: Stage + Send + Sync {
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where one is shorter, naming it. An error of one side leaves out the
-    /// element of the other, too.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a dataset is shorter; the message names it. An error on one side
+    /// also drops the other side's element.
     fn zip<E: IterDataset>(self, other: E) -> IterZip<Self, E>
     where
         Self: Sized,
@@ -318,7 +328,7 @@ pub trait IterDataset: Stage + Send + Sync {
         IterZip::new(self, other, ZipLength::Equal)
     }
 
-    /// [`zip`](Self::zip), choosing what becomes of different lengths.
+    /// [`zip`](Self::zip) with a policy for different lengths.
     fn zip_with<E: IterDataset>(self, other: E, length: ZipLength) -> IterZip<Self, E>
     where
         Self: Sized,
@@ -334,7 +344,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |parent| WindowFlow { window, seed: StageSeed::resolve(seed.into(), &[parent]) })
     }
 
-    /// The first `count` elements.
+    /// Yields the first `count` elements.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `count` is 0.
@@ -345,7 +355,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| LimitFlow { count })
     }
 
-    /// The first `count` elements: [`limit`](Self::limit), by the name that iterators have for it.
+    /// Yields the first `count` elements. Same as [`limit`](Self::limit), under the name that iterators use.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `count` is 0.
@@ -356,7 +366,7 @@ pub trait IterDataset: Stage + Send + Sync {
         self.limit(count)
     }
 
-    /// All but the first `count` elements.
+    /// Yields all elements except the first `count`.
     ///
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
@@ -364,7 +374,7 @@ pub trait IterDataset: Stage + Send + Sync {
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     /// # Cost
-    /// They are evaluated and let go of. In front of [`to_iter`](crate::MapDataset::to_iter) a slice leaves them out at no cost.
+    /// Skipped elements are evaluated and dropped. A slice before [`to_iter`](crate::MapDataset::to_iter) is free.
     fn skip(self, count: u64) -> IterSkip<Self>
     where
         Self: Sized,
@@ -372,7 +382,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| SkipFlow { count })
     }
 
-    /// Pairs of each element's number in this stream, from 0 on and kept over a resume, and the element.
+    /// Pairs each element with its number in this stream, from 0. The count is kept across a resume.
     ///
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
@@ -394,17 +404,17 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| SkipBadFlow { policy })
     }
 
-    /// The whole stream `epochs` times, or for ever if that is `None`; every epoch is the same, element by element.
+    /// Repeats the stream `epochs` times, or forever if `epochs` is `None`. All epochs are equal, element by element.
     ///
-    /// For epochs of different order repeat before the shuffle, on the [`MapDataset`](crate::MapDataset).
+    /// For a new order in every epoch, repeat before the shuffle, on the [`MapDataset`](crate::MapDataset).
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
     /// assert_eq!(Range::new(0, 2).to_iter().repeat(2).collect()?, [0, 1, 0, 1]);
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for 0 epochs; [`ErrorKind::Data`](crate::ErrorKind::Data) if an epoch yields no
-    /// element while there are more to come, which would be waited for without end.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for 0 epochs. [`ErrorKind::Data`](crate::ErrorKind::Data) if an
+    /// epoch of an endless repeat yields no element, because the next element would never come.
     fn repeat(self, epochs: impl Into<Option<u64>>) -> IterRepeat<Self>
     where
         Self: Sized,
@@ -412,11 +422,11 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| RepeatFlow { epochs: epochs.into() })
     }
 
-    /// Keeps every element in memory; when the stream is started again, by [`repeat`](Self::repeat), they come from there.
+    /// Keeps all elements in memory. A restart, for example by [`repeat`](Self::repeat), yields them from memory.
     ///
     /// # Cost
-    /// Memory for the whole stream, and a clone per element, which for an [`Element`] shares the bytes. A resume reads
-    /// the stream again up to where it was.
+    /// Memory for the whole stream, and a clone per element; clones of an [`Element`] share the bytes. A resume reads
+    /// the stream again up to its position.
     fn cache(self) -> IterCache<Self>
     where
         Self: Sized,
@@ -425,7 +435,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Flowing::new(self, |_| CacheFlow)
     }
 
-    /// Sets the seed from which random stages after it derive theirs; see [`default_seed`](crate::dataset::default_seed).
+    /// Sets the seed from which later random stages derive theirs; see [`default_seed`](crate::dataset::default_seed).
     fn seed(self, seed: u32) -> Seed<Self>
     where
         Self: Sized,
@@ -433,7 +443,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Ordered::new(self, |_| SeedOrder(seed))
     }
 
-    /// Hides the type: what declared pipelines and Python hold.
+    /// Erases the type, as for pipeline files and Python.
     fn boxed(self) -> BoxIter<Self::Item>
     where
         Self: Sized + 'static,
@@ -441,7 +451,7 @@ pub trait IterDataset: Stage + Send + Sync {
         BoxIter::new(self)
     }
 
-    /// Puts a stage of your own into a chain: `ds.pipe(|d| MyStage::new(d))`.
+    /// Adds a custom stage to a chain: `ds.pipe(|d| MyStage::new(d))`.
     fn pipe<T>(self, f: impl FnOnce(Self) -> T) -> T
     where
         Self: Sized,
@@ -449,10 +459,10 @@ pub trait IterDataset: Stage + Send + Sync {
         f(self)
     }
 
-    /// Reads everything into memory, on this thread.
+    /// Reads all elements into memory, on this thread.
     ///
     /// # Errors
-    /// The first error.
+    /// The first error of the pass.
     fn collect(&self) -> Result<Vec<Self::Item>>
     where
         Self: Sized,
@@ -467,10 +477,10 @@ pub trait IterDataset: Stage + Send + Sync {
         Ok(all)
     }
 
-    /// [`Stage::check`] of every stage.
+    /// Calls [`Stage::check`] on every stage.
     ///
     /// # Errors
-    /// The first stage that cannot work.
+    /// The error of the first stage that cannot work as configured.
     fn check_all(&self) -> Result<()>
     where
         Self: Sized,

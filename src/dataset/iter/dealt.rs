@@ -1,4 +1,4 @@
-//! Passes over the rows of one part of every batch, where the indices alone say which elements those are.
+//! Passes over a part of the rows of every batch, and the reasons why a pipeline has no such pass.
 
 use std::sync::Arc;
 
@@ -14,33 +14,34 @@ use crate::part::{Deal, Gain, Part, RowNumbers};
 /// A batch of a [`PartPass`].
 #[derive(Clone, Debug)]
 pub enum Dealt<T> {
-    /// The part's rows of a global batch, their numbers, and what the plan says of it.
+    /// The part's rows of a global batch, their numbers, and the plan's facts about the batch.
     Own(T, RowNumbers, BatchPlan),
-    /// A whole global batch, of which the part's rows are still to be taken, and what the plan says of it: one that was not made of indices alone.
+    /// A whole global batch, from which the part's rows are yet to be taken, and the plan's facts about it. Used if the
+    /// batch was not made from indices alone.
     Whole(T, BatchPlan),
 }
 
-/// Facts about a global batch that was planned by keys; none about any other.
+/// Facts about a global batch that was planned from keys; empty for other batches.
 #[derive(Clone, Debug, Default)]
 pub struct BatchPlan {
-    /// The digest of the plan of all rows, the same on all hosts.
+    /// Digest of the plan of all rows; equal on all hosts.
     pub(crate) digest: Option<u128>,
-    /// The costs of its rows, where the part's are still to be taken and dealt by those.
+    /// Costs of all rows, if the part's rows are yet to be taken by cost.
     pub(crate) costs: Option<Vec<u64>>,
-    /// The gain of dealing rows by their costs, where they are dealt so.
+    /// Gain of the balanced deal, if rows are dealt by cost.
     pub(crate) gain: Option<Gain>,
 }
 
 impl<T> Dealt<T> {
-    /// A whole batch that was not planned.
+    /// Wraps a whole batch that was not planned.
     pub(crate) fn whole(batch: T) -> Self {
         Self::Whole(batch, BatchPlan::default())
     }
 
-    /// The same with another batch.
+    /// Replaces the batch by the result of `change`.
     ///
     /// # Errors
-    /// Errors of `change`.
+    /// The error of `change`.
     pub fn try_map<U>(self, change: impl FnOnce(T) -> crate::Result<U>) -> crate::Result<Dealt<U>> {
         Ok(match self {
             Self::Own(batch, rows, plan) => Dealt::Own(change(batch)?, rows, plan),
@@ -49,20 +50,21 @@ impl<T> Dealt<T> {
     }
 }
 
-/// A pass over the rows of a part, whose states are those of a pass over all rows.
+/// A pass over the rows of a part. Has the states of a pass over all rows.
 pub type PartPass<T, S> = Box<dyn DatasetIterator<Item = Dealt<T>, State = S>>;
 
-/// The pass over a part that a stream `D` starts.
+/// Pass over a part that a stream `D` starts.
 pub type PartPassOf<D> = PartPass<<D as IterDataset>::Item, <<D as IterDataset>::Iter as DatasetIterator>::State>;
 
-/// The error where an element is missing of which indices said that it is there: others took the rows of whole batches.
+/// Returns the error for an element that was dropped after its row was assigned. Other hosts rely on the assignment.
 #[cold]
 pub(crate) fn left_out() -> Error {
     Error::data("an element was left out, and the rows of other hosts would be other ones")
         .help("let such elements be errors, or put a `filter` in front of the batch, behind which each host evaluates all of them")
 }
 
-/// Says in words what a host does that takes a part of the batches of `dataset`, dealt by `deal`; `by_rows`, if it evaluates its own rows alone.
+/// Describes how a host evaluates a part of the batches of `dataset`, dealt by `deal`. `by_rows` is true if the host
+/// evaluates only its own rows.
 pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool, deal: &Deal) -> String {
     let pipeline: &dyn Stage = dataset;
     match (by_rows, whole(pipeline, pipeline.count() - 1, false)) {
@@ -73,7 +75,7 @@ pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool, deal: &D
         (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
         (false, why) => {
             let by_cost = deal.balance().is_some();
-            // What costs say in place of a stage, the reason says already.
+            // True if the reason already explains why keys would not help.
             let is_told = why.as_deref() == Some(NO_BATCH) || (by_cost && why.is_none());
             let why = why.unwrap_or_else(|| match by_cost {
                 true => "rows are dealt by what they cost".to_owned(),
@@ -92,10 +94,10 @@ pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool, deal: &D
     }
 }
 
-/// The reason of a pipeline of single elements.
+/// Reason for a pipeline of single elements.
 const NO_BATCH: &str = "it does not end in `batch`";
 
-/// Says why keys would not say which elements its rows are made of, dealt by `deal`; `None` where they would.
+/// Returns the reason why keys cannot determine the elements of rows that are dealt by `deal`; `None` if keys can.
 fn without_keys<D: IterDataset>(dataset: &D, deal: &Deal) -> Option<String> {
     let run = Runtime::inline().with_keys(Some(Arc::new(Recompute))).with_deal(deal.clone());
     match dataset.iter_part(&run, &Part::whole()) {
@@ -105,15 +107,16 @@ fn without_keys<D: IterDataset>(dataset: &D, deal: &Deal) -> Option<String> {
     }
 }
 
-/// Whether keys would say which elements the rows of `dataset` are made of, dealt by `deal`. Where they would not, every host evaluates everything.
+/// Returns true if keys can determine the elements of the rows of `dataset`, dealt by `deal`. If keys cannot, every
+/// host evaluates all elements.
 pub(crate) fn keys_help<D: IterDataset>(dataset: &D, deal: &Deal) -> bool {
     *deal == Deal::Lanes || without_keys(dataset, deal).is_none()
 }
 
-/// Finds what keys hosts would plan `dataset` by, each once: see [`keys`](crate::keys).
+/// Returns the sets of keys from which hosts would plan `dataset`, without duplicates: see [`keys`](crate::keys).
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) with the stage because of which keys would not help.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if keys would not help. The message names the cause.
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn Keyed>>> {
     let wanted = Wanted::default();
@@ -127,7 +130,7 @@ pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn
     Ok(keyed)
 }
 
-/// Finds the lanes whose index hosts would deal the rows of `dataset` by, each once.
+/// Returns the lanes whose index hosts need to deal the rows of `dataset`, without duplicates.
 ///
 /// # Errors
 /// As [`IterDataset::iter_part`].
@@ -139,7 +142,7 @@ pub(crate) fn lanes_of<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn
     Ok(wanted.take_lanes())
 }
 
-/// The error of a pipeline whose rows are to be dealt by lanes, and cannot be.
+/// Returns the error for a pipeline whose rows cannot be dealt by lanes.
 #[cold]
 pub(crate) fn not_by_lanes<D: IterDataset>(dataset: &D, run: &Runtime) -> Error {
     let mut lanes = false;
@@ -155,10 +158,10 @@ pub(crate) fn not_by_lanes<D: IterDataset>(dataset: &D, run: &Runtime) -> Error 
     )
 }
 
-/// Has the passes of `run` note the keys of what they evaluate to `recorder`, where hosts could plan `dataset` by them.
+/// Makes the passes of `run` note keys to `recorder`, if hosts could plan `dataset` from these keys.
 ///
 /// # Errors
-/// Errors of key files that are there and cannot be read.
+/// Errors of key files that exist and cannot be read.
 pub(crate) fn note_keys<D: IterDataset>(
     dataset: &D,
     run: Runtime,
@@ -172,10 +175,11 @@ pub(crate) fn note_keys<D: IterDataset>(
     Ok(run)
 }
 
-/// The reason of a pipeline none of whose stages gives another.
+/// Reason for a pipeline without a more specific reason.
 const NO_ROWS: &str = "no stage makes batches of rows that are made one by one";
 
-/// Names the stage because of which elements say which rows are whose: `stage`, of this id, or one before it; `None` if it is none of those.
+/// Returns the reason why indices alone do not determine the elements of rows; `None` if they do. The reason names
+/// `stage`, whose id is `id`, or an earlier stage.
 fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
     let decides = |id: usize, stage: &dyn Stage| format!("{} (stage {id}) decides by elements", stage.name());
     match (stage.name(), stage.parents().as_slice()) {
@@ -199,12 +203,14 @@ fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
     }
 }
 
-/// The way in which hosts read lanes of their own.
+/// Remedy that lets each host read only its own lanes.
 const BY_LANES: &str =
     "; or `gristmill index --keys` makes an index of its lanes, and with `deal: lanes` each host reads its own";
 
-/// Names the first stream that can be read in order alone, at `stage`, of this id, or before it: whose rows are whose depends on where each stream ends, and only
-/// one who reads it knows where it can be gone on with.
+/// Names the first stream without random access among `stage`, whose id is `id`, and the stages before it.
+///
+/// The assignment of rows depends on the end of each stream. The end, and positions to resume from, are known only
+/// after the stream was read.
 fn read_in_order(stage: &dyn Stage, id: usize) -> Option<String> {
     match (stage.name(), stage.role(), stage.parents().as_slice()) {
         ("to_iter", ..) => None,

@@ -1,4 +1,4 @@
-//! Stages of streams that see each element alone: [`InOrder`] applies an [`Each`], and [`Keep`] is what their passes know besides.
+//! Stages of streams that see each element alone: [`InOrder`] applies an [`Each`], and [`Keep`] holds further state.
 
 use std::sync::Arc;
 
@@ -26,61 +26,61 @@ pub trait Position: Clone + Send + Sync + Serialize + DeserializeOwned + 'static
 
 impl<S: Clone + Send + Sync + Serialize + DeserializeOwned + 'static> Position for S {}
 
-/// The part of a pass's position that is not its parent's: nothing, a [`Counter`] of elements, or the [`Watch`] of a filter.
+/// The stage's own part of a pass's position: nothing, a [`Counter`] of elements, or the [`Watch`] of a filter.
 pub trait Keep: Clone + Send + Sync + 'static {
-    /// The position of a pass whose parent is at an `S`.
+    /// Position of a pass whose parent has the position `S`.
     type State<S: Position>: Position;
 
-    /// The arguments that it adds to the stage's.
+    /// Returns further arguments of the stage.
     fn params(&self) -> String {
         String::new()
     }
 
-    /// The way in which a stage changes the stream, where its function alone has `role`.
+    /// Returns the role of a stage whose function alone has `role`.
     fn role(role: Role) -> Role {
         role
     }
 
-    /// The memory that a stage says it holds.
+    /// Returns the memory that a stage declares.
     fn memory() -> Option<Memory> {
         None
     }
 
-    /// Whether its arguments make sense.
+    /// Checks the arguments.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with value and limit.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The index of the next element.
+    /// Returns the index of the next element and counts the element.
     fn next_index(&mut self) -> u64 {
         0
     }
 
-    /// Adds to the error of an element its index, where elements have one.
+    /// Adds the index to an element's error, if elements have indices.
     fn at(error: Error, index: u64) -> Error {
         let _ = index;
         error
     }
 
-    /// Looks at what has become of an element.
+    /// Counts an element as dropped or kept.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where too many are dropped.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if too many elements are dropped.
     fn judge(&mut self, dropped: bool, cx: &mut Cx) -> Result<()> {
         let _ = (dropped, cx);
         Ok(())
     }
 
-    /// The position of the pass.
+    /// Returns the position of the pass.
     fn state<S: Position>(&self, parent: S) -> Self::State<S>;
 
-    /// Goes to a position, and gives that of the parent.
+    /// Restores a position and returns the parent's position.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for one that cannot be.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for an impossible position.
     fn restore<S: Position>(&mut self, state: Self::State<S>) -> Result<S>;
 }
 
@@ -95,7 +95,7 @@ impl Keep for () {
     }
 }
 
-/// A count of the elements that have arrived.
+/// Number of elements that have arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counter(u64);
 
@@ -146,13 +146,13 @@ impl Keep for Watch {
     }
 }
 
-/// A function of elements that is applied to those of a stream, one after the other.
+/// A function that is applied to the elements of a stream in order.
 pub struct InOrder<E, K> {
     each: Arc<E>,
     keep: K,
 }
 
-/// The stream `D` whose elements `E` has changed: `map`, `filter` and all others that see each element alone.
+/// The stream `D` after the function `E`: `map`, `filter` and all other stages that see each element alone.
 pub type IterMapped<D, E, K> = Flowing<D, InOrder<E, K>>;
 
 impl<E, K: Keep> InOrder<E, K> {
@@ -206,12 +206,13 @@ where
         Ok(IterMappedIter { noted: run.noted(stage), ..IterMappedIter::of(made, self.keep.clone(), stage) })
     }
 
-    /// It is asked what its own elements are like, and not its parent's: keys of what it makes know that.
+    /// Requests no lengths from the parent: the stage's own keys contain the lengths of its output.
     fn asks(&self, _: &[Name]) -> Vec<Name> {
         Vec::new()
     }
 
-    /// Its function is applied to what is made. What it drops, and how long what it makes is, keys say that are made as though it stood in front of the border.
+    /// Plans a stage whose maker applies the function. Keys determine the dropped elements and the lengths of the
+    /// output; they are made as if the stage were before the border.
     fn start_plan(
         &self,
         parent: Plan<I::Item, I::State>,
@@ -265,7 +266,7 @@ where
     }
 }
 
-/// The function of a plan's stage: what stands for an element stands for what is made of it, too.
+/// Function of a planned stage that keeps all elements: a stand-in for an element also stands for the result.
 struct AsItIs;
 
 impl Facts for AsItIs {
@@ -282,19 +283,20 @@ impl<T> Each<T> for AsItIs {
     }
 }
 
-/// Makes what `E` makes of what was planned.
+/// Maker that applies `E` to planned elements.
 struct Applied<T, E> {
     make: Box<dyn Make<T>>,
     each: Arc<E>,
-    /// Those by which it was planned what it keeps, and how long that is; none where it hands on as many.
+    /// Keys from which dropped elements and output lengths were planned. `None` if the stage keeps all elements and no
+    /// lengths are required.
     keys: Option<Arc<LateKeys>>,
-    /// Whether it is applied to single elements.
+    /// True if the function is applied to single elements.
     single: bool,
     stage: StageId,
 }
 
 impl<T, E> Applied<T, E> {
-    /// The element that one is made of, where that has another number among those of its record.
+    /// Returns the input element of a planned element, if the two have different numbers within their record.
     fn parent(&self, recipe: &[Member]) -> Result<Option<Member>> {
         match (&self.keys, recipe) {
             (Some(keys), [one]) => keys.parent(one),
@@ -303,14 +305,14 @@ impl<T, E> Applied<T, E> {
     }
 }
 
-/// Requests in place of a recipe.
+/// Returns the recipe to request from the parent: `parent` if present, otherwise `recipe`.
 fn in_place_of<'a>(recipe: &'a [Member], parent: &'a Option<Member>) -> &'a [Member] {
     parent.as_ref().map_or(recipe, std::slice::from_ref)
 }
 
 impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
     fn expect(&mut self, recipe: &[Member]) {
-        // Where a key cannot be looked up, that is an error once it is made.
+        // If the key lookup fails, `make` returns the error.
         if let Ok(parent) = self.parent(recipe) {
             self.make.expect(in_place_of(recipe, &parent));
         }
@@ -329,7 +331,7 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
             (Ok(Some(made)), _) => Ok(Some(made)),
             (Ok(None), _) => Err(cx.blame(self.stage, self.each.name(), left_out())),
             (Err(error), [one]) if self.single => failed.pad(error.index(one.slot)).map(|()| None),
-            // Of several elements none is the one that failed.
+            // An error of several elements cannot be attributed to one element.
             (Err(error), _) => Err(error),
         }
     }
@@ -377,11 +379,11 @@ where
     E: Each<I::Item, Out: Send + 'static> + 'static,
 {
     made: Chunked<I, Alone<E>>,
-    /// Behind the element that came last.
+    /// State after the last yielded element.
     keep: K,
-    /// Behind the element that was read last, ahead of it or not.
+    /// State after the last element read from the parent, which may be ahead of `keep`.
     read: K,
-    /// Who notes the keys of what it makes, if anybody does.
+    /// Notes the keys of the output, if keys are recorded.
     noted: Option<Arc<LateNoted>>,
     stage: StageId,
 }
@@ -392,7 +394,7 @@ where
     E: Each<I::Item, Out: Send + 'static> + 'static,
     K: Keep,
 {
-    /// One whose function is applied where its elements are asked for.
+    /// Makes a pass that applies the function on the consumer's thread.
     fn new(parent: I, each: Arc<E>, keep: K, stage: StageId) -> Self {
         Self::of(Chunked::inline(parent, Alone(each), stage), keep, stage)
     }

@@ -1,4 +1,4 @@
-//! The elementwise prefix once an element has become many.
+//! The elementwise prefix after a `flat_map`: each record is a list of elements.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// A stage of a [`FanStream`]: from what became of an element before to what becomes of it here.
+/// A stage of a [`FanStream`]: makes a record's list of elements, from its single element or its previous list.
 pub type FanOut<D, U> = Mapped<D, FanFn<<D as MapDataset>::Item, U>>;
 
-/// The function of [`FanOut`]: the elements that one becomes.
+/// Function of [`FanOut`]: returns the list of a record's elements.
 pub struct FanFn<T, U> {
     each: Arc<dyn Fn(T) -> Result<Vec<U>> + Send + Sync>,
     name: &'static str,
@@ -69,10 +69,10 @@ impl<T, U> Each<T> for FanFn<T, U> {
     }
 }
 
-/// A [`Stream`](super::Stream) of which every element has become any number: see its `flat_map`.
+/// A [`Stream`](super::Stream) in which every element has become any number of pieces: see its `flat_map`.
 ///
-/// It yields the pieces one by one, and its own methods still run wherever the executor likes. A record is bad, and
-/// skipped or reported, as a whole: with all its pieces.
+/// Yields the pieces one by one. Its methods still run on any thread or worker of the executor. A bad record is skipped
+/// or reported as a whole, with all its pieces.
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct FanStream<D> {
     dataset: Arc<D>,
@@ -85,7 +85,7 @@ where
     D: MapDataset<Item = Vec<T>> + 'static,
     T: Send + 'static,
 {
-    /// The stream of `dataset`, of whose elements each is a list.
+    /// Makes the stream of `dataset`, in which each element is a list.
     #[cfg(feature = "python")]
     pub(crate) fn of(dataset: D, bad: BadRecords, thresholds: FilterThresholds) -> Self {
         Self::with_options(Arc::new(dataset), PrefixOptions { bad, thresholds })
@@ -105,7 +105,7 @@ where
         FanStream::with_options(Arc::new(Mapped::new(self.dataset, |_| FanFn::new(name, role, each))), self.options)
     }
 
-    /// Applies `f` to every element, in parallel where the executor has threads.
+    /// Applies `f` to every element, in parallel if the executor has threads.
     pub fn map<U, F>(self, f: F) -> FanStream<FanOut<Arc<D>, U>>
     where
         U: Send + 'static,
@@ -114,7 +114,7 @@ where
         self.prefix("map", Role::Elementwise, move |pieces| Ok(pieces.into_iter().map(&f).collect()))
     }
 
-    /// Applies `f`, which may fail, to every element, in parallel where the executor has threads.
+    /// Applies `f`, which may fail, to every element, in parallel if the executor has threads.
     pub fn try_map<U, F>(self, f: F) -> FanStream<FanOut<Arc<D>, U>>
     where
         U: Send + 'static,
@@ -123,7 +123,7 @@ where
         self.prefix("map", Role::Elementwise, move |pieces| pieces.into_iter().map(&f).collect())
     }
 
-    /// Keeps the elements for which `predicate` holds, in parallel where the executor has threads.
+    /// Keeps the elements for which `predicate` holds, in parallel if the executor has threads.
     pub fn filter<P>(self, predicate: P) -> FanStream<FanOut<Arc<D>, T>>
     where
         P: Fn(&T) -> bool + Send + Sync + 'static,
@@ -134,7 +134,7 @@ where
         })
     }
 
-    /// Replaces every element by what `f` makes of it, in parallel where the executor has threads.
+    /// Replaces every element by the elements that `f` returns, if any, in parallel if the executor has threads.
     pub fn flat_map<C, F>(self, f: F) -> FanStream<FanOut<Arc<D>, C::Item>>
     where
         C: IntoIterator<Item: Send + 'static>,
@@ -143,7 +143,7 @@ where
         self.prefix("flat_map", Role::FanOut, move |pieces| Ok(pieces.into_iter().flat_map(&f).collect()))
     }
 
-    /// [`flat_map`](Self::flat_map) by a function that may fail; its error is that of the whole record.
+    /// [`flat_map`](Self::flat_map) with a function that may fail. An error of `f` replaces all pieces of its record.
     pub fn try_flat_map<C, F>(self, f: F) -> FanStream<FanOut<Arc<D>, C::Item>>
     where
         C: IntoIterator<Item: Send + 'static>,
@@ -158,15 +158,15 @@ where
         })
     }
 
-    /// Decides what becomes of records that the stages before this point cannot use: as
+    /// Sets the policy for records that the stages before the border cannot use, as
     /// [`Stream::on_bad_record`](super::Stream::on_bad_record).
     pub fn on_bad_record(mut self, policy: BadRecords) -> Self {
         self.options.bad = policy;
         self
     }
 
-    /// Limits how many records may vanish before a warning or an error: as
-    /// [`Stream::filter_thresholds`](super::Stream::filter_thresholds). One that has become no element at all has vanished.
+    /// Sets the shares of vanished records that cause a warning or an error, as
+    /// [`Stream::filter_thresholds`](super::Stream::filter_thresholds). A record vanishes if it yields no element.
     pub fn filter_thresholds(mut self, thresholds: FilterThresholds) -> Self {
         self.options.thresholds = thresholds;
         self
@@ -209,7 +209,7 @@ where
 pub struct FanStreamIter<D: MapDataset, T> {
     prefix: Prefix<D>,
     pieces: std::vec::IntoIter<T>,
-    /// Pieces of the present record that were given out, 0 between records.
+    /// Yielded pieces of the current record; 0 between records.
     given: u64,
     stage: StageId,
 }
@@ -218,10 +218,10 @@ pub struct FanStreamIter<D: MapDataset, T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FanState {
-    /// The stream's position before the record that is given out in pieces.
+    /// The stream's position before the record whose pieces are being yielded.
     #[serde(alias = "parent")]
     pub stream: StreamState,
-    /// Pieces of it that were given out.
+    /// Yielded pieces of this record.
     pub given: u64,
 }
 
@@ -263,7 +263,7 @@ where
         let pieces = self.prefix.next(cx, Vec::is_empty)?.filter(|_| self.prefix.before == state.stream);
         let given = usize::try_from(state.given).unwrap_or(usize::MAX);
         match pieces {
-            // Grain stays behind the last piece.
+            // States of Grain may be after the last piece.
             Some(pieces) if pieces.len() >= given => {
                 self.pieces = pieces.into_iter();
                 self.pieces.by_ref().take(given).for_each(drop);

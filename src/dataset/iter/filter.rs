@@ -12,19 +12,20 @@ pub type IterFilterIter<I, P> = IterMappedIter<I, FilterFn<P>, Watch>;
 
 /// Position of a filter in a stream.
 ///
-/// The state of its parent alone is read as one with an empty window: so it was written before filters counted everywhere.
+/// Deserializes a bare state of the parent as an empty window. Earlier versions, whose filters kept no counts, wrote
+/// such states.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written<S>")]
 pub struct FilterState<S> {
     /// The parent's position.
     pub parent: S,
-    /// Elements seen in the present window of the thresholds.
+    /// Elements seen in the current window of the thresholds.
     pub seen: u64,
-    /// Elements of that window that were dropped.
+    /// Dropped elements in this window.
     pub dropped: u64,
 }
 
-/// The states that are read.
+/// Accepted forms of a state.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written<S> {
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn fails_where_too_much_is_dropped_also_after_a_restore() {
         let thresholds = FilterThresholds { raise: Some(0.9), ..Default::default() };
-        // 950 of the second thousand are dropped.
+        // Drops 950 of the second thousand.
         let ds = Range::new(0, 3000).to_iter().filter_with(|x| !(1000..1950).contains(x), thresholds);
         let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
         for _ in 0..1010 {

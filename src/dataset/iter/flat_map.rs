@@ -22,7 +22,7 @@ pub type IterFlatMap<D, F> = Flowing<D, FlatMapFlow<MapFn<F>>>;
 /// See [`IterDataset::try_flat_map`](super::IterDataset::try_flat_map).
 pub type IterTryFlatMap<D, F> = Flowing<D, FlatMapFlow<TryMapFn<F>>>;
 
-/// The change of [`IterFlatMap`] and [`IterTryFlatMap`]: `E` makes the pieces of an element.
+/// [`Flow`] of [`IterFlatMap`] and [`IterTryFlatMap`]. `E` makes the pieces of an element.
 pub struct FlatMapFlow<E>(Arc<E>);
 
 impl<E> FlatMapFlow<E> {
@@ -63,7 +63,7 @@ where
         Ok(IterFlatMapIter { noted: run.noted(stage), ..IterFlatMapIter::new(opened, stage) })
     }
 
-    /// Keys are asked what its pieces are like, and not the parent what elements are.
+    /// Requests no lengths from the parent: the stage's own keys contain the lengths of its pieces.
     fn asks(&self, _: &[Name]) -> Vec<Name> {
         Vec::new()
     }
@@ -89,7 +89,7 @@ where
     }
 }
 
-/// The same function with a list of the pieces.
+/// The function with its pieces collected into a list.
 struct Listed<E>(Arc<E>);
 
 impl<E: Send + Sync> Facts for Listed<E> {
@@ -113,7 +113,7 @@ impl<T, C: IntoIterator, E: Each<T, Out = C>> Each<T> for Listed<E> {
     }
 }
 
-/// The function of a stage as [`Work`]: it opens an element, and the pieces come as they are asked for.
+/// The function of a stage as [`Work`]: returns an iterator, which makes the pieces on request.
 struct Opens<E>(Arc<E>);
 
 impl<T, C, E> Work<T> for Opens<E>
@@ -142,17 +142,17 @@ where
 {
     opened: Chunked<I, Opens<E>>,
     open: Option<Open<I::State, C::IntoIter>>,
-    /// Who notes the keys of what it makes, if anybody does.
+    /// Notes the keys of the output, if keys are recorded.
     noted: Option<Arc<LateNoted>>,
     stage: StageId,
 }
 
-/// The element that is being given out in pieces.
+/// The element whose pieces are being yielded.
 struct Open<S, P> {
     before: S,
     pieces: P,
     given: u64,
-    /// Those that were given out, where they are noted.
+    /// Count of the yielded pieces, if keys are recorded.
     counted: Option<Counted>,
 }
 
@@ -160,9 +160,9 @@ struct Open<S, P> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlatMapState<S> {
-    /// The parent's position before the element that is given out in pieces.
+    /// The parent's position before the element whose pieces are being yielded.
     pub parent: S,
-    /// Pieces of it that were given out.
+    /// Yielded pieces of this element.
     pub given: u64,
 }
 
@@ -176,7 +176,7 @@ where
         Self { opened, open: None, noted: None, stage }
     }
 
-    /// Reads the next element of the parent; `false` at its end.
+    /// Opens the next element of the parent. Returns `false` at the parent's end.
     fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
         let before = self.opened.state();
         let Some(pieces) = self.opened.next(|| 0, cx)? else { return Ok(false) };
@@ -235,7 +235,7 @@ where
         let open = self.open.as_mut().filter(|_| opened);
         let skipped = open.is_some_and(|open| {
             open.given = state.given;
-            // Those before it are not seen.
+            // The count would lack the skipped pieces.
             open.counted = None;
             (0..state.given).all(|_| open.pieces.next().is_some())
         });

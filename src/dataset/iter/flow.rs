@@ -1,4 +1,4 @@
-//! Stages of streams with one parent: each is a [`Flow`], and [`Flowing`] does for all of them what a stage does.
+//! Stages of streams with a single parent. Each is a [`Flow`]; [`Flowing`] implements the stage for all of them.
 
 use std::fmt;
 
@@ -14,18 +14,22 @@ use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::Part;
 
-/// A change of a stream: how a pass over what it makes starts, out of a pass `I` over its parent. [`Flowing`] makes a stage of it.
+/// A transformation of a stream: makes a pass over the output from a pass `I` over the parent.
+///
+/// [`Flowing`] makes a stage of it.
 pub trait Flow<I: DatasetIterator>: Facts {
-    /// A pass.
+    /// Type of a pass over the output.
     type Pass: DatasetIterator;
 
-    /// Starts a pass at the beginning, as the work of `stage`.
+    /// Starts a pass at the beginning. The report counts its work for `stage`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it cannot work as configured.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the flow cannot work as configured.
     fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass>;
 
-    /// The same over the rows of a part of every batch: for a change that hands on batches as they are, and so those rows. `None` for any other.
+    /// Starts a pass over the rows of a part of every batch, for a flow that passes batches on unchanged.
+    ///
+    /// Returns `None` for any other flow.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -38,7 +42,7 @@ pub trait Flow<I: DatasetIterator>: Facts {
         Ok(None)
     }
 
-    /// The same, where the keys of what it makes may be recorded.
+    /// Starts a pass as [`start`](Self::start), and notes the keys of the output if `run` records keys.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -48,13 +52,13 @@ pub trait Flow<I: DatasetIterator>: Facts {
         self.start(parent, stage)
     }
 
-    /// Whether it makes batches by itself: then it is asked to [start them](Self::start_batches) out of a plan of its parent.
+    /// Returns true if the flow itself makes batches. [`start_batches`](Self::start_batches) then starts its passes.
     #[doc(hidden)]
     fn makes_batches(&self) -> bool {
         false
     }
 
-    /// The same as [`start_part`](Self::start_part) for a change that makes batches by itself, out of a plan of its parent.
+    /// Starts a pass over the rows of `part` from a plan of the parent, for a flow that itself makes batches.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -74,16 +78,19 @@ pub trait Flow<I: DatasetIterator>: Facts {
         Ok(None)
     }
 
-    /// The arrays of the parent's elements whose lengths decide what it does, where the stages behind it ask for those of `behind`.
+    /// Returns the arrays of the parent's elements whose lengths the plan requires. `behind` are the arrays that later
+    /// stages require.
     #[doc(hidden)]
     fn asks(&self, behind: &[Name]) -> Vec<Name> {
         behind.to_vec()
     }
 
-    /// Starts a plan of what it makes, out of that of its parent, where the stages behind it ask for the lengths that `planning` names: for a
-    /// change that decides by keys alone. `None` for any other, and then [`unplanned`](Self::unplanned) says why.
+    /// Plans the output from a plan of the parent, for a flow whose decisions depend on keys alone.
     ///
-    /// A change that hands on elements as they are, some of them or in another order, is planned by a pass of itself over stand-ins:
+    /// `planning` names the arrays whose lengths later stages require. Returns `None` for any other flow;
+    /// [`unplanned`](Self::unplanned) then contains the reason.
+    ///
+    /// A flow that only drops or reorders elements, or passes them on unchanged, runs its own pass over stand-ins:
     /// `parent.through(|pass| self.start(pass, stage))`.
     ///
     /// # Errors
@@ -103,15 +110,15 @@ pub trait Flow<I: DatasetIterator>: Facts {
         Ok(None)
     }
 
-    /// Says why there is no plan, and what to do about it, behind the name of the stage: `filter (stage 4) …`.
+    /// Returns the reason for a missing plan, and the remedy. The name of the stage precedes it: `filter (stage 4) …`.
     #[doc(hidden)]
     fn unplanned(&self) -> &'static str {
         UNPLANNED
     }
 }
 
-/// Has a change that hands on elements as they are, whatever they are, planned by a pass of it over stand-ins; and, where it hands on `batches` as they are,
-/// has the rows of a part go the same way.
+/// Plans a flow that passes elements on regardless of their content: its pass runs over stand-ins. With `batches`, the
+/// flow also passes batches on unchanged, so its pass also runs over the rows of a part.
 macro_rules! hands_on {
     (elements) => {
         fn start_plan(
@@ -143,15 +150,15 @@ macro_rules! hands_on {
 }
 pub(super) use hands_on;
 
-/// The plan that the change `F` makes of that of a parent whose passes are `I`.
+/// Plan that the flow `F` makes from the plan of a parent with passes `I`.
 pub type PlanBy<I, F> =
     Plan<<<F as Flow<I>>::Pass as DatasetIterator>::Item, <<F as Flow<I>>::Pass as DatasetIterator>::State>;
 
-/// The pass over a part that the change `F` starts behind a pass `I`.
+/// Pass over a part that the flow `F` starts after a pass `I`.
 pub type PartPassBy<I, F> =
     PartPass<<<F as Flow<I>>::Pass as DatasetIterator>::Item, <<F as Flow<I>>::Pass as DatasetIterator>::State>;
 
-/// The stream `D` as `F` has changed it: `limit`, `window_shuffle` and all other stages of one parent.
+/// The stream `D` after the flow `F`: `limit`, `window_shuffle` and all other stages with a single parent.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct Flowing<D, F> {
@@ -161,7 +168,7 @@ pub struct Flowing<D, F> {
 }
 
 impl<D: Stage, F: Facts> Flowing<D, F> {
-    /// Puts behind `parent` the change that `flow` makes for it.
+    /// Adds a stage after `parent`. The closure makes its flow from the parent.
     pub fn new(parent: D, flow: impl FnOnce(&D) -> F) -> Self {
         Self { stage: stage_after(&[&parent]), flow: flow(&parent), parent }
     }

@@ -12,13 +12,13 @@ use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// More streams open at once than anybody means.
+/// Limit of streams that are open at once, far above any useful cycle.
 const MAX_CYCLE: usize = 1 << 16;
 
-/// One element of each of `cycle` streams in turn; where one ends, the next of `datasets` takes its place.
+/// Yields an element of each of `cycle` streams in turn. If a stream ends, the next of `datasets` takes its place.
 ///
-/// Streams are opened in order, when their turn comes. Grain's order: a stream that ends gives its turn away, and its
-/// place is filled when the round comes back to it. A cycle of 1 puts the datasets one behind the other.
+/// Streams are opened in order, when their turn comes. The order is Grain's: a stream that ends gives up its turn, and
+/// its place is filled in the next round. A cycle of 1 concatenates the datasets.
 /// ```
 /// use gristmill::{IterDataset, Load, MapDataset, dataset::iter::interleave, dataset::map::Range};
 /// let lanes = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
@@ -34,12 +34,12 @@ where
     IterInterleave::new(Lanes::new(datasets.into_iter().collect()), cycle)
 }
 
-/// [`interleave`] of streams that a [`MapDataset`] makes, one from each element: a shuffled list of files, say, each
-/// mapped to the stream of its records. What the map dataset drops is passed over.
+/// [`interleave`] of streams that a [`MapDataset`] makes, a stream per element: for example, a shuffled list of files,
+/// each mapped to the stream of its records. Elements that the map dataset drops are skipped.
 ///
-/// In the report the work of the streams is that of this stage, and errors name the stage inside the stream.
+/// The report counts the work of the streams for this stage. Errors name the stage inside the stream.
 /// # Errors
-/// As [`interleave`], and what opening a stream reports.
+/// As [`interleave`], and errors of opening a stream.
 pub fn interleave_from<M>(datasets: M, cycle: usize) -> IterInterleave<MadeLanes<M>>
 where
     M: MapDataset<Item: IterDataset + 'static> + 'static,
@@ -114,20 +114,20 @@ pub struct IterInterleaveIter<L: OpenLane> {
     stage: StageId,
 }
 
-/// A stream that does not begin at its start.
+/// A stream that starts at a restored position, or has ended.
 type WaitingLane<L> = LaneState<Option<<<L as OpenLane>::Iter as DatasetIterator>::State>>;
 
 /// Position of an [`IterInterleaveIter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterleaveState<S> {
-    /// The place in the cycle whose turn is next.
+    /// Place in the cycle whose turn is next.
     pub next_slot: usize,
-    /// The stream that is opened next.
+    /// Next stream to open.
     pub next_lane: u64,
-    /// The stream in each place of the cycle.
+    /// Stream in each place of the cycle.
     pub slots: Vec<Option<LaneState<S>>>,
-    /// Streams whose turn has not come and that do not begin at their start, in order; `None` is at the end of one.
+    /// Streams before their first turn that do not start at their beginning, in order. `None` is the end of a stream.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<LaneState<Option<S>>>,
 }
@@ -143,7 +143,7 @@ pub struct LaneState<S> {
 }
 
 impl<L: OpenLane> IterInterleaveIter<L> {
-    /// Opens the next stream into the present place.
+    /// Opens the next stream in the current place.
     fn open_next(&mut self, cx: &mut Cx) -> Result<()> {
         let lane = self.next_lane;
         self.next_lane += 1;
@@ -263,7 +263,7 @@ mod tests {
         lens.iter().enumerate().map(|(k, &len)| lane(k, len)).collect()
     }
 
-    /// The rounds played with queues.
+    /// Computes the rounds with queues.
     fn naive(lens: &[i64], cycle: usize) -> Vec<i64> {
         let mut waiting = lens.iter().enumerate().map(|(k, &len)| (0..len).map(move |i| 100 * k as i64 + i));
         let mut places: Vec<_> = (0..cycle.min(lens.len()).max(1)).map(|_| None).collect();

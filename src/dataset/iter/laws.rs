@@ -1,4 +1,4 @@
-//! Laws that every stream keeps, shown by running it: for the unit tests here and for `tests/laws/main.rs`.
+//! Laws of every stream, checked by running it: for the unit tests here and for `tests/laws/main.rs`.
 
 use std::fmt::Debug;
 
@@ -6,7 +6,7 @@ use gristmill::{Cx, DatasetIterator, Executor, IterDataset, Runtime};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-/// Every element of a pass, with the state before each; then the states at the end, or the error that ended it.
+/// All elements of a pass, the state before each, and the states at the end or the error that ended the pass.
 struct Pass<T> {
     items: Vec<T>,
     states: Vec<Json>,
@@ -17,7 +17,7 @@ fn json(iter: &impl DatasetIterator) -> Json {
     serde_json::to_value(iter.state()).expect("a state is JSON")
 }
 
-/// Through text, as a checkpoint on disk goes.
+/// Parses a state from text, as a checkpoint on disk is read.
 fn parse<S: DeserializeOwned>(state: &Json) -> S {
     serde_json::from_str(&state.to_string()).expect("a state reads back what it wrote")
 }
@@ -38,7 +38,7 @@ fn pass<I: DatasetIterator>(iter: &mut I) -> Pass<I::Item> {
     Pass { items, states, error: None }
 }
 
-/// Some positions of `0..=n`: all of a short stream, both ends and a spread of a long one.
+/// Returns positions in `0..=n`: all positions of a short stream, both ends and a spread of a long stream.
 fn sample(n: usize) -> Vec<usize> {
     let step = n.div_ceil(12).max(1);
     let mut at: Vec<usize> = (0..=n).step_by(step).chain([1.min(n), n.saturating_sub(1), n]).collect();
@@ -47,8 +47,8 @@ fn sample(n: usize) -> Vec<usize> {
     at
 }
 
-/// Restores a state and compares the rest with that of `full` from element `from` on; the state right after must be the
-/// one restored.
+/// Restores a state and compares the remaining elements with `full` from element `from` on. Directly after the
+/// restore, the state must equal the restored state.
 fn resume<D>(dataset: &D, run: &Runtime, state: &Json, full: &Pass<D::Item>, from: usize, what: &str)
 where
     D: IterDataset,
@@ -56,7 +56,7 @@ where
 {
     let mut iter = dataset.iter(run).expect("a pass starts");
     let mut cx = run.cx();
-    // A pass that has been elsewhere, at its end or at an error, is as good as a fresh one.
+    // A pass that was at its end or at an error must restore like a fresh pass.
     for what in [what.to_owned(), format!("{what}, again")] {
         iter.restore(parse(state), &mut cx).unwrap_or_else(|e| panic!("{what}: {state}: {e}"));
         assert_eq!(&json(&iter), state, "{what}: the state after restoring is another");
@@ -66,7 +66,7 @@ where
     }
 }
 
-/// As [`check_to_error`], of a pipeline that does not fail.
+/// Checks the laws as [`check_to_error`], for a pipeline that does not fail.
 pub(crate) fn check<D>(dataset: &D) -> Vec<D::Item>
 where
     D: IterDataset,
@@ -77,11 +77,11 @@ where
     items
 }
 
-/// Runs `dataset` inline and on threads, restores it at many positions and in chains; returns its elements up to the
-/// first error, and that.
+/// Runs `dataset` inline and on threads, and restores it at many positions and in chains. Returns its elements up to
+/// the first error, and that error.
 ///
 /// # Panics
-/// A law is broken: the text says which.
+/// If a law is broken. The message names the law.
 pub(crate) fn check_to_error<D>(dataset: &D) -> (Vec<D::Item>, Option<String>)
 where
     D: IterDataset,
@@ -109,7 +109,7 @@ where
     (full.items, full.error)
 }
 
-/// Five restores in a row, a few elements between them, executors in turn.
+/// Restores five times in a row, with a few elements in between, on alternating executors.
 fn chain<D>(dataset: &D, runs: [&Runtime; 2], full: &Pass<D::Item>)
 where
     D: IterDataset,

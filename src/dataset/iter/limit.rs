@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// See [`IterDataset::limit`](super::IterDataset::limit).
 pub type IterLimit<D> = Flowing<D, LimitFlow>;
 
-/// The change of [`IterLimit`].
+/// [`Flow`] of [`IterLimit`].
 #[derive(Clone, Copy, Debug)]
 pub struct LimitFlow {
     pub(super) count: u64,

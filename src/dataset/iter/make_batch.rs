@@ -8,49 +8,52 @@ use crate::dataset::map::{GetStacked, MapDataset, stacked};
 use crate::element::{Array, Buffer, DType, Element, Name, Padded, Scalar, Stack, Value};
 use crate::error::{Error, Result};
 
-/// Makes one batch of its elements: what tells the `batch` methods apart.
+/// Makes a batch of elements. Each of the `batch` methods has a different implementation.
 pub trait MakeBatch<T>: Send + Sync + 'static {
     /// Type of a batch.
     type Batch: Send + 'static;
 
-    /// Makes a batch of `items`, of which there are 1 to `size`, in order.
+    /// Makes a batch of `items`: 1 to `size` items, in order.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they do not go together.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the items cannot be joined.
     fn make(&self, items: Vec<T>, size: usize) -> Result<Self::Batch>;
 
-    /// Whether its batches say of each row whether it is padding, so that [`make_padded`](Self::make_padded) makes them.
+    /// Returns true if batches mark the rows that are padding. [`make_padded`](Self::make_padded) then makes batches.
     fn says_padding(&self) -> bool {
         false
     }
 
-    /// Makes a batch of `items`, where those that are missing become rows of padding like `like`, or like one that is there.
+    /// Makes a batch of `items` in which missing items are rows of padding. Another item is the sample for padding, or
+    /// `like` if all are missing.
     ///
     /// # Errors
-    /// As [`make`](Self::make), and [`ErrorKind::Config`](crate::ErrorKind::Config) where batches do not [say](Self::says_padding) it.
+    /// As [`make`](Self::make), and [`ErrorKind::Config`](crate::ErrorKind::Config) if batches do not
+    /// [mark](Self::says_padding) padding.
     fn make_padded(&self, items: Vec<Option<T>>, like: Option<&T>, size: usize) -> Result<Self::Batch> {
         let _ = (items, like, size);
         Err(Error::config("batches do not say which of their rows are padding"))
     }
 
-    /// Names what shapes the data, for the fingerprint; empty where there is nothing but the remainder.
+    /// Returns the arguments that shape the data, for the fingerprint; empty if only the remainder policy does.
     fn params(&self) -> String {
         String::new()
     }
 
-    /// Payload bytes of `items`, for the report; 0 where they are not known.
+    /// Returns the payload bytes of `items`, for the report; 0 if unknown.
     fn nbytes(&self, items: &[T]) -> usize {
         let _ = items;
         0
     }
 
-    /// Whether it does no more than [`Stack::stack`]: then elements may be stacked straight into the memory in which the
-    /// batch leaves a worker process.
+    /// Returns true if [`make`](Self::make) is exactly [`Stack::stack`]. Elements may then be stacked directly into the
+    /// memory in which the batch leaves a worker process.
     fn only_stacks(&self) -> bool {
         false
     }
 
-    /// The same for some of the rows of whole batches, if those are the rows of the batch that is made of all.
+    /// Returns the function for some rows of each whole batch. Returns `None` if these rows may differ from the rows of
+    /// the whole batch.
     fn of_rows(&self) -> Option<Self>
     where
         Self: Sized,
@@ -58,8 +61,8 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
         None
     }
 
-    /// The next batch of up to `size` elements of `parent`, where that writes batches in place and they are what
-    /// [`make`](Self::make) makes: see [`DatasetIterator::next_stacked`].
+    /// Returns the next batch of up to `size` elements of `parent`, if `parent` writes batches in place that equal the
+    /// results of [`make`](Self::make): see [`DatasetIterator::next_stacked`].
     fn next_of<I: DatasetIterator<Item = T>>(
         &self,
         parent: &mut I,
@@ -70,8 +73,8 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
         None
     }
 
-    /// The batch of the elements that `dataset` has at `indices`, 1 to `size` of them, where that gives it without them: see
-    /// [`MapDataset::get_stacked`].
+    /// Returns the batch of the 1 to `size` elements of `dataset` at `indices`, if `dataset` can return it without
+    /// making the elements: see [`MapDataset::get_stacked`].
     fn of_columns<D: MapDataset<Item = T>>(
         &self,
         dataset: &D,
@@ -83,16 +86,16 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
         None
     }
 
-    /// Whether its options make sense.
+    /// Checks the options.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with value and limit.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// Stacks by [`Stack`].
+/// Stacks elements with [`Stack::stack`].
 #[derive(Clone, Copy, Debug)]
 pub struct Stacked;
 
@@ -127,7 +130,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
     }
 }
 
-/// A function of the user.
+/// Makes batches with a user function.
 #[derive(Clone, Copy)]
 pub struct BatchFn<F>(pub(super) F);
 
@@ -149,7 +152,7 @@ impl<F> std::fmt::Debug for BatchFn<F> {
     }
 }
 
-/// Fills up with [`Stack::padding`] and stacks.
+/// Fills the batch up with [`Stack::padding`] and stacks it.
 #[derive(Clone, Copy, Debug)]
 pub struct StackedPadded;
 
@@ -169,7 +172,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
         Ok(Padded { batch: T::stack(items)?, real, size })
     }
 
-    /// Stacks columns where nothing is to be padded.
+    /// Stacks columns if the batch needs no padding.
     fn of_columns<D: MapDataset<Item = T>>(
         &self,
         dataset: &D,
@@ -190,12 +193,12 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
     }
 }
 
-/// Values with which [`batch_masked_with`](crate::IterDataset::batch_masked_with) fills up a last batch.
+/// Padding of the last batch by [`batch_masked_with`](crate::IterDataset::batch_masked_with).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Padding {
-    /// The number in every padded array; it must fit the array's dtype. Text is empty there, and lists are.
+    /// Value of every number in padding; must fit the dtype of each array. Text and lists are empty in padding.
     pub value: f64,
-    /// The field that says which elements are real: bool, shape `[size]`.
+    /// Name of the mask: a field that is true for real elements (bool, `[size]`).
     pub mask: Name,
 }
 
@@ -206,7 +209,7 @@ impl Default for Padding {
 }
 
 impl Padding {
-    /// A batch of `size` elements, and which of them are real.
+    /// Adds the mask to a batch of `size` elements.
     fn masked(&self, mut batch: Element, is_real: impl Fn(usize) -> bool, size: usize) -> Result<Element> {
         let mask: Vec<u8> = (0..size).map(|row| u8::from(is_real(row))).collect();
         let mask = Array::new(DType::Bool, &[size], Buffer::from_vec(mask))?;
@@ -217,7 +220,7 @@ impl Padding {
         }
     }
 
-    /// Padding in the shape of `element`.
+    /// Returns padding in the shape of `element`.
     fn like(&self, element: &Element) -> Result<Element> {
         let mut pad = element.padding();
         fill(&mut pad, self.value)?;
@@ -256,7 +259,7 @@ impl MakeBatch<Element> for Padding {
         self.masked(Element::stack(rows)?, |row| real[row], size)
     }
 
-    /// Stacks columns where nothing is to be padded.
+    /// Stacks columns if the batch needs no padding.
     fn of_columns<D: MapDataset<Item = Element>>(
         &self,
         dataset: &D,
@@ -278,14 +281,14 @@ impl MakeBatch<Element> for Padding {
     }
 }
 
-/// Has `items` hold `size` of them.
+/// Reserves memory in `items` for a total of `size` elements.
 fn room_for<T>(items: &mut Vec<T>, size: usize) -> Result<()> {
     let missing = size.saturating_sub(items.len());
     let refused = |_| Error::config(format!("a batch of {size} elements, padded, does not fit in memory"));
     items.try_reserve_exact(missing).map_err(refused)
 }
 
-/// The indices of a batch that needs no padding.
+/// Returns `indices` if the batch needs no padding.
 fn full(indices: Range<u64>, size: usize) -> Option<Range<u64>> {
     Some(indices).filter(|indices| indices.end - indices.start == size as u64)
 }
@@ -315,7 +318,7 @@ fn filled(array: &Array, value: f64) -> Result<Array> {
     Ok(out.freeze())
 }
 
-/// The bytes of `value` as a number of `dtype`, or `None` where an integer type cannot hold it.
+/// Returns the bytes of `value` as a number of `dtype`, or `None` if an integer type cannot represent `value`.
 fn encode(dtype: DType, value: f64) -> Option<[u8; 8]> {
     fn bytes(number: impl Scalar) -> [u8; 8] {
         let mut out = [0; 8];
@@ -323,7 +326,7 @@ fn encode(dtype: DType, value: f64) -> Option<[u8; 8]> {
         out[..raw.len()].copy_from_slice(raw);
         out
     }
-    // Every f64 that is a whole number below 2^64 in size is exact in an i128.
+    // An i128 represents every whole f64 below 2^64 in magnitude exactly.
     let whole = (value.fract() == 0.0 && value.abs() < 2f64.powi(64)).then_some(value as i128);
     Some(match dtype {
         DType::F16 => bytes(half::f16::from_f64(value)),

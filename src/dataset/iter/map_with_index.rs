@@ -23,7 +23,7 @@ pub type IterTryMapWithIndexIter<I, F> = IterMappedIter<I, TryNumberedFn<F>, Cou
 /// See [`IterDataset::enumerate`].
 pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item) -> Numbered<D>>;
 
-/// An element of `D` and its number in front of it.
+/// An element of `D`, preceded by its number.
 pub type Numbered<D> = (u64, <D as IterDataset>::Item);
 
 /// The function of [`IterMapWithIndex`].
@@ -40,7 +40,7 @@ pub struct TryNumberedFn<F> {
     params: String,
 }
 
-/// The name of the stage that puts numbers to elements.
+/// Name of the stage that numbers elements.
 pub(crate) const ENUMERATE: &str = "enumerate";
 
 impl<D: IterDataset> IterEnumerate<D> {
@@ -49,11 +49,11 @@ impl<D: IterDataset> IterEnumerate<D> {
     }
 }
 
-/// Says of the function `$name` of the stage `$stage` what holds for that which may fail, too.
+/// Implements the common parts of infallible and fallible functions: `$name` is the function of the stage `$stage`.
 macro_rules! numbered_stage {
     ($stage:ident, $name:ident) => {
         impl<D: Stage, F: Send + Sync> $stage<D, F> {
-            /// The stage of this name, where `params` say all that `f` does.
+            /// Makes the stage with this name. `params` must describe `f` completely.
             pub(crate) fn named(parent: D, name: &'static str, params: String, f: F) -> Self {
                 Self::new(parent, |_| InOrder::new($name { f, name, params }, Counter::default()))
             }
@@ -94,13 +94,13 @@ impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync> Each<T> for TryNumberedFn<F
     }
 }
 
-/// Position of a pass that counts the elements it has seen.
+/// Position of a pass that counts elements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CounterState<S> {
     /// The parent's position.
     pub parent: S,
-    /// Elements seen.
+    /// Number of elements seen.
     pub counter: u64,
 }
 

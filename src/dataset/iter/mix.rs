@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::rng::{MixCursor, MixOrder};
 
-/// Elements of several `datasets` in turn: one of each, or by [`weights`](IterMix::weights). It ends where any of them ends.
+/// Mixes several `datasets`: an element of each in turn, or by [`weights`](IterMix::weights). Ends if any dataset ends.
 ///
-/// Grain's order, bit for bit: see [`MixOrder`]. DIFFERENCE: in Grain an error of one dataset ends the mix for good;
-/// here only the element that failed is lost.
+/// The order is Grain's, bit for bit: see [`MixOrder`]. DIFFERENCE: in Grain, an error of a dataset ends the mix for
+/// good. Here, only the failed element is lost.
 /// ```
 /// use gristmill::{IterDataset, MapDataset, dataset::iter::mix, dataset::map::Range};
 /// let ds = || [0, 100].map(|start| Range::new(start, start + 4).to_iter());
@@ -23,8 +23,8 @@ use crate::rng::{MixCursor, MixOrder};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no datasets, not as many weights, or a weight that is not a
-/// finite number above 0.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no datasets, if there are more or fewer weights than
+/// datasets, or if a weight is not a finite number above 0.
 pub fn mix<D: IterDataset>(datasets: impl IntoIterator<Item = D>) -> IterMix<D> {
     let parents: Vec<D> = datasets.into_iter().collect();
     let nodes: Vec<&dyn Stage> = parents.iter().map(|p| p as &dyn Stage).collect();
@@ -44,13 +44,13 @@ pub struct IterMix<D> {
 }
 
 impl<D> IterMix<D> {
-    /// Shares by weight, one for each dataset, truncated to about a hundredth of the smallest as Grain does.
+    /// Sets a weight for each dataset. As in Grain, weights are truncated to about a hundredth of the smallest weight.
     pub fn weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
         (self.weights, self.exact) = (weights.into(), false);
         self
     }
 
-    /// Shares exactly as the weights are written: see [`MixOrder::exact`].
+    /// Sets weights that apply exactly as written: see [`MixOrder::exact`].
     pub fn exact_weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
         (self.weights, self.exact) = (weights.into(), true);
         self
@@ -120,9 +120,9 @@ pub struct IterMixIter<I> {
 pub struct MixState<S> {
     /// Position of each parent.
     pub parents: Vec<S>,
-    /// The position in the mix that is read next.
+    /// Next position in the mix.
     pub index: u64,
-    /// Whether one of the parents has ended.
+    /// True if a parent has ended.
     pub stop: bool,
 }
 
@@ -181,7 +181,7 @@ mod tests {
     fn exact_weights_are_kept() {
         let parts = || [Range::new(0, 29_000).to_iter(), Range::new(100_000, 171_000).to_iter()];
         assert_eq!(mix(parts()).exact_weights([0.29, 0.71]).collect().unwrap().len(), 100_000);
-        // Truncated to 100 : 244.
+        // The weights are truncated to 100 : 244.
         assert_eq!(mix(parts()).weights([0.29, 0.71]).collect().unwrap().len(), 99_760);
     }
 

@@ -1,4 +1,4 @@
-//! Streams: ordered, stateful, checkpointable. One adaptor a file, all methods on [`IterDataset`].
+//! Streams: ordered, stateful and checkpointable. Each adaptor has its own file; [`IterDataset`] has all methods.
 
 mod batch;
 mod cache;

@@ -1,4 +1,4 @@
-//! The streams of an interleave or of lanes: a list, or made when their turn comes.
+//! The streams of an interleave or of lanes: a list, or streams that are made when their turn comes.
 
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
@@ -9,25 +9,27 @@ use crate::dataset::stage::Stage;
 use crate::error::Result;
 use crate::exec::Runtime;
 
-/// Origin of the streams of an [`interleave`](super::interleave()), or of [`lanes`](super::lanes()).
+/// Provides the streams of an [`interleave`](super::interleave()) or of [`lanes`](super::lanes()).
 pub trait OpenLane: Send + Sync + 'static {
-    /// A pass over one.
+    /// Type of a pass over a stream.
     type Iter: DatasetIterator<Item: Send + 'static> + 'static;
 
-    /// Number of streams.
+    /// Returns the number of streams.
     fn count(&self) -> u64;
 
-    /// Stages that stand before the streams in the pipeline.
+    /// Returns the stages directly before the interleave or the lanes in the pipeline.
     fn nodes(&self) -> Vec<&dyn Stage>;
 
-    /// Starts a pass over stream `k`, or `None` where there is nothing in its place.
+    /// Starts a pass over stream `k`. Returns `None` if there is no stream at `k`.
     ///
     /// # Errors
     /// The stream cannot be opened.
     fn open(&self, k: u64, run: &Runtime, cx: &mut Cx) -> Result<Option<Self::Iter>>;
 
-    /// In a worker, which reads nothing in order, so that no stream's turn ever comes: starts a pass over each that has its
-    /// place in the pipeline, because the parent asks for the elements in front of their borders.
+    /// Starts, in a worker, a pass over every stream that is a node of the pipeline.
+    ///
+    /// A worker reads nothing in order, so no stream's turn ever comes. The parent process requests elements before the
+    /// borders of these streams.
     ///
     /// # Errors
     /// A stream cannot be opened.
@@ -35,12 +37,12 @@ pub trait OpenLane: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Memory of open streams that no stage in the pipeline tells of; `None` if that is not known.
+    /// Returns the memory of open streams that no stage in the pipeline declares; `None` if unknown.
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// Calls `work` on stream `k` with the context it counts in.
+    /// Calls `work` on stream `k`, with the context that counts the stream's work.
     fn enter<R>(&self, k: u64, stage: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R;
 }
 
@@ -115,7 +117,8 @@ impl<M: MapDataset<Item: IterDataset + 'static> + 'static> OpenLane for MadeLane
         dataset.iter(&run.unrecorded()).map(Some)
     }
 
-    /// Their stages have no ids in this pipeline: they count nowhere, and their time is that of the stage.
+    /// Calls `work` with a separate context: the stream's stages have no ids in this pipeline, so their counts are
+    /// discarded. The time counts for `stage`.
     fn enter<R>(&self, _: u64, stage: StageId, cx: &mut Cx, work: impl FnOnce(&mut Cx) -> R) -> R {
         cx.begin_element();
         cx.consumed(stage, || work(&mut Cx::default()))

@@ -10,28 +10,30 @@ use crate::error::Result;
 /// One pass over an [`IterDataset`](super::IterDataset).
 ///
 /// # Laws
-/// `restore(state())` on a fresh pass continues with the element that [`next`](Self::next) would have given, whatever the
-/// executor; and `state()` after `restore(s)` equals `s`. A state holds positions, never elements: what a stage had in
-/// memory is read again.
+/// `restore(state())` on a fresh pass continues with the element that [`next`](Self::next) would have returned, with
+/// any executor. `state()` after `restore(s)` equals `s`.
+///
+/// A state contains positions, never elements. Elements that a stage held in memory are read again.
 pub trait DatasetIterator: Send {
-    /// Elements of this type.
+    /// Type of an element.
     type Item;
-    /// Position of the pass. Small, and cheap to clone: the executor takes one for every element it hands over.
+    /// Position of the pass. Small and cheap to clone: the executor takes a state for every element that it delivers.
     type State: Clone + Send + Sync + Serialize + DeserializeOwned + 'static;
 
-    /// The next element, or `None` at the end, again and again.
+    /// Returns the next element, or `None` at the end and on every call after it.
     ///
     /// # Errors
-    /// An error consumes the element that failed: calling again goes on behind it. [`Loader`](crate::Loader) never does.
+    /// An error consumes the failed element; the next call continues after it. [`Loader`](crate::Loader) does not.
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>>;
 
-    /// The next elements, `count` of them or what is left, as the batch that [`Stack::stack`] makes of them: for a pass that
-    /// can write them in place, which costs less than stacking them. `None`, with nothing consumed, where it cannot; then
-    /// they are to be had one by one. At the end it is `Some(Ok(None))`.
+    /// Returns the next `count` elements, or fewer at the end, as the batch that [`Stack::stack`] would make.
+    ///
+    /// For a pass that can write the batch in place, which costs less than stacking. Other passes return `None` and
+    /// consume nothing; [`next`](Self::next) then yields the elements. Returns `Some(Ok(None))` at the end.
     ///
     /// # Errors
-    /// As [`next`](Self::next). Elements in front of the one that failed wait: what comes next is to be this method again,
-    /// with the same `count`.
+    /// As [`next`](Self::next). The pass keeps the elements before the failed element. The next call must be to this
+    /// method, with the same `count`.
     fn next_stacked(&mut self, count: usize, cx: &mut Cx) -> NextStacked<Self::Item>
     where
         Self::Item: Stack,
@@ -40,30 +42,33 @@ pub trait DatasetIterator: Send {
         None
     }
 
-    /// The rows that stand for the next elements, at least one, without elements: the arrays of these names, which all of the elements
-    /// have, each of one dtype and inner shape in all rows. None of them is consumed: [`pass_ragged`](Self::pass_ragged) says how many are.
-    /// `None` where elements are needed: the next is then to be had by [`next`](Self::next).
+    /// Returns rows that stand for the next elements, at least one row, without making the elements.
+    ///
+    /// The rows have the arrays `names`, which all of the elements have. An array has the same dtype and inner shape in
+    /// all rows. The call consumes no element; [`pass_ragged`](Self::pass_ragged) does.
+    /// Returns `None` if the pass can only make elements; [`next`](Self::next) then yields the next element.
     fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         let _ = (names, cx);
         None
     }
 
-    /// Consumes so many elements, of those that [`next_ragged`](Self::next_ragged) gave last.
+    /// Consumes `rows` elements of the last result of [`next_ragged`](Self::next_ragged).
     fn pass_ragged(&mut self, rows: usize) {
         let _ = rows;
     }
 
-    /// The position after what has been yielded so far.
+    /// Returns the position after the last yielded element.
     fn state(&self) -> Self::State;
 
-    /// Goes to a position. Stages that had elements in memory read them again, through `cx`.
+    /// Moves to a position. Stages that held elements in memory read them again, through `cx`.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for a position that this pipeline cannot have been in, and whatever reading reports.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for a position that is impossible in this pipeline, and any error
+    /// of reading.
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()>;
 }
 
-/// Answer of [`DatasetIterator::next_stacked`], if the pass has one at all: a batch, an error or the end.
+/// Result of [`DatasetIterator::next_stacked`]: a batch, an error or the end. `None` if the pass cannot write in place.
 pub type NextStacked<T> = Option<Result<Option<InPlace<<T as Stack>::Batch>>>>;
 
 /// A batch that a pass wrote in place: see [`DatasetIterator::next_stacked`].
@@ -71,9 +76,9 @@ pub type NextStacked<T> = Option<Result<Option<InPlace<<T as Stack>::Batch>>>>;
 pub struct InPlace<B> {
     /// The batch.
     pub batch: B,
-    /// Elements in it.
+    /// Number of elements in the batch.
     pub len: usize,
-    /// Payload bytes of it, for the report.
+    /// Payload bytes of the batch, for the report.
     pub bytes: usize,
 }
 

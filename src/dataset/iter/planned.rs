@@ -1,4 +1,4 @@
-//! Passes over the rows of a part of batches that were planned out of keys.
+//! Passes over the rows of a part, for batches that were planned from keys.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,24 +15,26 @@ use crate::error::{Error, Result};
 use crate::exec::{Failed, Runtime};
 use crate::part::{Part, RowNumbers};
 
-/// Elements of the part's rows that are planned ahead, where somebody evaluates them ahead.
+/// Elements of the part's rows that are planned ahead, if threads or workers evaluate elements ahead.
 const AHEAD: usize = 4096;
-/// No more batches are, however few elements those are.
+/// Limit of planned batches, however few elements they have.
 const MOST_BATCHES: usize = 64;
 
-/// The way in which batches come out of a plan, and are made of rows of type `T`.
+/// Plans batches, and makes them from rows of type `T`.
 pub(crate) trait PlanBatches<T>: Send {
     /// Type of a batch.
     type Batch: Send + 'static;
 
-    /// Type of what a plan says of a batch, besides its rows.
+    /// Facts about a planned batch, besides its rows.
     type About: Send + 'static;
 
-    /// Plans the rows of the next batch into `rows`, out of what `pass` gives; `None` at the end. Returns the numbers of the part's own,
-    /// none where each host makes all of them, and takes its own out of the batch; and what else is known of the batch.
+    /// Plans the rows of the next batch from `pass` into `rows`. Returns `None` at the end.
+    ///
+    /// Returns the numbers of the part's own rows, and further facts about the batch. The numbers are `None` if every
+    /// host makes all rows and takes its own from the batch.
     ///
     /// # Errors
-    /// Those of `pass`. What is in `rows` then is gone on with.
+    /// Errors of `pass`. The next call continues with the content of `rows`.
     fn plan<S: Position>(
         &mut self,
         pass: &mut PlanPass<S>,
@@ -40,11 +42,12 @@ pub(crate) trait PlanBatches<T>: Send {
         cx: &mut Cx,
     ) -> Result<Option<PlannedOwn<Self::About>>>;
 
-    /// Makes a batch of all of its rows, or of the part's `own`, where the plan says `about` it. Rows that have failed are padding; `like` shows what that
-    /// is like where all have.
+    /// Makes a batch of all rows, or of the part's `own` rows. `about` contains the plan's facts about the batch.
+    ///
+    /// Failed rows become padding. If all rows have failed, `like` is the sample for it.
     ///
     /// # Errors
-    /// Where they do not go together.
+    /// The rows cannot be joined.
     fn make(
         &mut self,
         rows: Vec<Option<T>>,
@@ -55,40 +58,41 @@ pub(crate) trait PlanBatches<T>: Send {
     ) -> Result<Self::Batch>;
 }
 
-/// The numbers of the part's own rows of a planned batch, and what else is known of it.
+/// Numbers of the part's own rows in a planned batch, and further facts about the batch.
 pub(crate) type PlannedOwn<A> = (Option<RowNumbers>, A);
 
-/// A pass over the rows of a part. Its states are those of the pass over all rows.
+/// A pass over the rows of a part. Has the states of the pass over all rows.
 struct PlannedBatches<T, S, B: PlanBatches<T>> {
     plan: Plan<T, S>,
     batches: B,
-    /// Where other rows are the part's own in each batch.
+    /// Deal that replaces the row numbers from `batches`, if any.
     deal: Option<PlannedDeal>,
     failed: Arc<Failed>,
     planned: VecDeque<Planned<S, B::About>>,
-    /// Elements in those.
+    /// Elements in `planned`.
     members: usize,
-    /// Rows of the batch that is planned next: some, where that has failed.
+    /// Rows of the next batch. Contains rows between two calls only if planning has failed.
     open: PlannedRows,
-    /// Elements to plan ahead.
+    /// Number of elements to plan ahead.
     ahead: usize,
-    /// The position behind the batch that came out last.
+    /// Position after the last yielded batch.
     state: S,
-    /// The end of the plan, once it is known: an error, or no more rows.
+    /// End of the plan, once it is known: an error, or no more rows.
     end: Option<Result<()>>,
 }
 
-/// A batch that was planned: what is to be made of it, and the position behind it.
+/// A planned batch: the recipes of its rows, and the position after it.
 struct Planned<S, A> {
     recipes: Vec<Recipe>,
-    /// Their numbers, where those are not all of its rows.
+    /// Numbers of the rows; `None` if the recipes cover all rows of the batch.
     own: Option<RowNumbers>,
     about: A,
     plan: BatchPlan,
     after: S,
 }
 
-/// Starts a pass over the part's rows of what `plan` plans; `deal` says whose rows are whose where `batches` do not.
+/// Starts a pass over the part's rows of `plan`. `deal`, if present, assigns rows to parts in place
+/// of `batches`.
 pub(crate) fn pass_over_plan<T, S, B>(
     plan: Plan<T, S>,
     batches: B,
@@ -106,12 +110,13 @@ where
     Box::new(PlannedBatches { plan, batches, deal, failed, planned, open, members: 0, ahead, state, end: None })
 }
 
-/// Starts a pass over the rows of `part` of the batches of what `plan` plans; `None` where a row of a batch depends on others, or on what the rows
-/// are that decide whose they are.
+/// Starts a pass over the rows of `part` in batches of `plan`.
+///
+/// Returns `None` if a row depends on other rows of its batch, or if the assignment of rows depends on their content.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) for a part that batches do not have, and where rows shall become padding of which batches
-/// do not say that.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if batches do not divide into such parts. Also if failed rows
+/// become padding and batches do not mark padding.
 pub(super) fn planned<T, S, M>(
     plan: Plan<T, S>,
     batching: &Arc<Batching<M>>,
@@ -148,10 +153,10 @@ fn no_mask() -> Error {
     )
 }
 
-/// Batches of so many elements each.
+/// Batches of a fixed number of elements.
 struct OfSize<M> {
     batching: Arc<Batching<M>>,
-    /// The same for the part's rows alone.
+    /// Rules for batches of the part's rows alone.
     own: Batching<M>,
     rows: RowNumbers,
 }
@@ -197,7 +202,7 @@ where
     S: Position,
     B: PlanBatches<T>,
 {
-    /// Plans until enough is planned.
+    /// Plans batches until enough elements or batches are planned, or the plan ends.
     fn plan_ahead(&mut self, cx: &mut Cx) {
         while self.end.is_none()
             && (self.planned.is_empty() || (self.members < self.ahead && self.planned.len() < MOST_BATCHES))
@@ -208,7 +213,7 @@ where
         }
     }
 
-    /// Plans a batch, and has the elements of the part's rows expected.
+    /// Plans a batch, and announces the elements of the part's rows to the maker.
     fn plan_batch(&mut self, cx: &mut Cx) -> Result<()> {
         let (batches, pass, open) = (&mut self.batches, &mut self.plan.pass, &mut self.open);
         let Some((own, about)) = cx.planning(|cx| batches.plan(pass, open, cx))? else {
@@ -227,7 +232,7 @@ where
                 (own, recipes)
             }
         };
-        // Its memory serves the next.
+        // Reuses the memory for the next batch.
         self.open = rows;
         self.open.clear();
         self.expect(&recipes);
@@ -242,7 +247,7 @@ where
         }
     }
 
-    /// Makes the rows of a batch that are the part's own, or all of one that is not whole.
+    /// Makes the part's own rows of a batch, or all rows if the plan assigned none.
     fn make(&mut self, planned: Planned<S, B::About>, cx: &mut Cx) -> Result<Dealt<B::Batch>> {
         let Planned { recipes, own, about, plan, .. } = planned;
         let mut made = Vec::with_capacity(recipes.len());
@@ -257,7 +262,7 @@ where
         })
     }
 
-    /// A row that shows what padding is like, if all rows have failed.
+    /// Returns a sample row for padding, if all rows have failed.
     fn like(&mut self, made: &[Option<T>], recipes: &[Recipe]) -> Result<Option<T>> {
         match recipes.first() {
             Some(recipe) if made.iter().all(Option::is_none) => match self.plan.make.sample(recipe)? {
@@ -270,7 +275,7 @@ where
         }
     }
 
-    /// Expects again what is planned: a batch that failed has left some of its elements behind.
+    /// Announces all planned batches again, because a failed batch leaves announced elements in the maker.
     fn expect_again(&mut self) -> Result<()> {
         self.plan.make.forget()?;
         self.members = 0;
@@ -281,12 +286,12 @@ where
     }
 }
 
-/// What all of `rows` are made of.
+/// Returns the recipes of all `rows`.
 fn all(rows: &PlannedRows) -> Vec<Recipe> {
     (0..rows.len()).map(|row| rows.recipe(row)).collect()
 }
 
-/// Deals the rows of a batch by what they cost, or where they come from; those of one of which the part has no rows of its `own` are dealt where it is handed over.
+/// Deals the rows of a batch by cost or by place. If `own` is `None`, returns all rows, dealt at delivery.
 fn dealt<T>(
     deal: &PlannedDeal,
     own: Option<RowNumbers>,
@@ -326,7 +331,7 @@ where
         self.plan_ahead(cx);
         let Some(planned) = self.planned.pop_front() else {
             return match &mut self.end {
-                // It goes on behind the element that failed.
+                // The next call continues after the failed element.
                 Some(end @ Err(_)) => {
                     let error = std::mem::replace(end, Ok(()));
                     self.end = None;

@@ -1,28 +1,28 @@
-//! Deals of planned rows: the plan says which of them are whose, before any is made.
+//! Deals of planned rows: the plan assigns rows to parts before any row is made.
 
 use crate::dataset::plan::{Make, Member, Recipe, Segments};
 use crate::error::Result;
 use crate::part::{Deal, Gain, Part, RowNumbers};
 
-/// Deal of planned rows that does not go by their numbers.
+/// A deal of planned rows that does not depend on row numbers.
 pub(crate) enum PlannedDeal {
-    /// By what they cost.
+    /// By cost.
     ByCost(CostDeal),
-    /// By the lanes that they come of, and their places there.
+    /// By lane, and by place within the lane.
     ByPlace(Part),
 }
 
-/// Deal of rows whose segments cost so much.
+/// A deal of rows by the cost of their segments.
 pub(crate) struct CostDeal {
     deal: Deal,
     part: Part,
-    /// The array whose segments cost so much.
+    /// Array whose segments determine the cost.
     segments: Segments,
 }
 
 impl PlannedDeal {
-    /// Deals rows of `part` by what `make` says of them beforehand; `None` where they are dealt by their numbers, or costs are read from something
-    /// else than planned segments.
+    /// Returns the deal of the rows of `part` from the facts that `make` has in advance. Returns `None` if rows are
+    /// dealt by number, or if costs depend on more than planned segments.
     pub(super) fn of<T>(deal: &Deal, part: &Part, make: &dyn Make<T>) -> Option<Self> {
         if *deal == Deal::Lanes {
             return Some(Self::ByPlace(part.clone()));
@@ -34,19 +34,19 @@ impl PlannedDeal {
 }
 
 impl CostDeal {
-    /// The costs of rows.
+    /// Returns the costs of rows.
     pub(super) fn costs<T>(&self, rows: &[Recipe], make: &dyn Make<T>) -> Result<Vec<u64>> {
         let Some(balance) = self.deal.balance() else { return Ok(Vec::new()) };
         rows.iter().map(|row| Ok(balance.cost.of_lens(make.segments(row, &self.segments)?))).collect()
     }
 
-    /// The part's rows of a whole batch whose rows cost so much, and what it gains.
+    /// Returns the part's rows of a whole batch with these row costs, and the gain of balance.
     pub(super) fn rows(&self, costs: &[u64]) -> Result<(RowNumbers, Option<Gain>)> {
         self.deal.rows(&self.part, costs, &self.segments.name)
     }
 }
 
-/// The part's rows of a batch, by where the first element of each stands.
+/// Returns the part's rows of a batch, dealt by the place of each row's first element.
 pub(super) fn rows_by_place(part: &Part, rows: &[Recipe]) -> Result<RowNumbers> {
     let place = |row: &Recipe| row.first().map(|Member { leaf, slot, piece, .. }| (*leaf, *slot, *piece));
     part.rows_by(&rows.iter().map(place).collect::<Vec<_>>())

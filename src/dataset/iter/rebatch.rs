@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// See [`IterDataset::rebatch`](super::IterDataset::rebatch).
 pub type IterRebatch<D> = Flowing<D, RebatchFlow>;
 
-/// The change of [`IterRebatch`].
+/// [`Flow`] of [`IterRebatch`].
 #[derive(Clone, Copy, Debug)]
 pub struct RebatchFlow {
     pub(super) size: usize,
@@ -32,8 +32,8 @@ impl Facts for RebatchFlow {
     fn role(&self) -> Role {
         Role::Stateful
     }
-    /// Views of the parent's batches that are whole in the batch under way, which are as large as that is; of two that
-    /// reach out of it, at its ends; and the batch itself.
+    /// Returns the memory of two parent batches, which extend beyond the ends of the unfinished batch, and of two
+    /// output batches: the views between the ends, and the joined batch.
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::AtMost(2), Held::AtMost(2)))
     }
@@ -57,15 +57,15 @@ pub struct IterRebatchIter<I: DatasetIterator> {
     size: usize,
     remainder: Remainder,
     open: Option<Open<I::State>>,
-    /// Slices of the batch under way and the rows in them; after an error of the parent they wait here.
+    /// Slices of the unfinished batch, with `part_rows` rows. They stay here after an error of the parent.
     parts: Vec<Element>,
     part_rows: usize,
-    /// Position of the first row that is held.
+    /// Position of the first row in `parts`.
     held: Option<RebatchState<I::State>>,
     stage: StageId,
 }
 
-/// The parent's batch that is being cut up.
+/// The parent's batch that is being sliced.
 struct Open<S> {
     before: S,
     batch: Element,
@@ -77,14 +77,14 @@ struct Open<S> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RebatchState<S> {
-    /// The parent's position before the batch that is being cut up.
+    /// The parent's position before the batch that is being sliced.
     pub parent: S,
-    /// The next row of that batch.
+    /// Next row of this batch.
     pub row: usize,
 }
 
 impl<I: DatasetIterator<Item = Batch>> IterRebatchIter<I> {
-    /// Reads the parent's next batch; `false` at its end.
+    /// Reads the parent's next batch. Returns `false` at the parent's end.
     fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
         let before = self.parent.state();
         let Some(batch) = self.parent.next(cx)? else { return Ok(false) };
@@ -97,7 +97,7 @@ impl<I: DatasetIterator<Item = Batch>> IterRebatchIter<I> {
         Ok(true)
     }
 
-    /// Cuts off what the batch under way still needs, or as much of it as there is.
+    /// Slices off the rows that the unfinished batch still needs, or all remaining rows if fewer.
     fn cut(&mut self, cx: &mut Cx) -> Result<()> {
         if self.held.is_none() {
             self.held = Some(self.position());
@@ -114,7 +114,7 @@ impl<I: DatasetIterator<Item = Batch>> IterRebatchIter<I> {
         Ok(())
     }
 
-    /// Position from which the next row is read.
+    /// Returns the position of the next row to read.
     fn position(&self) -> RebatchState<I::State> {
         match &self.open {
             Some(open) => RebatchState { parent: open.before.clone(), row: open.next },
@@ -168,7 +168,7 @@ impl<I: DatasetIterator<Item = Batch>> DatasetIterator for IterRebatchIter<I> {
         }
         let opened = self.open_next(cx)?;
         match self.open.as_mut().filter(|open| opened && state.row <= open.rows) {
-            // Grain stays behind the last row of a batch.
+            // States of Grain may be after the last row of a batch.
             Some(open) if open.rows == state.row => {
                 self.open = None;
                 Ok(())
@@ -195,7 +195,7 @@ mod tests {
     use crate::exec::Runtime;
     use crate::{Array, ErrorKind, MapDataset};
 
-    /// Batches of the given sizes, rows numbered through.
+    /// Returns batches of the given sizes, with rows numbered consecutively.
     fn batches(sizes: &[i64]) -> impl IterDataset<Item = Element> + use<> {
         let starts: Vec<(i64, i64)> = (0..sizes.len()).map(|k| (sizes[..k].iter().sum(), sizes[k])).collect();
         let batch = move |i: i64| {

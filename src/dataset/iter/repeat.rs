@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// See [`IterDataset::repeat`](super::IterDataset::repeat).
 pub type IterRepeat<D> = Flowing<D, RepeatFlow>;
 
-/// The change of [`IterRepeat`].
+/// [`Flow`] of [`IterRepeat`].
 #[derive(Clone, Copy, Debug)]
 pub struct RepeatFlow {
     pub(super) epochs: Option<u64>,
@@ -56,7 +56,7 @@ pub struct IterRepeatIter<I: DatasetIterator> {
     start: I::State,
     last: Option<u64>,
     epoch: u64,
-    /// Whether this epoch has yielded nothing yet.
+    /// True if this epoch has not yielded an element yet.
     empty: bool,
     stage: StageId,
 }
@@ -67,9 +67,9 @@ pub struct IterRepeatIter<I: DatasetIterator> {
 pub struct RepeatState<S> {
     /// The parent's position in this epoch.
     pub parent: S,
-    /// The epoch, from 0.
+    /// Number of the epoch, from 0.
     pub epoch: u64,
-    /// Whether it has yielded nothing yet.
+    /// True if the epoch has not yielded an element yet.
     pub empty: bool,
 }
 
@@ -87,7 +87,7 @@ impl<I: DatasetIterator> DatasetIterator for IterRepeatIter<I> {
             if self.last.is_some_and(|last| self.epoch >= last) {
                 return Ok(None);
             }
-            // All epochs are alike: after an empty one come only empty ones, and without an end to them no end at all.
+            // All epochs are alike. After an empty epoch, an endless repeat would never yield an element.
             if self.empty {
                 let error = Error::data(format!("epoch {} yielded no element, so repeating it never will", self.epoch));
                 return self.last.map_or_else(|| Err(cx.blame(self.stage, "repeat", error)), |_| Ok(None));
@@ -137,7 +137,7 @@ mod tests {
         let error = nothing().repeat(None).collect().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Data);
         assert!(error.message().contains("epoch 0 yielded no element"), "{error}");
-        // After a resume, too.
+        // Also after a resume.
         assert!(laws::check_to_error(&nothing().repeat(None)).1.is_some());
     }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// See [`IterDataset::skip`](super::IterDataset::skip).
 pub type IterSkip<D> = Flowing<D, SkipFlow>;
 
-/// The change of [`IterSkip`].
+/// [`Flow`] of [`IterSkip`].
 #[derive(Clone, Copy, Debug)]
 pub struct SkipFlow {
     pub(super) count: u64,
@@ -46,7 +46,7 @@ impl<I: DatasetIterator> Flow<I> for SkipFlow {
 pub struct IterSkipIter<I> {
     parent: I,
     count: u64,
-    /// Elements left out so far: those that failed were none.
+    /// Elements skipped so far. Failed elements do not count.
     skipped: u64,
     stage: StageId,
 }

@@ -16,7 +16,7 @@ pub type IterSkipBad<D> = Flowing<D, SkipBadFlow>;
 
 const NAME: &str = "skip_bad_records";
 
-/// The change of [`IterSkipBad`].
+/// [`Flow`] of [`IterSkipBad`].
 #[derive(Clone, Debug)]
 pub struct SkipBadFlow {
     pub(super) policy: BadRecords,
@@ -49,7 +49,7 @@ impl<I: DatasetIterator> Flow<I> for SkipBadFlow {
 pub struct IterSkipBadIter<I> {
     parent: I,
     bad: Skipping,
-    /// The parent's position behind the last bad record, if none but bad ones came since.
+    /// The parent's position after the last bad record, if no good record has come since.
     stood: Option<Json>,
     stage: StageId,
 }
@@ -62,12 +62,12 @@ pub struct SkipBadState<P> {
     pub parent: P,
     /// Bad records skipped since the start.
     pub skipped: u64,
-    /// Of those, the last ones, with no good one between or behind them.
+    /// Consecutive bad records directly before this position.
     pub in_a_row: u64,
 }
 
 impl<I: DatasetIterator> IterSkipBadIter<I> {
-    /// Passes over a bad record, if that is allowed and the parent goes on behind it.
+    /// Skips a bad record, if the policy allows it and the parent continues after the record.
     #[cold]
     fn skip(&mut self, error: Error, cx: &mut Cx) -> Result<()> {
         if error.kind() == ErrorKind::Data {
@@ -124,7 +124,7 @@ mod tests {
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
 
-    /// Behind a stateful stage, so that they are none of the border's.
+    /// Returns a stream with bad records, after a stateful stage, so that the border does not handle them.
     fn bad(len: i64, bad: fn(i64) -> bool) -> impl IterDataset<Item = i64> {
         let judge = move |x: i64| if bad(x) { Err(Error::data(format!("{x} is bad"))) } else { Ok(x) };
         Range::new(0, len).to_iter().try_map(judge).limit(u64::MAX)
@@ -164,7 +164,7 @@ mod tests {
             };
             assert_eq!(error.message(), text);
             assert_eq!(good, (at - 1_i64).max(0) - i64::from(at == 31));
-            // The one that ended it is behind it.
+            // The stream continues after the record that ended the run.
             assert_eq!(iter.next(&mut cx).unwrap(), Some(at + 1));
         }
     }
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(laws::check(&ds).len(), 30);
     }
 
-    /// Says the same for ever.
+    /// Yields the same error forever.
     struct Stuck;
 
     impl Stage for Stuck {

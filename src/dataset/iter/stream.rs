@@ -19,8 +19,8 @@ use crate::exec::Runtime;
 
 /// One epoch of a [`MapDataset`] in index order: see [`MapDataset::to_iter`].
 ///
-/// Its own `map`, `filter` and `flat_map` stay in front of the border: they are evaluated wherever the executor likes,
-/// chunk by chunk, and the order is put back.
+/// Its own `map`, `filter` and `flat_map` stay before the border. The executor evaluates them chunk by chunk, on any
+/// of its threads or workers, and restores the order.
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct Stream<D> {
     pub(super) dataset: Arc<D>,
@@ -38,12 +38,12 @@ impl<D: MapDataset + 'static> Stream<D> {
         Self { dataset, options, stage }
     }
 
-    /// Puts a stage in front of the border; what was chosen for the border stays.
+    /// Adds a stage before the border. The border keeps its options.
     pub(crate) fn prefix<E: MapDataset + 'static>(self, stage: impl FnOnce(Arc<D>) -> E) -> Stream<E> {
         Stream::with_options(Arc::new(stage(self.dataset)), self.options)
     }
 
-    /// Puts a stage in front of the border that makes many elements of one.
+    /// Adds a stage before the border that makes many elements from each element.
     pub(crate) fn fan<E, T>(self, stage: impl FnOnce(Arc<D>) -> E) -> FanStream<E>
     where
         E: MapDataset<Item = Vec<T>> + 'static,
@@ -52,7 +52,7 @@ impl<D: MapDataset + 'static> Stream<D> {
         FanStream::with_options(Arc::new(stage(self.dataset)), self.options)
     }
 
-    /// Applies `f` to every element, in parallel where the executor has threads.
+    /// Applies `f` to every element, in parallel if the executor has threads.
     pub fn map<U, F>(self, f: F) -> Stream<Map<Arc<D>, F>>
     where
         U: Send + 'static,
@@ -61,7 +61,7 @@ impl<D: MapDataset + 'static> Stream<D> {
         self.prefix(|dataset| dataset.map(f))
     }
 
-    /// Applies `f`, which may fail, to every element, in parallel where the executor has threads.
+    /// Applies `f`, which may fail, to every element, in parallel if the executor has threads.
     pub fn try_map<U, F>(self, f: F) -> Stream<TryMap<Arc<D>, F>>
     where
         U: Send + 'static,
@@ -70,9 +70,10 @@ impl<D: MapDataset + 'static> Stream<D> {
         self.prefix(|dataset| dataset.try_map(f))
     }
 
-    /// Keeps the elements for which `predicate` holds, in parallel where the executor has threads.
+    /// Keeps the elements for which `predicate` holds, in parallel if the executor has threads.
     ///
-    /// The share that this and the filters before it drop together is watched: see [`filter_thresholds`](Self::filter_thresholds).
+    /// Thresholds apply to the total share that this and earlier filters drop: see
+    /// [`filter_thresholds`](Self::filter_thresholds).
     pub fn filter<P>(self, predicate: P) -> Stream<Filter<Arc<D>, P>>
     where
         P: Fn(&D::Item) -> bool + Send + Sync + 'static,
@@ -80,7 +81,7 @@ impl<D: MapDataset + 'static> Stream<D> {
         self.prefix(|dataset| dataset.filter(predicate))
     }
 
-    /// Replaces every element by what `f` makes of it, none, one or many, in parallel where the executor has threads.
+    /// Replaces every element by the elements that `f` returns, if any, in parallel if the executor has threads.
     ///
     /// ```
     /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
@@ -96,7 +97,7 @@ impl<D: MapDataset + 'static> Stream<D> {
         self.try_flat_map(move |element| Ok(f(element)))
     }
 
-    /// [`flat_map`](Self::flat_map) by a function that may fail; its error is that of the whole element.
+    /// [`flat_map`](Self::flat_map) with a function that may fail. An error of `f` replaces all pieces of its element.
     pub fn try_flat_map<C, F>(self, f: F) -> FanStream<FanOut<Arc<D>, C::Item>>
     where
         C: IntoIterator<Item: Send + 'static>,
@@ -105,9 +106,9 @@ impl<D: MapDataset + 'static> Stream<D> {
         self.fan(|dataset| FanOut::flat_map(dataset, move |element| Ok(f(element)?.into_iter().collect())))
     }
 
-    /// Decides what becomes of records that the stages before this point cannot use; it holds for those put before it later, too.
+    /// Sets the policy for records that stages before the border cannot use. Includes stages that are added later.
     ///
-    /// Whoever evaluates them, the same records are skipped. What was skipped counts as dropped for the thresholds.
+    /// Every executor skips the same records. Skipped records count as dropped for the thresholds.
     /// ```
     /// use gristmill::{Error, IterDataset, MapDataset, dataset::{iter::BadRecords, map::Range}};
     /// let ds = Range::new(0, 5).try_map(|x| if x % 2 == 1 { Err(Error::data("odd")) } else { Ok(x) }).to_iter();
@@ -119,15 +120,14 @@ impl<D: MapDataset + 'static> Stream<D> {
         self
     }
 
-    /// Limits how much the stages before this point may drop before a warning or an error; it holds for those put before it
-    /// later, too.
+    /// Sets the shares of dropped elements that cause a warning or an error. Includes stages that are added later.
     pub fn filter_thresholds(mut self, thresholds: FilterThresholds) -> Self {
         self.options.thresholds = thresholds;
         self
     }
 }
 
-/// The [`Stage`] of a border: a stream of `dataset` with `options`. What more it says of itself stands in braces.
+/// Implements [`Stage`] for a border: a stream of `dataset` with `options`. The braces contain further methods.
 macro_rules! border_stage {
     ($stream:ident { $($more:tt)* }) => {
         impl<D: MapDataset<Item: 'static>> Stage for $stream<D> {
@@ -186,13 +186,13 @@ where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
 {
-    /// Starts a plan where each index is one element, so that it needs no keys.
+    /// Starts a plan without keys. Each index is a single element.
     pub(super) fn plan_indices(&self, run: &Runtime) -> Result<PlanOf<Self>> {
         let keys = PrefixKeys::of_indices(&self.dataset);
         Planning::start(run, &[], |planning| self.plan_by(keys, None, planning))
     }
 
-    /// Starts a plan by these keys.
+    /// Starts a plan from `keys`.
     fn plan_by(
         &self,
         keys: Arc<PrefixKeys>,
@@ -267,7 +267,7 @@ mod tests {
     use crate::exec::Executor;
     use crate::{Error, ErrorKind};
 
-    /// Every tenth is bad.
+    /// Returns a stream in which every tenth record is bad.
     fn tenths(len: i64) -> Stream<impl MapDataset<Item = i64>> {
         Range::new(0, len)
             .to_iter()

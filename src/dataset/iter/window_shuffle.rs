@@ -15,7 +15,7 @@ use crate::rng::{DEFAULT_ROUNDS, permutation};
 /// See [`IterDataset::window_shuffle`](super::IterDataset::window_shuffle).
 pub type IterWindowShuffle<D> = Flowing<D, WindowFlow>;
 
-/// The change of [`IterWindowShuffle`].
+/// [`Flow`] of [`IterWindowShuffle`].
 #[derive(Clone, Copy, Debug)]
 pub struct WindowFlow {
     pub(super) window: usize,
@@ -74,16 +74,16 @@ pub struct IterWindowShuffleIter<I: DatasetIterator> {
     parent: I,
     window: usize,
     seed: u32,
-    /// The parent's position before the present window.
+    /// The parent's position before the current window.
     start: I::State,
     number: u64,
-    /// Elements of it that were given out.
+    /// Yielded elements of the current window.
     given: u64,
-    /// Elements of a window under way; after an error of the parent they wait here.
+    /// Elements of the unfinished window. They stay here after an error of the parent.
     filling: Vec<I::Item>,
-    /// Elements that are left of a full window, the next one last.
+    /// Remaining elements of a full window; the next element is last.
     shuffled: Vec<I::Item>,
-    /// Which elements of records those are, and those under way, where the keys of stages behind it are noted.
+    /// Tags of the elements in `filling` and `shuffled`, if keys of later stages are recorded.
     members: Members,
     stage: StageId,
 }
@@ -92,16 +92,16 @@ pub struct IterWindowShuffleIter<I: DatasetIterator> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowShuffleState<S> {
-    /// The parent's position before the present window.
+    /// The parent's position before the current window.
     pub window_start: S,
     /// The number of the window, from 0.
     pub window: u64,
-    /// Elements of it that were given out.
+    /// Yielded elements of this window.
     pub position: u64,
 }
 
 impl<I: DatasetIterator> IterWindowShuffleIter<I> {
-    /// Fills the next window, or a part of it at the end, and shuffles it.
+    /// Reads the next window, which may be smaller at the end, and shuffles it.
     fn fill(&mut self, cx: &mut Cx) -> Result<()> {
         if self.filling.is_empty() {
             self.start = self.parent.state();
@@ -124,7 +124,7 @@ impl<I: DatasetIterator> IterWindowShuffleIter<I> {
     }
 }
 
-/// Which elements of records those of a window are; nothing while none says.
+/// Tags of a window's elements: record, and number within the record. Empty if no element has a tag.
 #[derive(Default)]
 struct Members {
     filling: Vec<Option<Tag>>,
@@ -132,7 +132,7 @@ struct Members {
 }
 
 impl Members {
-    /// Adds the last one of `len`.
+    /// Adds the tag of the last of `len` elements.
     fn fill(&mut self, len: usize, member: Option<Tag>) {
         if member.is_some() || !self.filling.is_empty() {
             self.filling.resize(len - 1, None);
@@ -140,7 +140,7 @@ impl Members {
         }
     }
 
-    /// Shuffles the window as its elements are.
+    /// Shuffles the tags in the same order as their elements.
     fn shuffle(&mut self, seed: u32) -> Result<()> {
         self.shuffled = shuffle(std::mem::take(&mut self.filling), seed)?;
         Ok(())
@@ -155,7 +155,7 @@ impl Members {
     }
 }
 
-/// Place `i` gets the element that `index_shuffle` sends there.
+/// Shuffles a window: place `i` gets the element that `index_shuffle` maps there.
 fn shuffle<T>(window: Vec<T>, seed: u32) -> Result<Vec<T>> {
     if window.is_empty() {
         return Ok(window);
@@ -201,7 +201,7 @@ impl<I: DatasetIterator<Item: Send>> DatasetIterator for IterWindowShuffleIter<I
         self.fill(cx)?;
         let left = usize::try_from(state.position).ok().and_then(|given| self.shuffled.len().checked_sub(given));
         match left {
-            // Grain stays behind the last element of a window, and then the number is that of the next one.
+            // States of Grain may be after the last element of a window, with the number of the next window.
             Some(0) => {
                 self.shuffled.clear();
                 self.members = Members::default();
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn grains_own_example() {
-        // The doc of Grain's WindowShuffleIterDataset.
+        // From the doc of Grain's WindowShuffleIterDataset.
         let ds = Range::new(0, 12).to_iter().window_shuffle(3, 42);
         assert_eq!(laws::check(&ds), [2, 1, 0, 4, 3, 5, 8, 7, 6, 10, 9, 11]);
     }
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// Counts up, and notes for each number which element of which record it is.
+    /// Counts up, and tags each number with a record and a number within it.
     struct Noted(u64, u64);
 
     impl DatasetIterator for Noted {

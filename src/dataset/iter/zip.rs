@@ -12,10 +12,10 @@ use crate::exec::Runtime;
 /// Policy for a zip whose datasets have different lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ZipLength {
-    /// It fails where the shortest ends, naming it: Grain's `strict=True`.
+    /// Fails if a dataset ends before the others, and names it: Grain's `strict=True`.
     #[default]
     Equal,
-    /// It ends where the shortest ends.
+    /// Ends with the shortest dataset.
     Shortest,
 }
 
@@ -90,7 +90,7 @@ pub struct IterZipIter<A, B> {
 pub struct ZipState<S> {
     /// Position of each parent.
     pub parents: S,
-    /// Whether one of them has ended: then no other is read on.
+    /// True if a parent has ended. No parent is read after that.
     pub stop: bool,
 }
 
@@ -102,7 +102,7 @@ impl<A: DatasetIterator, B: DatasetIterator> DatasetIterator for IterZipIter<A, 
         if self.stop {
             return Ok(None);
         }
-        // Both are asked even where the first fails, so that they stay side by side.
+        // Reads the second side even if the first fails, so that both stay aligned.
         let first = self.first.next(cx);
         if self.length == ZipLength::Shortest && matches!(first, Ok(None)) {
             self.stop = true;
@@ -134,7 +134,7 @@ impl<A: DatasetIterator, B: DatasetIterator> DatasetIterator for IterZipIter<A, 
 }
 
 impl ZipLength {
-    /// Judges the end: which of the datasets still had an element.
+    /// Checks the end. `more[k]` is true if dataset `k` still had an element.
     fn end(self, more: &[bool]) -> Result<()> {
         let shorter = more.iter().position(|more| !more);
         let longer = more.iter().position(|more| *more);
@@ -159,7 +159,7 @@ pub struct IterZipAll<D> {
     stage: StageId,
 }
 
-/// The elements of all `datasets` side by side, as vectors of one length.
+/// Joins the elements of all `datasets` side by side, into vectors with an element of each dataset.
 ///
 /// ```
 /// use gristmill::{IterDataset, MapDataset, dataset::iter::{ZipLength, zip_all}, dataset::map::Range};
@@ -228,7 +228,7 @@ impl<I: DatasetIterator> DatasetIterator for IterZipAllIter<I> {
         for k in 0..self.parents.len() {
             match self.parents.next(k, cx) {
                 Ok(element) => row.push(element),
-                // The others are asked all the same, so that they stay side by side.
+                // Continues with the other datasets, so that all stay aligned.
                 Err(error) => failed = failed.or(Some(error)),
             }
             if self.length == ZipLength::Shortest && matches!(row.last(), Some(None)) {

@@ -14,36 +14,36 @@ use crate::dataset::{INFINITE, Remainder};
 use crate::element::Stack;
 use crate::error::{Error, Result};
 
-/// Makes a batch of elements of `D`: [`Stacking`], or a function of the user.
+/// Makes a batch of elements of `D`: [`Stacking`], or a custom function.
 pub trait MakeFixed<D: MapDataset> {
-    /// Type of a batch.
+    /// Type of the batches.
     type Batch;
 
-    /// Makes a batch of `items`, of which there is at least one.
+    /// Makes a batch of `items`, which is not empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where they do not go together, and what a function of the user reports.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the items do not match, and errors of a custom function.
     fn make(&self, items: Vec<D::Item>) -> Result<Self::Batch>;
 
-    /// The same of those that `parent` has at `indices`, where it gives the batch without the elements.
+    /// Makes the batch of the elements of `parent` at `indices` without the elements; `None` if the parent cannot.
     fn of_columns(&self, parent: &D, indices: Range<u64>, cx: &mut Cx) -> Option<InPlace<Self::Batch>> {
         let _ = (parent, indices, cx);
         None
     }
 
-    /// Payload bytes of `items`, for the report; 0 where they are not known.
+    /// Returns the payload bytes of `items` for the report; 0 if unknown.
     fn nbytes(&self, items: &[D::Item]) -> usize {
         let _ = items;
         0
     }
 
-    /// Whether it is the crate's own work.
+    /// Returns true if the work is the crate's own code.
     fn is_native(&self) -> bool {
         false
     }
 }
 
-/// Way in which [`MapDataset::batch`] makes a batch: by [`Stack`].
+/// Makes batches by [`Stack`]; used by [`MapDataset::batch`].
 #[derive(Clone, Copy, Debug)]
 pub struct Stacking;
 
@@ -75,10 +75,11 @@ impl<D: MapDataset, B, F: Fn(Vec<D::Item>) -> Result<B>> MakeFixed<D> for F {
     }
 }
 
-/// Larger batches are made of elements: what was mistyped costs no memory before there are so many.
+/// Largest batch that is stacked or allocated at once. A mistyped size thus allocates no memory for elements that do
+/// not exist.
 const MOST_STACKED: u64 = 1 << 16;
 
-/// [`MapDataset::get_stacked`] of a range of indices. What was counted is forgotten where it gives nothing.
+/// Calls [`MapDataset::get_stacked`] for a range of indices. Reverts the counts if there is no batch.
 pub(in crate::dataset) fn stacked<D>(dataset: &D, range: Range<u64>, cx: &mut Cx) -> GetStacked<D::Item>
 where
     D: MapDataset<Item: Stack>,
@@ -92,11 +93,11 @@ where
     if batch.is_none() {
         cx.undo_chunk();
     }
-    // As many as were asked for, or it is no batch of them.
+    // Discards a batch of the wrong length.
     batch.filter(|batch| batch.len as u64 == count)
 }
 
-/// Elements that sources are told of at a time.
+/// Number of upcoming elements announced to the sources at a time.
 const PIECE: usize = 1024;
 
 /// See [`MapDataset::batch`].
@@ -110,7 +111,7 @@ pub struct Batch<D: MapDataset, M> {
     parent_len: u64,
     len: u64,
     pace: Pace,
-    /// Whether the parent may give it without elements.
+    /// Whether the parent may make batches without elements.
     stacks: bool,
     stage: StageId,
 }
@@ -128,10 +129,10 @@ impl<D: MapDataset, M> Batch<D, M> {
         Self { parent, size, remainder, make, parent_len, len, pace, stacks, stage }
     }
 
-    /// Finds the elements of batch `index`, or `None` where there is no such batch.
+    /// Returns the element indices of batch `index`; `None` if there is no such batch.
     fn places(&self, index: u64) -> Result<Option<Range<u64>>> {
         let Some((epoch, k)) = epochs::split(index, self.len) else { return Ok(None) };
-        // An epoch has its own last batch: none reaches into the next.
+        // Each epoch has its own last batch. No batch reaches into the next epoch.
         let size = self.size as u64;
         let start = epochs::join(k, size, 0)?;
         let count = if self.parent_len >= INFINITE { size } else { (self.parent_len - start).min(size) };
@@ -140,9 +141,9 @@ impl<D: MapDataset, M> Batch<D, M> {
         Ok(Some(start..end))
     }
 
-    /// The elements at these indices.
+    /// Returns the elements at these indices.
     fn items(&self, mut rest: Range<u64>, cx: &mut Cx) -> Result<Vec<D::Item>> {
-        // A size that was mistyped costs no memory before its elements exist.
+        // A mistyped size allocates no memory for elements that do not exist.
         let mut items = Vec::with_capacity((rest.end - rest.start).min(MOST_STACKED) as usize);
         while !rest.is_empty() {
             let chunk = |range, cx: &mut Cx| self.pace.get(&self.parent, range, cx);
@@ -195,7 +196,7 @@ impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
     fn will_read(&self, next: Upcoming<'_>) {
         for &index in next.indices() {
             let Ok(Some(mut places)) = self.places(index) else { return };
-            // A piece at a time: batches may be of any size.
+            // In pieces, because batches may be of any size.
             while !places.is_empty() {
                 let piece: Vec<u64> = places.by_ref().take(PIECE).collect();
                 self.parent.will_read(next.at(&piece));

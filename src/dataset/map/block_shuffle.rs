@@ -19,31 +19,31 @@ pub type BlockShuffle<D> = Ordered<D, BlockOrder>;
 #[derive(Clone, Debug)]
 pub struct BlockOrder {
     window_blocks: usize,
-    /// Elements of a block, where the source is not asked.
+    /// Elements per block; `None` if the source defines the blocks.
     block_size: Option<u64>,
     seed: StageSeed,
     len: u64,
     blocks: Result<Blocks, Unknown>,
-    /// The window that a thread reads.
+    /// The current window of each thread.
     open: Lanes<Window>,
-    /// The order of the blocks in two epochs: threads may be on both sides of the border between them.
+    /// The order of the blocks in two epochs, because threads may be in two adjacent epochs.
     epochs: Arc<OwnLock<[Option<Arc<Epoch>>; 2]>>,
 }
 
-/// Reason why there are no blocks to shuffle.
+/// Reason for the absence of blocks.
 #[derive(Clone, Debug)]
 enum Unknown {
-    /// The dataset never ends.
+    /// The dataset is infinite.
     Endless,
-    /// They were to have no elements.
+    /// The block size is 0.
     Empty,
-    /// They are as many as this.
+    /// The dataset has this many blocks, above the limit.
     TooMany(u64),
-    /// The dataset of this label has none.
+    /// The dataset of this label has no blocks.
     Of(String),
 }
 
-/// Blocks of a dataset at most: an epoch's order of as many takes a moment to make.
+/// Maximum number of blocks of a dataset. Computing an epoch's order of this many blocks takes a moment.
 const MOST_BLOCKS: u64 = 1 << 24;
 
 /// The order of the blocks in one epoch.
@@ -51,7 +51,7 @@ const MOST_BLOCKS: u64 = 1 << 24;
 struct Epoch {
     number: u64,
     order: IndexShuffle,
-    /// Elements before each window of blocks.
+    /// Number of elements before each window.
     starts: Box<[u64]>,
 }
 
@@ -59,7 +59,7 @@ struct Epoch {
 #[derive(Debug)]
 struct Window {
     epoch: u64,
-    /// Its elements, counted from the start of the epoch.
+    /// The range of elements, counted from the start of the epoch.
     start: u64,
     end: u64,
     parts: Box<[Part]>,
@@ -69,14 +69,14 @@ struct Window {
 /// A block in a window.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// Elements of the window that are before it.
+    /// Number of elements of the window before this block.
     before: u64,
-    /// Its first element in the parent.
+    /// Index of the block's first element in the parent.
     first: u64,
 }
 
 impl Window {
-    /// Finds the place at which element `k` of the epoch is read, which is one of the window's.
+    /// Returns the parent's index, within the epoch, for element `k` of the epoch. The window must contain `k`.
     #[inline]
     fn place(&self, k: u64) -> u64 {
         let at = self.order.get(k - self.start);
@@ -86,16 +86,17 @@ impl Window {
 }
 
 impl<D> BlockShuffle<D> {
-    /// Takes runs of `block_size` elements for blocks, whatever those of the source are. For sources that have none.
+    /// Sets the block size in elements, and ignores the blocks of the source. For sources without blocks.
     pub fn block_size(mut self, block_size: u64) -> Self {
         self.order = self.order.of_size(block_size);
         self
     }
 
-    /// The index at which element `index` of the parent comes: what the order turns into `index`.
+    /// Returns the index at which element `index` of the parent comes: the inverse of the order.
     ///
     /// # Errors
-    /// As [`check`](crate::Stage::check), and [`ErrorKind::Config`](crate::ErrorKind::Config) past the last epoch that has indices.
+    /// Fails like [`check`](crate::Stage::check); [`ErrorKind::Config`](crate::ErrorKind::Config) past the last epoch
+    /// that has indices.
     pub fn index_of(&self, index: u64) -> Result<u64> {
         self.order.check()?;
         let empty = || Error::config(format!("no element {index}: the dataset is empty"));
@@ -115,7 +116,7 @@ impl BlockOrder {
         Self { window_blocks, block_size: None, seed, len, blocks, open: Lanes::new(), epochs: Arc::default() }
     }
 
-    /// The same of blocks of `size` elements each.
+    /// Replaces the blocks by blocks of `size` elements each.
     fn of_size(self, size: u64) -> Self {
         let count = self.len.checked_next_multiple_of(size).map_or(0, |len| len / size);
         let blocks = match self.len {
@@ -126,7 +127,8 @@ impl BlockOrder {
         Self { block_size: Some(size), blocks, open: Lanes::new(), epochs: Arc::default(), ..self }
     }
 
-    /// The blocks, the seed, and an index as an epoch and an index in it; `None` where there are no elements.
+    /// Returns the blocks, the seed, the epoch of an index and the index in that epoch; `None` if there are no
+    /// elements.
     #[inline]
     fn find(&self, index: u64) -> Result<Option<(&Blocks, u32, u64, u64)>> {
         let seed = self.seed.get()?;
@@ -137,7 +139,7 @@ impl BlockOrder {
         }
     }
 
-    /// Finds the place at which element `k` of `epoch` is read in that epoch.
+    /// Returns the parent's index, within the epoch, for element `k` of `epoch`.
     fn place_in(&self, blocks: &Blocks, epoch: u64, k: u64, seed: u32) -> u64 {
         let open = || {
             let windows = &self.epoch(blocks, epoch, seed).starts;
@@ -150,7 +152,7 @@ impl BlockOrder {
         }
     }
 
-    /// The order of the blocks in `epoch`: that of two epochs is kept.
+    /// Returns the order of the blocks in epoch `number`. Caches the orders of two epochs.
     fn epoch(&self, blocks: &Blocks, number: u64, seed: u32) -> Arc<Epoch> {
         let mut kept = self.epochs.lock();
         let slot = &mut kept[(number % 2) as usize];
@@ -174,7 +176,7 @@ impl BlockOrder {
         Epoch { number, order, starts }
     }
 
-    /// The order of the elements in window `at` of `epoch`.
+    /// Returns the order of the elements in window `at` of `epoch`.
     fn window(&self, blocks: &Blocks, epoch: u64, at: usize, seed: u32) -> Window {
         let of_epoch = self.epoch(blocks, epoch, seed);
         let first = at * self.window_blocks;
@@ -190,7 +192,7 @@ impl BlockOrder {
         Window { epoch, start, end: start + before, parts, order }
     }
 
-    /// Checks that blocks are known, and few enough.
+    /// Checks that the blocks are known and not too many.
     fn check_blocks(&self) -> Result<&Blocks> {
         self.blocks.as_ref().map_err(|unknown| match unknown {
             Unknown::Endless => Error::config("it shuffles the blocks of a dataset that never ends")
@@ -205,7 +207,7 @@ impl BlockOrder {
         })
     }
 
-    /// Checks that the source keeps two windows at a time: the one that is read, and the next, which is fetched.
+    /// Checks that the source can cache two windows: the window being read, and the next window, which is prefetched.
     fn check_room(&self, blocks: &Blocks) -> Result<()> {
         let Some(room) = blocks.room() else { return Ok(()) };
         let mut lens: Vec<u64> = blocks.lens().collect();
@@ -230,7 +232,7 @@ impl BlockOrder {
     }
 }
 
-/// The seed of an order, out of what it is the order of.
+/// Derives the seed of an order from `numbers`.
 fn key(numbers: &[u64]) -> u32 {
     let [key] = SeedSequence::new(numbers).state_u32();
     key
@@ -310,7 +312,7 @@ mod tests {
     use crate::dataset::Stage;
     use crate::dataset::map::{Concatenate, RandomAccess, Range, Source};
 
-    /// Records in blocks of these lengths, of which so many elements have room.
+    /// Records in blocks of these lengths, and the number of elements that the source can cache.
     #[derive(Clone)]
     struct Blocked(Vec<u64>, Option<u64>);
 
@@ -355,7 +357,7 @@ mod tests {
         }
     }
 
-    /// The order written out: no search, no memory of a window.
+    /// Computes the order naively: without a search and without cached windows.
     fn naive(blocks: &Blocks, window: usize, seed: u64, epoch: u64) -> Vec<u64> {
         let permuted = |len: usize, key: u32| {
             let shuffle = IndexShuffle::new(len as u64 - 1, key, 4).unwrap();
@@ -428,7 +430,7 @@ mod tests {
         );
         assert!(error.help_text().unwrap().starts_with("window_blocks=5 is the most that has room"), "{error}");
         assert!(ds(9, 1).check().unwrap_err().help_text().unwrap().contains("smaller row groups"));
-        // All blocks have room, however large the window.
+        // All blocks fit, however large the window is.
         assert!(ds(500, 1000).check().is_ok());
     }
 

@@ -9,9 +9,9 @@ use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 
-/// One dataset after the other; epoch `e` is epoch `e` of each.
+/// Several datasets in sequence. Epoch `e` contains epoch `e` of each dataset.
 ///
-/// Datasets of different types become one type by [`boxed`](MapDataset::boxed).
+/// Use [`boxed`](MapDataset::boxed) to concatenate datasets of different types.
 ///
 /// ```
 /// use gristmill::{MapDataset, dataset::map::{Concatenate, Range}};
@@ -20,21 +20,21 @@ use crate::error::{Error, Result};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// A dataset that never ends, an empty list, or a sum of lengths beyond `i64::MAX` is an
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
+/// [`check`](Stage::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an infinite dataset, an
+/// empty list, and a total length of `i64::MAX` or more.
 ///
 /// # Cost
-/// A search over the lengths: `O(log n)` per element for `n` datasets.
+/// Searches the lengths: `O(log n)` per element for `n` datasets.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone, Debug)]
 pub struct Concatenate<D> {
     parents: Parents<D>,
-    /// Index at which each dataset ends.
+    /// Index after the last element of each dataset.
     ends: Vec<u64>,
 }
 
 impl<D: MapDataset> Concatenate<D> {
-    /// Puts `datasets` one after the other.
+    /// Concatenates `datasets`.
     pub fn new(datasets: Vec<D>) -> Self {
         let parents = Parents::new(datasets);
         let mut end = 0u64;
@@ -47,7 +47,7 @@ impl<D: MapDataset> Concatenate<D> {
 }
 
 impl<D: MapDataset> Concatenate<D> {
-    /// The part in which element `k` of `epoch` is, and its index there.
+    /// Returns the dataset that contains element `k` of `epoch`, and the element's index in that dataset.
     #[inline]
     fn place(&self, epoch: u64, k: u64) -> Result<(usize, u64)> {
         let which = self.ends.partition_point(|&end| end <= k);
@@ -55,7 +55,7 @@ impl<D: MapDataset> Concatenate<D> {
         Ok((which, epochs::join(epoch, self.ends[which] - start, k - start)?))
     }
 
-    /// Finds all of `indices`, if all are there.
+    /// Returns the places of `indices`; `None` if any index has no place.
     fn places(&self, indices: &[u64]) -> Option<Vec<(usize, u64)>> {
         let place = |&index: &u64| {
             let (epoch, k) = epochs::split(index, self.len())?;

@@ -18,47 +18,47 @@ use crate::error::Result;
 use crate::exec::Runtime;
 use crate::rng::ElementRng;
 
-/// Answer of [`MapDataset::get_stacked`]: a batch, or nothing.
+/// Result of [`MapDataset::get_stacked`]: a batch, or `None`.
 pub type GetStacked<T> = Option<InPlace<<T as Stack>::Batch>>;
 
-/// Random access, without state: every [`get`](Self::get) stands alone, so any thread may call it, in any order.
+/// A random-access dataset without state. Any thread may call [`get`](Self::get), in any order.
 ///
 /// # Determinism
-/// `get(i)` is a pure function of the pipeline and `i`. Executors rely on it: they evaluate chunks of consecutive
-/// indices wherever a thread is free, and a crashed or repeated chunk gives the same elements.
+/// `get(i)` is a pure function of the pipeline and `i`. Executors rely on this: they evaluate chunks of consecutive
+/// indices on any free thread. A chunk that is evaluated again, for example after a crash, yields equal elements.
 ///
-/// # Writing one outside the crate
-/// Implement [`Stage`] (name, params, role, parents) and the two methods below; number the stage by
-/// [`stage_after`](crate::dataset::stage_after) and run its own work inside [`Cx::timed`], so that the report sees it.
-/// `examples/custom_stage.rs` is a complete one; [`get_many`](Self::get_many) makes it quicker where elements are cheap. [`pipe`](Self::pipe) puts it into a chain.
+/// # Custom stages
+/// Implement [`Stage`], `len` and `get`, as in `examples/custom_stage.rs`. The stage id is
+/// [`stage_after`](crate::dataset::stage_after) of the parents. Run the stage's own work inside [`Cx::timed`], which
+/// counts it. Implement [`get_many`](Self::get_many), too, if elements are cheap. [`pipe`](Self::pipe) adds the stage
+/// to a chain.
 pub trait MapDataset: Stage + Send + Sync {
-    /// Elements of this type.
+    /// Type of the elements.
     type Item;
 
-    /// Elements in one epoch, [`INFINITE`](crate::dataset::INFINITE) if it never ends.
+    /// Returns the number of elements in one epoch; [`INFINITE`](crate::dataset::INFINITE) if the dataset never ends.
     fn len(&self) -> u64;
 
-    /// The element at `index`, or `None` where a filter dropped it. Indices past [`len`](Self::len) belong to later epochs.
+    /// Returns the element at `index`, or `None` if a filter dropped it. Indices past `len` belong to later epochs.
     ///
     /// # Errors
     /// Errors of a source, a user's function or a check of the data, with the stage that failed.
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Self::Item>>;
 
-    /// Does what [`get`](Self::get) does for each of `indices`, in that order: a place for every index, whatever becomes of it.
+    /// Returns the results of [`get`](Self::get) for `indices`, in order. Each index has a place, even if `get` fails.
     ///
-    /// Executors ask for chunks where elements are cheap. A stage that does nothing here does what it does one by one; one
-    /// that evaluates its parent by `get_many` and then runs over the elements in one loop, inside [`Cx::timed_many`], costs a
-    /// call, a look at the clock and so on for the chunk instead of the element. An error belongs to its place, and the
-    /// others have their elements all the same.
+    /// Executors call this method for chunks of cheap elements. The default calls `get` for each index. A faster
+    /// version calls `get_many` of its parent, and processes the elements in one loop inside [`Cx::timed_many`]. Calls
+    /// and clock reads then happen once per chunk, not once per element. An error affects only its own place.
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Self::Item> {
         Many::one_by_one(indices, |index| self.get(index, cx))
     }
 
-    /// Makes what [`Stack::stack`] makes of the elements at `indices`, at least one, in that order, where that is to be had without
-    /// making them: a source that has columns copies it out of those, and a stage that changes only the order passes it on.
+    /// Returns the batch that [`Stack::stack`] makes of the elements at `indices` (at least one), without making the
+    /// elements. Sources copy the batch from their columns. Stages that change only the order forward the call.
     ///
-    /// `None` where it is not to be had, and where an element is missing, bad or unlike the first: who asks then makes the
-    /// elements, and learns which of them it is. Asked is only what [has columns](Stage::has_columns), behind stages of order.
+    /// Returns `None` if there are no columns, or if an element is missing, bad or does not match the first. The caller
+    /// then makes the elements to find the cause. Called only if the source [has columns](Stage::has_columns).
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Self::Item>
     where
         Self::Item: Stack,
@@ -67,39 +67,39 @@ pub trait MapDataset: Stage + Send + Sync {
         None
     }
 
-    /// The rows that stand for what [`get_many`](Self::get_many) gives at `indices`, without elements: the arrays of these names. For
-    /// sources of columns, and stages that change only the order. `None` where elements are needed: where an index has none, a value
-    /// is no array, two differ in dtype or inner shape, or making an element could fail.
+    /// Returns rows that represent the elements at `indices`, without making elements: the arrays called `names`.
+    /// `None` if elements are needed: an index has no element, a value is not an array, two arrays differ in dtype or
+    /// inner shape, or making an element could fail. For sources of columns and stages that change only the order.
     fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         let _ = (indices, names, cx);
         None
     }
 
-    /// What becomes of some records of the source that is at this [place](Stage::address), whatever orders lie between, if all other stages
-    /// see each element alone. `None` where that is not so, and where it is the source of another.
+    /// Returns the elements made of `records` of the source at this [address](Stage::address). Skips stages that change
+    /// only the order. `None` if the source is elsewhere, or if another stage does not treat each element separately.
     #[doc(hidden)]
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Self::Item>> {
         let _ = (source, records, cx);
         None
     }
 
-    /// The rows that stand for some records of the source that is at this place, whatever orders lie between: see [`get_ragged`](Self::get_ragged).
-    /// `None` where any other stage lies between, too, and where it is the source of another.
+    /// Returns rows that represent `records` of the source at this address; see [`get_ragged`](Self::get_ragged). Skips
+    /// stages that change only the order. `None` if the source is elsewhere, or if there are other stages.
     #[doc(hidden)]
     fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         let _ = (source, records, names, cx);
         None
     }
 
-    /// The indices of the parent that stand at `indices`, where other processes have to be told of them: see `Order::listed`.
+    /// Returns the parent's indices for `indices`, if other processes cannot compute them: see `Order::listed`.
     #[doc(hidden)]
     fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {
         let _ = indices;
         None
     }
 
-    /// The same dataset for one pass behind `border`, where the executor of `run` evaluates only a part of it; `None` where all of it
-    /// is evaluated in one place. A stage that says nothing here is evaluated with all in front of it.
+    /// Returns a copy of the dataset for one pass of `border`, if the executor of `run` evaluates only a part of the
+    /// dataset. By default, returns `None`: the stage is evaluated together with its parents.
     #[doc(hidden)]
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>>
     where
@@ -109,12 +109,12 @@ pub trait MapDataset: Stage + Send + Sync {
         None
     }
 
-    /// Whether an epoch has no elements.
+    /// Returns true if an epoch has no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Applies `f` to every element. One that may fail is for [`try_map`](Self::try_map): here a `Result` would be the element.
+    /// Applies `f` to every element. If `f` may fail, use [`try_map`](Self::try_map): here a `Result` is an element.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -142,8 +142,8 @@ pub trait MapDataset: Stage + Send + Sync {
         Mapped::new(self, |_| TryMapFn(f))
     }
 
-    /// Keeps the elements for which `predicate` holds. The length stays: a dropped element leaves an empty slot, which
-    /// [`to_iter`](Self::to_iter) skips.
+    /// Keeps the elements for which `predicate` returns true. The length does not change: a dropped element leaves an
+    /// empty slot, which [`to_iter`](Self::to_iter) skips.
     fn filter<P>(self, predicate: P) -> Filter<Self, P>
     where
         Self: Sized,
@@ -152,7 +152,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Mapped::new(self, |_| FilterFn(predicate))
     }
 
-    /// The slots themselves, for what must have one for each index, as `batch`: `None` where an element was dropped.
+    /// Yields every slot, `None` if its element was dropped. For stages that need all slots, such as `batch`.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -167,9 +167,9 @@ pub trait MapDataset: Stage + Send + Sync {
         Mapped::new(self, |_| SlotsFn)
     }
 
-    /// Sets the seed from which random stages after it, unless given their own, derive theirs.
+    /// Sets the seed from which later random stages derive their seeds, unless a stage is given its own seed.
     ///
-    /// Grain's rule: see [`default_seed`](crate::dataset::default_seed).
+    /// Follows Grain's rule: see [`default_seed`](crate::dataset::default_seed).
     fn seed(self, seed: u32) -> Seed<Self>
     where
         Self: Sized,
@@ -179,8 +179,8 @@ pub trait MapDataset: Stage + Send + Sync {
 
     /// Applies `f` to every element and its [`ElementIndex`].
     ///
-    /// The global index goes on over the epochs, as in Grain; `epoch` and `in_epoch` are counted where the stage stands,
-    /// so put it before [`repeat`](Self::repeat) to see epochs.
+    /// The global index continues over epochs, as in Grain. `epoch` and `in_epoch` count epochs of this stage. To see
+    /// the epochs of [`repeat`](Self::repeat), put this stage before it.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -196,7 +196,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Mapped::new(self, |parent| IndexFn::new(parent.len(), f))
     }
 
-    /// [`map_with_index`](Self::map_with_index) with a function that may fail.
+    /// Applies `f`, which may fail, to every element and its [`ElementIndex`].
     ///
     /// # Errors
     /// The error of `f`, with stage and element index.
@@ -232,10 +232,10 @@ pub trait MapDataset: Stage + Send + Sync {
         Ordered::new(self, |parent| BlockOrder::new(parent, window_blocks, seed.into()))
     }
 
-    /// Applies `f` to every element and a generator of random numbers that belongs to its index.
+    /// Applies `f` to every element and to the random number generator of its index.
     ///
-    /// Without a seed of its own it takes the [default](crate::dataset::default_seed) from the [`seed`](Self::seed) before it;
-    /// without either it is an [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
+    /// Without `seed`, the stage uses the [default](crate::dataset::default_seed) from the [`seed`](Self::seed) stage
+    /// before it. Without either, [`check`](Stage::check) fails with [`ErrorKind::Config`](crate::ErrorKind::Config).
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -245,8 +245,8 @@ pub trait MapDataset: Stage + Send + Sync {
     /// ```
     ///
     /// # Determinism
-    /// The numbers are a function of (seed, global index), whoever draws them and in whatever order; those of numpy's
-    /// `Generator(Philox(seed))` with the index in its counter, as in Grain. Every epoch draws others.
+    /// The numbers are a function of (seed, global index), independent of thread and order. They equal the numbers of
+    /// numpy's `Generator(Philox(seed))` with the index in its counter, as in Grain. Numbers differ between epochs.
     ///
     /// # Cost
     /// About 20 ns for the first number of an element.
@@ -258,7 +258,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Mapped::new(self, |parent| DrawFn::new(parent, seed.into(), f))
     }
 
-    /// [`random_map`](Self::random_map) with a function that may fail.
+    /// Applies `f`, which may fail, to every element and to the random number generator of its index.
     ///
     /// # Errors
     /// The error of `f`, with stage and element index.
@@ -270,8 +270,8 @@ pub trait MapDataset: Stage + Send + Sync {
         Mapped::new(self, |parent| TryDrawFn::new(parent, seed.into(), f))
     }
 
-    /// Makes up to `max_fan_out` elements of each: the length is `max_fan_out` times as large, and slots that `f` does not
-    /// fill are empty.
+    /// Replaces each element by up to `max_fan_out` elements. The length is multiplied by `max_fan_out`. Slots that `f`
+    /// does not fill are empty.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -281,11 +281,11 @@ pub trait MapDataset: Stage + Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) in every slot of an element that becomes more than `max_fan_out`.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) in every slot of an element with more than `max_fan_out` results.
     ///
     /// # Cost
-    /// `f` runs once for each element where a thread asks for the slots in order (Grain runs it for every slot), and holds
-    /// what is left of one element for each thread. In any other order, such as after a shuffle, it runs for every slot.
+    /// `f` runs once per element if a thread reads the slots in order; Grain runs it for every slot. Each thread holds
+    /// the remaining pieces of one element. In any other order, such as after a shuffle, `f` runs for every slot.
     fn flat_map<C, F>(self, max_fan_out: usize, f: F) -> FlatMap<Self, F, C::Item>
     where
         Self: Sized,
@@ -295,7 +295,7 @@ pub trait MapDataset: Stage + Send + Sync {
         FlatMap::new(self, max_fan_out, f)
     }
 
-    /// [`flat_map`](Self::flat_map) with a function that may fail.
+    /// Replaces each element by up to `max_fan_out` elements with `f`, which may fail.
     ///
     /// # Errors
     /// The error of `f`, in every slot of the element.
@@ -308,12 +308,12 @@ pub trait MapDataset: Stage + Send + Sync {
         TryFlatMap::new(self, max_fan_out, f)
     }
 
-    /// The elements of `range`, as Python's `ds[a:b]`: negative numbers count from the end, and what is out of range is cut.
+    /// Keeps the elements of `range`, like Python's `ds[a:b]`: negative numbers count from the end, and excess is cut.
     ///
-    /// Epoch `e` is the slice of the parent's epoch `e`, which a shuffle puts in another order: parts that must share no
-    /// element in any epoch are those of [`split`](Self::split). A dataset that never ends cannot be counted from its end: an
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
-    /// DIFFERENCE: what is left of it from a start on never ends either; in Grain it has a length, `sys.maxsize - start`.
+    /// Epoch `e` is the slice of the parent's epoch `e`. After a shuffle, the slice has other elements in each epoch:
+    /// use [`split`](Self::split) for parts that share no element. If the dataset is infinite, [`check`](Stage::check)
+    /// rejects negative numbers with [`ErrorKind::Config`](crate::ErrorKind::Config).
+    /// DIFFERENCE: an infinite dataset sliced without a stop is infinite. In Grain its length is `sys.maxsize - start`.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -328,7 +328,7 @@ pub trait MapDataset: Stage + Send + Sync {
         self.slice_step(range, 1)
     }
 
-    /// Every `step`-th element of `range`, backwards from its start where `step` is negative: Python's `ds[a:b:step]`.
+    /// Keeps every `step`-th element of `range`, like Python's `ds[a:b:step]`. A negative step goes backwards.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -351,11 +351,11 @@ pub trait MapDataset: Stage + Send + Sync {
         Ordered::new(self, |parent| SplitOrder::new(parent.len(), sizes, take))
     }
 
-    /// Every `count`-th element from `index` on: the part of host `index` where `count` hosts read one dataset.
+    /// Keeps every `count`-th element from `index` on: the part of host `index` if `count` hosts read one dataset.
     ///
-    /// Put it after the shuffle, so that every host draws from all of the data and in each step all hosts together read
-    /// consecutive elements of one global order. Where the length is no multiple of `count`, the first shards have one
-    /// element more; hosts that must take the same number of steps cut it first: `.slice(..n - n % count)`.
+    /// Put it after the shuffle. Each host then draws from all of the data, and in each step the hosts together read
+    /// consecutive elements of one global order. If the length is not a multiple of `count`, the first shards have one
+    /// more element. For equal numbers of steps on all hosts, first cut the dataset: `.slice(..n - n % count)`.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -369,7 +369,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Ordered::new(self, |parent| SliceOrder::shard(parent.len(), index, count))
     }
 
-    /// The elements at `indices`, in that order, as often as they are listed; in epoch `e` those of the parent's epoch `e`.
+    /// Keeps the elements at `indices`, in that order; repeats are allowed. Epoch `e` reads the parent's epoch `e`.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -383,12 +383,12 @@ pub trait MapDataset: Stage + Send + Sync {
         Ordered::new(self, |parent| IndicesOrder::new(parent.len(), indices.into()))
     }
 
-    /// `num_epochs` epochs as one, or epochs without end for `None`.
+    /// Joins `num_epochs` epochs into one epoch; `None` repeats forever.
     ///
-    /// Each is shuffled, and draws its random numbers, anew; with
-    /// [`reseed_each_epoch(false)`](Repeat::reseed_each_epoch) each is the first again. A slice of a shuffled dataset has
-    /// other elements in each epoch: see [`split`](Self::split). 0 epochs, repeating what never ends
-    /// and repeating nothing forever are [`ErrorKind::Config`](crate::ErrorKind::Config) errors of [`check`](Stage::check).
+    /// By default, each epoch is shuffled and draws random numbers anew. With
+    /// [`reseed_each_epoch(false)`](Repeat::reseed_each_epoch), each epoch equals the first. A slice of a shuffled
+    /// dataset has other elements in each epoch: see [`split`](Self::split). [`check`](Stage::check) rejects 0 epochs,
+    /// an infinite dataset, and an empty dataset repeated forever with [`ErrorKind::Config`](crate::ErrorKind::Config).
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -403,10 +403,10 @@ pub trait MapDataset: Stage + Send + Sync {
         Ordered::new(self, |parent| RepeatOrder::new(parent.len(), num_epochs.into()))
     }
 
-    /// Its elements and those of `other`, side by side; [`ZipAll`](super::ZipAll) takes any number of datasets of one type.
+    /// Pairs elements with the elements of `other`. [`ZipAll`](super::ZipAll) takes any number of datasets of one type.
     ///
-    /// Lengths that differ are an [`ErrorKind::Config`](crate::ErrorKind::Config) error of [`check`](Stage::check).
-    /// DIFFERENCE: where a filter dropped the element of either, the pair is dropped; Grain hands out a pair with `None` in it.
+    /// [`check`](Stage::check) rejects different lengths with [`ErrorKind::Config`](crate::ErrorKind::Config).
+    /// DIFFERENCE: if a filter dropped either element, the pair is dropped. Grain yields a pair with `None` in it.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -420,11 +420,11 @@ pub trait MapDataset: Stage + Send + Sync {
         Zip::new(self, other)
     }
 
-    /// Stacks `size` consecutive elements into one batch, by [`Stack`]. No batch reaches from one epoch into the next: the
-    /// last of an epoch may be smaller.
+    /// Stacks `size` consecutive elements into one batch, by [`Stack`]. A batch never spans two epochs: the last batch
+    /// of an epoch may be smaller.
     ///
-    /// A batch of 0, and a stage before it that may drop elements, are [`ErrorKind::Config`](crate::ErrorKind::Config)
-    /// errors of [`check`](Stage::check): batches here have fixed places. Behind a filter, batch the stream.
+    /// [`check`](Stage::check) rejects a `size` of 0, and stages before it that may drop elements, with
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config): batches have fixed indices. After a filter, batch the stream.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -439,7 +439,7 @@ pub trait MapDataset: Stage + Send + Sync {
         self.batch_with(size, Remainder::Keep)
     }
 
-    /// [`batch`](Self::batch), choosing what becomes of the last elements of an epoch where they do not fill one.
+    /// Makes batches like [`batch`](Self::batch), with a policy for last elements that do not fill a batch.
     fn batch_with(self, size: usize, remainder: Remainder) -> Batch<Self, Stacking>
     where
         Self: Sized,
@@ -448,7 +448,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Batch::new(self, size, remainder, Stacking)
     }
 
-    /// Makes a batch of `size` elements at a time by a function of your own, which gets 1 to `size` of them.
+    /// Makes batches with a custom function, which receives 1 to `size` elements.
     ///
     /// # Errors
     /// The error of `f`, with the stage.
@@ -460,7 +460,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Batch::new(self, size, remainder, f)
     }
 
-    /// The elements of one epoch as a stream, empty slots skipped.
+    /// Converts one epoch into a stream. Skips empty slots.
     fn to_iter(self) -> Stream<Self>
     where
         Self: Sized + 'static,
@@ -468,7 +468,7 @@ pub trait MapDataset: Stage + Send + Sync {
         Stream::new(Arc::new(self))
     }
 
-    /// Hides the type: what declared pipelines and Python hold.
+    /// Hides the type of the dataset. Declared pipelines and Python use boxed datasets.
     fn boxed(self) -> BoxMap<Self::Item>
     where
         Self: Sized + 'static,
@@ -476,7 +476,7 @@ pub trait MapDataset: Stage + Send + Sync {
         BoxMap::new(self)
     }
 
-    /// Puts a stage of your own into a chain: `ds.pipe(|d| MyStage::new(d))`.
+    /// Passes the dataset to `f`, to add a custom stage to a chain: `ds.pipe(|d| MyStage::new(d))`.
     fn pipe<T>(self, f: impl FnOnce(Self) -> T) -> T
     where
         Self: Sized,
@@ -484,10 +484,10 @@ pub trait MapDataset: Stage + Send + Sync {
         f(self)
     }
 
-    /// Reads one epoch into memory, on this thread, empty slots skipped.
+    /// Reads one epoch into memory, on this thread. Skips empty slots.
     ///
     /// # Errors
-    /// The first stage that cannot work as configured, then the first error of an element.
+    /// The error of the first stage that fails its check, else the first error of an element.
     fn collect(&self) -> Result<Vec<Self::Item>>
     where
         Self: Sized,

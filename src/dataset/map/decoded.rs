@@ -1,31 +1,32 @@
-//! Counts of how often sources decode units of many records, for the report.
+//! Counts of decoded units of sources, for the report.
 
 use crate::cx::Cx;
 
-/// Count of how often a source has decoded units of many records: see [`RandomAccess::take_decoded`](super::RandomAccess::take_decoded).
+/// Counts of the units of many records, such as row groups, that a source decoded: see
+/// [`RandomAccess::take_decoded`](super::RandomAccess::take_decoded).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
-    /// Units that were decoded.
+    /// Decoded units.
     pub units: u64,
-    /// Records in them.
+    /// Records in the decoded units.
     pub records: u64,
-    /// Records that were read out of units, those that were kept among them.
+    /// Records that were read from units, including units that were already decoded.
     pub read: u64,
 }
 
-/// Cost of random order for a source whose decoded units do not have room all together: see
+/// Cost of random order for a source whose decoded units do not all fit in its cache: see
 /// [`Stage::if_shuffled`](crate::Stage::if_shuffled).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shuffled {
-    /// Units of the source.
+    /// Number of units in the source.
     pub units: u64,
-    /// Records of each, on average.
+    /// Mean number of records per unit.
     pub records: u64,
-    /// About the bytes of all of them, decoded.
+    /// Approximate size in bytes of all units, decoded.
     pub bytes: u64,
-    /// Bytes that are kept.
+    /// Size of the cache in bytes.
     pub budget: u64,
-    /// About how often a unit is decoded in an epoch.
+    /// Approximate number of times that a unit is decoded per epoch.
     pub times: f64,
 }
 
@@ -34,7 +35,7 @@ const RECORDS: &str = " records decoded";
 const READ: &str = " records read out of them";
 
 impl Decoded {
-    /// Adds it to the counted remarks of the report, as of sources of this name.
+    /// Adds the counts to the remarks of the report, under the name of the source.
     #[cold]
     pub(super) fn note(self, source: &str, cx: &mut Cx) {
         for (what, count) in [(UNITS, self.units), (RECORDS, self.records), (READ, self.read)] {
@@ -42,7 +43,7 @@ impl Decoded {
         }
     }
 
-    /// Finds what was [noted](Self::note), by the names of sources.
+    /// Returns the counts in [noted](Self::note) remarks, with the names of their sources.
     pub(crate) fn noted(notes: &[(String, u64)]) -> impl Iterator<Item = (&str, Self)> {
         notes.iter().filter_map(|(what, units)| {
             let source = what.strip_suffix(UNITS)?;

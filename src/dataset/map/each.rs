@@ -1,4 +1,4 @@
-//! Stages that see each element alone: each is an [`Each`], and [`Mapped`] does for all of them what a stage does.
+//! Stages that treat each element separately. [`Mapped`] makes a stage of an [`Each`].
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// A function of elements of type `T`, each on its own: what becomes of it. [`Mapped`] makes a stage of it.
+/// A function of single elements of type `T`. [`Mapped`] makes a stage of it.
 ///
 /// ```
 /// use gristmill::dataset::{Facts, Role, map::{Each, Mapped, Range}};
@@ -40,39 +40,42 @@ use crate::exec::Runtime;
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 pub trait Each<T>: Facts {
-    /// Whether each element becomes one, or an error: the report counts it then before it is made.
+    /// Whether each element becomes exactly one element or an error. The report then counts the element before it is
+    /// made.
     const IS_ONE: bool = false;
 
-    /// The type that comes out.
+    /// Type of the results.
     type Out;
 
-    /// Makes one element of the one at `index`, or none.
+    /// Makes an element, or none, of the element at `index`.
     ///
     /// # Errors
-    /// Errors of its own; the stage is added to them.
+    /// Errors of the function. The caller adds the stage.
     fn apply(&self, index: u64, element: T) -> Result<Option<Self::Out>>;
 
-    /// Does the same with the elements at `indices`, where that is quicker for many; to errors of its own it adds the stage by `blame`.
+    /// Applies the function to the elements at `indices`, and adds the stage to its errors with `blame`. Override this
+    /// method if many elements at once are faster.
     #[inline]
     fn apply_many(&self, indices: &[u64], many: Many<T>, blame: impl Fn(Error) -> Error + Copy) -> Many<Self::Out> {
-        // An index that is not looked at costs nothing so.
+        // Costs nothing if `apply` does not use the index.
         let index = |place: usize| indices.get(place).copied().unwrap_or_default();
         many.filter_map(|place, element| self.apply(index(place), element).map_err(blame))
     }
 
-    /// The element that stands where there was none: see [`has_every_index`](Facts::has_every_index).
+    /// Returns the element for an index without an element: see [`has_every_index`](Facts::has_every_index).
     #[inline]
     fn of_none(&self) -> Option<Self::Out> {
         None
     }
 
-    /// The elements that the report counts for these.
+    /// Returns the number of elements that the report counts for `made`.
     #[inline]
     fn count(&self, made: &[Self::Out]) -> u64 {
         made.len() as u64
     }
 
-    /// The same function once more, for a pass that evaluates only a part of what is before it: see `MapDataset::for_pass`.
+    /// Returns a copy of the function, for a pass that evaluates only a part of the stages before it: see
+    /// `MapDataset::for_pass`.
     #[doc(hidden)]
     fn again(&self) -> Option<Self>
     where
@@ -82,7 +85,7 @@ pub trait Each<T>: Facts {
     }
 }
 
-/// Applies `each` to an element as the work of `stage`.
+/// Applies `each` to an element, as work of `stage`.
 #[inline]
 pub(in crate::dataset) fn apply<T, E: Each<T>>(
     each: &E,
@@ -105,7 +108,8 @@ pub(in crate::dataset) fn apply<T, E: Each<T>>(
     }
 }
 
-/// The dataset `D` whose elements `E` has changed: `map`, `filter` and all others that see each element alone.
+/// The dataset `D` with `E` applied to its elements: `map`, `filter` and all other stages that treat each element
+/// separately.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct Mapped<D, E> {
@@ -115,7 +119,7 @@ pub struct Mapped<D, E> {
 }
 
 impl<D: Stage, E: Facts> Mapped<D, E> {
-    /// Applies the function that `each` makes for `parent` to its elements.
+    /// Applies the function returned by `each(&parent)` to the elements of `parent`.
     pub fn new(parent: D, each: impl FnOnce(&D) -> E) -> Self {
         Self { stage: stage_after(&[&parent]), each: each(&parent), parent }
     }
@@ -123,7 +127,7 @@ impl<D: Stage, E: Facts> Mapped<D, E> {
 
 #[cfg(feature = "spec")]
 impl<D, E> Mapped<D, E> {
-    /// The parent, the function, and the stage whose work that is.
+    /// Returns the parent, the function and the id of the stage.
     pub(crate) fn parts(&self) -> (&D, &E, StageId) {
         (&self.parent, &self.each, self.stage)
     }

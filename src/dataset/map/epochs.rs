@@ -1,8 +1,8 @@
-//! Global indices: they run on over the epochs, and every stage has its own length of an epoch.
+//! Global indices. They continue over epochs. Every stage has a separate epoch length.
 
 use crate::error::{Error, Result};
 
-/// Epoch and index in that epoch of a global index, or `None` where an epoch has no elements.
+/// Splits a global index into its epoch and the index in that epoch; `None` if an epoch has no elements.
 #[inline]
 pub(super) fn split(index: u64, len: u64) -> Option<(u64, u64)> {
     if index < len {
@@ -11,10 +11,10 @@ pub(super) fn split(index: u64, len: u64) -> Option<(u64, u64)> {
     Some((index.checked_div(len)?, index % len))
 }
 
-/// The global index of element `at` of `epoch`, where an epoch has `len` elements.
+/// Returns the global index of element `at` of `epoch`, with `len` elements per epoch.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) where that is more than an index can say.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if the result does not fit in 64 bits.
 #[inline]
 pub(super) fn join(epoch: u64, len: u64, at: u64) -> Result<u64> {
     if epoch == 0 {

@@ -1,6 +1,6 @@
-//! Facts that a source declares of itself.
+//! Facts that a source declares.
 
-/// Facts of a source that hold as long as it is open: see [`RandomAccess::facts`](super::RandomAccess::facts).
+/// Facts of a source, constant while the source is open: see [`RandomAccess::facts`](super::RandomAccess::facts).
 ///
 /// ```
 /// use gristmill::dataset::map::SourceFacts;
@@ -9,26 +9,30 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFacts {
-    /// The name of the stage: `jsonl`, `parquet`.
+    /// Name of the stage: `jsonl`, `parquet`.
     pub name: &'static str,
-    /// The mark that tells this data from other data: file names, sizes, a hash of the index. A checkpoint is refused where it differs.
+    /// Text that identifies the data: file names, sizes, a hash of the index. A checkpoint is refused if the identity
+    /// differs.
     pub identity: String,
-    /// Whether it is one of the crate's own: see [`Stage::is_native`](crate::Stage::is_native).
+    /// Whether the source is the crate's own code: see [`Stage::is_native`](crate::Stage::is_native).
     pub is_native: bool,
-    /// Whether [`read_stacked`](super::RandomAccess::read_stacked) is worth asking: see [`Stage::has_columns`](crate::Stage::has_columns).
+    /// Whether [`read_stacked`](super::RandomAccess::read_stacked) may return a batch: see
+    /// [`Stage::has_columns`](crate::Stage::has_columns).
     pub has_columns: bool,
-    /// Whether [`read_many`](super::RandomAccess::read_many) is worth waiting for: see [`Stage::reads_together`](crate::Stage::reads_together).
+    /// Whether [`read_many`](super::RandomAccess::read_many) takes less time than single reads: see
+    /// [`Stage::reads_together`](crate::Stage::reads_together).
     pub reads_together: bool,
-    /// Whether that is because records come from a store: see [`Stage::reads_far`](crate::Stage::reads_far).
+    /// Whether the source reads from an object store: see [`Stage::reads_far`](crate::Stage::reads_far).
     pub reads_far: bool,
-    /// Whether its records are views of mapped memory: how long one is costs no reading of it, so that hosts plan by that.
+    /// Whether records are views of mapped memory. Finding the length of such a record does not read it, so hosts plan
+    /// by length.
     pub is_mapped: bool,
-    /// Bytes that it holds in memory, where it counts them.
+    /// Bytes that the source holds in memory, if counted.
     pub memory_bytes: Option<u64>,
 }
 
 impl SourceFacts {
-    /// Facts of a source that reads its records one by one, in the user's own code.
+    /// Makes the facts of a custom source that reads its records one by one.
     pub fn new(name: &'static str, identity: impl Into<String>) -> Self {
         Self {
             name,

@@ -25,10 +25,10 @@ pub struct TryFlatMap<D, F, U> {
     f: F,
 }
 
-/// More slots than are looked at one by one: those that stay empty are passed over, too.
+/// Maximum fan-out. Readers visit every slot, including the empty slots.
 const MOST_FAN_OUT: usize = 1 << 20;
 
-/// Slots of both kinds of `flat_map`: `max_fan_out` for every element.
+/// Slots of both kinds of `flat_map`: `max_fan_out` slots per element.
 #[derive(Debug)]
 struct Slots<D, U> {
     parent: D,
@@ -37,14 +37,14 @@ struct Slots<D, U> {
     stage: StageId,
 }
 
-/// The pieces of one element that were not asked for yet.
+/// The pieces of one element that were not yet returned.
 struct Open<U> {
     element: u64,
     pieces: Vec<Option<U>>,
 }
 
 impl<U> Open<U> {
-    /// Takes what is in `slot`: known (a piece, or nothing) unless its piece was taken before.
+    /// Takes the content of `slot`: a piece, or nothing. Returns `None` if the piece was already taken.
     fn take(&mut self, slot: usize) -> Option<Option<U>> {
         match self.pieces.get_mut(slot) {
             None => Some(None),
@@ -77,8 +77,8 @@ impl<D: MapDataset, U> Slots<D, U> {
         Err(Error::config(text).help("`flat_map` after `to_iter` has no limit"))
     }
 
-    /// Slot by slot, as they are mostly asked for, `f` runs once for each element: the rest of its pieces waits in the
-    /// thread's lane.
+    /// Returns the piece in slot `index`. If slots are read in order, `f` runs once per element: the remaining pieces
+    /// wait in the thread's lane.
     fn get<C>(&self, index: u64, cx: &mut Cx, f: impl FnOnce(D::Item) -> Result<C>) -> Result<Option<U>>
     where
         C: IntoIterator<Item = U>,
@@ -115,13 +115,13 @@ impl<D: MapDataset, U> Slots<D, U> {
         lane.as_mut().filter(|open| open.element == element)?.take(slot)
     }
 
-    /// All pieces of an element; none of one that was dropped.
+    /// Returns all pieces of an element; none if the element was dropped.
     fn pieces<C>(&self, element: u64, cx: &mut Cx, f: impl FnOnce(D::Item) -> Result<C>) -> Result<Vec<Option<U>>>
     where
         C: IntoIterator<Item = U>,
     {
         let Some(whole) = self.parent.get(element, cx)? else { return Ok(Vec::new()) };
-        // One more than allowed is enough to know that they are too many.
+        // One piece above the limit is enough to detect the error.
         let enough = self.max_fan_out.saturating_add(1);
         let collect = || Ok(f(whole)?.into_iter().take(enough).map(Some).collect::<Vec<_>>());
         let pieces = cx.consumed(self.stage, collect).and_then(|pieces| {
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::dataset::map::Range;
 
-    /// x becomes x % 4 elements: 10x, 10x + 1, …
+    /// Maps x to x % 4 elements: 10x, 10x + 1, …
     fn pieces(x: i64) -> impl Iterator<Item = i64> {
         (0..x % 4).map(move |i| 10 * x + i)
     }
@@ -286,7 +286,7 @@ mod tests {
             let error = ds.get(slot, &mut cx).unwrap_err();
             assert_eq!(error.to_string(), "stage 1 flat_map: an element became more than max_fan_out = 2 elements");
         }
-        // Without end, it is not waited for.
+        // An endless iterator is an error, and is not read to its end.
         assert!(Range::new(0, 4).flat_map(2, std::iter::repeat).get(0, &mut cx).is_err());
         let none = Range::new(0, 4).flat_map(0, pieces);
         assert!(none.check().is_err() && none.get(0, &mut cx).unwrap().is_none());

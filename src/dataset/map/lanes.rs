@@ -1,6 +1,6 @@
-//! A little memory for each thread, for stages where neighbouring indices share work.
+//! A small cache per thread, for stages whose neighbouring indices share work.
 //!
-//! It changes what is computed again, never what comes out: a stage must give the same element without it.
+//! A cache saves repeated work and never changes results: a stage must yield equal elements without it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,10 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crossbeam_utils::CachePadded;
 
-/// More than the threads that work on one dataset, as a rule. Beyond it two share a lane and undo each other's work.
+/// Number of lanes, usually more than the threads that work on one dataset. With more threads, two threads share a lane
+/// and overwrite each other's value.
 const LANES: usize = 64;
 
-/// One `Option<T>` for each of a bounded number of threads.
+/// One `Option<T>` per thread, for a bounded number of threads.
 pub(super) struct Lanes<T>(Box<[CachePadded<Mutex<Option<T>>>]>);
 
 impl<T> Lanes<T> {
@@ -19,7 +20,7 @@ impl<T> Lanes<T> {
         Self((0..LANES).map(|_| CachePadded::new(Mutex::new(None))).collect())
     }
 
-    /// The lane of this thread, or `None` while another thread is in it: nobody waits.
+    /// Returns the lane of this thread; `None` while another thread uses that lane. Never blocks.
     #[inline]
     pub(super) fn mine(&self) -> Option<MutexGuard<'_, Option<T>>> {
         match self.0[lane()].try_lock() {
@@ -30,7 +31,7 @@ impl<T> Lanes<T> {
     }
 }
 
-/// A copy begins with empty lanes.
+/// A clone has empty lanes.
 impl<T> Clone for Lanes<T> {
     fn clone(&self) -> Self {
         Self::new()
@@ -43,7 +44,7 @@ impl<T> fmt::Debug for Lanes<T> {
     }
 }
 
-/// Threads are numbered as they come, so that those of one pool never share a lane.
+/// Returns the lane of this thread. Threads are numbered consecutively, so threads of a pool have separate lanes.
 #[inline]
 fn lane() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);

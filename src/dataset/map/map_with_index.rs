@@ -5,10 +5,10 @@ use crate::dataset::run::opaque::debug_name;
 use crate::element::Around;
 use crate::error::{Error, Result};
 
-/// Place of an element, as [`MapDataset::map_with_index`](super::MapDataset::map_with_index) hands it over.
+/// Index of an element, passed to the function of [`MapDataset::map_with_index`](super::MapDataset::map_with_index).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ElementIndex {
-    /// The index that was asked for; it goes on over the epochs.
+    /// The requested index, which continues over epochs.
     pub global: u64,
     /// The epoch, from 0: `global` divided by the length.
     pub epoch: u64,
@@ -17,7 +17,7 @@ pub struct ElementIndex {
 }
 
 impl ElementIndex {
-    /// `global` in a dataset of `len` elements, which is not empty where there is an element.
+    /// Makes the index of an element from `global` and the length. `len` is not 0, because there is an element.
     #[inline]
     fn new(global: u64, len: u64) -> Self {
         let (epoch, in_epoch) = epochs::split(global, len).unwrap_or((0, global));
@@ -60,7 +60,7 @@ impl<F> TryIndexFn<F> {
 
 #[cfg(feature = "python")]
 impl<D, F> TryMapWithIndex<D, F> {
-    /// The same, with the calls for a chunk of elements made inside of `around`.
+    /// Sets `around`, which wraps the calls for each chunk of elements.
     pub(crate) fn around(mut self, around: Around) -> Self {
         self.each.around = around;
         self
@@ -129,7 +129,7 @@ mod tests {
         let ds = Range::new(10, 13).map_with_index(|i, x| (i, x));
         let (index, x) = ds.get(7, &mut Cx::default()).unwrap().unwrap();
         assert_eq!((index, x), (ElementIndex { global: 7, epoch: 2, in_epoch: 1 }, 11));
-        // Behind `repeat` all of it is one epoch, as in Grain.
+        // After `repeat`, there is a single epoch, as in Grain.
         let ds = Range::new(10, 13).repeat(3).map_with_index(|i, _| (i.global, i.epoch));
         assert_eq!(ds.collect().unwrap()[7], (7, 0));
     }

@@ -7,11 +7,11 @@ use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 use crate::rng::MixOrder;
 
-/// Several datasets interleaved by weight, evenly at every scale and without chance: Grain's `mix`.
+/// Several datasets interleaved by weight, evenly at every scale and without randomness: Grain's `mix`.
 ///
-/// Among the first `k` elements every dataset has its share of `k`, rounded up or down. The mix is as long as no element
-/// of any dataset comes twice; behind that length, datasets go on where they are: a longer one is not started again.
-/// Datasets of different types become one type by [`boxed`](MapDataset::boxed).
+/// The first `k` elements contain each dataset's share of `k`, rounded up or down. The mix has the largest length at
+/// which no element occurs twice. After that length, each dataset continues at its next index: a longer dataset does
+/// not restart. Use [`boxed`](MapDataset::boxed) to mix datasets of different types.
 ///
 /// ```
 /// use gristmill::{MapDataset, dataset::map::{Mix, Range}};
@@ -21,11 +21,11 @@ use crate::rng::MixOrder;
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// No dataset, an empty one, and weights that are not one finite number above 0 for each are
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) errors of [`check`](Stage::check).
+/// [`check`](Stage::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an empty list, an empty
+/// dataset, and weights other than one finite number above 0 per dataset.
 ///
 /// # Cost
-/// A division for each dataset up to the one chosen.
+/// One division per dataset, up to the chosen dataset.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone, Debug)]
 pub struct Mix<D> {
@@ -48,27 +48,27 @@ struct Plan {
 }
 
 impl<D: MapDataset> Mix<D> {
-    /// Mixes `datasets`, of each as many elements.
+    /// Mixes equal numbers of elements of all `datasets`.
     pub fn new(datasets: Vec<D>) -> Self {
         Self { parents: Parents::new(datasets), weights: Weights::Equal, plan: None }.planned()
     }
 
-    /// Weights for each dataset, in Grain's steps: multiples of a hundredth of the smallest, rounded down.
+    /// Sets the weight of each dataset, rounded like Grain: down to multiples of a hundredth of the smallest weight.
     pub fn weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
         self.weights = Weights::LikeGrain(weights.into());
         self.planned()
     }
 
-    /// Weights for each dataset, kept exactly.
+    /// Sets the exact weight of each dataset.
     ///
-    /// DIFFERENCE: Grain has no such choice. Its 0.29 to 0.71 are 100 to 244, and 10 million elements have 7,000 too many
-    /// of the first; here they are 29 to 71.
+    /// DIFFERENCE: Grain has only rounded weights. It rounds 0.29 to 0.71 to 100 to 244, so 10 million elements contain
+    /// 7,000 too many of the first dataset. Here the ratio is 29 to 71.
     pub fn exact_weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
         self.weights = Weights::Exact(weights.into());
         self.planned()
     }
 
-    /// Plans the mix; one that cannot be is empty, and an error of `check`.
+    /// Plans the mix. If that fails, the mix is empty and `check` returns the error.
     fn planned(mut self) -> Self {
         self.plan = self.plan().ok();
         self

@@ -1,4 +1,4 @@
-//! Random-access datasets: one adaptor a file, all methods on [`MapDataset`].
+//! Random-access datasets: one adaptor per file, with all methods on [`MapDataset`].
 
 mod batch;
 mod block_shuffle;

@@ -1,4 +1,4 @@
-//! Stages that change only the order: each is an [`Order`], and [`Ordered`] does for all of them what a stage does.
+//! Stages that change only the order. [`Ordered`] makes a stage of an [`Order`].
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,9 +12,9 @@ use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
 
-/// A change of order: the element of the parent that stands at each index. [`Ordered`] makes a stage of it.
+/// A change of order: maps each index to an index of the parent. [`Ordered`] makes a stage of it.
 ///
-/// Indices on both sides go on over the epochs: those past the length of the one or the other belong to later ones.
+/// Indices of the stage and of the parent continue over epochs: indices past their lengths belong to later epochs.
 ///
 /// ```
 /// use gristmill::{MapDataset, Result, dataset::map::{Order, Ordered, Range}};
@@ -39,32 +39,32 @@ use crate::error::{Error, Result};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 pub trait Order: Send + Sync {
-    /// Whether it is the crate's own: see [`Stage::is_native`].
+    /// Whether the order is the crate's own code: see [`Stage::is_native`].
     const IS_NATIVE: bool = false;
-    /// Whether finding places takes time that the report is to show.
+    /// Whether the time to compute places is counted in the report.
     const IS_WORK: bool = true;
 
-    /// The name of the stage: see [`Stage::name`].
+    /// Returns the name of the stage: see [`Stage::name`].
     fn name(&self) -> &'static str;
 
-    /// The arguments that shape the order: see [`Stage::params`].
+    /// Returns the arguments that shape the order: see [`Stage::params`].
     fn params(&self) -> String {
         String::new()
     }
 
-    /// Elements in one epoch, where the parent has `parent`.
+    /// Returns the number of elements in one epoch, for a parent of length `parent`.
     fn len(&self, parent: u64) -> u64 {
         parent
     }
 
-    /// The index of the parent's element that comes at `index`; `None` where an epoch has no elements. A pure function.
+    /// Returns the parent's index for `index`; `None` if an epoch has no elements. A pure function.
     ///
     /// # Errors
     /// Arguments that [`check`](Self::check) refuses, and a place past the last index.
     fn place(&self, index: u64) -> Result<Option<u64>>;
 
-    /// [`place`](Self::place) of each of `indices`, where that is quicker for many; `None` if one of them has none, so that none is left
-    /// out by mistake: they are then looked at one by one.
+    /// Returns [`place`](Self::place) of all `indices`; `None` if any index has no place. The caller then calls `place`
+    /// for each index. Override this method if many indices at once are faster.
     fn places<'a>(&self, indices: &'a [u64]) -> Option<Cow<'a, [u64]>> {
         let mut places = Vec::with_capacity(indices.len());
         for &index in indices {
@@ -73,68 +73,71 @@ pub trait Order: Send + Sync {
         Some(places.into())
     }
 
-    /// The index at which the parent's element at `place` comes, the first if there are several; `None` where it never comes.
+    /// Returns the index at which the parent's element at `place` comes; the first if there are several, `None` if
+    /// there is none.
     ///
     /// # Errors
-    /// As [`place`](Self::place).
+    /// Fails like [`place`](Self::place).
     fn inverse(&self, place: u64) -> Result<Option<u64>>;
 
-    /// The places of `indices`, if it is a list that only this process knows: others have to be told.
+    /// Returns the places of `indices`, if only this process has the list of places. They are then sent to other
+    /// processes.
     #[doc(hidden)]
     fn listed(&self, indices: Range<u64>) -> Option<Vec<u64>> {
         let _ = indices;
         None
     }
 
-    /// Whether the elements that it lists are few of the parent's, so that most of what lies around them is not read: see
+    /// Returns true if the order reads only few of the parent's elements, so that readahead would be wasted: see
     /// [`RandomAccess::bring`](super::RandomAccess::bring).
     #[doc(hidden)]
     fn is_apart(&self) -> bool {
         false
     }
 
-    /// The memory that it holds: see [`Stage::memory`].
+    /// Returns the memory held by the order: see [`Stage::memory`].
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// The blocks of `parent` that stay together: see [`Stage::blocks`].
+    /// Returns the blocks of `parent` that stay together: see [`Stage::blocks`].
     fn blocks(&self, parent: &dyn Stage) -> Option<Blocks> {
         let _ = parent;
         None
     }
 
-    /// Whether it asks for all elements of a few blocks of the source before those of others: see [`Upcoming::in_blocks`].
+    /// Returns true if the order reads all elements of a few blocks of the source before other blocks: see
+    /// [`Upcoming::in_blocks`].
     fn keeps_blocks(&self) -> bool {
         false
     }
 
-    /// The quality of the order in words: see [`Stage::mixing`].
+    /// Describes the quality of the order: see [`Stage::mixing`].
     fn mixing(&self) -> Option<String> {
         None
     }
 
-    /// A remark for the user about this stage after `parent`: see [`Stage::remark`].
+    /// Returns a remark for the user about this stage after `parent`: see [`Stage::remark`].
     fn remark(&self, parent: &dyn Stage) -> Option<String> {
         let _ = parent;
         None
     }
 
-    /// The seed that it sets for the stages behind it: see [`Stage::seed_root`].
+    /// Returns the seed that this stage sets for later stages: see [`Stage::seed_root`].
     fn seed_root(&self) -> Option<u32> {
         None
     }
 
-    /// Whether its arguments make sense: see [`Stage::check`].
+    /// Checks the arguments: see [`Stage::check`].
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) that gives value and limit.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the value and the limit.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// The elements of `D` in the order `O`: `shuffle`, `slice`, `repeat` and all others of one parent.
+/// The elements of `D` in the order `O`: `shuffle`, `slice`, `repeat` and all other orders of one parent.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone, Debug)]
 pub struct Ordered<D, O> {
@@ -144,12 +147,12 @@ pub struct Ordered<D, O> {
 }
 
 impl<D: Stage, O: Order> Ordered<D, O> {
-    /// Puts the elements of `parent` in the order that `order` makes for it.
+    /// Makes a stage that reads `parent` in the order returned by `order(&parent)`.
     pub fn new(parent: D, order: impl FnOnce(&D) -> O) -> Self {
         Self { stage: stage_after(&[&parent]), order: order(&parent), parent }
     }
 
-    /// Finds a place, as work of the stage.
+    /// Returns a place, as work of the stage.
     #[inline]
     fn place(&self, index: u64, cx: &mut Cx) -> Result<Option<u64>> {
         let find = || self.order.place(index);
@@ -162,7 +165,7 @@ impl<D: Stage, O: Order> Ordered<D, O> {
         cx.blame(self.stage, self.order.name(), error)
     }
 
-    /// Has sources bring what is read now, where little else is.
+    /// Loads the records that are read now, without their neighbours, if the order reads only few records.
     #[inline]
     fn bring(&self, places: &[u64]) {
         if self.order.is_apart() {
@@ -170,7 +173,7 @@ impl<D: Stage, O: Order> Ordered<D, O> {
         }
     }
 
-    /// Finds the places of many, if all have one, as work of the stage.
+    /// Returns the places of all `indices`, as work of the stage; `None` if any index has no place.
     fn places<'a>(&self, indices: &'a [u64], cx: &mut Cx) -> Option<Cow<'a, [u64]>> {
         let find = || self.order.places(indices);
         if O::IS_WORK { cx.consumed_many(self.stage, indices.len(), find) } else { find() }

@@ -1,4 +1,4 @@
-//! Several datasets under one stage.
+//! Several datasets as parents of one stage.
 
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
@@ -9,12 +9,12 @@ use crate::dataset::stage::{Stage, stage_after};
 use crate::element::{Name, Ragged};
 use crate::error::Result;
 
-/// The datasets, and where the stage ids of each begin.
+/// The datasets, and the first stage id of each dataset.
 #[derive(Clone, Debug)]
 pub(super) struct Parents<D> {
     datasets: Vec<D>,
     offsets: Vec<usize>,
-    /// The id of the stage on top of them.
+    /// Id of the stage that reads the datasets.
     pub(super) stage: StageId,
 }
 
@@ -42,23 +42,23 @@ impl<D: MapDataset> Parents<D> {
         as_stages(&self.datasets)
     }
 
-    /// The first dataset that never ends.
+    /// Returns the index of the first infinite dataset.
     pub(super) fn first_infinite(&self) -> Option<usize> {
         self.lens().position(|len| len >= INFINITE)
     }
 
-    /// Does something with dataset `which`, which exists.
+    /// Runs `run` on dataset `which`, which must exist.
     pub(super) fn in_part<R>(&self, which: usize, cx: &mut Cx, run: impl FnOnce(&D, &mut Cx) -> R) -> R {
         cx.within(self.offsets[which], |cx| run(&self.datasets[which], cx))
     }
 
-    /// Element `index` of dataset `which`, which exists.
+    /// Returns element `index` of dataset `which`, which must exist.
     #[inline]
     pub(super) fn get(&self, which: usize, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
         cx.within(self.offsets[which], |cx| self.datasets[which].get(index, cx))
     }
 
-    /// The same, counted as an element of the stage on top.
+    /// Returns an element like [`get`](Self::get), and counts it for the stage.
     #[inline]
     pub(super) fn pass(&self, which: usize, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
         let element = self.get(which, index, cx)?;
@@ -68,12 +68,12 @@ impl<D: MapDataset> Parents<D> {
         Ok(element)
     }
 
-    /// What becomes of some records of the source at this place, whichever dataset has it.
+    /// Returns the elements made of `records` of the source at this address, from the dataset that contains the source.
     pub(super) fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
         (0..self.count()).find_map(|which| self.in_part(which, cx, |part, cx| part.get_records(source, records, cx)))
     }
 
-    /// The same as rows, where that dataset only orders them.
+    /// Returns rows that represent `records` of the source, if that dataset only orders them.
     pub(super) fn get_ragged_records(
         &self,
         source: usize,
@@ -85,7 +85,7 @@ impl<D: MapDataset> Parents<D> {
         (0..self.count()).find_map(|which| self.in_part(which, cx, rows))
     }
 
-    /// Says that what is at each of `places` will be read.
+    /// Announces the upcoming elements at `places` to the datasets.
     pub(super) fn will_read(&self, places: &[(usize, u64)], next: Upcoming<'_>) {
         let mut numbers = vec![Vec::new(); if next.is_followed() { self.count() } else { 0 }];
         if next.is_followed() {
@@ -101,7 +101,7 @@ impl<D: MapDataset> Parents<D> {
         }
     }
 
-    /// The indices of each dataset in `places`; those of datasets that are not there are left out.
+    /// Returns the indices in `places` for each dataset. Skips places of datasets that do not exist.
     fn indices(&self, places: &[(usize, u64)]) -> Vec<Vec<u64>> {
         let mut indices = vec![Vec::new(); self.count()];
         for &(which, index) in places {
@@ -110,13 +110,13 @@ impl<D: MapDataset> Parents<D> {
         indices
     }
 
-    /// Reads each of `places`, a dataset that exists and an index in it, counted as elements of the stage on top.
+    /// Returns the elements at `places` (a dataset that must exist, and an index in it), and counts them for the stage.
     pub(super) fn pass_many(&self, places: &[(usize, u64)], cx: &mut Cx) -> Many<D::Item> {
         let mut parts = Vec::with_capacity(self.count());
         for (which, indices) in self.indices(places).iter().enumerate() {
             parts.push(self.in_part(which, cx, |part, cx| get_chunk(part, indices, cx)).into_iter());
         }
-        // Each has as many places as it was asked for.
+        // Each part has one result per requested index.
         let many: Many<D::Item> = places.iter().map(|&(which, _)| parts[which].next().unwrap_or(Ok(None))).collect();
         cx.produced(self.stage, many.items().len() as u64, 0);
         many

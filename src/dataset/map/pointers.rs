@@ -1,4 +1,4 @@
-//! Boxes and shared pointers to datasets are datasets.
+//! Datasets behind boxes and shared pointers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::MapDataset;
 use crate::dataset::Sample;
 use crate::dataset::stage::{Stage, same_stage};
 
-/// Passes on the elements of a [`MapDataset`] that is another one in another shape.
+/// Forwards the methods of [`MapDataset`] to an inner dataset.
 macro_rules! same_dataset {
     ($($inner:tt)+) => {
         fn len(&self) -> u64 {

@@ -43,7 +43,7 @@ impl<F> TryDrawFn<F> {
 
 #[cfg(feature = "python")]
 impl<D, F> TryRandomMap<D, F> {
-    /// The same, with the calls for a chunk of elements made inside of `around`.
+    /// Sets `around`, which wraps the calls for each chunk of elements.
     pub(crate) fn around(mut self, around: Around) -> Self {
         self.each.around = around;
         self
@@ -54,7 +54,7 @@ impl<D, F> TryRandomMap<D, F> {
 #[derive(Clone, Copy)]
 struct Draws {
     seed: StageSeed,
-    /// None where there is no seed.
+    /// `None` if there is no seed.
     key: Option<PhiloxKey>,
 }
 
@@ -112,7 +112,7 @@ impl<T, U, F: Fn(T, &mut ElementRng) -> U + Send + Sync> Each<T> for DrawFn<F> {
 
     #[inline]
     fn apply_many(&self, indices: &[u64], many: Many<T>, blame: impl Fn(Error) -> Error + Copy) -> Many<U> {
-        // What only the key decides is computed once.
+        // Work that depends only on the key is done once.
         let Some(key) = self.draws.key else { return many.filter_map(|_, _| Err(blame(self.draws.no_seed()))) };
         many.map(|place, element| (self.f)(element, &mut key.element(indices[place], 0)))
     }
@@ -146,7 +146,7 @@ mod tests {
     fn the_numbers_are_grains_and_others_in_each_epoch() {
         let ds = Range::new(0, 10).seed(41).random_map(None, |x, rng| x + rng.integers(0, 10));
         assert_eq!(ds.collect().unwrap(), [0, 6, 9, 5, 10, 14, 14, 13, 15, 13]);
-        // An element of epoch 1 has the numbers of its global index.
+        // An element of epoch 1 draws the numbers of its global index.
         let words = |len| Range::new(0, len).random_map(3, |_, rng| rng.random_raw());
         let (short, long) = (words(4), words(12));
         let mut cx = Cx::default();

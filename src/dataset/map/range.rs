@@ -4,7 +4,7 @@ use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
 
-/// Whole numbers `start, start + step, …` below `stop` (above it, for a negative step): Grain's `MapDataset.range`.
+/// Integers `start, start + step, …` below `stop` (above it, for a negative step): Grain's `MapDataset.range`.
 ///
 /// ```
 /// use gristmill::{MapDataset, dataset::map::Range};
@@ -22,15 +22,15 @@ pub struct Range {
 }
 
 impl Range {
-    /// `start..stop`.
+    /// Makes the range `start..stop`.
     pub fn new(start: i64, stop: i64) -> Self {
         Self { start, stop, step: 1, len: stop.saturating_sub(start).max(0) as u64 }
     }
 
-    /// Every `step`-th number.
+    /// Makes the range of every `step`-th integer.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a step of 0.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `step` is 0.
     pub fn with_step(start: i64, stop: i64, step: i64) -> Result<Self> {
         if step == 0 {
             return Err(Error::config("a range needs a step other than 0"));
@@ -42,10 +42,10 @@ impl Range {
 }
 
 impl Range {
-    /// The number at `place`, which is below the length.
+    /// Returns the number at `place`, which must be below the length.
     #[inline]
     fn number(&self, place: u64) -> i64 {
-        // The result lies in start..stop; the product on the way there may wrap, and wraps back.
+        // The result is in `start..stop`. The product may wrap, and the sum wraps back.
         self.start.wrapping_add(self.step.wrapping_mul(place as i64))
     }
 }
@@ -94,7 +94,7 @@ impl MapDataset for Range {
             return Many::one_by_one(indices, |_| Ok(None));
         }
         let numbers = || {
-            // A division for each would cost more than all the rest.
+            // Avoids a division per index, which would cost more than the rest.
             if indices.iter().all(|&index| index < self.len) {
                 return indices.iter().map(|&index| self.number(index)).collect::<Vec<_>>();
             }

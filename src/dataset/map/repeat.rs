@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// See [`MapDataset::repeat`](super::MapDataset::repeat).
 pub type Repeat<D> = Ordered<D, RepeatOrder>;
 
-/// The order of [`Repeat`]: one epoch after the other.
+/// The order of [`Repeat`]: consecutive epochs.
 #[derive(Clone, Copy, Debug)]
 pub struct RepeatOrder {
     num_epochs: Option<u64>,
@@ -23,7 +23,8 @@ impl RepeatOrder {
 }
 
 impl<D> Repeat<D> {
-    /// Whether each epoch is shuffled, and draws its random numbers, anew (the default), or every epoch is the first again.
+    /// Sets whether each epoch is shuffled and draws random numbers anew (the default). If not, each epoch repeats the
+    /// first.
     pub fn reseed_each_epoch(mut self, reseed: bool) -> Self {
         self.order.reseed = reseed;
         self
@@ -82,11 +83,12 @@ impl Order for RepeatOrder {
     }
 }
 
-/// Whether epochs of `stage` are neighbours in the order of a shuffle that has others, too. Slices with a step are shards as a rule.
+/// Returns true if `stage` takes a contiguous slice of a shuffle that has other elements, too. Slices with a step are
+/// usually shards.
 fn slices_a_shuffle(stage: &dyn Stage, sliced: bool) -> bool {
     match stage.name() {
         "shuffle" | "block_shuffle" if sliced => return true,
-        // Epochs of what stands before it are all the first.
+        // After `split`, every epoch equals the first epoch.
         "split" => return false,
         "repeat" if stage.params().contains("reseed_each_epoch=false") => return false,
         _ => {}
@@ -110,7 +112,7 @@ mod tests {
     fn epochs_follow_each_other_or_start_again() {
         assert_eq!(globals(3).repeat(2).collect().unwrap(), [0, 1, 2, 3, 4, 5]);
         assert_eq!(globals(3).repeat(2).reseed_each_epoch(false).collect().unwrap(), [0, 1, 2, 0, 1, 2]);
-        // Past the last epoch the count just goes on.
+        // Indices continue past the last epoch.
         assert_eq!(globals(3).repeat(2).get(100, &mut Cx::default()).unwrap(), Some(100));
         assert_eq!(globals(3).repeat(2).reseed_each_epoch(false).get(100, &mut Cx::default()).unwrap(), Some(1));
     }

@@ -5,10 +5,10 @@ use crate::dataset::blocks::Blocks;
 use crate::dataset::stage::Stage;
 use crate::error::Result;
 
-/// See [`MapDataset::seed`](super::MapDataset::seed); the stream's `seed` is the same node.
+/// See [`MapDataset::seed`](super::MapDataset::seed). The `seed` of streams is this stage, too.
 pub type Seed<D> = Ordered<D, SeedOrder>;
 
-/// The order of [`Seed`], which is that of its parent: it sets the seed of the stages behind it.
+/// The order of [`Seed`]. Keeps the order of its parent, and sets the seed of later stages.
 #[derive(Clone, Copy, Debug)]
 pub struct SeedOrder(pub(in crate::dataset) u32);
 

@@ -8,23 +8,23 @@ use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 
-/// A map from indices to an element of one of several datasets: what [`Select`] asks.
+/// A map from indices to elements of several datasets, for [`Select`].
 ///
-/// A length and a function are one: `(100, |i| ((i % 2) as usize, i / 2))`.
+/// Implemented for a length with a function: `(100, |i| ((i % 2) as usize, i / 2))`.
 pub trait SelectionMap: Send + Sync {
-    /// Elements in one epoch.
+    /// Returns the number of elements in one epoch.
     fn len(&self) -> u64;
 
-    /// Number of the dataset, and index in it, for element `index`; a pure function. Indices past [`len`](Self::len)
-    /// belong to later epochs, and so may the index it answers with.
+    /// Returns the dataset number of element `index`, and its index in that dataset. A pure function. Indices past
+    /// [`len`](Self::len) belong to later epochs, and so may the returned index.
     fn at(&self, index: u64) -> (usize, u64);
 
-    /// Names what tells this map from another, for the fingerprint of checkpoints.
+    /// Returns text that identifies this map, for the fingerprint of checkpoints.
     fn identity(&self) -> String {
         String::new()
     }
 
-    /// Whether an epoch has no elements.
+    /// Returns true if an epoch has no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -39,7 +39,7 @@ impl<F: Fn(u64) -> (usize, u64) + Send + Sync> SelectionMap for (u64, F) {
     }
 }
 
-/// Elements of several datasets in an order of your own: Grain's `select_from_datasets`.
+/// Elements of several datasets in a custom order: Grain's `select_from_datasets`.
 ///
 /// ```
 /// use gristmill::{MapDataset, dataset::map::{Range, Select}};
@@ -49,7 +49,7 @@ impl<F: Fn(u64) -> (usize, u64) + Send + Sync> SelectionMap for (u64, F) {
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// A map that answers with a dataset that is not there is an error of [`get`](MapDataset::get).
+/// If the map returns a dataset that does not exist, [`get`](MapDataset::get) fails.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct Select<D, M> {
@@ -58,7 +58,7 @@ pub struct Select<D, M> {
 }
 
 impl<D: MapDataset, M: SelectionMap> Select<D, M> {
-    /// Reads from `datasets` what `map` says.
+    /// Reads the elements of `datasets` that `map` selects.
     pub fn new(datasets: Vec<D>, map: M) -> Self {
         Self { parents: Parents::new(datasets), map }
     }

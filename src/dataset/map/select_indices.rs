@@ -32,7 +32,7 @@ impl Order for IndicesOrder {
     fn name(&self) -> &'static str {
         "select_indices"
     }
-    /// The indices where they are few, else how many and a hash.
+    /// Returns up to 8 indices, else their number and a hash.
     fn params(&self) -> String {
         if self.indices.len() <= 8 {
             return self.indices.iter().fold(String::new(), |mut list, i| {
@@ -52,7 +52,7 @@ impl Order for IndicesOrder {
         let Some((epoch, k)) = epochs::split(index, self.indices.len() as u64) else { return Ok(None) };
         epochs::join(epoch, self.parent_len, self.indices[k as usize]).map(Some)
     }
-    /// Looks through the whole list.
+    /// Searches the whole list.
     fn inverse(&self, place: u64) -> Result<Option<u64>> {
         let Some((epoch, at)) = epochs::split(place, self.parent_len) else { return Ok(None) };
         let found = self.indices.iter().position(|&index| index == at);

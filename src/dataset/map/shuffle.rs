@@ -14,7 +14,7 @@ pub type Shuffle<D> = Ordered<D, ShuffleOrder>;
 #[derive(Clone, Debug)]
 pub struct ShuffleOrder {
     seed: StageSeed,
-    /// None where there is no seed.
+    /// `None` if there is no seed.
     epochs: Option<EpochShuffle>,
 }
 
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(ds.collect().unwrap(), [8, 6, 7, 9, 0, 5, 1, 2, 4, 3]);
         let seeded = Range::new(0, 10).seed(42).shuffle(None);
         assert_eq!(seeded.collect().unwrap(), [1, 7, 6, 9, 0, 8, 4, 5, 3, 2]);
-        // Epoch 1 of a seed is epoch 0 of the next seed, and reads epoch 1 of the parent.
+        // Epoch 1 of a seed equals epoch 0 of the next seed, and reads epoch 1 of the parent.
         let globals = |seed| Range::new(0, 10).map_with_index(|i, _| i.global).shuffle(seed);
         let mut cx = Cx::default();
         for i in 0..10 {

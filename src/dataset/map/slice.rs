@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// [`MapDataset::shard`]: super::MapDataset::shard
 pub type Slice<D> = Ordered<D, SliceOrder>;
 
-/// The order of [`Slice`]: elements of a distance from each other.
+/// The order of [`Slice`]: elements at equal distances.
 #[derive(Clone, Copy, Debug)]
 pub struct SliceOrder {
     asked: Asked,
@@ -22,14 +22,15 @@ pub struct SliceOrder {
     parent_len: u64,
 }
 
-/// Elements that the user asked for.
+/// Arguments from the user.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Slice(PySlice),
     Shard { index: u64, count: u64 },
 }
 
-/// `start:stop:step` as in Python: negative numbers count from the end, a missing one is the end it starts from or goes to.
+/// `start:stop:step` as in Python. Negative numbers count from the end. A missing start or stop is an end of the
+/// dataset.
 #[derive(Clone, Copy, Debug)]
 struct PySlice {
     start: Option<i64>,
@@ -37,7 +38,7 @@ struct PySlice {
     step: i64,
 }
 
-/// `len` elements from `start` on, each `step` after the one before.
+/// `len` elements at distance `step`, the first at index `start`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     start: u64,
@@ -46,14 +47,14 @@ struct Cut {
 }
 
 impl Cut {
-    /// Finds the index of element `k`, unless that is past the last one.
+    /// Returns the index of element `k`, or `None` past the last index.
     #[inline]
     fn at(self, k: u64) -> Option<u64> {
         let distance = (k as i64).checked_mul(self.step)?;
         self.start.checked_add_signed(distance)
     }
 
-    /// Finds the element that is at index `at`.
+    /// Returns the element at index `at`, if the cut contains it.
     fn find(self, at: u64) -> Option<u64> {
         let (distance, step) = (i128::from(at) - i128::from(self.start), i128::from(self.step));
         let k = u64::try_from(distance / step).ok().filter(|_| distance % step == 0)?;
@@ -71,7 +72,7 @@ impl SliceOrder {
     }
 
     fn build(parent_len: u64, asked: Asked) -> Self {
-        // What cannot be done is empty here and an error of `check`.
+        // Invalid arguments give an empty order here, and an error in `check`.
         let cut = asked.cut(parent_len).unwrap_or(Cut { start: 0, step: 1, len: 0 });
         Self { asked, cut, parent_len }
     }
@@ -92,7 +93,7 @@ impl Asked {
 impl PySlice {
     fn from_bounds(range: &impl RangeBounds<i64>, step: i64) -> Self {
         let beyond = |i: i64| if step < 0 { i.saturating_sub(1) } else { i.saturating_add(1) };
-        // The element before the first, and the one after the last, have no number of their own.
+        // No number refers to the element before the first or after the last.
         let last = if step < 0 { 0 } else { -1 };
         let start = match range.start_bound() {
             Bound::Included(&i) => Some(i),
@@ -109,7 +110,7 @@ impl PySlice {
         Self { start, stop, step }
     }
 
-    /// Python's `slice.indices`, and the length of that range.
+    /// Computes Python's `slice.indices` and the length of the resulting range.
     fn cut(self, len: u64) -> Result<Cut> {
         let Self { start, stop, step } = self;
         if step == 0 {
@@ -131,7 +132,8 @@ impl PySlice {
         Ok(Cut { start: start.max(0) as u64, step, len: count })
     }
 
-    /// A slice of a dataset without end has an end only where it is given, and nothing counts from the end.
+    /// Cuts an infinite dataset. Rejects indices from the end. Without a stop and with a positive step, the result is
+    /// infinite.
     fn cut_infinite(self) -> Result<Cut> {
         let Self { start, stop, step } = self;
         if start.is_some_and(i64::is_negative) || stop.is_some_and(i64::is_negative) || (step < 0 && start.is_none()) {
@@ -140,7 +142,7 @@ impl PySlice {
         }
         match (step > 0, stop) {
             (true, None) => Ok(Cut { start: start.unwrap_or(0) as u64, step, len: INFINITE }),
-            // Finite: as if the dataset ended right behind everything that is asked for.
+            // The result is finite, as for a dataset of the largest finite length.
             _ => self.cut(INFINITE - 1),
         }
     }
@@ -229,7 +231,8 @@ mod tests {
 
     #[test]
     fn a_later_epoch_is_the_slice_of_the_parents_later_epoch() {
-        // Element k of epoch e is start + k * step + e * len(parent); a range of 2 epochs shows where it reads.
+        // Element k of epoch e is start + k * step + e * len(parent). Two epochs of a range show the indices that are
+        // read.
         let ds = Range::new(0, 100).map_with_index(|i, _| i.global as i64).slice_step(10..40, 10);
         assert_eq!(at(&ds, &[0, 1, 2, 3, 4, 5, 6]), [10, 20, 30, 110, 120, 130, 210]);
         let back = Range::new(0, 5).map_with_index(|i, _| i.global as i64).slice_step(.., -2);
@@ -270,7 +273,7 @@ mod tests {
         assert_eq!(ds.get(0, &mut Cx::default()).unwrap(), None);
     }
 
-    /// The definition in words: walk from start while before stop.
+    /// The definition in words: steps from start until stop.
     fn walk(len: i64, start: Option<i64>, stop: Option<i64>, step: i64) -> Vec<i64> {
         let from_end = |i: i64| if i < 0 { i + len } else { i };
         let mut at = match start.map(from_end) {

@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(ds.collect().unwrap(), [None, Some(1), None, None, Some(4), None]);
         assert_eq!(ds.get(7, &mut Cx::default()).unwrap(), Some(Some(1)));
         assert!(!(&ds as &dyn Stage).may_drop());
-        // What comes behind may drop again.
+        // Later stages may drop elements again.
         assert!((&ds.filter(|slot| slot.is_some()) as &dyn Stage).may_drop());
     }
 

@@ -12,31 +12,32 @@ use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 use crate::store;
 
-/// Records that can be read by index: what a source of your own implements.
+/// Records that are read by index: the trait of custom sources.
 ///
-/// Implemented for `Vec<T>`, and by every file format with random access. `examples/custom_source.rs` is a complete one.
+/// Implemented for `Vec<T>` and every file format with random access. `examples/custom_source.rs` is a complete
+/// example.
 pub trait RandomAccess: Send + Sync {
-    /// The type of a record.
+    /// Type of the records.
     type Record;
 
-    /// Number of records.
+    /// Returns the number of records.
     fn len(&self) -> u64;
 
-    /// Record `index`, which is below [`len`](Self::len).
+    /// Reads record `index`, which is below [`len`](Self::len).
     ///
     /// # Errors
-    /// Say which file and record could not be read.
+    /// Errors should contain the file and the record.
     fn read(&self, index: u64) -> Result<Self::Record>;
 
-    /// The records at `indices`, in that order: what [`read`](Self::read) gives for each of them. For sources that read many
-    /// at once in less time than one after the other.
+    /// Reads the records at `indices`, in order, like [`read`](Self::read). For sources that read many records faster
+    /// at once than one by one.
     fn read_many(&self, indices: &[u64]) -> Many<Self::Record> {
         Many::one_by_one(indices, |index| self.read(index).map(Some))
     }
 
-    /// Makes what [`Stack::stack`] makes of the records at `indices`, at least one, in that order, where it is to be had without
-    /// making them: out of columns. `None` where it is not, and where a record is bad or unlike the first: see
-    /// [`MapDataset::get_stacked`].
+    /// Returns the batch that [`Stack::stack`] makes of the records at `indices`, copied from columns without making
+    /// the records. `indices` is not empty. Returns `None` if there are no columns, or if a record is bad or does not
+    /// match the first: see [`MapDataset::get_stacked`].
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Self::Record>
     where
         Self::Record: Stack,
@@ -45,85 +46,92 @@ pub trait RandomAccess: Send + Sync {
         None
     }
 
-    /// The rows that stand for the records at `indices`, at least one, in that order, where they are to be had without making them:
-    /// see [`MapDataset::get_ragged`]. Sources that are [native](SourceFacts::is_native) are asked.
+    /// Returns rows that represent the records at `indices`, without making the records: see
+    /// [`MapDataset::get_ragged`]. `indices` is not empty. Called only on [native](SourceFacts::is_native) sources.
     fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
         let _ = (indices, names);
         None
     }
 
-    /// Whether there are no records.
+    /// Returns true if there are no records.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes that record `index` takes up where it is stored, where that is known without reading.
+    /// Returns the stored size of record `index` in bytes, if known without reading.
     fn stored_bytes(&self, index: u64) -> Option<u64> {
         let _ = index;
         None
     }
 
-    /// The place of record `index` for people, such as `news.jsonl:1183`, where it is known without reading.
+    /// Returns the place of record `index` for messages, such as `news.jsonl:1183`, if known without reading.
     fn place_in_words(&self, index: u64) -> Option<String> {
         self.place(index).map(|(file, record)| format!("record {record} of {}", file.display()))
     }
 
-    /// The file that record `index` is in, and its number there: for errors of those who find something wrong in it.
+    /// Returns the file of record `index` and the record's number in that file. For errors about its content.
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
         let _ = index;
         None
     }
 
-    /// The name of the stage, the mark that tells this data from other data, and whatever else does not change as long as the source is
-    /// open. [`Source::new`] asks for it once.
+    /// Returns the stage name, the identity of the data, and other facts that are constant while the source is open.
+    /// [`Source::new`] calls this method once.
     fn facts(&self) -> SourceFacts {
         SourceFacts::new("source", format!("{} records", self.len()))
     }
 
-    /// The number of records ahead that it wants to be told of by [`will_read`](Self::will_read): see
-    /// [`Stage::looks_ahead`]. `None` is 65 536 for a source that [reads far](SourceFacts::reads_far), and none for others.
+    /// Returns the number of upcoming records to announce with [`will_read`](Self::will_read): see
+    /// [`Stage::looks_ahead`]. `None` means 65,536 for a source that [reads far](SourceFacts::reads_far), and no
+    /// announcements for other sources.
     fn looks_ahead(&self) -> Option<u64> {
         None
     }
 
-    /// Says which records will be asked for next: see [`Stage::will_read`]. Only asked where it [looks ahead](Self::looks_ahead).
+    /// Announces the next records: see [`Stage::will_read`]. Called only if the source [looks
+    /// ahead](Self::looks_ahead).
     fn will_read(&self, next: Upcoming<'_>) {
         let _ = next;
     }
 
-    /// Brings what these records lie in into memory, and as little as can be of what lies around them: they are read now, by a pass that reads few others,
-    /// as that of a [part](crate::part) does. For sources whose files are mapped, around whose records the system reads ahead.
+    /// Loads the records at `indices` into memory, with as few neighbouring bytes as possible. The caller reads these
+    /// records now, and few others, for example in a pass over a [part](crate::part). For mapped files,
+    /// which the system would otherwise read ahead.
     fn bring(&self, indices: &[u64]) {
         let _ = indices;
     }
 
-    /// Counts of what was decoded since this was last asked, for sources that decode many records at once; `None` where nothing was.
+    /// Returns the counts of decoded units since the last call, for sources that decode many records at once; `None` if
+    /// there were none.
     fn take_decoded(&self) -> Option<Decoded> {
         None
     }
 
-    /// A remark that the report counts, and how often it has happened since this was last asked; `None` where it has not.
+    /// Returns a remark for the report, with the number of times it occurred since the last call; `None` if it did not
+    /// occur.
     fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
 
-    /// The runs of records that are fetched or decoded together, which [`block_shuffle`](super::MapDataset::block_shuffle) moves as
-    /// one: row groups, chunks, shards. Together they hold all records, in order.
+    /// Returns the runs of records that are fetched or decoded together: row groups, chunks, shards.
+    /// [`block_shuffle`](super::MapDataset::block_shuffle) moves each run as a unit. Together, the runs contain all
+    /// records in order.
     fn blocks(&self) -> Option<Blocks> {
         None
     }
 
-    /// The files that records lie in: see [`Stage::files`].
+    /// Returns the files that contain the records: see [`Stage::files`].
     fn files(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The cost of random order, where that is more than reading in order: see [`Stage::if_shuffled`].
+    /// Returns the cost of random order, if that is higher than the cost of reading in order: see
+    /// [`Stage::if_shuffled`].
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
     }
 
-    /// Payload bytes of a record, for the report.
+    /// Returns the payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64 {
         let _ = record;
         0
@@ -142,7 +150,7 @@ impl<T: Clone + Send + Sync> RandomAccess for Vec<T> {
     }
 }
 
-/// A dataset over any [`RandomAccess`]: Grain's `MapDataset.source`. Index `i` reads record `i % len`.
+/// A dataset of the records of any [`RandomAccess`]: Grain's `MapDataset.source`. Index `i` reads record `i % len`.
 ///
 /// ```
 /// use gristmill::{MapDataset, dataset::map::Source};
@@ -157,17 +165,17 @@ pub struct Source<S> {
 }
 
 impl<S: RandomAccess> Source<S> {
-    /// A dataset of the records of `source`.
+    /// Makes a dataset of the records of `source`.
     pub fn new(source: S) -> Self {
         Self { facts: source.facts(), source }
     }
 
-    /// The source itself.
+    /// Returns the source.
     pub fn inner(&self) -> &S {
         &self.source
     }
 
-    /// The records at `indices`; the source is not empty.
+    /// Returns the records at `indices`. The source must not be empty.
     fn places<'a>(&self, indices: &'a [u64]) -> Cow<'a, [u64]> {
         let len = self.source.len();
         match indices.iter().any(|&index| index >= len) {
@@ -176,7 +184,7 @@ impl<S: RandomAccess> Source<S> {
         }
     }
 
-    /// Adds to the report what has happened besides.
+    /// Adds the source's counts and remarks to the report.
     #[inline]
     fn tell(&self, cx: &mut Cx) {
         store::tell(cx);

@@ -1,4 +1,4 @@
-//! Parts of a dataset that share no element, in any epoch.
+//! Disjoint parts of a dataset, in every epoch.
 
 use std::ops::Range;
 
@@ -21,28 +21,29 @@ pub struct SplitSizes {
     shuffle: bool,
 }
 
-/// Error of a sum of fractions, each of which is rounded.
+/// Tolerance for the rounding errors of a sum of fractions.
 const ROUNDED: f64 = 1e-9;
 
 impl SplitSizes {
-    /// Parts of these sizes: numbers below 1 are fractions of the elements, others are counts. Elements are drawn by seed 0.
+    /// Makes parts of these sizes: numbers below 1 are fractions of the elements, others are counts. Draws elements
+    /// with seed 0.
     pub fn new(sizes: impl IntoIterator<Item = f64>) -> Self {
         Self { sizes: sizes.into_iter().collect(), seed: 0, shuffle: true }
     }
 
-    /// Sets the seed by which elements are drawn.
+    /// Sets the seed for drawing elements.
     #[must_use]
     pub fn seed(self, seed: u32) -> Self {
         Self { seed, ..self }
     }
 
-    /// Sets whether elements are drawn at random. Otherwise parts are ranges of the dataset, in order.
+    /// Sets whether elements are drawn at random. If not, parts are ranges of the dataset, in order.
     #[must_use]
     pub fn shuffle(self, shuffle: bool) -> Self {
         Self { shuffle, ..self }
     }
 
-    /// The places of part `take` among `len`.
+    /// Returns the places of part `take` of `len` elements.
     fn places(&self, take: usize, len: u64) -> Result<Range<u64>> {
         let parts = self.sizes.len();
         let (Some(&size), before) = (self.sizes.get(take), self.sizes.get(..take).unwrap_or_default()) else {
@@ -84,15 +85,15 @@ pub struct SplitOrder {
     sizes: SplitSizes,
     take: usize,
     parent_len: u64,
-    /// The part as places in the order of the division.
+    /// The range of the part in the order of the division.
     places: Range<u64>,
-    /// The order of the division, unless it is the parent's.
+    /// The order of the division; `None` for the parent's order.
     drawn: Option<IndexShuffle>,
 }
 
 impl SplitOrder {
     pub(super) fn new(parent_len: u64, sizes: &SplitSizes, take: usize) -> Self {
-        // Sizes that are refused make an empty part here and an error of `check`.
+        // Invalid sizes give an empty part here, and an error in `check`.
         let places = sizes.places(take, parent_len).unwrap_or(0..0);
         let drawn = (sizes.shuffle && parent_len > 0).then(|| IndexShuffle::four_rounds(parent_len - 1, sizes.seed));
         Self { sizes: sizes.clone(), take, parent_len, places, drawn }
@@ -160,7 +161,7 @@ mod tests {
         let [train, validation] = [train, validation].map(|seen| seen.into_iter().collect::<BTreeSet<_>>());
         assert_eq!((train.len(), validation.len()), (900, 100));
         assert!(train.is_disjoint(&validation));
-        // Slices of a shuffle do share them.
+        // Slices of a shuffle share elements.
         let sliced = |range| shuffled().slice(range).repeat(10).collect().unwrap();
         let train: BTreeSet<_> = sliced(0..900).into_iter().collect();
         assert_eq!(sliced(900..1000).iter().filter(|seen| train.contains(seen)).count(), 1000);

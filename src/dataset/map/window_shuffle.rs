@@ -15,7 +15,7 @@ pub struct WindowOrder {
     window_size: u64,
     seed: StageSeed,
     len: u64,
-    /// The order of the window that a thread reads.
+    /// The order of each thread's current window.
     open: Lanes<Window>,
 }
 
@@ -25,7 +25,7 @@ struct Window {
     order: IndexShuffle,
 }
 
-/// The place of a window in its epoch, and its number through all of them.
+/// Bounds of a window within its epoch, and its number over all epochs.
 struct Bounds {
     start: u64,
     size: u64,
@@ -44,17 +44,17 @@ impl WindowOrder {
         Self { window_size, seed, len: parent.len(), open: Lanes::new() }
     }
 
-    /// The window that has element `k` of `epoch`; `None` for windows of no elements.
+    /// Returns the window of element `k` of `epoch`; `None` if windows have no elements.
     #[inline]
     fn window(&self, epoch: u64, k: u64) -> Option<Bounds> {
         let window = k.checked_div(self.window_size)?;
         let start = window * self.window_size;
-        // The number may wrap: only its low half is used.
+        // Wrapping is harmless: only the low 32 bits are used.
         let number = epoch.wrapping_mul(self.len.div_ceil(self.window_size)).wrapping_add(window);
         Some(Bounds { start, size: self.window_size.min(self.len - start), number })
     }
 
-    /// Puts an offset in `window` where its order puts it.
+    /// Permutes an offset within `window`.
     #[inline]
     fn permute(&self, window: &Bounds, offset: u64, seed: u32) -> u64 {
         let Some(mut lane) = self.open.mine() else { return window.order(seed).get(offset) };
@@ -64,7 +64,7 @@ impl WindowOrder {
         }
     }
 
-    /// Finds the index that `permute` moves an index to, inside of its window.
+    /// Maps an index within its window with `permute`.
     #[inline]
     fn moved(&self, index: u64, permute: impl FnOnce(&Bounds, u64, u32) -> u64) -> Result<Option<u64>> {
         let seed = self.seed.get()?;
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn windows_are_shuffled_as_in_grain_and_numbered_through_the_epochs() {
         assert_eq!(globals(12, 3, 42, 0..12), [0, 1, 2, 5, 3, 4, 6, 7, 8, 11, 9, 10]);
-        // Epoch 1 of 6 elements is windows 2 and 3, as if there were 12 elements.
+        // With 6 elements, epoch 1 contains windows 2 and 3, like a dataset of 12 elements.
         assert_eq!(globals(6, 3, 42, 0..12), globals(12, 3, 42, 0..12));
     }
 

@@ -65,7 +65,7 @@ impl<A: MapDataset, B: MapDataset> MapDataset for Zip<A, B> {
     }
 }
 
-/// Elements of several datasets of one type side by side, as lists; the rules are those of [`MapDataset::zip`].
+/// Elements of several datasets of one type, zipped into lists by the rules of [`MapDataset::zip`].
 ///
 /// ```
 /// use gristmill::{MapDataset, dataset::map::{Range, ZipAll}};
@@ -80,7 +80,7 @@ pub struct ZipAll<D> {
 }
 
 impl<D: MapDataset> ZipAll<D> {
-    /// Puts the elements of `datasets` side by side.
+    /// Zips the elements of `datasets`.
     pub fn new(datasets: Vec<D>) -> Self {
         Self { parents: Parents::new(datasets) }
     }
@@ -142,7 +142,7 @@ impl<D: MapDataset> MapDataset for ZipAll<D> {
     }
 }
 
-/// Each of `items`, those of `indices`, and beside it the element of `other`: asked for only where there is an item.
+/// Joins `items` at `indices` with the elements of `other`. Reads `other` only at places that have an item.
 fn beside<T, D: MapDataset, U>(
     items: Many<T>,
     indices: &[u64],

@@ -1,37 +1,37 @@
-//! Elements that are asked for several times within a short while: each is evaluated once.
+//! Elements that are requested several times within a short interval, and are evaluated once.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Evaluations between two times that an element is asked for, up to which it is kept in between.
+/// Maximum number of evaluations between two requests of an element for which its value is kept.
 const NEAR: u64 = 64;
 
-/// Elements that are evaluated and asked for again. What is expected and what is asked for come in the same order, so that both know what is
-/// evaluated.
+/// Values of elements that are requested repeatedly. Requests come in the order of the expected uses, so that both lead
+/// to the same evaluations.
 pub(crate) struct Again<K, V> {
     entries: HashMap<K, Entry<V>>,
-    /// Evaluations that were expected so far.
+    /// Number of expected evaluations so far.
     evaluations: u64,
-    /// The one evaluated last: it may be expected once more.
+    /// The element evaluated last. It is kept, because another use may be announced later.
     last: Option<K>,
 }
 
-/// An element that is expected, or kept.
+/// An element that is expected, or whose value is kept.
 struct Entry<V> {
-    /// Its evaluations that are expected, or in use.
+    /// The expected or current evaluations of the element.
     uses: VecDeque<Uses>,
-    /// The number of evaluations when it was expected last.
+    /// Number of evaluations at the last expected use.
     at: u64,
-    /// What the first of those has yielded.
+    /// The value of the first of these evaluations.
     value: Option<V>,
 }
 
-/// Uses of one evaluation.
+/// Expected uses of an evaluation.
 #[derive(Default)]
 struct Uses {
-    /// Those that are expected.
+    /// The number of expected uses.
     left: usize,
-    /// The pieces that it was expected for.
+    /// The pieces for which the evaluation is expected.
     pieces: Vec<bool>,
 }
 
@@ -56,8 +56,9 @@ impl<K, V> Default for Again<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V> Again<K, V> {
-    /// Expects a use of an element, or of that piece of it, of which an evaluation gives each once; whether it is to be evaluated for it.
-    /// `gives` says whether what is kept gives it.
+    /// Expects a use of an element, or of a piece of it. Returns true if the element must be evaluated for this use.
+    ///
+    /// An evaluation yields each piece once. `gives` returns true if the kept value still has the piece.
     pub(crate) fn expect(&mut self, key: K, piece: Option<u32>, gives: impl FnOnce(&V) -> bool) -> bool {
         let piece = piece.map(|piece| piece as usize);
         let evaluations = self.evaluations;
@@ -66,7 +67,7 @@ impl<K: Clone + Eq + Hash, V> Again<K, V> {
         let is_near = evaluations - entry.at <= NEAR;
         let is_kept = match entry.uses.back() {
             Some(uses) if !is_near || piece.is_some_and(|piece| uses.has(piece)) => false,
-            // What is kept is of the first evaluation.
+            // The kept value belongs to the first evaluation.
             Some(_) => entry.uses.len() > 1 || entry.value.as_ref().is_none_or(gives),
             None => entry.value.as_ref().is_some_and(gives),
         };
@@ -84,12 +85,13 @@ impl<K: Clone + Eq + Hash, V> Again<K, V> {
         !is_kept
     }
 
-    /// What is kept of an element; `None` where it is to be evaluated, and [put](Self::put).
+    /// Returns the kept value of an element. If it is `None`, the caller must evaluate the element and
+    /// [`put`](Self::put) its value.
     pub(crate) fn get(&mut self, key: &K) -> Option<&mut V> {
         self.entries.get_mut(key)?.value.as_mut()
     }
 
-    /// Keeps what an evaluation has yielded.
+    /// Keeps the value of an evaluation.
     pub(crate) fn put(&mut self, key: K, value: V) -> &mut V {
         if let Some(last) = self.last.take().filter(|last| *last != key)
             && self.entries.get(&last).is_some_and(|entry| entry.uses.is_empty())
@@ -102,7 +104,7 @@ impl<K: Clone + Eq + Hash, V> Again<K, V> {
         entry.value.insert(value)
     }
 
-    /// Counts an expected use off, and lets go of what nobody expects any more.
+    /// Removes an expected use, and drops a value that has no other expected use.
     pub(crate) fn used(&mut self, key: &K) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if let Some(uses) = entry.uses.front_mut() {
@@ -119,7 +121,7 @@ impl<K: Clone + Eq + Hash, V> Again<K, V> {
         }
     }
 
-    /// Expects nothing, and keeps nothing.
+    /// Drops all expected uses and values.
     pub(crate) fn forget(&mut self) {
         self.entries.clear();
         self.last = None;
@@ -130,7 +132,8 @@ impl<K: Clone + Eq + Hash, V> Again<K, V> {
 mod tests {
     use super::*;
 
-    /// Asks for these, a key with a piece each, `ahead` of which are expected at a time; the evaluations, and the most that are kept.
+    /// Requests the keys and pieces in `asked`, and expects `ahead` of them in advance. Returns the evaluated keys,
+    /// and the largest number of kept values.
     fn evaluations(asked: &[(u64, Option<u32>)], ahead: usize) -> (Vec<u64>, usize) {
         let (mut again, mut listed, mut evaluated, mut most) = (Again::default(), VecDeque::new(), Vec::new(), 0);
         let gives = |piece: Option<u32>| move |value: &Vec<u32>| piece.is_none_or(|piece| !value.contains(&piece));

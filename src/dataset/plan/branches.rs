@@ -1,4 +1,4 @@
-//! Plans of several parents whose elements come in turn.
+//! Plans of several parents whose elements are interleaved.
 
 use super::{Leaf, Make, Member, PlanOf, PlanPass, Planning};
 use crate::cx::Cx;
@@ -8,25 +8,25 @@ use crate::dataset::run::siblings::offsets;
 use crate::error::{Error, Result};
 use crate::exec::Failed;
 
-/// Makers of several parents: each makes what passes borders of its own.
+/// The makers of several parents. Each makes the elements that pass its parent's borders.
 pub(in crate::dataset) struct Branches<T>(Vec<Branch<T>>);
 
 struct Branch<T> {
     make: Box<dyn Make<T>>,
-    /// The number of the first border behind its own.
+    /// The number of the first border after the borders of the branch.
     end: u32,
     /// The stage id of its first stage.
     offset: usize,
 }
 
-/// The passes of parents, each with the stage id of its first stage, the maker of what they plan, and their leaves.
+/// The pass of each parent with the stage id of its first stage, the makers, and the leaves of all parents.
 type Planned<D> =
     (Vec<(PlanPass<StateOf<D>>, usize)>, Branches<<D as IterDataset>::Item>, Vec<Leaf<<D as IterDataset>::Item>>);
 
 type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
 
 impl<T> Branches<T> {
-    /// Plans each of `parents`; `None` where one of them cannot be planned, or does not give single elements.
+    /// Plans each of `parents`. Returns `None` if a parent has no plan, or plans rows of several elements.
     pub(in crate::dataset) fn plan<D>(parents: &[D], planning: &Planning<'_>) -> Result<Option<Planned<D>>>
     where
         D: IterDataset<Item = T>,
@@ -40,7 +40,7 @@ impl<T> Branches<T> {
                 return Ok(None);
             };
             passes.push((plan.pass, offset));
-            // Stages behind it know the records of all, or of none.
+            // Later stages need the leaves of all parents. If a parent has none, the result is empty.
             leaves = leaves.filter(|_| !plan.leaves.is_empty());
             leaves.iter_mut().for_each(|leaves| leaves.append(&mut plan.leaves));
             branches.push(Branch { make: plan.make, end: planning.next_leaf(), offset });
@@ -48,7 +48,7 @@ impl<T> Branches<T> {
         Ok(Some((passes, Self(branches), leaves.unwrap_or_default())))
     }
 
-    /// The branch of an element.
+    /// Returns the branch that makes an element.
     fn at(&self, member: &Member) -> usize {
         self.0.partition_point(|branch| branch.end <= member.leaf)
     }

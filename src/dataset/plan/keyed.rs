@@ -1,4 +1,4 @@
-//! Stand-ins for the elements of a prefix, by its indices.
+//! Stand-ins for the elements of a prefix, by index.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::element::{Element, Name, Ragged, StandsFor};
 use crate::error::Result;
 use crate::keys::{Key, KeyBlock};
 
-/// Indices that are looked up together: those behind one that does not come as a row have been looked up for nothing.
+/// Indices per lookup. Lookups after the first index that has no row are wasted.
 const TOGETHER: usize = 256;
 
-/// What stands for the elements of a prefix that yields one at most for each index.
+/// Stand-ins for the elements of a prefix that yields at most one element per index.
 pub(in crate::dataset) struct Keyed(Keys);
 
-/// What stands for the elements of a prefix that yields any number for each index.
+/// Stand-ins for the elements of a prefix that yields several elements per index.
 pub(in crate::dataset) struct KeyedPieces(Keys);
 
 struct Keys {
@@ -33,7 +33,8 @@ impl Keys {
         Self { keys, len, leaf: planning.take_leaf(), names: planning.names.to_vec() }
     }
 
-    /// Stands for the elements of `indices`, up to the first that is bad or yields several, as rows; `None` where none can come so.
+    /// Returns stand-ins for the elements of `indices` as rows, up to the first index that is bad or yields several
+    /// elements. Returns `None` if there is no such row, or if `names` are not the requested arrays.
     fn rows(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
         if *names != *self.names {
             return None;
@@ -47,12 +48,13 @@ impl Keys {
         }
         let elements = self.elements(indices, &block);
         let rows = elements.tags.len();
-        // Bad ones have no lengths, and several follow those that are taken.
+        // A bad record has no lengths. The lengths of an index with several elements come after the lengths of the
+        // rows.
         let lens = block.lens().get(..rows * names.len())?;
         if rows == 0 { None } else { stand_ins(elements, names.len(), lens).ok() }
     }
 
-    /// The elements of `indices` up to the first that is bad or several.
+    /// Returns the elements of `indices` up to the first index that is bad or yields several elements.
     fn elements(&self, indices: &[u64], block: &KeyBlock) -> StandsFor {
         let place = place(self.leaf, 0);
         if block.is_one_each() {
@@ -73,7 +75,7 @@ impl Keys {
         StandsFor { tags, ends }
     }
 
-    /// Stands for each element of an index.
+    /// Returns a stand-in for each element of an index.
     fn of(&self, slot: u64) -> Result<Vec<Element>> {
         self.keys.stand_ins(self.leaf, slot, &self.names)
     }
@@ -91,7 +93,7 @@ impl KeyedPieces {
     }
 }
 
-/// Says of a dataset of stand-ins what a stage says of itself.
+/// Implements [`Stage`] for a dataset of stand-ins.
 macro_rules! stage_of_keys {
     ($name:ident) => {
         impl Stage for $name {

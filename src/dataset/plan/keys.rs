@@ -1,4 +1,4 @@
-//! Keys of the indices of a prefix: those of the records that they are made of.
+//! Keys of the indices of a prefix, looked up by the records that the indices lead to.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,15 +16,16 @@ use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::keys::{Key, KeyBlock, KeySource, Keyed, Keys, Recompute};
 
-/// Keys of a prefix, whatever shuffles, repeats and mixes lie between its records and its indices.
+/// Keys of a prefix, found across the shuffles, repeats and mixes between its records and its indices.
 pub(in crate::dataset) struct PrefixKeys {
     prefix: Arc<dyn Stage + Send + Sync>,
-    /// By the place of the source in memory; `None` where indices are all that there is to know.
+    /// The keys of each source, by the memory address of the source. `None` if every index is a single element without
+    /// requested lengths.
     sources: Option<HashMap<usize, Arc<dyn Keys>>>,
 }
 
 impl PrefixKeys {
-    /// The keys of `prefix` with the lengths of the arrays of these names, if there are keys for each of its sources.
+    /// Finds the keys of `prefix`, with the lengths of the arrays `names`. Returns `None` unless each source has keys.
     pub(super) fn find<D>(
         prefix: &Arc<D>,
         names: &[Name],
@@ -63,17 +64,17 @@ impl PrefixKeys {
         Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources: Some(sources) })))
     }
 
-    /// The keys of a prefix that drops nothing, of which no lengths are asked: each index is one element.
+    /// Returns the keys of a prefix that drops nothing, without lengths. Each index is a single element.
     pub(in crate::dataset) fn of_indices<D: MapDataset + 'static>(prefix: &Arc<D>) -> Arc<Self> {
         Arc::new(Self { prefix: prefix.clone(), sources: None })
     }
 
-    /// Whether they are those of indices alone.
+    /// Returns true if these keys were made by [`of_indices`](Self::of_indices).
     pub(super) fn are_of_indices(&self) -> bool {
         self.sources.is_none()
     }
 
-    /// Notes the key of an index that was evaluated, where its record is to have one.
+    /// Notes the key of an evaluated index for its record, if keys of the record are recorded.
     pub(super) fn note(&self, index: u64, key: Key, lens: &[u32]) {
         if let [found] = self.follow(&[index]).as_slice()
             && let Ok(keys) = self.keys_of(found.source)
@@ -82,20 +83,21 @@ impl PrefixKeys {
         }
     }
 
-    /// The key of an index, and the lengths of each element that it yields, behind `lens`.
+    /// Returns the key of an index, and appends the lengths of each of its elements to `lens`.
     pub(super) fn key(&self, index: u64, lens: &mut Vec<u32>) -> Result<Key> {
         if self.sources.is_none() {
             return Ok(Key::Elements(1));
         }
         match self.follow(&[index]).as_slice() {
             [found] => self.keys_of(found.source)?.key(found.record, lens),
-            // An epoch of a mix may have no element there.
+            // An epoch of a mix may lack an element here.
             [] => Ok(Key::Elements(0)),
             _ => Err(Error::state("an index leads to several records")),
         }
     }
 
-    /// Stands for each element that an index yields, behind the border `leaf`, whose arrays `names` are those that were asked for.
+    /// Returns a stand-in for each element of an index at the border `leaf`. `names` are the arrays whose lengths were
+    /// requested.
     pub(super) fn stand_ins(&self, leaf: u32, index: u64, names: &[Name]) -> Result<Vec<Element>> {
         let (mut lens, width) = (Vec::new(), names.len());
         match self.key(index, &mut lens)? {
@@ -107,7 +109,7 @@ impl PrefixKeys {
         }
     }
 
-    /// Puts the lengths of the element number `piece` of an index behind `lens`: `width` of them, as many as were asked for.
+    /// Appends the lengths of element number `piece` of an index to `lens`. `width` is the number of requested arrays.
     pub(super) fn lens(&self, index: u64, piece: u32, width: usize, lens: &mut Vec<u32>) -> Result<()> {
         let before = lens.len();
         self.key(index, lens)?;
@@ -122,10 +124,10 @@ impl PrefixKeys {
         )))
     }
 
-    /// Appends the keys of `indices`, in any order, to a block with a column for each name that was asked for.
+    /// Appends the keys of `indices`, in any order, to a block with a column for each requested array.
     ///
     /// # Errors
-    /// Those of looking keys up: some of them may have been appended.
+    /// Errors of the key lookup. Some of the keys may have been appended before the error.
     pub(super) fn read(&self, indices: &[u64], into: &mut KeyBlock) -> Result<()> {
         if self.sources.is_none() {
             return indices.iter().try_for_each(|_| into.push_of(Key::Elements(1), &[]));
@@ -149,7 +151,7 @@ impl PrefixKeys {
         }
     }
 
-    /// The same where records of several sources were found.
+    /// Like [`read`](Self::read), for records of several sources.
     fn read_of_several(&self, found: &[Found], into: &mut KeyBlock) -> Result<()> {
         let mut sources: Vec<(usize, Vec<u64>)> = Vec::new();
         let mut parts = Vec::with_capacity(found.len());
@@ -176,7 +178,7 @@ impl PrefixKeys {
         Ok(())
     }
 
-    /// The same where some indices lead to no record.
+    /// Like [`read`](Self::read), if some indices lead to no record.
     fn read_each(&self, indices: &[u64], into: &mut KeyBlock) -> Result<()> {
         let mut lens = Vec::new();
         for &index in indices {
@@ -187,7 +189,7 @@ impl PrefixKeys {
         Ok(())
     }
 
-    /// The records that `indices` lead to.
+    /// Returns the records that `indices` lead to.
     fn follow(&self, indices: &[u64]) -> Vec<Found> {
         Upcoming::follow(indices, |next| self.prefix.will_read(next))
     }
@@ -200,13 +202,13 @@ impl PrefixKeys {
     }
 }
 
-/// The reason of a stage in front of a border because of which records have no keys.
+/// The reason if a stage before the border prevents keys of single records.
 const NO_KEYS: &str = "makes an element of several, or another at another index, and keys are of single records";
 
-/// The same of a source.
+/// The reason if a source prevents keys.
 const NO_RECORDS: &str = "has no records that are counted and read one by one, and keys are of those";
 
-/// The place of `stage` among the stages of `prefix`.
+/// Returns the position of `stage` among the stages of `prefix`.
 fn place_of(prefix: &dyn Stage, stage: &dyn Stage) -> usize {
     let mut place = 0;
     prefix.walk(&mut |id, other| {

@@ -1,4 +1,4 @@
-//! Keys of what a stage behind borders makes of elements, and its pass over stand-ins by those.
+//! Keys of a stage after the border, and the pass over stand-ins that uses them.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 use crate::keys::{FAILED, Key};
 
-/// Keys of what a stage behind borders makes of elements: which it keeps, and how long they are then.
+/// Keys of a stage after the border: which elements the stage keeps, and their lengths.
 pub(in crate::dataset) struct LateKeys {
     leaves: Vec<OfLeaf>,
-    /// The arrays whose lengths are asked for, and the same as texts.
+    /// The arrays whose lengths are requested, as names and as texts.
     names: Vec<Name>,
     texts: Vec<String>,
 }
 
-/// The place of an element among those that were made of another one of its record.
+/// The origin of an element that a stage made from another element of the record.
 pub(in crate::dataset) struct Origin {
-    /// The number of that one.
+    /// The number of the input element.
     pub(super) piece: u32,
-    /// The number of the element among those that were made of it.
+    /// The element's position among the elements made from the input element.
     pub(super) at: u32,
-    /// The number of those.
+    /// The number of elements made from the input element.
     pub(super) count: u32,
 }
 
 impl LateKeys {
-    /// The keys of `leaves` with the lengths that are asked for; `None` where one has none.
+    /// Finds the keys of `leaves`, with the requested lengths. Returns `None` if a leaf has no keys.
     ///
     /// # Errors
-    /// Those of looking for keys.
+    /// Errors of the search for keys.
     pub(in crate::dataset) fn find<T: 'static>(leaves: &[Leaf<T>], planning: &Planning<'_>) -> Result<Option<Self>> {
         let mut found = Vec::with_capacity(leaves.len());
         for leaf in leaves {
@@ -46,22 +46,23 @@ impl LateKeys {
         Ok(Some(Self { leaves: found, names: planning.names.to_vec(), texts: texts(planning.names) }))
     }
 
-    /// Notes the key of what was made of the one element of an index in front of border `leaf`, where keys are noted; `None` is what was dropped.
+    /// Notes the key of the element that the stage made, if keys are noted. `made` is `None` if the stage dropped the
+    /// element. `slot` is an index before border `leaf` that yielded a single element.
     pub(super) fn note(&self, leaf: u32, slot: u64, made: Option<&dyn Any>) {
         let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(leaf) else { return };
         let mut lens = Vec::new();
         match made.map(|made| key_of_one(made, &self.texts, &mut lens)) {
             Some(Ok(key)) => notes.note(*stage, slot, key, &lens),
             None => notes.note_end(*stage, slot, Key::Elements(0)),
-            // It says nothing of the record.
+            // Errors other than bad data do not describe the record.
             Some(Err(_)) => {}
         }
     }
 
-    /// Puts the lengths that an element will have behind `lens`.
+    /// Appends the lengths of an element after the stage to `lens`.
     ///
     /// # Errors
-    /// Those of looking its key up.
+    /// Errors of the key lookup.
     pub(in crate::dataset) fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
         let leaf = self.of(member.leaf)?;
         if !leaf.is_traced {
@@ -72,10 +73,10 @@ impl LateKeys {
         Ok(())
     }
 
-    /// Finds of which element one was made, and which of those it is.
+    /// Returns the origin of an element.
     ///
     /// # Errors
-    /// Those of looking its key up.
+    /// Errors of the key lookup.
     pub(in crate::dataset) fn origin(&self, member: &Member) -> Result<Origin> {
         let leaf = self.of(member.leaf)?;
         if !leaf.is_traced {
@@ -92,10 +93,11 @@ impl LateKeys {
         Ok(origin)
     }
 
-    /// The element of which one was made that is to be asked for in its place; `None` where they have the same number.
+    /// Returns the input element that replaces `member` in requests to the parent. Returns `None` if both have equal
+    /// numbers.
     ///
     /// # Errors
-    /// Those of looking its key up.
+    /// Errors of the key lookup.
     pub(in crate::dataset) fn parent(&self, member: &Member) -> Result<Option<Member>> {
         match self.of(member.leaf)?.is_traced {
             true => Ok(Some(Member { piece: self.origin(member)?.piece, ..member.clone() })),
@@ -103,10 +105,10 @@ impl LateKeys {
         }
     }
 
-    /// Checks that what was made is as long as its key says; `None` is what was dropped.
+    /// Checks an element against its key. `made` is `None` if the stage dropped the element.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where it is not.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the element was dropped or a length differs.
     pub(in crate::dataset) fn check<T: 'static>(&self, made: Option<&T>, member: &Member) -> Result<()> {
         let Some(made) = made else { return Err(stale("it is dropped, and its key says that it is kept")) };
         if self.names.is_empty() {
@@ -118,14 +120,14 @@ impl LateKeys {
         check_lens(&element, &self.names, &lens)
     }
 
-    /// Notes this key of an index in front of border `leaf`, where keys are noted.
+    /// Notes a key of an index before border `leaf`, if keys are noted.
     pub(super) fn note_key(&self, leaf: u32, slot: u64, key: Key, lens: &[u32]) {
         if let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(leaf) {
             notes.note(*stage, slot, key, lens);
         }
     }
 
-    /// Puts the lengths of an element behind `lens`, unless they cannot be told.
+    /// Appends the lengths of an element to `lens`. Returns false if the lengths cannot be measured.
     pub(super) fn add_lens(&self, element: &dyn Any, lens: &mut Vec<u32>) -> bool {
         lengths(element, &self.texts, lens).is_ok()
     }
@@ -135,12 +137,12 @@ impl LateKeys {
         found.ok_or_else(|| Error::state("an element was planned of a border that is not there"))
     }
 
-    /// Numbers of each piece: of which it was made, and its lengths.
+    /// Numbers stored per piece: the number of the input element, and the lengths.
     fn width(&self) -> usize {
         1 + self.names.len()
     }
 
-    /// What the key of an index says of each piece, one behind the other.
+    /// Returns the numbers of all pieces in the key of an index, consecutively.
     fn pieces(&self, leaf: &OfLeaf, slot: u64) -> Result<Vec<u32>> {
         let mut pieces = Vec::new();
         match leaf.keys.key(slot, &mut pieces)? {
@@ -149,7 +151,7 @@ impl LateKeys {
         }
     }
 
-    /// What it says of the one that was planned.
+    /// Returns the numbers of the planned piece.
     fn piece<'a>(&self, pieces: &'a [u32], member: &Member) -> Result<&'a [u32]> {
         let piece = pieces.chunks_exact(self.width()).nth(member.piece as usize);
         piece.filter(|piece| piece[0] < FAILED).ok_or_else(|| {
@@ -158,7 +160,7 @@ impl LateKeys {
         })
     }
 
-    /// Stands for what becomes of the element that `element` stands for.
+    /// Returns stand-ins for the elements that the stage makes from the element of a stand-in.
     fn stand_ins(&self, element: &Element) -> Result<Vec<Element>> {
         let [slot, place] = tag_of(element)?;
         let leaf = self.of((place >> 32) as u32)?;
@@ -169,7 +171,7 @@ impl LateKeys {
         made.map_err(|error| error.index(slot))
     }
 
-    /// The same of the element number `piece` of an index.
+    /// Like [`stand_ins`](Self::stand_ins), for element number `piece` of an index.
     fn pieces_of(&self, leaf: &OfLeaf, slot: u64, piece: u32) -> Result<Vec<Element>> {
         let pieces = self.pieces(leaf, slot)?;
         let of = |made: &[u32]| made[0] & !FAILED;
@@ -183,7 +185,7 @@ impl LateKeys {
     }
 }
 
-/// Keeps what stands for elements that a stage keeps, as long as they are then: its pass over stand-ins.
+/// The pass over stand-ins: keeps the stand-ins of elements that the stage keeps, with their lengths after the stage.
 pub(in crate::dataset) struct ByKey {
     pub(in crate::dataset) keys: Arc<LateKeys>,
     /// The name of the stage.
@@ -204,7 +206,7 @@ impl Each<Element> for ByKey {
     }
 }
 
-/// The same of a stage that makes any number of each.
+/// Like [`ByKey`], for a stage that makes several elements from each element.
 pub(in crate::dataset) struct PiecesByKey {
     pub(super) keys: Arc<LateKeys>,
     pub(super) name: &'static str,

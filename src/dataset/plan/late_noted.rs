@@ -1,4 +1,4 @@
-//! Keys of a stage behind borders, noted while a pass evaluates it.
+//! Notes the keys of a stage after the border while a pass evaluates it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use super::late_keys::LateKeys;
 use crate::element::Tag;
 use crate::keys::Key;
 
-/// Count and lengths of what a stage has made so far of one element.
+/// Number and lengths of the elements that a stage has made so far from an input element.
 pub(in crate::dataset) struct Counted {
     of: Tag,
     count: u32,
     lens: Vec<u32>,
 }
 
-/// Notes the keys of what a stage behind borders makes of elements that are single ones of their records.
+/// Notes the keys of a stage after the border, for records that yield a single element before the stage.
 pub(in crate::dataset) struct LateNoted(pub(super) Arc<LateKeys>);
 
 impl LateNoted {
-    /// Notes what the stage has made of the element `of`; `None` is what it drops.
+    /// Notes the element that the stage made from the element `of`. `None` means that the stage dropped it.
     pub(in crate::dataset) fn note(&self, of: Option<Tag>, made: Option<&dyn Any>) {
         if let Some([slot, place]) = of {
             self.0.note((place >> 32) as u32, slot, made);
         }
     }
 
-    /// Begins to count what the stage makes of the element `of`.
+    /// Starts to count the elements that the stage makes from the element `of`.
     pub(in crate::dataset) fn begin(&self, of: Option<Tag>) -> Option<Counted> {
         of.map(|of| Counted { of, count: 0, lens: Vec::new() })
     }
 
-    /// Counts one more. Where its length cannot be told, nothing is noted.
+    /// Counts an element. If its lengths cannot be measured, discards the count, and nothing is noted.
     pub(in crate::dataset) fn count(&self, counted: &mut Option<Counted>, piece: &dyn Any) {
         *counted = counted.take().and_then(|mut counted| {
             counted.count = counted.count.checked_add(1)?;
@@ -38,7 +38,7 @@ impl LateNoted {
         });
     }
 
-    /// Notes that those are all.
+    /// Notes the key, after the last element.
     pub(in crate::dataset) fn end(&self, counted: Option<Counted>) {
         if let Some(Counted { of: [slot, place], count, lens }) = counted {
             self.0.note_key((place >> 32) as u32, slot, Key::Elements(count), &lens);

@@ -1,4 +1,4 @@
-//! Elements of one's own that a stage behind a border makes of others, any number of each.
+//! The maker of planned elements of a `flat_map` after the border.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use crate::dataset::map::{Each, apply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Failed;
 
-/// Plans what `each`, the function of `stage`, makes of what `parent` plans; `start` starts its pass over stand-ins. `None` where no keys say how many that are.
+/// Plans a `flat_map` after the border: `each` is the function of `stage`, and `start` starts its pass over stand-ins.
+/// Returns `None` if no keys record the number of elements.
 ///
 /// # Errors
-/// Those of looking for keys.
+/// Errors of the search for keys.
 pub(in crate::dataset) fn plan_pieces<T, S, E, U, P>(
     parent: Plan<T, S>,
     each: E,
@@ -42,12 +43,12 @@ where
     Ok(Some(Plan { pass, make: Box::new(make), single: true, leaves }))
 }
 
-/// Makes pieces that were planned. An element is made once for those of its pieces that are asked for within a short while.
+/// Makes planned pieces. Makes an input element once for all its pieces that are requested close together.
 struct LatePieces<T, E, U> {
     make: Box<dyn Make<T>>,
     each: Arc<E>,
     keys: Arc<LateKeys>,
-    /// The pieces of elements, by border, index and number.
+    /// The pieces of input elements, by border, index and number.
     again: Again<(u32, u64, u32), Pieces<U>>,
     stage: StageId,
 }
@@ -55,7 +56,7 @@ struct LatePieces<T, E, U> {
 /// A piece that was planned.
 struct Planned<'a> {
     member: &'a Member,
-    /// The element that it is of.
+    /// The input element of the piece.
     whole: Member,
     origin: Origin,
 }
@@ -75,7 +76,7 @@ where
         Ok(Planned { member, whole: Member { piece: origin.piece, ..member.clone() }, origin })
     }
 
-    /// The pieces of an element, which is made unless they are kept.
+    /// Returns the pieces of an input element, and makes the element unless its pieces are kept.
     fn pieces(&mut self, planned: &Planned<'_>, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<U>> {
         let key = planned.key();
         if self.again.get(&key).is_none() {
@@ -110,7 +111,7 @@ where
 {
     fn expect(&mut self, recipe: &[Member]) {
         for member in recipe {
-            // Where its key cannot be looked up, that is an error once it is made.
+            // If the key lookup fails, `make` returns the error.
             let Ok(planned) = self.planned(member) else { continue };
             let at = planned.origin.at;
             if self.again.expect(planned.key(), Some(at), |pieces| pieces.gives(at)) {

@@ -1,4 +1,4 @@
-//! Records on their way to a stage, each by itself, whatever lies between: where keys of that stage are found.
+//! The stages between the records of a source and a stage after the border, by which the keys of that stage are found.
 
 use std::sync::Arc;
 
@@ -11,42 +11,44 @@ use crate::dataset::BoxMap;
 use crate::dataset::map::{Each, Mapped};
 use crate::error::Result;
 
-/// The prefix of a border, with the stages behind it that see each element alone, as though they stood in front.
+/// The prefix of a border, extended by the later stages that see each element alone.
 pub(crate) struct Leaf<T> {
     /// The number of the border.
     number: u32,
     records: Records<T>,
-    /// Where a pass notes keys of its stages, if it does, and each record is one element so far.
+    /// The list to which the stages add their keys. `None` if a pass does not note keys, or if a record may yield
+    /// several elements.
     noted: Option<Arc<LateNotes>>,
 }
 
 /// Elements by the indices of a prefix.
 enum Records<T> {
-    /// One of each, or none.
+    /// At most one element per index.
     One(BoxMap<T>),
-    /// Any number of each.
+    /// Any number of elements per index.
     Many(BoxMap<Vec<T>>),
-    /// Those that were made of any number of each.
+    /// Any number of elements per index, each with the number of its input element.
     Traced(BoxMap<Traced<T>>),
 }
 
 impl<T: 'static> Leaf<T> {
-    /// The prefix `dataset` of border `number`.
+    /// Creates the leaf of border number `number`, whose prefix is `dataset`.
     pub(in crate::dataset) fn new(number: u32, dataset: BoxMap<T>, noted: Option<Arc<LateNotes>>) -> Self {
         Self { number, records: Records::One(dataset), noted }
     }
 
-    /// The same of a prefix that yields any number for each index.
+    /// Creates the leaf of a prefix that yields any number of elements per index.
     pub(in crate::dataset) fn of_many(number: u32, dataset: BoxMap<Vec<T>>) -> Self {
         Self { number, records: Records::Many(dataset), noted: None }
     }
 
-    /// The same behind a stage that may mix up which element is which: no pass notes keys behind it.
+    /// Returns the leaf after a stage that may change the number or order of elements. A pass notes no keys of
+    /// later stages.
     pub(super) fn unnoted(self) -> Self {
         Self { noted: None, ..self }
     }
 
-    /// The same with one more stage.
+    /// Returns the leaf with a stage appended.
     pub(in crate::dataset) fn through<E>(&self, each: &Arc<E>) -> Leaf<E::Out>
     where
         E: Each<T, Out: 'static> + 'static,
@@ -59,7 +61,7 @@ impl<T: 'static> Leaf<T> {
         Leaf { number: self.number, records, noted: self.noted_one() }
     }
 
-    /// The same with one more stage, which lists what it makes of each element.
+    /// Returns the leaf with a stage appended that makes a list of elements from each element.
     pub(super) fn listed<U: 'static, E>(&self, each: &Arc<E>) -> Leaf<U>
     where
         E: Each<T, Out = Vec<U>> + 'static,
@@ -72,12 +74,12 @@ impl<T: 'static> Leaf<T> {
         Leaf { number: self.number, records, noted: self.noted_one() }
     }
 
-    /// Where keys of one more stage are noted.
+    /// Returns the notes for an appended stage, if each index still yields at most one element.
     fn noted_one(&self) -> Option<Arc<LateNotes>> {
         self.noted.clone().filter(|_| matches!(self.records, Records::One(_)))
     }
 
-    /// The keys of what its stages make of records; `None` where there are none.
+    /// Finds the keys after the last stage. Returns `None` if there are none.
     pub(super) fn keys(&self, planning: &Planning<'_>) -> Result<Option<OfLeaf>> {
         let keys = match &self.records {
             Records::One(ds) => planning.keys(&Arc::new(ds.clone()), Visit::element())?,
@@ -92,18 +94,18 @@ impl<T: 'static> Leaf<T> {
     }
 }
 
-/// Keys of what becomes of the records of a border.
+/// The keys of a leaf.
 pub(super) struct OfLeaf {
     /// The number of the border.
     pub(super) number: u32,
     pub(super) keys: Arc<PrefixKeys>,
-    /// Whether they say of each element of which other it was made.
+    /// True if the keys store the number of each element's input element.
     pub(super) is_traced: bool,
-    /// The number of the stage among those of which keys are noted.
+    /// The number of the stage among the stages whose keys are noted.
     pub(super) noted: Option<(usize, Arc<LateNotes>)>,
 }
 
-/// Puts the function of a stage behind `dataset`.
+/// Applies the function of a stage to `dataset`.
 fn behind<T: 'static, E>(dataset: &BoxMap<T>, each: E) -> BoxMap<E::Out>
 where
     E: Each<T, Out: 'static> + 'static,
@@ -111,10 +113,10 @@ where
     BoxMap::new(Mapped::new(dataset.clone(), |_| each))
 }
 
-/// A change of items that no stage knows of.
+/// A conversion of items that is not a stage.
 #[cfg(feature = "python")]
 pub(crate) trait Turn {
-    /// Turns the items of `dataset` into what `turn` makes of each.
+    /// Converts each item of `dataset` by `turn`.
     fn turn<I: Send + 'static, O: 'static>(
         &self,
         dataset: BoxMap<I>,
@@ -124,7 +126,7 @@ pub(crate) trait Turn {
 
 #[cfg(feature = "python")]
 impl<T: Send + 'static> Leaf<T> {
-    /// The same with its elements turned into what `convert` makes of each.
+    /// Converts each element by `convert`.
     pub(super) fn turned<U: 'static>(
         self,
         convert: impl Fn(T) -> Result<U> + Copy + Send + Sync + 'static,

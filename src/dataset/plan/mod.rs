@@ -1,11 +1,12 @@
-//! Plans: which elements a row is made of, found out of keys, so that of the rows of others none is made.
+//! Plans: the member elements of each row, computed from keys, so that rows of other hosts are never evaluated.
 //!
-//! A *key* of an element is whether it is kept and how long it is. Stages behind the border decide by no more than that: a plan is a pass
-//! of the same stages over *stand-ins*, elements of the right length without payload. What comes out at the end
-//! says which elements it stands for, and a maker beside it makes the rows that are wanted of those: it evaluates no others.
+//! A *key* records whether an element is kept, and its lengths. Stages after the border decide by keys alone. A plan is
+//! a pass of these stages over *stand-ins*: elements of the right length without payload. Each planned row lists its
+//! member elements. A separate maker makes the requested rows and evaluates no other elements.
 //!
-//! So a stage has one logic: it cannot tell a plan from a pass. Packing alone looks, to leave out writing cells. It takes stand-ins in as rows, as it takes
-//! sequences out of columns, and gives planned rows many at a time, as columns of numbers: no stand-in has memory of its own then.
+//! Each stage therefore has a single implementation, which does not distinguish a plan from a pass. Packing is the
+//! exception: for stand-ins it skips writing cells. It reads stand-ins as rows, as it reads sequences from columns. It
+//! yields many planned rows at a time, as columns of numbers. Stand-ins then need no separate memory.
 
 mod again;
 mod branches;
@@ -61,116 +62,120 @@ use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 use crate::exec::{Failed, Runtime};
 
-/// A plan of a stream of `T`, whose passes have states `S`.
+/// The plan of a stream of `T` whose passes have state `S`.
 pub struct Plan<T, S> {
-    /// The pass of the same stages over stand-ins.
+    /// The pass over stand-ins.
     pub(crate) pass: PlanPass<S>,
-    /// The maker of what they stand for.
+    /// The maker of the planned elements or rows.
     pub(crate) make: Box<dyn Make<T>>,
-    /// Whether each stands for one element, of which the lengths are known that were asked for.
+    /// True if each stand-in is a single element and the requested lengths are known.
     pub(crate) single: bool,
-    /// What records become on their way here, each by itself; none where rows are made of several, or they are of a stream.
+    /// The borders, each with the later stages that see single elements. Empty for rows of several elements, and if the
+    /// records are a stream.
     pub(crate) leaves: Vec<Leaf<T>>,
 }
 
-/// A pass over stand-ins, with the states of the pass over what they stand for.
+/// A pass over stand-ins. Its states are states of the pass over the elements.
 pub type PlanPass<S> = Box<dyn DatasetIterator<Item = Element, State = S>>;
 
 /// The plan of the stream `D`.
 pub type PlanOf<D> = Plan<<D as IterDataset>::Item, <<D as IterDataset>::Iter as DatasetIterator>::State>;
 
-/// Makes what was planned, in the order in which it is expected.
+/// Makes planned elements or rows, in the expected order.
 pub(crate) trait Make<T>: Send {
-    /// Says that this will be asked for, so that it is evaluated ahead.
+    /// Announces a recipe that [`make`](Self::make) will receive, so that its elements are evaluated ahead.
     fn expect(&mut self, recipe: &[Member]);
 
-    /// Makes it. What becomes of elements that fail, `failed` says: where it is made of several, they are padding in it; `None`, if it is made
-    /// of the one that has failed.
+    /// Makes the element or row of `recipe`. `failed` is the policy for failed elements.
+    ///
+    /// If the policy is padding, a failed member of a row becomes padding in the row. Returns `None` for a single
+    /// element that failed.
     ///
     /// # Errors
-    /// Those of evaluating its elements; and [`ErrorKind::Data`](crate::ErrorKind::Data) where one is not as its key says.
+    /// Errors of the evaluation, and [`ErrorKind::Data`](crate::ErrorKind::Data) if an element does not match its key.
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>>;
 
-    /// Makes another one of the kind, out of elements near those of a `recipe` that failed, to learn from what it is like; `None` where all of
-    /// those fail, too.
+    /// Makes an element or row from indices near a failed `recipe`, as a sample for padding. Returns `None` if
+    /// all of them fail.
     ///
     /// # Errors
-    /// Those of evaluating elements that are not of the data.
+    /// Errors of the evaluation other than bad data.
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
         let _ = recipe;
         Ok(None)
     }
 
-    /// Puts the lengths that an element has by its key behind `lens`, those of the arrays that were asked for.
+    /// Appends the lengths of an element's requested arrays to `lens`, according to its key.
     ///
     /// # Errors
-    /// Those of looking keys up, and [`ErrorKind::State`](crate::ErrorKind::State) where nothing knows them.
+    /// Errors of the key lookup, and [`ErrorKind::State`](crate::ErrorKind::State) if the maker has no keys.
     fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
         let _ = (member, lens);
         Err(Error::state("a plan does not know how long its elements are"))
     }
 
-    /// Finds the first array with a name that `is_it`, if keys say of what segments it will be.
+    /// Finds the first array whose name `is_it` accepts. Returns `None` unless keys determine the segments of this
+    /// array.
     fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
         let _ = is_it;
         None
     }
 
-    /// The lengths of the segments that what is planned will have in an array that was found, in order.
+    /// Returns the lengths of the segments of `recipe` in the array `of`, in order.
     ///
     /// # Errors
-    /// As [`lens`](Self::lens).
+    /// Errors of [`lens`](Self::lens).
     fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
         let _ = (recipe, of);
         Err(Error::state("a plan does not know the segments of its rows"))
     }
 
-    /// Expects nothing any more: the plan goes on somewhere else.
+    /// Discards the expected recipes, because the plan moves to another position.
     fn forget(&mut self) -> Result<()>;
 }
 
-/// The reason of a stage that has no plan and gives no reason of its own.
+/// The default reason for a stage without a plan.
 pub(crate) const UNPLANNED: &str = "does not say how it plans, so that it needs the elements themselves";
-/// The reason of a source of a stream.
+/// The reason for the source of a stream.
 const IN_ORDER: &str = "is read in order, and keys are of records with random access";
 
 /// An array of segment ids in planned rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
-    /// Its name.
+    /// The name of the array.
     pub(crate) name: String,
-    /// The number of the feature that it is of.
+    /// The number of its feature.
     pub(crate) feature: usize,
-    /// Whether it has the ids of targets: each segment is a cell shorter.
+    /// True if the array has the segment ids of targets. Each segment is then one cell shorter.
     pub(crate) of_targets: bool,
 }
 
-/// What a plan is started with.
+/// The context in which a plan starts.
 pub struct Planning<'a> {
-    /// Who evaluates elements.
+    /// The runtime that evaluates elements.
     pub(crate) run: Runtime,
-    /// The arrays whose lengths the stages behind want to know.
+    /// The arrays whose lengths later stages request.
     pub(crate) names: &'a [Name],
     leaves: &'a Cell<u32>,
 }
 
 impl Planning<'_> {
-    /// Starts a plan of `dataset`, of whose elements the lengths of the arrays `names` are asked; `None` where there are no keys, or a stage
-    /// decides by payload.
+    /// Starts a plan of `dataset` with the lengths of the arrays `names`. Returns `None` if there are no keys, or
+    /// if a stage decides by payload.
     pub(crate) fn plan<D: IterDataset>(dataset: &D, names: &[Name], run: &Runtime) -> Result<Option<PlanOf<D>>> {
         Self::start(run, names, |planning| planning.of(dataset))
     }
 
-    /// The same of what `plan` plans.
+    /// Calls `plan` with the context of a new plan.
     pub(in crate::dataset) fn start<R>(run: &Runtime, names: &[Name], plan: impl FnOnce(&Planning<'_>) -> R) -> R {
         let leaves = Cell::new(0);
         plan(&Planning { run: run.clone(), names, leaves: &leaves })
     }
 
-    /// Plans a parent: what a stage with a plan of its own asks first. Where there is none, that is noted of the first stage that has none.
+    /// Plans the parent of a stage. If the parent has no plan, notes the reason for the earliest stage without a plan.
     ///
     /// # Errors
-    /// Those of its [`plan`](IterDataset::plan).
+    /// Errors of [`IterDataset::plan`].
     pub fn of<D: IterDataset>(&self, dataset: &D) -> Result<Option<PlanOf<D>>> {
         let plan = dataset.plan(self)?;
         if plan.is_none() {
@@ -180,22 +185,23 @@ impl Planning<'_> {
         Ok(plan)
     }
 
-    /// Notes why `stage` has no plan, unless that was noted of one before it.
+    /// Notes why `stage` has no plan. Only the first reason is kept.
     pub(crate) fn refuse(&self, stage: &dyn Stage, why: &str) {
         self.run.note_unplanned(stage.count() - 1, |id| format!("{} (stage {id}) {why}", stage.name()));
     }
 
-    /// The same for a parent that is asked for the lengths of other arrays.
+    /// Returns a context that requests the lengths of the arrays `names` instead.
     pub(crate) fn asking<'a>(&'a self, names: &'a [Name]) -> Planning<'a> {
         Planning { run: self.run.clone(), names, leaves: self.leaves }
     }
 
-    /// The same for a parent whose stage ids start `stages` higher.
+    /// Returns a context for a parent whose stage ids are higher by `stages`.
     pub(crate) fn offset(&self, stages: usize) -> Planning<'_> {
         Planning { run: self.run.offset(stages), names: self.names, leaves: self.leaves }
     }
 
-    /// The keys of a prefix, with the lengths that are asked for; `None` where there are none, and in a worker, which is told what to evaluate.
+    /// Finds the keys of a prefix, with the requested lengths. Returns `None` if there are none. Returns `None` in a
+    /// worker process, whose tasks list the elements to evaluate.
     pub(in crate::dataset) fn keys<D>(&self, prefix: &Arc<D>, visit: Visit<D::Item>) -> Result<Option<Arc<PrefixKeys>>>
     where
         D: MapDataset + 'static,
@@ -206,7 +212,8 @@ impl Planning<'_> {
         PrefixKeys::find(prefix, self.names, visit, &self.run)
     }
 
-    /// Has the pass over the border `stage` note the keys of what it evaluates, where keys are recorded; and where those of stages behind it are noted then.
+    /// Makes the pass over the border `stage` note the keys of the elements that it evaluates, if keys are recorded.
+    /// Returns the list to which later stages add their keys; `None` if keys are not recorded.
     pub(in crate::dataset) fn record<T: 'static>(
         &self,
         stage: StageId,
@@ -222,24 +229,24 @@ impl Planning<'_> {
         late
     }
 
-    /// Has the pass over `stage`, behind borders, note these keys of it, where keys are recorded.
+    /// Makes the pass over `stage`, which is after the border, note these keys, if keys are recorded.
     pub(in crate::dataset) fn record_late(&self, stage: StageId, keys: &Arc<LateKeys>) {
         self.run.have_noted(stage, || Arc::new(LateNoted(keys.clone())));
     }
 
-    /// The number of the next border.
+    /// Returns the number of the next border.
     pub(crate) fn next_leaf(&self) -> u32 {
         self.leaves.get()
     }
 
-    /// Takes the number of the next border.
+    /// Returns the number of the next border and increments it.
     pub(in crate::dataset) fn take_leaf(&self) -> u32 {
         self.leaves.replace(self.leaves.get() + 1)
     }
 }
 
 impl<T, S> Plan<T, S> {
-    /// The same, made into something else by what `make` makes of the maker, as `turn` makes it of records by `convert`.
+    /// Returns a plan of `U`. `make` converts the maker, and `turn` applies `convert` to records.
     #[cfg(feature = "python")]
     pub(crate) fn making<U, M: Make<U> + 'static>(
         self,
@@ -255,7 +262,8 @@ impl<T, S> Plan<T, S> {
         Plan { pass: self.pass, make: Box::new(make(self.make)), single: self.single, leaves }
     }
 
-    /// The same with another pass over the same stand-ins: that of a stage that changes their number or order, and none of them.
+    /// Returns the plan of a stage that changes only the number or order of elements. `start` starts its pass over the
+    /// stand-ins.
     ///
     /// # Errors
     /// Errors of `start`.
@@ -268,7 +276,7 @@ impl<T, S> Plan<T, S> {
         Plan { leaves, ..self }.handing_on(start)
     }
 
-    /// The same for a stage that says by [`Cx::member`] which element it hands on.
+    /// Like [`through`](Self::through), for a stage that reports by [`Cx::member`] which element it yields.
     pub(crate) fn handing_on<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
     where
         P: DatasetIterator<Item = Element> + 'static,

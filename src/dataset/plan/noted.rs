@@ -1,4 +1,4 @@
-//! Keys of what a pass evaluates, for files of them that are not there yet.
+//! Records the keys of evaluated elements, for key files that are missing.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ pub(in crate::dataset) struct Noted<T> {
     pub(super) keys: Arc<PrefixKeys>,
     pub(super) names: Vec<String>,
     pub(super) visit: Visit<T>,
-    /// Stages behind the border whose keys are noted, too.
+    /// The stages after the border whose keys are noted, too.
     pub(super) late: Arc<LateNotes>,
 }
 
 impl<T> Noted<T> {
-    /// The one element of an index, as stages behind the border know it.
+    /// Returns the tag by which stages after the border identify the single element of an index.
     pub(in crate::dataset) fn member(&self, index: u64) -> Tag {
         [index, place(self.leaf, 0)]
     }
 
-    /// Notes what has come of an index. An error that is not of the data says nothing of the record.
+    /// Notes the key of an evaluated index. An error other than bad data does not describe the record and is ignored.
     pub(in crate::dataset) fn note(&self, index: u64, slot: &Slot<T>) {
         let mut lens = Vec::new();
         let key = match slot {
@@ -60,7 +60,7 @@ mod tests {
     /// The number, key and lengths of a record.
     type Note = (u64, Key, Vec<u32>);
 
-    /// Keys that are noted, in the order in which they come.
+    /// The noted keys, in order.
     #[derive(Clone, Debug, Default)]
     struct Notes(Arc<Mutex<Vec<Note>>>);
 
@@ -92,7 +92,7 @@ mod tests {
         noted.note(4, &Ok(None));
         noted.note(5, &Err(Error::data("no text")));
         noted.note(6, &Err(Error::new(ErrorKind::Io, "the disk is gone")));
-        // It has no such array.
+        // The element lacks the array.
         noted.note(7, &Ok(Some(Element::new())));
         let expected = [
             (3, Key::Elements(1), vec![5]),

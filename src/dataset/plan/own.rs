@@ -1,4 +1,4 @@
-//! Elements of one's own: those that were planned, and no others.
+//! The maker at the border: evaluates the planned elements of a prefix, and no others.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -21,30 +21,30 @@ use crate::exec::Failed;
 use crate::keys::Key;
 use crate::sync::Locked;
 
-/// Indices in the order in which their elements will be asked for: a list that grows at its end.
+/// Indices in the order in which their elements will be requested. The list grows at its end.
 #[derive(Clone, Debug, Default)]
 struct Listed {
     list: Arc<Mutex<List>>,
-    /// Whether they are few of all indices.
+    /// True if the indices are a small part of all indices.
     apart: bool,
 }
 
 #[derive(Debug, Default)]
 struct List {
-    /// The place of the first that is kept.
+    /// The position of the first index in `indices`.
     first: u64,
     indices: VecDeque<u64>,
 }
 
 impl Listed {
-    /// Adds one, and gives the number of places.
+    /// Appends an index. Returns the end position of the list.
     fn push(&self, index: u64) -> u64 {
         let mut list = self.list.locked();
         list.indices.push_back(index);
         list.first + list.indices.len() as u64
     }
 
-    /// Keeps none in front of this place.
+    /// Drops the indices before position `place`.
     fn forget(&self, place: u64) {
         let mut list = self.list.locked();
         let gone = place.saturating_sub(list.first).min(list.indices.len() as u64);
@@ -52,7 +52,7 @@ impl Listed {
         list.first += gone;
     }
 
-    /// Forgets all, and gives the place of the next.
+    /// Drops all indices. Returns the position of the next index.
     fn clear(&self) -> u64 {
         let mut list = self.list.locked();
         list.first += list.indices.len() as u64;
@@ -69,7 +69,7 @@ impl Order for Listed {
         "part"
     }
 
-    /// As many as there ever are: the pass is told how far it may go.
+    /// Returns `u64::MAX`, because [`Roots::end_at`] limits the pass.
     fn len(&self, _: u64) -> u64 {
         u64::MAX
     }
@@ -77,7 +77,7 @@ impl Order for Listed {
     fn place(&self, place: u64) -> Result<Option<u64>> {
         let list = self.list.locked();
         let at = place.checked_sub(list.first).and_then(|at| usize::try_from(at).ok());
-        // What is behind the list was called off.
+        // Positions past the end of the list were cancelled.
         Ok(at.and_then(|at| list.indices.get(at).copied()))
     }
 
@@ -98,13 +98,13 @@ impl Order for Listed {
     }
 }
 
-/// Indices that are evaluated to learn what elements are like, where one has failed.
+/// Maximum number of indices evaluated to find a sample element after a failure.
 const SAMPLES: u64 = 256;
 
-/// The indices of a prefix that were planned, in order.
+/// The planned indices of a prefix, in order.
 pub(super) struct Slots<D: MapDataset<Item: 'static>> {
     dataset: Arc<D>,
-    /// Of one type for whatever the prefix is: what evaluates it is compiled once.
+    /// Boxed, so that the evaluation is compiled once per item type, not once per prefix.
     roots: Roots<BoxMap<D::Item>>,
     listed: Listed,
     keys: Arc<PrefixKeys>,
@@ -129,13 +129,13 @@ where
         self.roots.end_at(self.listed.push(slot));
     }
 
-    /// The next of them, which is `slot`; `None` if it has failed, and may.
+    /// Returns the next planned element, whose index is `slot`. Returns `None` if it failed and the policy is padding.
     pub(super) fn next(&mut self, slot: u64, failed: &Failed, cx: &mut Cx) -> Result<Option<D::Item>> {
         let next = self.roots.next(cx);
         self.listed.forget(self.roots.position());
         match next {
             Some(Ok(Some(element))) => Ok(Some(element)),
-            // The index is that of the pipeline, by which its record is found.
+            // The error gets the index of the pipeline, by which its record is found.
             Some(Err(error)) => failed.pad(error.map_index(|_| slot)).map(|()| None),
             Some(Ok(None)) if self.keys.are_of_indices() => {
                 Err(cx.blame(self.stage, "to_iter", left_out().index(slot)))
@@ -145,7 +145,7 @@ where
         }
     }
 
-    /// Checks that the element number `piece` of `slot` is as long as its key says.
+    /// Checks that element number `piece` of `slot` has the lengths recorded in its key.
     pub(super) fn check(&self, element: &dyn Any, slot: u64, piece: u32, cx: &mut Cx) -> Result<()> {
         if self.names.is_empty() {
             return Ok(());
@@ -156,12 +156,12 @@ where
         check_lens(&element, &self.names, &lens).map_err(|error| self.blame(error, slot, cx))
     }
 
-    /// Puts the lengths that the element number `piece` of `slot` has by its key behind `lens`.
+    /// Appends the lengths of element number `piece` of `slot` to `lens`, according to its key.
     pub(super) fn lens(&self, slot: u64, piece: u32, lens: &mut Vec<u32>) -> Result<()> {
         self.keys.lens(slot, piece, self.names.len(), lens)
     }
 
-    /// Evaluates one of the indices behind `slot`, the first that does not fail.
+    /// Evaluates indices after `slot` until an index yields an element.
     pub(super) fn sample(&self, slot: u64) -> Result<Option<D::Item>> {
         let indices = (1..self.dataset.len().min(SAMPLES)).map(|more| (slot + more) % self.dataset.len());
         for index in indices {
@@ -174,7 +174,7 @@ where
         Ok(None)
     }
 
-    /// Checks how many elements `slot` has yielded.
+    /// Checks the number of elements of `slot` against its key.
     pub(super) fn check_count(&self, count: usize, slot: u64, cx: &mut Cx) -> Result<()> {
         match self.keys.key(slot, &mut Vec::new())? {
             Key::Elements(expected) if expected as usize == count => Ok(()),
@@ -197,7 +197,7 @@ where
     }
 }
 
-/// Makes elements of a prefix that yields one at most for each index.
+/// Makes the elements of a prefix that yields at most one element per index.
 pub(in crate::dataset) struct Own<D: MapDataset<Item: 'static>>(Slots<D>);
 
 impl<D> Own<D>
@@ -244,7 +244,7 @@ where
     }
 }
 
-/// The one element of a recipe.
+/// Returns the only element of a recipe.
 pub(super) fn only(recipe: &[Member]) -> Result<&Member> {
     match recipe {
         [only] => Ok(only),

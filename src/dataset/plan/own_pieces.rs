@@ -1,4 +1,4 @@
-//! Elements of one's own of a prefix that yields any number for each index.
+//! The maker of planned elements of a prefix that yields several elements per index.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use crate::dataset::map::MapDataset;
 use crate::error::{Error, Result};
 use crate::exec::Failed;
 
-/// Makes elements of a prefix that yields any number for each index. An index is evaluated once for those of its elements that are
-/// asked for within a short while.
+/// Makes the elements of a prefix that yields several elements per index. Evaluates an index once for all its elements
+/// that are requested close together.
 pub(in crate::dataset) struct OwnPieces<D: MapDataset<Item = Vec<T>>, T: 'static> {
     slots: Slots<D>,
-    /// The elements that indices have yielded.
+    /// The elements of evaluated indices.
     again: Again<u64, Pieces<T>>,
 }
 
-/// The elements of an index: those that were not given out yet, or none, because it failed.
+/// The elements of an index that have not been taken yet, or the mark of a failed index.
 pub(super) enum Pieces<T> {
     Whole(Vec<Option<T>>),
     Failed,
 }
 
 impl<T> Pieces<T> {
-    /// Whether it has that one still, or none.
+    /// Returns true if element number `piece` is available, or if the index failed.
     pub(super) fn gives(&self, piece: u32) -> bool {
         match self {
             Self::Whole(pieces) => pieces.get(piece as usize).is_some_and(Option::is_some),
@@ -34,7 +34,7 @@ impl<T> Pieces<T> {
         }
     }
 
-    /// Gives one out; `None` where the index has failed.
+    /// Takes element number `piece`. Returns `None` if the index failed.
     pub(super) fn give(&mut self, piece: u32, slot: u64) -> Result<Option<T>> {
         let Self::Whole(pieces) = self else { return Ok(None) };
         let given = pieces.get_mut(piece as usize).and_then(Option::take);
@@ -56,7 +56,7 @@ where
         Ok(Self { slots: Slots::new(dataset, keys, stage, planning)?, again: Again::default() })
     }
 
-    /// The elements of an index, which is evaluated unless they are kept.
+    /// Returns the elements of an index, and evaluates the index unless they are kept.
     fn pieces(&mut self, slot: u64, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<T>> {
         if self.again.get(&slot).is_none() {
             let pieces = match self.slots.next(slot, failed, cx)? {

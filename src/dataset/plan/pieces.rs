@@ -1,4 +1,4 @@
-//! Elements of a record that are made of other elements of it: each knows of which.
+//! Elements made from other elements of the same record. Each stores the number of its input element.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use crate::dataset::iter::left_out;
 use crate::dataset::map::Each;
 use crate::error::{ErrorKind, Result};
 
-/// Elements that a stage has made of those of one record, in order. The number of each is its place here.
+/// Elements that a stage makes from the elements of a record, in order. An element's number is its index in this list.
 pub(in crate::dataset) struct Traced<T>(pub(super) Vec<Piece<T>>);
 
-/// One of them.
+/// An element made from an element of the record.
 pub(in crate::dataset) struct Piece<T> {
-    /// The number of the element that it was made of.
+    /// The number of the input element.
     pub(super) of: u32,
-    /// `None` where that has failed.
+    /// The element, or `None` if the stage failed.
     pub(super) made: Option<T>,
 }
 
 impl<T> Traced<T> {
-    /// The same with its elements turned into others.
+    /// Converts each element by `turn`.
     #[cfg(feature = "python")]
     pub(super) fn turned<U>(self, turn: impl Fn(T) -> Result<U>) -> Result<Traced<U>> {
         let piece = |Piece { of, made }: Piece<T>| Ok(Piece { of, made: made.map(&turn).transpose()? });
@@ -28,7 +28,7 @@ impl<T> Traced<T> {
     }
 }
 
-/// Says of the function of a stage what is said of another, which it calls.
+/// Implements [`Facts`] for a wrapper of a stage's function, by forwarding to the function.
 macro_rules! same_facts {
     ($name:ident) => {
         impl<E: Facts> Facts for $name<E> {
@@ -54,7 +54,7 @@ macro_rules! same_facts {
     };
 }
 
-/// The function of a stage, which a stage elsewhere has as well.
+/// The function of a stage, shared with the stage itself.
 pub(super) struct Shared<E>(pub(super) Arc<E>);
 
 impl<T, E: Each<T>> Each<T> for Shared<E> {
@@ -65,7 +65,7 @@ impl<T, E: Each<T>> Each<T> for Shared<E> {
     }
 }
 
-/// The same, which lists the element that it makes, or none.
+/// Like [`Shared`], but lists the element: an empty list if the function drops the element.
 pub(super) struct AsList<E>(pub(super) Arc<E>);
 
 impl<T, E: Each<T>> Each<T> for AsList<E> {
@@ -73,14 +73,14 @@ impl<T, E: Each<T>> Each<T> for AsList<E> {
 
     fn apply(&self, index: u64, element: T) -> Result<Option<Vec<E::Out>>> {
         match self.0.apply(index, element)? {
-            // Those behind it would have other numbers.
+            // Later elements of the record would get other numbers.
             None if self.0.role() == Role::Elementwise => Err(left_out()),
             made => Ok(Some(made.into_iter().collect())),
         }
     }
 }
 
-/// A function that lists what it makes of an element, for all elements of a record.
+/// Applies a function that returns a list to every element of a record.
 pub(super) struct OfPieces<E>(pub(super) E);
 
 impl<E> OfPieces<E> {
@@ -95,7 +95,7 @@ impl<E> OfPieces<E> {
                     all.extend(made.into_iter().flatten().map(|made| Piece { of, made: Some(made) }));
                 }
                 Some(Err(error)) if error.kind() != ErrorKind::Data => return Err(error),
-                // Others of the record are not bad for it.
+                // A failed element does not make the rest of the record bad.
                 Some(Err(_)) | None => all.push(Piece { of, made: None }),
             }
         }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// Drops 2, lists others as often as they say, and fails at 3.
+    /// Drops 2, repeats each other number x times, and fails at 3.
     struct Times;
 
     impl Facts for Times {
@@ -159,7 +159,7 @@ mod tests {
         let pieces = || OfPieces(Times).apply(0, vec![1, 2, 3, 4, 0]);
         let four = (3, Some(4));
         assert_eq!(listed(pieces()), [(0, Some(1)), (2, None), four, four, four, four]);
-        // Their own numbers are those that count behind it.
+        // The second stage numbers its input elements anew.
         let again = OfPieces(Times).apply(0, pieces().unwrap().unwrap());
         let fours = (2..6).flat_map(|of| [(of, Some(4)); 4]);
         assert_eq!(listed(again), [(0, Some(1)), (1, None)].into_iter().chain(fours).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Records of a source that are evaluated for their keys.
+//! Records of a source, evaluated for their keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 use crate::keys::{Key, Keyed};
 
-/// Records that are evaluated at a time.
+/// Number of records evaluated together.
 const TOGETHER: u64 = 64;
 
-/// The records of one source of the prefix `D`.
+/// The records of a source of the prefix `D`.
 pub(super) struct RecordsOf<D: MapDataset> {
     prefix: Arc<D>,
     source: SourceOf,
-    /// The columns of keys.
+    /// The columns of the keys.
     columns: Vec<String>,
-    /// The arrays whose lengths are asked for, and the same as texts.
+    /// The arrays whose lengths are requested, as names and as texts.
     arrays: Vec<Name>,
     texts: Vec<String>,
     visit: Visit<D::Item>,
@@ -37,7 +37,8 @@ impl<D: MapDataset> RecordsOf<D> {
 }
 
 impl<D: MapDataset> RecordsOf<D> {
-    /// Some records as rows, of which the lengths are known without making elements; `None` where they are not to be had so.
+    /// Returns records as rows, whose lengths are available without making elements. Returns `None` if the source has
+    /// no such rows.
     fn rows(&self, records: &[u64]) -> Result<Option<Ragged>> {
         if self.texts.is_empty() || !self.source.is_alone() {
             return Ok(None);
@@ -47,7 +48,7 @@ impl<D: MapDataset> RecordsOf<D> {
         Ok(rows.filter(|rows| rows.len() == records.len()))
     }
 
-    /// Makes keys of some records by evaluating them.
+    /// Makes keys of `records` by evaluating them.
     fn evaluate(&self, records: &[u64], take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
         let evaluated = caught(|| {
             let many = self.prefix.get_records(self.source.address, records, &mut Cx::default());
@@ -66,12 +67,12 @@ impl<D: MapDataset> RecordsOf<D> {
     }
 }
 
-/// Makes a key of each row.
+/// Makes a key for each row.
 fn take_rows(rows: &Ragged, take: &mut dyn FnMut(Key, &[u32])) {
     let mut lens = Vec::new();
     for row in 0..rows.len() {
         lens.clear();
-        // Of four bytes each, where they are kept.
+        // Rows store each length as `u32`.
         lens.extend(rows.columns().iter().map(|column| column.len_of(row) as u32));
         take(Key::Elements(1), &lens);
     }

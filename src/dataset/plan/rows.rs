@@ -1,4 +1,4 @@
-//! Rows that are planned: of each, which elements it is made of. They are columns of numbers, without memory for each row.
+//! Planned rows and their member elements, stored as columns of numbers without an allocation per row.
 
 use super::PlanPass;
 use super::stand_in::{Member, Recipe, recipe};
@@ -7,7 +7,7 @@ use crate::dataset::iter::{DatasetIterator, InPlace, Position};
 use crate::element::{Array, Element, Name, StreamHasher, Tag, Value};
 use crate::error::Result;
 
-/// The fields of an element that stands for rows. No field of a pipeline has such a name.
+/// The fields of an element that holds planned rows. No field of a pipeline has such a name.
 const ENDS: Name = Name::new_static("\0rows");
 const IDS: Name = Name::new_static("\0members");
 const CUTS: Name = Name::new_static("\0cuts");
@@ -16,22 +16,23 @@ const CUT_ENDS: Name = Name::new_static("\0cut_ends");
 /// Planned rows, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlannedRows {
-    /// Of each row, the number of members up to its end.
+    /// For each row, the number of members up to and including the row.
     ends: Vec<u64>,
-    /// Of each member, its index, and its border and piece.
+    /// For each member, its index, and its border and piece.
     ids: Vec<Tag>,
-    /// The parts of members that are cut, one behind the other, and of each member where its part ends; no ends, where none is cut.
+    /// The consecutive parts of cut members, and the end of each member's part. `cut_ends` is empty if no member is
+    /// cut.
     cuts: Vec<u64>,
     cut_ends: Vec<u64>,
 }
 
 impl PlannedRows {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Forgets all, and keeps the memory.
+    /// Removes all rows, and keeps the allocated memory.
     pub(crate) fn clear(&mut self) {
         self.ends.clear();
         self.ids.clear();
@@ -39,7 +40,7 @@ impl PlannedRows {
         self.cut_ends.clear();
     }
 
-    /// Adds a member to the row under way; `cut` is the part of it that is in the row, empty for all of it.
+    /// Adds a member to the current row. `cut` is the part of the member in the row; empty for the whole member.
     #[inline]
     pub(crate) fn push(&mut self, id: Tag, cut: impl IntoIterator<Item = u64>) {
         let (members, before) = (self.ids.len(), self.cuts.len());
@@ -51,18 +52,18 @@ impl PlannedRows {
         }
     }
 
-    /// Ends the row under way.
+    /// Ends the current row.
     #[inline]
     pub(crate) fn end_row(&mut self) {
         self.ends.push(self.ids.len() as u64);
     }
 
-    /// Adds the members of another's row under way, of which it knows no row, to the row under way.
+    /// Adds the members of the current row of `other` to the current row. `other` must not have ended a row.
     pub(crate) fn extend(&mut self, other: &Self) {
         self.extend_by(&other.ids, &other.cuts, &other.cut_ends);
     }
 
-    /// Adds these members, whose parts are as they stand here, to the row under way.
+    /// Adds members with their parts to the current row.
     fn extend_by(&mut self, ids: &[Tag], cuts: &[u64], cut_ends: &[u64]) {
         let (members, before) = (self.ids.len(), self.cuts.len() as u64);
         self.ids.extend_from_slice(ids);
@@ -70,26 +71,26 @@ impl PlannedRows {
             return;
         }
         self.cuts.extend_from_slice(cuts);
-        // Those without parts are whole: their parts end where they begin.
+        // Members without a part are whole: the end of their part equals its start.
         self.cut_ends.resize(members, before);
         self.cut_ends.extend(cut_ends.iter().map(|end| before + end));
         self.cut_ends.resize(self.ids.len(), self.cuts.len() as u64);
     }
 
-    /// Where the members of a row are.
+    /// Returns the range of the members of a row.
     fn members(&self, row: usize) -> std::ops::Range<usize> {
         let end = |row: usize| self.ends.get(row).map_or(self.ids.len(), |&end| end as usize);
         row.checked_sub(1).map_or(0, end)..end(row)
     }
 
-    /// The part of a member, empty for all of it.
+    /// Returns the part of a member; empty for the whole member.
     fn cut(&self, member: usize) -> &[u64] {
         let Some(&end) = self.cut_ends.get(member) else { return &[] };
         let start = member.checked_sub(1).map_or(0, |before| self.cut_ends[before]);
         self.cuts.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// The elements that row `row` is made of; none if there is no such row.
+    /// Returns the members of row number `row`; empty if the row does not exist.
     pub(crate) fn recipe(&self, row: usize) -> Recipe {
         let member = |at: usize| {
             let [slot, place] = self.ids[at];
@@ -99,7 +100,7 @@ impl PlannedRows {
         self.members(row).map(member).collect()
     }
 
-    /// Hashes which elements each row is made of, whatever way they have come.
+    /// Hashes the members of each row. The digest does not depend on how the rows were added.
     pub(crate) fn digest(&self) -> u128 {
         let mut hasher = StreamHasher::new();
         for numbers in [&self.ends, self.ids.as_flattened(), &self.cuts, &self.cut_ends] {
@@ -108,7 +109,7 @@ impl PlannedRows {
         hasher.finish()
     }
 
-    /// Takes the rows as an element that stands for all of them.
+    /// Takes all rows as a single element.
     pub(crate) fn take(&mut self) -> Element {
         let array = |numbers| Value::Array(Array::from_vec(numbers));
         let ends = array(with_room_again(&mut self.ends));
@@ -120,16 +121,16 @@ impl PlannedRows {
         Element::from_unique(fields)
     }
 
-    /// The same as a batch; `None` if there are none.
+    /// Takes the rows as a batch. Returns `None` if there are no rows.
     pub(crate) fn take_batch(&mut self) -> Option<InPlace<Element>> {
         let len = self.len();
         (len > 0).then(|| InPlace { batch: self.take(), len, bytes: 0 })
     }
 
-    /// Adds the rows that an element stands for: those that were [taken](Self::take), or the one of a stand-in.
+    /// Adds the rows of an element returned by [`take`](Self::take), or the row of a stand-in.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) if it stands for none.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if the element is not a stand-in.
     pub(crate) fn add(&mut self, stand_in: &Element) -> Result<()> {
         let numbers = |name: &Name| match stand_in.get(name) {
             Some(Value::Array(array)) => array.as_slice::<u64>(),
@@ -151,10 +152,10 @@ impl PlannedRows {
         Ok(())
     }
 
-    /// Plans until there are `size` rows, or no more come: what is there already counts. Where that fails, it may be gone on with.
+    /// Plans until there are `size` rows or `pass` ends. Rows planned earlier count. A call after an error continues.
     ///
     /// # Errors
-    /// Those of `pass`.
+    /// Errors of `pass`.
     pub(crate) fn fill<S: Position>(&mut self, size: usize, pass: &mut PlanPass<S>, cx: &mut Cx) -> Result<()> {
         while let Some(missing) = size.checked_sub(self.len()).filter(|&missing| missing > 0) {
             let rows = match pass.next_stacked(missing, cx) {
@@ -170,7 +171,7 @@ impl PlannedRows {
     }
 }
 
-/// Takes what is listed; the next ones are about as many.
+/// Takes a list, and leaves an empty list of similar capacity.
 fn with_room_again<T>(listed: &mut Vec<T>) -> Vec<T> {
     let room = listed.len();
     std::mem::replace(listed, Vec::with_capacity(room))
@@ -182,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Members of rows: index, border and piece, and part.
+    /// The members of a row: index, border and piece, and part.
     type Row = Vec<(u64, u64, Vec<u64>)>;
 
     fn planned(rows: &[Row]) -> PlannedRows {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// However rows are put together, they are those that went in, and have one digest.
+        /// Rows added in any grouping stay unchanged, and have equal digests.
         #[test]
         fn rows_are_what_went_in(all in rows(), at in any::<prop::sample::Index>()) {
             let (first, second) = all.split_at(at.index(all.len() + 1));

@@ -1,39 +1,41 @@
-//! Sources of a prefix, each with the stages behind it that see single elements.
+//! The sources of a prefix, each with the later stages that see single elements.
 
 use crate::dataset::stage::{Role, Stage, label};
 
 /// A source of a prefix.
 pub(super) struct SourceOf {
-    /// Its place in memory.
+    /// The memory address of the source.
     pub(super) address: usize,
-    /// It and the stages behind it that see each element alone, first to last.
+    /// The fingerprint lines of the source and of later stages that see single elements, first to last.
     pub(super) lines: Vec<String>,
     pub(super) records: u64,
-    /// Whether neither it nor one of the stages is the user's own.
+    /// True if neither the source nor a stage calls a user's function.
     pub(super) is_native: bool,
     is_mapped: bool,
 }
 
 impl SourceOf {
-    /// Whether making a key reads nothing of the record.
+    /// Returns true if making a key does not read the record.
     pub(super) fn knows_lengths(&self) -> bool {
         self.is_mapped && self.is_alone()
     }
 
-    /// Whether no stage changes what it yields.
+    /// Returns true if no stage changes the elements of the source.
     pub(super) fn is_alone(&self) -> bool {
         self.lines.len() == 1
     }
 }
 
-/// The sources of `prefix`; the stage that makes an element of several records, or another of the same record elsewhere, is the error.
+/// Returns the sources of `prefix`. The error is the stage that makes an element from several records, or depends on
+/// the element's index.
 pub(super) fn sources(prefix: &dyn Stage) -> std::result::Result<Vec<SourceOf>, &dyn Stage> {
     let mut found = Vec::new();
     descend(prefix, true, &mut Vec::new(), &mut found)?;
     Ok(found)
 }
 
-/// Goes down to the sources; `behind` are the stages that were passed, the last one first, and `is_native` says that none is the user's own.
+/// Descends to the sources. `behind` lists the stages passed so far, last stage first. `is_native` is true if none of
+/// them is the user's.
 fn descend<'a>(
     stage: &'a dyn Stage,
     is_native: bool,
@@ -51,7 +53,7 @@ fn descend<'a>(
                 is_mapped: stage.is_mapped(),
             });
         }
-        // What only orders leads to other records, or to none.
+        // An order stage only changes which record an index leads to, or leads to none.
         (Role::Order, parents) if !parents.is_empty() => {
             for parent in parents {
                 descend(*parent, is_native, behind, found)?;

@@ -1,19 +1,19 @@
-//! Elements that are not as their keys say.
+//! Elements that do not match their keys.
 
 use super::visit::length;
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
-/// The error of an element that failed when its key was made.
+/// Returns the error of an element that failed when its key was made.
 #[cold]
 pub(super) fn failed() -> Error {
     Error::data("its key says that it is bad: it failed when keys were made")
 }
 
-/// Checks that the arrays `names` of an element have as many cells as its key says.
+/// Checks that the arrays `names` of an element have the lengths recorded in its key.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) where one has not.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if a length differs.
 pub(super) fn check_lens(element: &Element, names: &[Name], lens: &[u32]) -> Result<()> {
     for (name, expected) in names.iter().zip(lens) {
         let len = length(element, name)?;
@@ -24,7 +24,7 @@ pub(super) fn check_lens(element: &Element, names: &[Name], lens: &[u32]) -> Res
     Ok(())
 }
 
-/// The error of an element that is not as its key says.
+/// Returns the error of an element that does not match its key.
 #[cold]
 pub(super) fn stale(why: &str) -> Error {
     Error::data(format!("the keys are stale: {why}")).help(

@@ -1,42 +1,42 @@
-//! Elements that stand for others: how long those are and which they are, but none of their payload.
+//! Stand-ins: elements that carry the identity and the lengths of other elements, without their payload.
 
 use std::sync::LazyLock;
 
 use crate::element::{Array, Buffer, BufferMut, DType, Element, Name, Ragged, RaggedColumn, StandsFor, Tag, Value};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The fields that say which element is stood for. No field of a pipeline has such a name: those of files and functions are text without it.
+/// Reserved fields that identify the elements of a stand-in. Field names from files and functions have no NUL byte.
 const SLOT: Name = Name::new_static("\0slot");
 const PIECE: Name = Name::new_static("\0piece");
-/// The part of the element that is in a row, where that is not all of it.
+/// The part of the element that is in a row, unless the row has the whole element.
 const CUT: Name = Name::new_static("\0cut");
 
-/// One of the elements that something is made of.
+/// An element of a planned row, or the element of a stand-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// The border that it passes.
+    /// The border that the element passes.
     pub(crate) leaf: u32,
-    /// Its index in front of that.
+    /// Its index before that border.
     pub(crate) slot: u64,
-    /// Its number among the elements that the index yields.
+    /// Its number among the elements of the index.
     pub(crate) piece: u32,
-    /// The part of it: what that is, the stage says that cuts.
+    /// The part of the element in the row. The stage that cuts the element defines its meaning.
     pub(crate) cut: Option<Box<[u64]>>,
 }
 
-/// Elements of which one is made, in order.
+/// The elements from which a planned element or row is made, in order.
 pub(crate) type Recipe = Box<[Member]>;
 
-/// Whether `element` stands for others.
+/// Returns true if `element` is a stand-in.
 pub(crate) fn is_stand_in(element: &Element) -> bool {
     element.get(&SLOT).is_some()
 }
 
-/// Bytes that are zero, as many as most sequences have cells.
+/// Shared zero bytes, enough for the cells of most sequences.
 static ZEROS: LazyLock<Buffer> = LazyLock::new(|| BufferMut::zeroed(MOST_SHARED).freeze());
 const MOST_SHARED: usize = 1 << 20;
 
-/// Stands for an element whose arrays of these `names` have so many cells.
+/// Returns a stand-in for an element whose arrays `names` have `lens` cells.
 pub(crate) fn stand_in(leaf: u32, slot: u64, piece: u32, names: &[Name], lens: &[u32]) -> Result<Element> {
     let mut fields = Vec::with_capacity(names.len() + 3);
     for (name, &len) in names.iter().zip(lens) {
@@ -48,12 +48,12 @@ pub(crate) fn stand_in(leaf: u32, slot: u64, piece: u32, names: &[Name], lens: &
     Ok(Element::from_unique(fields))
 }
 
-/// A border and the number of an element among those of its index, as one number.
+/// Encodes a border and the number of an element within its index as a number.
 pub(super) fn place(leaf: u32, piece: u32) -> u64 {
     u64::from(leaf) << 32 | u64::from(piece)
 }
 
-/// So many cells of nothing.
+/// Returns an array of `len` zero cells.
 fn cells(len: usize) -> Result<Array> {
     Array::new(DType::U8, &[len], zeros(len)?)
 }
@@ -61,12 +61,13 @@ fn cells(len: usize) -> Result<Array> {
 fn zeros(len: usize) -> Result<Buffer> {
     match ZEROS.slice(0..len) {
         Some(zeros) => Ok(zeros),
-        // Memory of zeros that nobody writes to takes none.
+        // Zeroed memory takes no pages until it is written.
         None => BufferMut::try_zeroed(len).map(BufferMut::freeze),
     }
 }
 
-/// Stands for elements as rows: `lens` are the cells of each, one array after the other of so many `columns`.
+/// Returns stand-ins for elements, as rows. `lens` holds the lengths row by row, each row with a length for each of the
+/// `columns`.
 pub(super) fn stand_ins(elements: StandsFor, columns: usize, lens: &[u32]) -> Result<Ragged> {
     let mut rows = Ragged::new(elements.tags.len());
     let longest = lens.iter().copied().max().unwrap_or_default() as usize;
@@ -82,7 +83,7 @@ pub(super) fn stand_ins(elements: StandsFor, columns: usize, lens: &[u32]) -> Re
     Ok(rows.standing_for(elements))
 }
 
-/// Stands for the element that row `row` of such rows stands for; `names` are those of the columns.
+/// Returns the stand-in of row number `row`. `names` are the names of the columns.
 pub(crate) fn stand_in_of(rows: &Ragged, names: &[Name], row: usize) -> Result<Element> {
     let tag = rows.stands_for().and_then(|elements| elements.tags.get(row));
     let [slot, place] = *tag.ok_or_else(nothing)?;
@@ -90,7 +91,7 @@ pub(crate) fn stand_in_of(rows: &Ragged, names: &[Name], row: usize) -> Result<E
     stand_in((place >> 32) as u32, slot, place as u32, names, &lens)
 }
 
-/// Which element a stand-in of one stands for.
+/// Returns the element of a stand-in for a single element.
 pub(crate) fn tag_of(stand_in: &Element) -> Result<Tag> {
     match stand_in.get(&SLOT).zip(stand_in.get(&PIECE)) {
         Some((slot, piece)) => number(slot).zip(number(piece)).map(|(slot, place)| [slot, place]).ok_or_else(nothing),
@@ -105,7 +106,7 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// The elements that `stand_in` stands for: one, or those that are listed.
+/// Returns the elements of a stand-in: a single element, or a list.
 pub(crate) fn recipe(stand_in: &Element) -> Result<Recipe> {
     let [slots, pieces, cuts] = [SLOT, PIECE, CUT].map(|name| stand_in.get(&name));
     let (Some(slots), Some(pieces), Some(cuts)) = (slots, pieces, cuts) else { return Err(nothing()) };

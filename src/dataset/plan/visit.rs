@@ -1,4 +1,4 @@
-//! Looking at what records have become: how many elements, and how long each is.
+//! Measures the elements of a record: their number and their lengths.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -10,21 +10,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::keys::{FAILED, Key, OF};
 use crate::sync::Locked;
 
-/// An element that a record has yielded.
+/// An element of a record.
 pub(in crate::dataset) enum Seen<'a> {
-    /// One of those that the record itself was made into.
+    /// An element made directly from the record.
     Element(&'a dyn Any),
-    /// One that was made of an element of the record, which has that number; `None` if that has failed.
+    /// An element made from the element with this number. `None` if the stage failed.
     Piece(u32, Option<&'a dyn Any>),
 }
 
-/// What is done with each element.
+/// A function called with each element.
 type Look<'a> = dyn FnMut(Seen<'_>) -> Result<()> + 'a;
 
-/// The way in which elements are found in what an index has yielded.
+/// The way to iterate over the elements in the result of an index.
 pub(in crate::dataset) struct Visit<T> {
     each: fn(&T, &mut Look<'_>) -> Result<()>,
-    /// Whether each says which element it was made of.
+    /// True if each element stores the number of its input element.
     is_traced: bool,
 }
 
@@ -37,14 +37,14 @@ impl<T> Clone for Visit<T> {
 impl<T> Copy for Visit<T> {}
 
 impl<T: 'static> Visit<T> {
-    /// It is the element.
+    /// Creates a visit of results that are single elements.
     pub(in crate::dataset) fn element() -> Self {
         Self { each: |element, look| look(Seen::Element(element)), is_traced: false }
     }
 }
 
 impl<T: 'static> Visit<Vec<T>> {
-    /// It is a list of them.
+    /// Creates a visit of results that are lists of elements.
     pub(in crate::dataset) fn list() -> Self {
         let each = |list: &Vec<T>, look: &mut Look<'_>| list.iter().try_for_each(|one| look(Seen::Element(one)));
         Self { each, is_traced: false }
@@ -52,7 +52,7 @@ impl<T: 'static> Visit<Vec<T>> {
 }
 
 impl<T: 'static> Visit<Traced<T>> {
-    /// It is a list of what was made of the elements of a list.
+    /// Creates a visit of lists of elements that store the number of their input element.
     pub(super) fn traced() -> Self {
         let each = |list: &Traced<T>, look: &mut Look<'_>| {
             list.0.iter().try_for_each(|piece| look(Seen::Piece(piece.of, piece.made.as_ref().map(|made| made as _))))
@@ -62,16 +62,17 @@ impl<T: 'static> Visit<Traced<T>> {
 }
 
 impl<T> Visit<T> {
-    /// The columns of keys that have the lengths of the arrays `names`.
+    /// Returns the columns of keys with the lengths of the arrays `names`.
     pub(super) fn columns(self, names: &[String]) -> Vec<String> {
         let of = self.is_traced.then(|| OF.to_owned());
         of.into_iter().chain(names.iter().cloned()).collect()
     }
 
-    /// Makes the key of what has come of a record, with the lengths of the arrays `names` of each element as `lens`. Where its data are wrong, it is bad.
+    /// Makes the key of a record from its result, and sets `lens` to the lengths of the arrays `names` of each element.
+    /// If the record has bad data, the key is [`Key::Bad`].
     ///
     /// # Errors
-    /// Errors that are not of the data: they say nothing of the record.
+    /// Errors other than bad data. They do not describe the record.
     pub(super) fn key_of(self, yielded: Option<&T>, names: &[String], lens: &mut Vec<u32>) -> Result<Key> {
         lens.clear();
         let key = yielded.map_or(Ok(Key::Elements(0)), |yielded| self.measure(yielded, names, lens));
@@ -81,7 +82,7 @@ impl<T> Visit<T> {
         })
     }
 
-    /// The number of elements that a record has yielded, and the lengths of the arrays `names` of each, behind `lens`.
+    /// Counts the elements of a record and appends the lengths of the arrays `names` of each element to `lens`.
     fn measure(self, yielded: &T, names: &[String], lens: &mut Vec<u32>) -> Result<Key> {
         let mut count = 0u32;
         (self.each)(yielded, &mut |seen| {
@@ -95,10 +96,10 @@ impl<T> Visit<T> {
     }
 }
 
-/// Makes the key of a record that has become this one element, as [`Visit::key_of`] does.
+/// Makes the key of a record that yielded this single element, as [`Visit::key_of`] does.
 ///
 /// # Errors
-/// As there.
+/// As [`Visit::key_of`].
 pub(super) fn key_of_one(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) -> Result<Key> {
     match lengths(element, names, lens) {
         Ok(()) => Ok(Key::Elements(1)),
@@ -112,12 +113,13 @@ pub(super) fn key_of_one(element: &dyn Any, names: &[String], lens: &mut Vec<u32
 /// Makes the key of a record that has failed.
 ///
 /// # Errors
-/// `error`, where it is not of the data.
+/// `error`, unless it is of [`ErrorKind::Data`].
 pub(super) fn bad(error: Error) -> Result<Key> {
     if error.kind() == ErrorKind::Data { Ok(Key::Bad) } else { Err(error) }
 }
 
-/// Puts the number of the element that a piece was made of, and its lengths, behind `lens`; of one that has failed, that it has.
+/// Appends the number of a piece's input element, and the lengths of the piece, to `lens`. Marks a failed piece by
+/// [`FAILED`].
 fn piece(of: u32, made: Option<&dyn Any>, names: &[String], lens: &mut Vec<u32>) -> Result<()> {
     if of >= FAILED {
         return Err(Error::data(format!("it becomes more than {FAILED} elements, and keys are of fewer")));
@@ -139,10 +141,10 @@ fn piece(of: u32, made: Option<&dyn Any>, names: &[String], lens: &mut Vec<u32>)
     Ok(())
 }
 
-/// Puts the lengths of the arrays `names` of an element behind `lens`.
+/// Appends the lengths of the arrays `names` of an element to `lens`.
 ///
 /// # Errors
-/// [`ErrorKind::Data`] where it has not all of them.
+/// [`ErrorKind::Data`] if the element lacks an array.
 pub(super) fn lengths(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) -> Result<()> {
     if names.is_empty() {
         return Ok(());
@@ -161,24 +163,24 @@ pub(super) fn length(element: &Element, name: &str) -> Result<usize> {
     Ok(element.array(name)?.shape().first().copied().unwrap_or(1))
 }
 
-/// The names of arrays as texts.
+/// Returns the names of arrays as texts.
 pub(super) fn texts(names: &[Name]) -> Vec<String> {
     names.iter().map(Name::to_string).collect()
 }
 
-/// Reads an item of one type as an element; `None` for an item of another.
+/// A function that converts an item of a certain type to an element. Returns `None` for items of other types.
 pub(crate) type AsElement = fn(&dyn Any) -> Option<Result<Element>>;
 
-/// Types of items that stand for elements.
+/// Converters for items other than [`Element`].
 static MORE: Mutex<Vec<AsElement>> = Mutex::new(Vec::new());
 
-/// Has items of one more type read as elements.
+/// Adds a converter for items of another type.
 #[cfg(feature = "python")]
 pub(crate) fn read_also(item: AsElement) {
     MORE.locked().push(item);
 }
 
-/// Reads an item as an element, if it is of a type that can be.
+/// Converts an item to an element. Returns `None` if no converter accepts its type.
 pub(super) fn as_element(item: &dyn Any) -> Option<Result<Cow<'_, Element>>> {
     if let Some(element) = item.downcast_ref::<Element>() {
         return Some(Ok(Cow::Borrowed(element)));

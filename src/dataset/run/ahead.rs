@@ -1,5 +1,4 @@
-//! Ranges of indices that are evaluated ahead of who asks for their slots: how large they are, how many are under way, and what has
-//! come of them.
+//! Ranges of indices that are evaluated ahead of the consumer: their size, their number in flight, and their results.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,14 +10,14 @@ use crate::dataset::map::ManySlots;
 use crate::element::{Part, Rows, Slot};
 use crate::error::Result;
 
-/// A group that takes longer is evaluated in parts, by all who evaluate, and put together behind them: the first would be
-/// long in coming from one alone, and all together would hold too many.
+/// Groups that take longer are evaluated in parts by all evaluators, and combined by the reader. A single evaluator
+/// would deliver the first of such groups late. All groups in flight together would hold too many elements.
 const GROUP_TIME: Duration = Duration::from_millis(10);
 
-/// A chunk holds up others where its indices take more than so many times as long as others do.
+/// A chunk is late if its indices take more than this multiple of the usual time.
 const LATE: u32 = 3;
 
-/// Indices that go together: `size` from `first` on, and so forth.
+/// Groups of indices: `size` indices from `first` on, then the next `size`, and so on.
 #[derive(Clone, Copy)]
 pub(super) struct Groups {
     pub(super) size: u64,
@@ -26,7 +25,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The start of the next group, at `index` or behind it.
+    /// Returns the start of the first group at or after `index`.
     fn start_from(self, index: u64) -> u64 {
         let past = index.saturating_sub(self.first).checked_next_multiple_of(self.size);
         past.and_then(|past| self.first.checked_add(past)).unwrap_or(u64::MAX)
@@ -37,18 +36,18 @@ impl Groups {
 pub(super) struct Ahead<T, W> {
     evaluator: Box<dyn Evaluator<T, W>>,
     pending: VecDeque<Pending<T, W>>,
-    /// Parts of the chunk that has come last.
+    /// Parts of the latest chunk.
     pub(super) parts: std::vec::IntoIter<Part<T, W>>,
     pub(super) slots: Open<T>,
     dispatched: u64,
     chunk: u64,
-    /// Time that an index took last.
+    /// Time per index in the latest chunk.
     each: Option<Duration>,
-    /// Time that an index takes of late, in the mean; `None` before the first.
+    /// Moving average of the time per index; `None` before the first chunk.
     usual: Option<Duration>,
 }
 
-/// The slots that come next.
+/// The next slots.
 pub(in crate::dataset) enum Open<T> {
     Slots(ManySlots<T>),
     Rows(Rows<T>),
@@ -61,7 +60,7 @@ impl<T> Default for Open<T> {
 }
 
 impl<T> Open<T> {
-    /// The slots of a part that came apart.
+    /// Returns the slots of a part, or no slots for a group.
     pub(in crate::dataset) fn of<W>(part: Part<T, W>) -> Self {
         match part {
             Part::Slots(slots) => Self::Slots(slots.into_iter()),
@@ -84,7 +83,7 @@ impl<T> Open<T> {
         }
     }
 
-    /// Moves elements into `out`, at most so many, until an index has none; how many they were.
+    /// Moves up to `most` elements into `out` and returns their number. Stops before an index without an element.
     pub(super) fn run(&mut self, most: usize, out: &mut Vec<T>) -> usize {
         match self {
             Self::Slots(slots) => slots.run(most, out),
@@ -99,15 +98,15 @@ impl<T> Open<T> {
 
 struct Pending<T, W> {
     incoming: Incoming<Chunk<T, W>>,
-    /// One past the last index.
+    /// End of the range, exclusive.
     end: u64,
-    /// Indices that have not come yet.
+    /// Number of indices whose results have not arrived.
     left: u64,
     grouped: bool,
 }
 
 impl<T, W> Ahead<T, W> {
-    /// Nothing is under way yet, and `evaluator` is to evaluate.
+    /// Creates an empty queue of ranges for `evaluator`.
     pub(super) fn new(evaluator: Box<dyn Evaluator<T, W>>) -> Self {
         Self {
             evaluator,
@@ -121,14 +120,15 @@ impl<T, W> Ahead<T, W> {
         }
     }
 
-    /// Goes to `index`; what was dispatched is thrown away.
+    /// Moves to `index` and discards the dispatched ranges.
     pub(super) fn seek(&mut self, index: u64) {
         self.call_off(0, index);
         self.parts = Vec::new().into_iter();
         self.slots = Open::default();
     }
 
-    /// Calls off what came or comes in groups, where `next` is the index that is delivered next: they begin elsewhere now.
+    /// Cancels results that arrived or will arrive as groups, because groups start elsewhere now. `next` is the next
+    /// index to deliver.
     pub(super) fn ungroup(&mut self, next: u64) {
         if self.parts.as_slice().iter().any(|part| matches!(part, Part::Whole(..))) {
             self.parts = Vec::new().into_iter();
@@ -138,20 +138,20 @@ impl<T, W> Ahead<T, W> {
         }
     }
 
-    /// Forgets what is pending from the range `at` on; `dispatched` is then what is not.
+    /// Cancels the pending ranges from position `at` on. `dispatched` is the first index after the remaining ranges.
     fn call_off(&mut self, at: usize, dispatched: u64) {
         self.pending.truncate(at);
         self.dispatched = dispatched;
     }
 
-    /// Goes on to the slots of the next part.
+    /// Opens the slots of the next part.
     pub(super) fn open(&mut self) {
         if let Some(part) = self.parts.next().filter(|part| !matches!(part, Part::Whole(..))) {
             self.slots = Open::of(part);
         }
     }
 
-    /// Takes in the next chunk, behind all that has come. `hand_out` is given each range that is handed out.
+    /// Receives the next chunk in order. Calls `hand_out` with each range that is dispatched.
     pub(super) fn receive(
         &mut self,
         groups: Option<Groups>,
@@ -181,30 +181,30 @@ impl<T, W> Ahead<T, W> {
         Ok(())
     }
 
-    /// Whether a chunk of so many indices that took so long took much longer than others do.
+    /// Returns true if a chunk of `indices` took much longer than usual.
     fn is_late(&self, took: Duration, indices: u64) -> bool {
         let many = u32::try_from(indices.max(1)).unwrap_or(u32::MAX);
         self.usual.is_some_and(|usual| took > usual.saturating_mul(many).saturating_mul(LATE))
     }
 
-    /// Whether a piece is most of a chunk, and took much longer than others do.
+    /// Returns true if a piece took more than half the time of its chunk, and much longer than usual.
     fn is_most(&self, piece: Piece, made: &Made) -> bool {
         2 * piece.took > made.took() && self.is_late(made.own(piece.took), piece.count)
     }
 
-    /// Whether most of what was asked for behind the first range has come, or nothing is left to be asked for.
+    /// Returns true if at least half of the ranges after the first have a chunk ready, or if there are no such ranges.
     fn behind_is_there(&self) -> bool {
         let behind = self.pending.iter().skip(1);
         let there = behind.clone().filter(|pending| pending.incoming.is_there()).count();
         2 * there >= behind.count()
     }
 
-    /// Keeps as many ranges under way as the evaluator wants.
+    /// Dispatches ranges until the evaluator's window is full.
     fn dispatch(&mut self, groups: Option<Groups>, len: u64, hand_out: &mut dyn FnMut(&Range<u64>)) {
         let window = self.evaluator.window();
         while self.dispatched < len {
             let wanted = self.plan(groups, len);
-            // Of ranges larger than they need to be, one is enough for each who evaluates, and one to come.
+            // Of oversized ranges, one per evaluator and a spare are enough.
             let large = wanted.range.end - wanted.range.start > self.chunk;
             if self.pending.len() >= if large { 1 + window.div_ceil(2) } else { window } {
                 return;
@@ -217,7 +217,8 @@ impl<T, W> Ahead<T, W> {
         }
     }
 
-    /// The next range: whole groups, where one begins and does not take too long; else slots, until the next begins.
+    /// Plans the next range: whole groups if a group starts here and is fast enough; otherwise slots up to the start of
+    /// a group.
     fn plan(&self, groups: Option<Groups>, len: u64) -> Wanted {
         let start = self.dispatched;
         let aligns = self.evaluator.aligns();
@@ -227,7 +228,7 @@ impl<T, W> Ahead<T, W> {
             return Wanted { range: start..until(self.chunk), grouped: false };
         };
         let begins = groups.start_from(start);
-        // Before the first element has come, a group may take any time.
+        // Before the first chunk arrives, the time of a group is unknown.
         let quick = |each: Duration| each.as_nanos().saturating_mul(groups.size.into()) <= GROUP_TIME.as_nanos();
         if begins == start && self.each.is_some_and(quick) {
             let (number, first) = ((self.chunk / groups.size).max(1), (start - groups.first) / groups.size);
@@ -235,8 +236,8 @@ impl<T, W> Ahead<T, W> {
             let end = len.min(groups.first.saturating_add(last.saturating_mul(groups.size)));
             return Wanted { range: start..end, grouped: true };
         }
-        // Up to where a group begins, so that the next range can be groups again: the last that is within a chunk, or in the middle
-        // of the first.
+        // Ends at the last start of a group within the chunk, so that the next range can consist of groups. If no group
+        // starts within the chunk, the range ends with the chunk.
         let first = if begins == start { groups.start_from(start.saturating_add(1)) } else { begins };
         let whole = start.saturating_add(self.chunk).saturating_sub(first) / groups.size * groups.size;
         let end = if start.saturating_add(self.chunk) < first {
@@ -247,7 +248,7 @@ impl<T, W> Ahead<T, W> {
         Wanted { range: start..end, grouped: false }
     }
 
-    /// Learns that so many indices took so long, and so many bytes.
+    /// Records that `len` indices took this time and number of bytes.
     fn learn(&mut self, len: u64, took: Duration, bytes: u64) {
         let each = took.as_nanos() as u64 / len.max(1);
         self.chunk = self.evaluator.aim().next_size(self.chunk, each, bytes / len.max(1));
@@ -257,8 +258,9 @@ impl<T, W> Ahead<T, W> {
     }
 }
 
-/// The end of a range of about `size` from `start` on which ranges of others, of about the same size, have too, wherever they began: sizes
-/// are powers of two, and ranges end at their multiples.
+/// Returns the end of a range of about `size` indices from `start` on. Rounds `size` down to a power of two, and ends
+/// at a multiple of it. Ranges of similar size therefore end at equal indices, even if their passes started
+/// at different indices.
 fn aligned_end(start: u64, size: u64) -> u64 {
     let size = 1 << size.max(1).ilog2();
     (start / size).saturating_add(1).saturating_mul(size)
@@ -287,7 +289,8 @@ mod tests {
         }
     }
 
-    /// The first range of groups of 8, after a chunk of `count` indices that took so many microseconds, if any.
+    /// Returns the first range of groups of 8, after a chunk of `count` indices that took a number of microseconds, if
+    /// given.
     fn planned(chunk: Option<(u64, u64)>) -> (Range<u64>, bool) {
         let mut ahead = Ahead::new(Box::new(Idle));
         if let Some((count, us)) = chunk {
@@ -319,12 +322,12 @@ mod tests {
         let made = |took: u64| Made::now(us(took));
         assert!(ahead.is_most(piece(501), &made(1000)) && !ahead.is_most(piece(500), &made(1000)), "half of the chunk");
         assert!(!ahead.is_most(piece(299), &made(300)), "as long as others");
-        // Other programs had the core, or other threads the interpreter.
+        // The time was lost to other programs on the core, or to other threads holding the interpreter lock.
         let mut delayed = made(5000);
         (delayed.off.queued_ns, delayed.off.lock_ns) = (4_000_000, 800_000);
         assert_eq!((delayed.own(us(5000)), delayed.own(us(100))), (us(200), us(0)));
         assert!(!ahead.is_most(piece(4900), &delayed) && ahead.is_most(piece(4900), &made(5000)));
-        // Of late, elements are dearer.
+        // Recent elements are slower.
         (0..40).for_each(|_| ahead.learn(10, us(4000), 0));
         assert!(!ahead.is_late(us(1100), 1) && ahead.is_late(us(1201), 1));
     }

@@ -1,10 +1,12 @@
-//! Root elements in index order, whoever evaluates them.
+//! Root elements in index order, for every executor.
 //!
-//! Without threads or worker processes, an index is evaluated when it is asked for, and several at once for who asks for
-//! several; a moment ahead only where all that runs is the crate's own, so that nobody can tell. With them, ranges of consecutive
-//! indices are dispatched ahead and put back in order here. A range is a pure function of (pipeline, indices), so its
-//! size and who runs it are free to follow the clock: they never shape the stream. Nor does it matter whether groups of
-//! elements come as one: whoever wants them so, takes them apart as well.
+//! Inline, an index is evaluated when its element is requested, and a run of indices when a run is requested.
+//! Evaluation runs slightly ahead only if every stage belongs to this crate, because then no side effect is visible.
+//! With threads or worker processes, ranges of consecutive indices are dispatched ahead and put back in order here.
+//!
+//! A range is a pure function of the pipeline and its indices. Its size and its evaluator may therefore depend on
+//! timing; they never shape the stream. Groups that arrive as a single value do not shape it either, because a consumer
+//! of groups also accepts single elements.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,9 +24,9 @@ use crate::element::{Name, Part, Ragged, Slot};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// A group of more elements is not put together by those who evaluate: the first would be long in coming from one alone.
+/// Largest group that an evaluator assembles. A single evaluator would take too long for the first of larger groups.
 const MAX_GROUP: u64 = 1024;
-/// Unless its elements are never made: out of columns comes nothing but the batch.
+/// Largest group if batches are made from columns, without elements.
 const MAX_OF_COLUMNS: u64 = 1 << 14;
 
 /// Slots of `0..len` in order, from any index on.
@@ -36,16 +38,16 @@ pub(in crate::dataset) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     groups: Option<Groups>,
     gather: Option<Arc<G>>,
     ahead: Option<Ahead<D::Item, G::Whole>>,
-    /// Without those: what was evaluated together and not yet delivered.
+    /// If `ahead` is `None`: slots that were evaluated together and not yet delivered.
     slots: ManySlots<D::Item>,
     pace: Pace,
-    /// Whether it may be more than was asked for.
+    /// True if more elements than requested may be evaluated.
     native: bool,
-    /// Whether rows may be had without elements.
+    /// True if rows may be available without elements.
     ragged: bool,
-    /// Whether those stand for elements, and indices between them may yield nothing.
+    /// True if the elements are stand-ins. Indices between their rows may yield nothing.
     planned: bool,
-    /// Tells sources far away what will be asked for, where those are read in this process.
+    /// Announces upcoming indices to the sources that this process reads.
     foresight: Option<Foresight>,
 }
 
@@ -55,20 +57,21 @@ where
     D::Item: Send + 'static,
     G: Gather<D::Item>,
 {
-    /// With `gather`, groups come as one where that is quicker.
+    /// Creates roots over `dataset`. With `gather`, groups arrive as a single value if that is faster.
     pub(in crate::dataset) fn new(
         dataset: Arc<D>,
         gather: Option<&Arc<G>>,
         run: &Runtime,
         stage: StageId,
     ) -> Result<Self> {
-        // Where it is evaluated in two places, what is left to do here is done on this thread, and sources are told by the other.
+        // If the prefix is evaluated in two places, this thread evaluates the rest. The other pass announces indices to
+        // the sources.
         let (dataset, here, apart) = match D::for_pass(&dataset, run, stage) {
             Some(dataset) => (Arc::new(dataset?), run.on_one_thread(), true),
             None => (dataset, run.clone(), false),
         };
         let run = &here;
-        // Without the upper limit as many elements would be under way as there are in many large batches.
+        // Without an upper limit, the elements of many large batches would be in flight.
         let most = if (&dataset as &dyn Stage).stacks() { MAX_OF_COLUMNS } else { MAX_GROUP };
         let gather = gather.filter(|gather| (1..=most).contains(&gather.size()));
         let groups = gather.map(|gather| Groups { size: gather.size(), first: 0 });
@@ -94,34 +97,34 @@ where
         })
     }
 
-    /// The same, whose waiting counts as that of `stage`.
+    /// Attributes the waits to `stage`.
     #[cfg(any(all(test, feature = "spec"), feature = "python"))]
     pub(in crate::dataset) fn waiting_at(self, stage: StageId) -> Self {
         Self { stage, ..self }
     }
 
-    /// The same over stand-ins: as rows where those may be had, and else one by one.
+    /// Marks the elements as stand-ins, which are read as rows if possible, and otherwise one by one.
     pub(in crate::dataset) fn planned(self) -> Self {
         Self { native: false, planned: true, ..self }
     }
 
-    /// Whether indices between rows may yield nothing.
+    /// Returns true if indices between rows may yield nothing.
     pub(in crate::dataset) fn is_planned(&self) -> bool {
         self.planned
     }
 
-    /// The file and the record of an element, if they are known.
+    /// Returns the file and the record of an element, if they are known.
     #[cold]
     pub(in crate::dataset) fn place_of(&self, index: u64) -> Option<String> {
         place_of(&self.dataset, index)
     }
 
-    /// The index whose slot comes next.
+    /// Returns the index of the next slot.
     pub(in crate::dataset) fn position(&self) -> u64 {
         self.next
     }
 
-    /// Goes to `index`; what was dispatched is thrown away.
+    /// Moves to `index` and discards the dispatched ranges.
     pub(in crate::dataset) fn seek(&mut self, index: u64) -> Result<()> {
         if index > self.len {
             return Err(Error::state(format!(
@@ -136,19 +139,19 @@ where
         Ok(())
     }
 
-    /// There are so many slots from here on: of an order whose list grows.
+    /// Sets the number of slots, for an order whose list grows.
     pub(in crate::dataset) fn end_at(&mut self, len: u64) {
         self.len = len;
     }
 
-    /// From here on groups begin at `first`, and every so many behind it. What came or comes in other groups is called off.
+    /// Starts groups at `first` and at every multiple of the group size after it. Cancels groups that start elsewhere.
     pub(in crate::dataset) fn regroup(&mut self, first: u64) {
         let Some(groups) = &mut self.groups else { return };
         groups.first = first;
         self.ahead.iter_mut().for_each(|ahead| ahead.ungroup(self.next));
     }
 
-    /// The next slot, or `None` at the end.
+    /// Returns the next slot, or `None` at the end.
     pub(in crate::dataset) fn next(&mut self, cx: &mut Cx) -> Option<Slot<D::Item>> {
         if self.next >= self.len {
             return None;
@@ -161,7 +164,7 @@ where
         self.next_of_element(cx)
     }
 
-    /// The same, for an element that another pass has begun.
+    /// Like [`next`](Self::next), for an element that another pass has begun.
     pub(in crate::dataset) fn next_of_element(&mut self, cx: &mut Cx) -> Option<Slot<D::Item>> {
         if self.next >= self.len {
             return None;
@@ -178,10 +181,11 @@ where
         Some(slot)
     }
 
-    /// Moves elements into `out` until there are `most` or more of them would take a while, or an index has none: how many.
-    /// None, where [`next`](Self::next) says what comes.
+    /// Moves up to `most` elements into `out` and returns their number. Stops before an index without an element, and
+    /// before elements that are not evaluated yet. Returns 0 if the next slot is only available from
+    /// [`next`](Self::next).
     ///
-    /// All of them are evaluated, whatever becomes of the first.
+    /// Evaluates all elements of a chunk, even if the first element fails.
     pub(in crate::dataset) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
         self.foresee();
         if self.ahead.is_none() && self.slots.len() == 0 && self.next < self.len {
@@ -193,14 +197,14 @@ where
         };
         self.next += count as u64;
         if count > 0 {
-            // Whoever takes them in goes on with them as one.
+            // The consumer processes the run as a unit.
             cx.begin_element();
         }
         count
     }
 
-    /// The rows that stand for the next elements, `most` at most and as many as are read in a moment, where they are to be had
-    /// without those; they are not consumed.
+    /// Returns at most `most` rows for the next elements, and at most a chunk, without consuming them. Returns `None`
+    /// if rows are not available without elements.
     pub(in crate::dataset) fn next_ragged(&mut self, most: u64, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         if !self.ragged || self.ahead.is_some() || self.slots.len() > 0 || self.next >= self.len || most == 0 {
             return None;
@@ -211,12 +215,12 @@ where
         self.pace.chunk(&mut wanted, cx, read)
     }
 
-    /// Consumes so many of them.
+    /// Consumes `rows` of these rows.
     pub(in crate::dataset) fn pass_ragged(&mut self, rows: u64) {
         self.next = self.len.min(self.next.saturating_add(rows));
     }
 
-    /// Tells sources far away what comes next.
+    /// Announces the next indices to the sources.
     #[inline]
     fn foresee(&mut self) {
         if let Some(foresight) = &mut self.foresight {
@@ -224,7 +228,7 @@ where
         }
     }
 
-    /// Evaluates the next chunk, of at most so many.
+    /// Evaluates the next chunk, of at most `most` indices.
     fn read(&mut self, most: u64, cx: &mut Cx) {
         let mut wanted = self.next..self.len.min(self.next.saturating_add(most));
         let read = |chunk, cx: &mut Cx| read_chunk(&*self.dataset, chunk, &self.pace, cx);
@@ -238,7 +242,7 @@ where
                 return slot;
             }
             match ahead.parts.as_slice().first() {
-                // Whoever asks for a slot now begins no group here.
+                // The caller requests a slot, so the group does not start here.
                 Some(Part::Whole(..)) => self.regroup(self.next.saturating_add(1)),
                 Some(Part::Slots(_) | Part::Rows(_)) => ahead.open(),
                 None => {
@@ -252,7 +256,7 @@ where
         }
     }
 
-    /// The group that begins here, if it has come as one, and its indices.
+    /// Returns the group that starts here, with its number of indices, if it arrived as a single value.
     pub(in crate::dataset) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
         let size = self.groups?.size;
         let Some(ahead) = self.ahead.as_mut() else { return self.group_of_columns(size, cx) };
@@ -265,7 +269,7 @@ where
             |range: &Range<u64>| foresight.iter_mut().for_each(|foresight| foresight.hand_out(dataset, range));
         while ahead.parts.len() == 0 {
             if let Err(error) = ahead.receive(self.groups, len, &mut hand_out, self.stage, cx) {
-                // It is that of the next slot.
+                // The error belongs to the next slot.
                 ahead.slots = Open::Slots([Err(error)].into_iter().collect::<Many<_>>().into_iter());
                 return None;
             }
@@ -285,7 +289,7 @@ where
     D: MapDataset<Item: Send + 'static> + 'static,
     G: Gather<D::Item>,
 {
-    /// The same where nobody evaluates ahead, and no elements are needed.
+    /// Like [`next_group`](Self::next_group), without an evaluator: makes the group from columns.
     fn group_of_columns(&mut self, size: u64, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
         self.foresee();
         let end = self.len.min(self.next.saturating_add(size));
@@ -310,7 +314,7 @@ mod tests {
     use crate::dataset::run::upcoming::Upcoming;
     use crate::sync::Locked;
 
-    /// Shows that what a function of the user does besides is done when its element is asked for, and no earlier.
+    /// Shows that a user function is called when its element is requested, and no earlier.
     #[test]
     fn nobody_reads_ahead_of_who_asks() {
         let calls = Arc::new(AtomicU64::new(0));
@@ -335,7 +339,7 @@ mod tests {
         }
     }
 
-    /// Records that remember which of them they were told of.
+    /// Records that remember which indices were announced.
     #[derive(Clone, Default)]
     struct Told(Arc<Mutex<Vec<u64>>>);
 
@@ -370,7 +374,7 @@ mod tests {
         }
     }
 
-    /// Evaluates indices at once, groups of them where they are wanted, and remembers the ranges that it was given.
+    /// Evaluates ranges immediately, in groups if requested, and remembers the ranges.
     struct AtOnce(Arc<Mutex<Vec<Wanted>>>);
 
     /// Adds four numbers.
@@ -441,7 +445,7 @@ mod tests {
             let all = std::mem::take(&mut *ranges.locked());
             all.into_iter().filter(|wanted| wanted.grouped).map(|wanted| wanted.range.start).collect::<Vec<_>>()
         };
-        // Batches begin at 3 and at every fourth index after it; before a time is known, no group is made.
+        // Batches start at 3 and at every fourth index after it. No group is made before the time per index is known.
         for from in [3, 18] {
             roots.seek(from).unwrap();
             roots.regroup(from);

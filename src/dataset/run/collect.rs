@@ -1,4 +1,4 @@
-//! Reading of a whole epoch into memory.
+//! Reads a whole epoch into memory.
 
 use super::foresight::Foresight;
 use super::pace::Pace;
@@ -7,7 +7,7 @@ use crate::dataset::map::MapDataset;
 use crate::dataset::stage::Stage;
 use crate::error::Result;
 
-/// Reads one epoch, on this thread, empty slots skipped.
+/// Reads an epoch on this thread, and skips empty slots.
 pub(crate) fn collect<D: MapDataset>(dataset: &D) -> Result<Vec<D::Item>> {
     (dataset as &dyn Stage).check_all()?;
     let (mut cx, pace, mut rest) = (Cx::default(), Pace::of(dataset), 0..dataset.len());

@@ -1,4 +1,4 @@
-//! Evaluating a range of root indices: what every executor does, wherever it does it.
+//! Evaluation of a range of root indices, shared by all executors.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -16,37 +16,39 @@ use crate::element::Element;
 use crate::element::{Name, Part, Ragged, Slot};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Makes one of several elements, where they are evaluated: a batch of a stream that drops nothing.
+/// Combines the elements of a group on the evaluating thread, for example into a batch of a stream that drops nothing.
 pub(crate) trait Gather<T>: Send + Sync + 'static {
-    /// The one that they become.
+    /// The result of a group.
     type Whole: Send + 'static;
 
-    /// Indices of a group.
+    /// Returns the number of indices of a group.
     fn size(&self) -> u64;
 
-    /// Whether `len` elements are a group: fewer than its size, at the end of the stream, may be none.
+    /// Returns true if `len` elements form a group. At the end of the stream, fewer elements may not be a
+    /// group.
     fn takes(&self, len: u64) -> bool;
 
-    /// Makes one of all elements of a group, in order.
+    /// Combines all elements of a group, in order.
     ///
     /// # Errors
-    /// The items do not go together.
+    /// Fails if the elements cannot be combined.
     fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<Self::Whole>;
 
-    /// The same of the elements that `dataset` has at `indices`, where it gives that without them; else they are to be gathered.
+    /// Makes the group of `indices` directly from columns of `dataset`. Returns `None` if the elements must be gathered
+    /// instead.
     fn of_columns<D>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<Self::Whole>
     where
         D: MapDataset<Item = T>;
 
-    /// Whether [`stack`](Self::stack) stacks such elements.
+    /// Returns true if [`stack`](Self::stack) handles elements of this type.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     fn stacks(&self) -> bool;
 
-    /// Has the elements stacked by `stack`, which says whether it had room for them, if [`gather`](Self::gather) does no more than
-    /// that; `None` if it does something else.
+    /// Stacks the elements by `stack`, and returns whether there was room for them. Returns `None` if
+    /// [`gather`](Self::gather) does more than stacking.
     ///
     /// # Errors
-    /// Errors of `stack`, as those of `gather`.
+    /// Errors of `stack`, which become errors of [`gather`](Self::gather).
     #[cfg(all(feature = "workers", target_os = "linux"))]
     #[expect(
         clippy::ptr_arg,
@@ -55,11 +57,11 @@ pub(crate) trait Gather<T>: Send + Sync + 'static {
     fn stack(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>>;
 }
 
-/// Stacks elements somewhere; `false` if there is no room for the batch.
+/// A function that stacks elements into memory. Returns false if there is no room for the batch.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) type StackInto<'a> = dyn FnMut(&[&Element]) -> Result<bool> + 'a;
 
-/// Gathers nothing.
+/// Combines nothing: each element stays separate.
 pub(crate) enum Apart {}
 
 impl<T> Gather<T> for Apart {
@@ -92,14 +94,14 @@ impl<T> Gather<T> for Apart {
     }
 }
 
-/// Consecutive indices that were evaluated.
+/// The results of consecutive indices.
 pub(crate) struct Chunk<T, W> {
     pub(crate) parts: Vec<Part<T, W>>,
     pub(crate) made: Made,
 }
 
-/// Aims for the size of ranges, whichever comes first: large enough to hide what handing one over costs, small enough
-/// that the first of them is there soon.
+/// Limits for the size of a range; the smallest limit applies. They are large enough to hide the cost of the hand-over,
+/// and small enough for an early first result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aim {
     pub(crate) time: Duration,
@@ -108,8 +110,8 @@ pub(crate) struct Aim {
 }
 
 impl Aim {
-    /// The size of the next range, after one of `present` slots of so many nanoseconds and bytes each: what is aimed at, at most
-    /// twice as many at a time.
+    /// Returns the size of the next range, after a range of `present` slots. `each_ns` and `each_bytes` are the
+    /// nanoseconds and bytes per slot. The size at most doubles.
     pub(in crate::dataset) fn next_size(self, present: u64, each_ns: u64, each_bytes: u64) -> u64 {
         let in_time = self.time.as_nanos() as u64 / each_ns.max(1);
         let in_bytes = self.bytes as u64 / each_bytes.max(1);
@@ -121,39 +123,39 @@ impl Aim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) range: Range<u64>,
-    /// Whether groups that lie in it whole may come as one; they begin at its start.
+    /// True if groups that are complete in the range may be combined. Groups count from the start of the range.
     pub(crate) grouped: bool,
 }
 
-/// Somebody who evaluates ranges of indices, several at a time.
+/// Evaluator of ranges of indices, several at a time.
 pub(crate) trait Evaluator<T, W>: Send {
-    /// Ranges that may be under way or wait to be read.
+    /// Returns the maximum number of ranges that are in flight or wait to be read.
     fn window(&self) -> usize;
 
-    /// The size that they are to have.
+    /// Returns the target size of a range.
     fn aim(&self) -> Aim;
 
-    /// Whether groups can come as one.
+    /// Returns true if groups can arrive as a single value.
     fn gathers(&self) -> bool;
 
-    /// Whether ranges are to begin and end where those of other passes do.
+    /// Returns true if ranges should start and end at the same indices as ranges of other passes.
     fn aligns(&self) -> bool {
         false
     }
 
-    /// Has a range evaluated.
+    /// Dispatches a range for evaluation.
     fn submit(&self, wanted: Wanted) -> Incoming<Chunk<T, W>>;
 }
 
-/// The results of a range, in one chunk or several, in index order; an error in place of one is the evaluator's own and the
-/// last. Dropping this calls the range off.
+/// The results of a range, as chunks in index order. An error is a failure of the evaluator, and the last item.
+/// Dropping this value cancels the range.
 pub(crate) struct Incoming<C> {
     pub(crate) chunks: Receiver<Result<C>>,
     _wanted: Arc<()>,
 }
 
 impl<C> Incoming<C> {
-    /// Waits for the next chunk; from when to when, if it was not there yet.
+    /// Waits for the next chunk. Returns the start and the end of the wait if the chunk was not ready.
     pub(in crate::dataset) fn receive(&self, cx: &mut Cx) -> (Result<C>, Option<(Instant, Instant)>) {
         if let Ok(chunk) = self.chunks.try_recv() {
             return (chunk, None);
@@ -166,20 +168,20 @@ impl<C> Incoming<C> {
         (chunk.map_err(stopped).flatten(), Some(wait))
     }
 
-    /// Whether a chunk is there.
+    /// Returns true if a chunk is ready.
     pub(in crate::dataset) fn is_there(&self) -> bool {
         !self.chunks.is_empty()
     }
 }
 
-/// The other end of [`Incoming`].
+/// The sender of [`Incoming`].
 pub(crate) struct Outgoing<C> {
     pub(crate) chunks: Sender<Result<C>>,
     wanted: Weak<()>,
 }
 
 impl<C> Outgoing<C> {
-    /// Whether anybody still waits.
+    /// Returns true if the receiver still exists.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.strong_count() > 0
     }
@@ -191,8 +193,8 @@ pub(crate) fn channel<C>() -> (Outgoing<C>, Incoming<C>) {
     (Outgoing { chunks: sender, wanted: Arc::downgrade(&wanted) }, Incoming { chunks, _wanted: wanted })
 }
 
-/// A group as one out of columns, if it is one and is to be had so. A panic on the way there is one of elements, which are
-/// evaluated then.
+/// Makes a group from columns. Returns `None` if the range is not a group, or if there are no columns. After a panic,
+/// also returns `None`: the panic belongs to an element, and the elements are evaluated next.
 pub(crate) fn of_columns<D: MapDataset, G: Gather<D::Item>>(
     dataset: &D,
     gather: &G,
@@ -209,14 +211,14 @@ pub(crate) fn of_columns<D: MapDataset, G: Gather<D::Item>>(
     })
 }
 
-/// The groups of a range; the last may be short.
+/// Returns the groups of a range. The last group may be short.
 pub(crate) fn groups(range: Range<u64>, size: u64) -> impl Iterator<Item = Range<u64>> {
     let end = range.end;
     let starts = std::iter::successors(Some(range.start), move |start| start.checked_add(size));
     starts.take_while(move |&start| start < end).map(move |start| start..end.min(start.saturating_add(size)))
 }
 
-/// The slots of a range, evaluated in chunks; fewer, if it was not to go on in between.
+/// Evaluates a range in chunks. Returns fewer slots if `go_on` returns false between two chunks.
 pub(crate) fn evaluate_range<D: MapDataset>(
     dataset: &D,
     mut range: Range<u64>,
@@ -231,8 +233,8 @@ pub(crate) fn evaluate_range<D: MapDataset>(
     all
 }
 
-/// The slots of a chunk. Where a function panics, its elements are evaluated once more and one by one, so that only the slot
-/// to which it belongs is lost.
+/// Evaluates a chunk. After a panic of a function, evaluates the elements again, one by one, so that only the slot of
+/// the panic is lost.
 pub(crate) fn evaluate_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, pace: &Pace, cx: &mut Cx) -> Many<D::Item> {
     let base = cx.base();
     let slots = catch_unwind(AssertUnwindSafe(|| read_chunk(dataset, chunk.clone(), pace, cx)));
@@ -243,7 +245,7 @@ pub(crate) fn evaluate_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, pace
     })
 }
 
-/// The same, but a panic is not caught.
+/// Like [`evaluate_chunk`], without catching panics.
 pub(in crate::dataset) fn read_chunk<D: MapDataset>(
     dataset: &D,
     chunk: Range<u64>,
@@ -255,8 +257,8 @@ pub(in crate::dataset) fn read_chunk<D: MapDataset>(
     pace.get(dataset, chunk, cx).map_errors(|place, error| error.index(first + place as u64))
 }
 
-/// The rows that stand for the elements of a chunk, where they are to be had without those. A panic on the way there is one of
-/// elements, which are evaluated then.
+/// Returns the rows of a chunk, or `None` if rows are not available without elements. After a panic, also returns
+/// `None`: the panic belongs to an element, and the elements are evaluated next.
 pub(in crate::dataset) fn ragged<D: MapDataset>(
     dataset: &D,
     chunk: Range<u64>,
@@ -279,7 +281,7 @@ pub(in crate::dataset) fn ragged<D: MapDataset>(
     rows
 }
 
-/// One index.
+/// Evaluates an index.
 pub(crate) fn evaluate<D: MapDataset>(dataset: &D, index: u64, cx: &mut Cx) -> Slot<D::Item> {
     cx.begin_element();
     let base = cx.base();
@@ -289,7 +291,7 @@ pub(crate) fn evaluate<D: MapDataset>(dataset: &D, index: u64, cx: &mut Cx) -> S
     })
 }
 
-/// A panic in a user's function becomes an error: it must not take the thread along.
+/// Converts a panic in a user function to an error, so that the thread survives.
 pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }

@@ -1,4 +1,4 @@
-//! Evaluation of elements ahead of those who ask for them: by nobody, threads of this process, or worker processes.
+//! Selection of the evaluator of a prefix: none, threads of this process, or worker processes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::element::Part;
 use crate::error::Result;
 use crate::exec::{Engine, Pool, Runtime};
 
-/// Somebody else who evaluates a prefix.
+/// An evaluator of a prefix outside the consumer's thread.
 type Other<T, W> = Box<dyn Evaluator<T, W>>;
 
-/// Returns who evaluates `dataset`, an elementwise prefix, ahead of those who ask for its elements; nobody if they do it themselves.
+/// Returns the evaluator of `dataset`, an elementwise prefix. Returns `None` if the consumer's thread evaluates it.
 ///
 /// # Errors
-/// Elements would have to leave a worker process, and their type cannot.
+/// Fails if elements would have to leave a worker process, and their type cannot.
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
     expect(unused_variables, reason = "other processes need the border's name")
@@ -74,13 +74,13 @@ struct OnPool<D, G> {
     run: Runtime,
     pool: Arc<Pool>,
     pace: Arc<Pace>,
-    /// Whether elements come from stores.
+    /// True if elements come from remote stores.
     far: bool,
 }
 
-/// Larger ranges cost no less between threads.
+/// Maximum size of a range. Larger ranges cost no less between threads.
 const MOST_SLOTS: u64 = 1024;
-/// Smaller ones are not worth handing over, where elements are cheap.
+/// Minimum of the size limit. Smaller ranges do not pay for their hand-over if elements are cheap.
 const LEAST_SLOTS: u64 = 64;
 
 impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
@@ -94,9 +94,10 @@ where
     }
 
     fn aim(&self) -> Aim {
-        // What is read together may take a while before it takes less than one after the other would.
+        // Reading elements together pays off only in long ranges.
         let time = Duration::from_millis(if self.pace.is_together() { 50 } else { 2 });
-        // What sources decode for several elements they keep for those within some distance, which ranges under way should not use up.
+        // Sources keep decoded data for elements within a certain distance. The ranges in flight must not use up that
+        // distance.
         let slots = match self.dataset.looks_ahead().filter(|&elements| elements > 0 && !self.far) {
             Some(elements) => (elements / (2 * self.window() as u64)).clamp(LEAST_SLOTS, MOST_SLOTS),
             None => MOST_SLOTS,
@@ -114,7 +115,7 @@ where
         let (gather, pool) = (self.gather.clone().filter(|_| grouped), self.pool.clone());
         let indices = range.end - range.start;
         self.pool.submit(Box::new(move |open| {
-            // A stream that was moved or dropped wants nothing more.
+            // After a seek or a drop of the stream, the range is not needed.
             let go_on = || open.get() && outgoing.is_wanted();
             if !go_on() {
                 return;
@@ -128,7 +129,7 @@ where
                     .collect(),
             };
             let slowest = cx.take_slowest().map(|piece| in_dataset(&*dataset, piece));
-            // The counts are in before anybody can see the elements.
+            // The counts are recorded before the elements are visible.
             drop(cx);
             pool.evaluated(indices);
             if !go_on() {
@@ -140,14 +141,14 @@ where
     }
 }
 
-/// A piece by its indices in the dataset, where it was evaluated by a list of them.
+/// Converts the position of a piece to an index of the dataset, if the piece was evaluated from a list of indices.
 fn in_dataset<D: MapDataset>(dataset: &D, piece: Piece) -> Piece {
     let listed = dataset.listed(piece.index..piece.index.saturating_add(1));
     let index = listed.and_then(|indices| indices.first().copied()).unwrap_or(piece.index);
     Piece { index, ..piece }
 }
 
-/// A group as one, if it is one and all of its indices have an element.
+/// Combines a group if every index has an element. Returns its slots otherwise.
 fn evaluate_group<D, G>(
     dataset: &D,
     group: Range<u64>,

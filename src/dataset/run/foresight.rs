@@ -1,4 +1,4 @@
-//! Announcements of what a pass will ask for.
+//! Announcements of the indices that a pass requests next.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,48 +6,50 @@ use std::sync::Arc;
 use super::upcoming::Upcoming;
 use crate::dataset::stage::Stage;
 
-/// Says what a pass over `0..len` will ask for, piece by piece as it goes on.
+/// Announces the next indices of a pass over `0..len`, step by step.
 #[derive(Debug, Default)]
 pub(crate) struct Foresight {
     wanted: Arc<()>,
-    /// The indices below were told of.
+    /// End of the announced indices.
     told: u64,
-    /// The index from which more is told.
+    /// Index of the pass at which the next announcement is due.
     again: u64,
-    /// Whether sources far away are told, which count from what the consumer has come to.
+    /// True if a source is remote. Remote sources measure their look-ahead from the consumer's position.
     far: bool,
 }
 
-/// As many are told of at a time, and several times as many as the pass has gone on.
+/// Maximum number of indices per announcement. If no source is remote, the maximum grows by [`TIMES`] indices per index
+/// that the pass has read since the last announcement.
 const MOST: u64 = 1024;
 const TIMES: u64 = 4;
-/// More is told of after as many.
+/// Number of indices between announcements.
 const EVERY: u64 = 64;
 
 impl Foresight {
-    /// Of a pass over `dataset`, unless that would hear of it in vain.
+    /// Returns the foresight of a pass over `dataset`, or `None` if no source uses announcements.
     pub(crate) fn of(dataset: &dyn Stage) -> Option<Self> {
         dataset.looks_ahead().map(|_| Self { far: dataset.any_reads_far(), ..Self::default() })
     }
 
-    /// The pass goes on somewhere else: what was told is no longer true.
+    /// Resets the announcements, because the pass moves to another position.
     pub(crate) fn forget(&mut self) {
         *self = Self { far: self.far, ..Self::default() };
     }
 
-    /// Tells of all indices of a range: they are about to be handed to others, who read them before the pass comes there.
+    /// Announces all indices of a range before it is dispatched. Evaluators read them before the pass reaches them.
     ///
-    /// Nothing is told for their sake of what follows them, as what looks ahead counts from what was read: both together would be more
-    /// than has room.
+    /// Announces no indices after the range. Sources measure their look-ahead from the indices already read. The range
+    /// and a look-ahead after it would exceed their space.
     pub(crate) fn hand_out(&mut self, dataset: &dyn Stage, range: &Range<u64>) {
         if !self.far {
-            // Those before it are told of, or the pass has begun here.
+            // Earlier indices are announced already, or the pass starts here.
             self.told = self.told.max(range.start);
             self.tell_until(dataset, range.end);
         }
     }
 
-    /// The pass has come to index `at` of `dataset`, which has `len`.
+    /// Records that the pass over `dataset`, which has `len` indices, has reached index `at`. Announces more indices if
+    /// due.
     #[inline]
     pub(crate) fn tell(&mut self, dataset: &dyn Stage, at: u64, len: u64) {
         if at >= self.again {
@@ -86,7 +88,7 @@ mod tests {
     use crate::dataset::{BoxMap, Remainder};
     use crate::{Cx, MapDataset};
 
-    /// Records that remember which of them were told of, and which were read.
+    /// Records that remember the announced indices and the indices read.
     #[derive(Clone, Default)]
     struct Far(Arc<Mutex<(Vec<u64>, Vec<u64>)>>);
 
@@ -107,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Checks that what the source is told of is what is read of it then.
+    /// Checks that the source reads exactly the announced indices.
     fn foreseen(name: &str, indices: &[u64], put: impl Fn(Source<Far>) -> BoxMap<u64>) {
         let far = Far::default();
         let dataset = put(Source::new(far.clone()));
@@ -182,14 +184,14 @@ mod tests {
         assert!(most > FURTHEST - EVERY && most <= FURTHEST, "{most}");
         let told = std::mem::take(&mut far.0.lock().unwrap().0);
         assert!(told.into_iter().eq((0..3 * FURTHEST).map(|at| at % 20)));
-        // Elsewhere it begins anew.
+        // After a reset, announcements start again.
         foresight.forget();
         foresight.tell(&dataset, 7, 9);
         assert_eq!(far.0.lock().unwrap().0, [7, 8]);
         assert!(Foresight::of(&Numbers::new(0, 9)).is_none());
     }
 
-    /// Records that are near, and remember what they were told of.
+    /// Local records that remember the announced indices.
     #[derive(Clone, Default)]
     struct Near(Arc<Mutex<Vec<u64>>>);
 

@@ -1,8 +1,8 @@
-//! Machinery behind the stages: how elements in front of a border are evaluated, by whom, and in which portions.
+//! Evaluation of the elements before a border.
 //!
-//! A pass over an elementwise prefix asks for ranges of indices ([`chunks`]) ahead of need; an `evaluator` has them evaluated by
-//! threads of this process, or by other processes (`remote` in this one, `serve` in those); what comes back is read in the order of the indices, and
-//! bad records are passed over or not ([`prefix`]).
+//! A pass over an elementwise prefix dispatches ranges of indices ([`chunks`]) ahead of demand. An `evaluator`
+//! evaluates them on threads of this process or in worker processes (`remote` in this process, `serve` in the workers).
+//! The pass reads the results in index order, and skips bad records if configured ([`prefix`]).
 
 pub(crate) mod ahead;
 pub(crate) mod chunks;

@@ -1,6 +1,6 @@
-//! `Debug` for adaptors and their passes, whose closures and parents' passes have none.
+//! Implementations of `Debug` for adaptors and their passes, whose closures and parent passes do not implement it.
 
-/// `Debug` of an adaptor: its name and its parent.
+/// Implements `Debug` for an adaptor: prints its name and its parent.
 macro_rules! debug_with_parent {
     ($name:ident < D $(, $param:ident)* >) => {
         impl<D: std::fmt::Debug $(, $param)*> std::fmt::Debug for $name<D $(, $param)*> {
@@ -11,7 +11,7 @@ macro_rules! debug_with_parent {
     };
 }
 
-/// `Debug` of anything else: its name.
+/// Implements `Debug` for other types: prints the name.
 macro_rules! debug_name {
     ($name:ident < $($param:ident $(: $bound:path)?),* >) => {
         impl<$($param $(: $bound)?),*> std::fmt::Debug for $name<$($param),*> {

@@ -8,26 +8,26 @@ use crate::cx::Cx;
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::stage::Stage;
 
-/// A chunk is to take so long: long beside what a chunk costs by itself, short enough that what its stages hand each other
-/// is still in the cache, and that nobody waits for it.
+/// Target time of a chunk. It is long compared with the fixed cost of a chunk. It is short enough to keep intermediate
+/// data in the cache, and not to delay the consumer.
 const AIM: Duration = Duration::from_micros(50);
-/// Larger chunks are not faster, however cheap their elements are.
+/// Maximum size of a chunk. Larger chunks are not faster, even for cheap elements.
 const MOST: u32 = 1024;
-/// As few are evaluated one by one: a chunk of them costs as much.
+/// Chunks with fewer elements are evaluated element by element, because the fixed cost of a chunk is as high.
 const FEW: usize = 8;
-/// Elements of a chunk, at least, where a source reads many at once.
+/// Minimum size of a chunk if a source reads many elements at once.
 const TOGETHER: u32 = 256;
 
-/// The size of chunks: 1 at first, then as many as take [`AIM`]. It changes when things happen and what they cost,
-/// never what comes out. Threads may share one.
+/// The size of chunks: initially 1, then the number of elements that take [`AIM`]. It affects timing and cost, never
+/// the elements. Threads may share a `Pace`.
 #[derive(Debug)]
 pub(crate) struct Pace {
     size: AtomicU32,
-    /// It is never less.
+    /// The minimum size.
     least: u32,
 }
 
-/// A copy goes on from the same size.
+/// A clone starts from the current size.
 impl Clone for Pace {
     fn clone(&self) -> Self {
         Self { size: AtomicU32::new(self.size.load(Ordering::Relaxed)), least: self.least }
@@ -35,25 +35,25 @@ impl Clone for Pace {
 }
 
 impl Pace {
-    /// For the elements of `dataset`.
+    /// Returns the pace for the elements of `dataset`.
     pub(crate) fn of(dataset: &dyn Stage) -> Self {
         let least = if dataset.any_reads_together() { TOGETHER } else { 1 };
         Self { size: AtomicU32::new(least), least }
     }
 
-    /// Whether chunks have a size of their own, which does not follow the clock.
+    /// Returns true if chunks have a larger minimum size, because a source reads many elements at once.
     pub(crate) fn is_together(&self) -> bool {
         self.least > 1
     }
 
-    /// Gets what `dataset` has in `range`, a chunk, by whichever way is quicker for so many.
+    /// Evaluates `range`, a chunk of `dataset`, by the faster method for its length.
     pub(crate) fn get<D: MapDataset>(&self, dataset: &D, range: Range<u64>, cx: &mut Cx) -> Many<D::Item> {
         let indices: Vec<u64> = range.collect();
         if self.is_together() { together(dataset, &indices, cx) } else { get_chunk(dataset, &indices, cx) }
     }
 
-    /// Evaluates up to `most` of the indices of `range`, from its start on, which is moved behind them: as many as are a
-    /// chunk by now, and at least one if there is one.
+    /// Evaluates a chunk from the start of `range`, and removes it from `range`. A chunk has the current size, and at
+    /// least one index if `range` is not empty.
     pub(crate) fn chunk<T>(
         &self,
         range: &mut Range<u64>,
@@ -64,7 +64,7 @@ impl Pace {
         let chunk = range.start..range.end.min(range.start.saturating_add(size.into()));
         range.start = chunk.end;
         let (first, count) = (chunk.start, chunk.end - chunk.start);
-        // At full size a chunk may be as cheap as reading the clock.
+        // At full size, evaluating a chunk may be as cheap as reading the clock.
         let start = (size != MOST || cx.looks()).then(Instant::now);
         let evaluated = evaluate(chunk, cx);
         if let Some(start) = start.filter(|_| count > 0) {
@@ -76,15 +76,15 @@ impl Pace {
     }
 }
 
-/// The size after one of `size`, of which `count` elements took so long.
+/// Returns the size of the next chunk, after a chunk size of `size`. `count` elements took the time `took`.
 fn next(size: u32, count: u64, took: Duration) -> u32 {
     let each = (took.as_nanos() as u64 / count).max(1);
     let fits = u32::try_from(AIM.as_nanos() as u64 / each).unwrap_or(MOST);
-    // A thread that had to wait for a core is no reason to start again.
+    // Limits the decrease, because a thread may merely have waited for a core.
     fits.clamp(size.div_ceil(4), size.saturating_mul(2)).clamp(1, MOST)
 }
 
-/// Gets what `dataset` has at `indices`, by whichever way is quicker for so many.
+/// Evaluates `indices` of `dataset` by the faster method for their number.
 pub(crate) fn get_chunk<D: MapDataset>(dataset: &D, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
     if indices.len() >= FEW {
         return together(dataset, indices, cx);
@@ -97,7 +97,7 @@ fn together<D: MapDataset>(dataset: &D, indices: &[u64], cx: &mut Cx) -> Many<D:
     if many.len() == indices.len() {
         return many;
     }
-    // A stage that has not kept what `get_many` promises.
+    // The stage has violated the contract of `get_many`.
     Many::one_by_one(indices, |index| dataset.get(index, cx))
 }
 

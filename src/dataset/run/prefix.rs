@@ -1,4 +1,4 @@
-//! Slots of the elementwise prefix in order, bad records and dropped elements passed over.
+//! Elements of the elementwise prefix in order, without bad records and dropped elements.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::element::{Name, Ragged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
 
-/// Options of reading a prefix: part of what shapes the data.
+/// Options for reading a prefix. They shape the data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::dataset) struct PrefixOptions {
     pub(in crate::dataset) bad: BadRecords,
@@ -31,21 +31,22 @@ impl PrefixOptions {
 
 /// Position of a pass over a [`Stream`](crate::dataset::iter::Stream).
 ///
-/// One in the state of a filter is read too: a filter behind a cut prefix had one of its own.
+/// A state nested in a filter's state is accepted, too: older checkpoints have it if a filter follows a cut prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct StreamState {
-    /// The index of the dataset that is read next; empty slots count.
+    /// The next index of the dataset. Empty slots count.
     pub next_index: u64,
-    /// Of the indices since the last whole thousand, those that yielded nothing.
+    /// Number of indices that yielded nothing, since the last multiple of 1000.
     pub dropped: u64,
     /// Bad records skipped since the start.
     pub skipped: u64,
-    /// Of those, the last ones, with no good one between or behind them; 0 in states from before it was counted.
+    /// Number of consecutive bad records skipped just before this position. It is 0 in older states, which lack the
+    /// count.
     pub in_a_row: u64,
 }
 
-/// The states that are read: of a stream, or of a filter and the stream in it.
+/// The accepted forms of a state: the state of a stream, or of a filter and its stream.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -71,7 +72,7 @@ impl TryFrom<Written> for StreamState {
                 seen: None,
                 parent: None,
             } => Ok(Self { next_index, dropped, skipped, in_a_row }),
-            // What the filter has seen of its window matters to warnings only: they start anew.
+            // The filter's window affects only warnings, so it starts again.
             Written { next_index: None, skipped: None, seen: Some(_), parent: Some(parent), .. } => Ok(*parent),
             _ => Err("the state of a stream has next_index, dropped and skipped"),
         }
@@ -83,10 +84,12 @@ pub(in crate::dataset) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> 
     roots: Roots<D, G>,
     bad: Skipping,
     watch: Watch,
-    /// Who notes the keys of what comes, if anybody does.
+    /// The recorder of the elements' keys; `None` if keys are not noted.
     noted: Option<Arc<Noted<D::Item>>>,
-    /// The indices up to each of the rows that came last, where some between them yield nothing, and the rows that were consumed.
+    /// For each row read last, the number of indices up to and including the row, if indices between rows may yield
+    /// nothing.
     ends: Vec<u32>,
+    /// Number of these rows that were consumed.
     passed: usize,
     /// Position before the slot that was read last.
     pub(in crate::dataset) before: StreamState,
@@ -111,7 +114,7 @@ where
         }
     }
 
-    /// The same of the border `stage`, where the keys of what passes it may be recorded.
+    /// Notes the keys of the elements that pass the border `stage`, if keys are recorded.
     pub(in crate::dataset) fn noted(self, run: &Runtime, stage: StageId) -> Self
     where
         D::Item: 'static,
@@ -119,7 +122,7 @@ where
         Self { noted: run.noted(stage), ..self }
     }
 
-    /// The next element. One that is `empty` is handed out, but counts as dropped.
+    /// Returns the next element. An element that `empty` accepts is returned, but counts as dropped.
     #[inline]
     pub(in crate::dataset) fn next(
         &mut self,
@@ -147,7 +150,7 @@ where
         }
     }
 
-    /// Says which element came last, where keys are noted.
+    /// Sets the member of the element returned last in `cx`, if keys are noted.
     #[inline]
     pub(in crate::dataset) fn say_member(&self, cx: &mut Cx) {
         if let Some(noted) = &self.noted {
@@ -155,8 +158,8 @@ where
         }
     }
 
-    /// Moves elements into `out`, at most so many, and as many as there are at hand or are evaluated in a moment: how many.
-    /// None, where [`next`](Self::next) says what comes.
+    /// Moves up to `most` elements into `out` and returns their number. Stops at elements that are not evaluated yet.
+    /// Returns 0 if the next slot is only available from [`next`](Self::next).
     pub(in crate::dataset) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
         if self.noted.is_some() {
             return 0;
@@ -170,7 +173,8 @@ where
         count
     }
 
-    /// The rows that stand for the next elements, where they are to be had without those; they are not consumed.
+    /// Returns rows for the next elements, without consuming them. Returns `None` if rows are not available without
+    /// elements.
     pub(in crate::dataset) fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         if self.noted.is_some() {
             return None;
@@ -178,13 +182,13 @@ where
         if !self.roots.is_planned() {
             return self.roots.next_ragged(self.unjudged().unwrap_or(u64::MAX), names, cx);
         }
-        // Any of them may be dropped, so the window ends with none of them.
+        // Any of the indices may be dropped, so the window must not end among them.
         let rows = self.roots.next_ragged((WINDOW - self.watch.seen).saturating_sub(1), names, cx)?;
         (self.ends, self.passed) = (rows.stands_for()?.ends.clone(), 0);
         Some(rows)
     }
 
-    /// Consumes so many of them.
+    /// Consumes `rows` of these rows.
     pub(in crate::dataset) fn pass_ragged(&mut self, rows: u64) {
         if rows == 0 {
             return;
@@ -203,13 +207,14 @@ where
         self.bad.good();
     }
 
-    /// The number of good elements that may follow before the window ends, if something was dropped in it: it may then end with an error,
-    /// between any two elements.
+    /// Returns the number of good elements that may follow within the window, if the window has dropped elements. Such
+    /// a window may end with an error, and that error may come between any two elements.
     fn unjudged(&self) -> Option<u64> {
         (self.watch.dropped > 0).then(|| (WINDOW - self.watch.seen).saturating_sub(1))
     }
 
-    /// The group that begins here, if it has come as one, and its indices: none of them was dropped.
+    /// Returns the group that starts here, with its number of indices, if it arrived as a single value. None of its
+    /// elements was dropped.
     pub(in crate::dataset) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
         let (whole, indices) = self.roots.next_group(cx)?;
         self.watch.pass(indices);
@@ -217,8 +222,11 @@ where
         Some((whole, indices))
     }
 
-    /// Says where the next groups of `size` begin, when so many elements are `held` that are none yet. In a window in which
-    /// something was dropped there are none: it may end with an error, between any two elements.
+    /// Sets the start of the next groups of `size`. `held` is the number of elements already held for an incomplete
+    /// group.
+    ///
+    /// No group starts within a window that has dropped elements. The window may end with an error, between any two
+    /// elements.
     pub(in crate::dataset) fn regroup(&mut self, size: u64, held: u64) {
         let missing = if held == 0 { 0 } else { size - held };
         let mut first = self.roots.position().saturating_add(missing);
@@ -229,7 +237,7 @@ where
         self.roots.regroup(first);
     }
 
-    /// The index that is read next.
+    /// Returns the index that is read next.
     pub(in crate::dataset) fn position(&self) -> u64 {
         self.roots.position()
     }
@@ -244,11 +252,11 @@ where
         }
     }
 
-    /// Passes over a bad record, if that is allowed.
+    /// Skips a bad record if the policy allows it.
     #[cold]
     fn skip(&mut self, error: Error, cx: &mut Cx) -> Result<Option<D::Item>> {
         if let Err(error) = self.bad.skip(error, cx) {
-            // The index is used up: the count of the window goes along with it.
+            // The index is consumed, so it also counts in the window.
             self.watch.count(true, cx)?;
             return Err(error);
         }

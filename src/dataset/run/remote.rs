@@ -1,4 +1,4 @@
-//! A border whose elements are evaluated in worker processes: its end in the parent. The other end is in `serve`.
+//! The parent's side of a border whose elements are evaluated in worker processes. The worker's side is in `serve`.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -15,7 +15,8 @@ use crate::exec::Runtime;
 use crate::exec::remote::{Border, Deliver, Delivery, Evaluated, How, Point, Remote};
 use crate::wire::{Crossing, crossing, needed, read_parts};
 
-/// In the parent: elements come from `workers`, and what is gathered of them, if it can.
+/// Returns the evaluator that receives elements from `workers`. It also receives groups if their type can cross
+/// processes.
 pub(super) fn on_workers<T: Send + 'static, G: Gather<T>>(
     gather: Option<&Arc<G>>,
     run: &Runtime,
@@ -41,27 +42,29 @@ fn crossing_of_items<T: 'static>() -> Result<Crossing<T>> {
     needed("before `to_iter`")
 }
 
-/// Checks that items of `prefix` can leave workers. Where it is cut, those at the cut do, and are checked as a pass starts.
+/// Checks that the items of `prefix` can leave a worker process. In a cut prefix, the items at the cut leave instead.
+/// The start of a pass checks them.
 pub(in crate::dataset) fn check_crossing<T: 'static>(prefix: &dyn Stage) -> Result<()> {
     if prefix.any_cut() { Ok(()) } else { crossing_of_items::<T>().map(drop) }
 }
 
-/// Reasons for the length of ranges.
+/// The factor that determines the length of ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ranges {
-    /// The cost of handing one over.
+    /// The cost of dispatching a range.
     Plain,
-    /// Elements come from far away: those of a range come all at once, after the way there and back.
+    /// The round trip to a remote store: the elements of a range arrive together after a round trip.
     Far,
-    /// Elements share what is decoded for them, so many of them at a time: a worker knows no more of them than its range. What is more
-    /// than a part comes in several, one after the other. Short ones take long for each element, which must not keep them short.
+    /// Data that is decoded once for this number of elements. A worker sees no elements outside its range, so a range
+    /// has about this length. A result larger than a part is delivered in several parts, one after the other. Short
+    /// ranges take long per element, and a tight time limit would keep them short.
     Sharing(u64),
 }
 
 /// See [`MapDataset::listed`](crate::dataset::MapDataset::listed).
 pub(super) type Listed = Box<dyn Fn(Range<u64>) -> Option<Vec<u64>> + Send>;
 
-/// Groups that come as one.
+/// Groups that arrive as a single value.
 struct Groups<W> {
     size: u64,
     whole: Crossing<W>,
@@ -81,9 +84,9 @@ struct OnWorkers<T, W> {
     item: Crossing<T>,
     groups: Option<Groups<W>>,
     ranges: Ranges,
-    /// Says which indices those of a range stand for, where workers cannot know.
+    /// Returns the listed indices of a range, if only this process has the list.
     listed: Listed,
-    /// Set once groups turn out to be too large.
+    /// True if groups are too large to arrive as a single value. Their elements then arrive one by one.
     apart: Arc<AtomicBool>,
 }
 
@@ -93,14 +96,14 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
     }
 
     fn aim(&self) -> Aim {
-        // Somewhat less than a part, or each would leave a slot or two for another.
+        // Slightly less than a part. Otherwise each range would leave a slot or two for another part.
         let part = self.workers.part_bytes() / 8 * 7;
         let (long, very_long, slots) = (Duration::from_millis(500), Duration::from_secs(5), 1 << 14);
         match self.ranges {
             Ranges::Plain => Aim { time: self.workers.range_time(), slots, bytes: part },
             Ranges::Far => Aim { time: long, slots, bytes: part },
             Ranges::Sharing(elements) => {
-                // What a worker decodes has room for the ranges of all of its threads together.
+                // A worker's memory for decoded data is shared by the ranges of all its threads.
                 let elements = elements / (self.workers.parallel_each() as u64).max(1);
                 Aim { time: very_long, slots: slots.min(elements).max(1), bytes: usize::MAX }
             }
@@ -133,7 +136,7 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
     }
 }
 
-/// Makes elements of what lies in shared memory.
+/// Decodes elements from shared memory.
 pub(in crate::dataset) struct Decode<T, W> {
     outgoing: Outgoing<Chunk<T, W>>,
     item: Crossing<T>,
@@ -142,7 +145,7 @@ pub(in crate::dataset) struct Decode<T, W> {
 }
 
 impl<T: Send + 'static> Decode<T, Infallible> {
-    /// One of elements that come one by one.
+    /// Creates a decoder for elements that arrive one by one.
     pub(in crate::dataset) fn of_slots(outgoing: Outgoing<Chunk<T, Infallible>>, item: Crossing<T>) -> Self {
         Self { outgoing, item, groups: None, apart: Arc::default() }
     }

@@ -1,4 +1,4 @@
-//! A border whose elements are evaluated in worker processes: its end in a worker. The other end is in `remote`.
+//! The worker's side of a border whose elements are evaluated in worker processes. The parent's side is in `remote`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::exec::remote::{Evaluated, Serve, Served};
 use crate::sync::Locked;
 use crate::wire::{ChunkWriter, Crossing, Full, crossing};
 
-/// Tells those who serve the parent how elements of `dataset` are evaluated, and gathered.
+/// Registers `dataset` in `served`, so that tasks of the parent can evaluate and gather its elements.
 pub(super) fn serve<D, G>(dataset: &Arc<D>, gather: Option<&Arc<G>>, run: &Runtime, served: &Served, stage: StageId)
 where
     D: MapDataset + 'static,
@@ -46,27 +46,28 @@ struct Prefix<D: MapDataset, G: Gather<D::Item>> {
     item: Crossing<D::Item>,
     unfit: Mutex<Kept<D::Item, G::Whole>>,
     pace: Arc<Pace>,
-    /// Bytes that a large slot takes, of those that came last.
+    /// Bytes of a large slot, from recent slots.
     large: Arc<AtomicUsize>,
-    /// Whether rows are so large that elements cost less than copying a batch out of columns once more, into its extent.
+    /// True if rows are so large that making elements is cheaper than copying a batch from columns into its extent.
     rows_are_large: AtomicBool,
 }
 
-/// Bytes of a row whose copy takes as long as making an element of it does.
+/// Bytes of a row whose copy takes as long as making its element.
 const LARGE_ROW: u64 = 8 << 10;
 
-/// By index.
+/// Unfit values by index.
 type Kept<T, W> = VecDeque<(u64, Unfit<T, W>)>;
 
-/// A value that did not fit where it should go: it is asked for next, most likely here.
+/// A value that did not fit into its extent. The parent requests it next, most likely from this worker.
 enum Unfit<T, W> {
     Slot(Slot<T>),
-    /// The elements of a group of so many indices, or what it has become.
+    /// The elements of a group.
     Items(Vec<T>),
+    /// The combined group, and its number of indices.
     Whole(Result<W>, u64),
 }
 
-/// The most that are kept, and the bytes of the largest: a worker's memory is needed for other things.
+/// Limits for kept values: their number, and the bytes of the largest. A worker needs its memory for other data.
 const MOST_UNFIT: usize = 4;
 const LARGEST_UNFIT: usize = 2 << 20;
 
@@ -87,9 +88,9 @@ where
 
     fn evaluate_listed(&self, indices: &[u64], extent: &mut [u8]) -> Result<Evaluated> {
         let dataset = Ordered::new(self.dataset.clone(), |_| Listed(indices.into()));
-        // What does not fit is kept by indices of the dataset, which these are not.
+        // Unfit values are kept by indices of the dataset, and these are indices of the list.
         let listed = Prefix {
-            // One type for whatever the dataset is: what evaluates it is compiled once.
+            // Boxed, so that the evaluation is compiled once per item type, not once per dataset.
             dataset: Arc::new(BoxMap::new(dataset)),
             gather: None::<(Arc<Apart>, _)>,
             run: self.run.clone(),
@@ -107,7 +108,7 @@ where
     }
 }
 
-/// The indices that a task lists.
+/// The indices listed in a task.
 struct Listed(Arc<[u64]>);
 
 impl Order for Listed {
@@ -168,7 +169,7 @@ where
                     let taken = writer.taken();
                     if let Err(full) = writer.push_with(&slot, self.item) {
                         self.learn_bytes(full.need);
-                        // What lies in the extent itself cannot outlive this task.
+                        // Data in the extent cannot outlive this task.
                         if !writer.has_foreign() {
                             self.keep_unfit(at, Unfit::Slot(slot), full);
                         }
@@ -182,7 +183,7 @@ where
             };
             let room = writer.room();
             if group_bytes > room {
-                // Groups are much of a size: the next would be evaluated for nothing.
+                // Groups have similar sizes, so evaluating the next group would be wasted.
                 return Err(Full { need: group_bytes });
             }
             self.write_group(&group, unfit.take(), writer, cx)?;
@@ -191,7 +192,7 @@ where
         Ok(())
     }
 
-    /// The slots at the start of `range`: a chunk of them, but no more than there is room for if all are large.
+    /// Evaluates a chunk at the start of `range`, limited to the number of large slots that fit into `room`.
     fn slots(&self, mut range: Range<u64>, room: usize, cx: &mut Cx) -> Many<D::Item> {
         let large = self.large.load(Ordering::Relaxed);
         let most = room.checked_div(large).map_or(u64::MAX, |most| most.max(1) as u64);
@@ -199,7 +200,7 @@ where
         self.pace.chunk(&mut range, cx, |chunk, cx| evaluate_chunk(&*self.dataset, chunk, &self.pace, cx))
     }
 
-    /// A slot of a chunk has taken, or would have taken, so many bytes. Large ones are forgotten where none came for a while.
+    /// Records the bytes of a slot. The estimate for large slots decays if recent slots are smaller.
     fn learn_bytes(&self, bytes: usize) {
         let large = self.large.load(Ordering::Relaxed);
         let next = bytes.max(large - large / 16);
@@ -208,7 +209,7 @@ where
         }
     }
 
-    /// Finds where the next group may begin behind `at`, or `end`.
+    /// Returns the start of the next group after `at`, or `end`.
     fn next_group(&self, at: u64, end: u64, groups_from: Option<u64>) -> u64 {
         let size = self.gather.as_ref().map(|(gather, _)| gather.size());
         let next = groups_from.zip(size).and_then(|(from, size)| {
@@ -218,7 +219,7 @@ where
         next.map_or(end, |next| next.min(end))
     }
 
-    /// The group that begins at `at`, if one does and is whole.
+    /// Returns the group that starts at `at`, if it is complete.
     fn group_at(&self, at: u64, end: u64, groups_from: Option<u64>) -> Option<Group<'_, G, G::Whole>> {
         let (gather, whole) = self.gather.as_ref()?;
         let size = gather.size();
@@ -228,7 +229,8 @@ where
         is_whole.then_some(Group { gather, whole: *whole, range: at..group_end })
     }
 
-    /// Writes what a group becomes, a batch of elements stacked in its place; or its slots, if it has no element somewhere.
+    /// Writes a group as a single value, and stacks a batch directly in the extent. Writes the group's slots instead if
+    /// an index has no element.
     fn write_group(
         &self,
         group: &Group<'_, G, G::Whole>,
@@ -273,7 +275,7 @@ where
         };
         let taken = writer.taken();
         writer.push_whole(&whole, indices, crossing).inspect_err(|full| {
-            // What lies in the extent itself cannot outlive this task.
+            // Data in the extent cannot outlive this task.
             if !writer.has_foreign() {
                 self.keep_unfit(range.start, Unfit::Whole(whole, indices), *full);
             }
@@ -298,7 +300,7 @@ where
             return;
         }
         let mut unfit = self.unfit();
-        // One that is still there after so many others is wanted elsewhere, or not at all.
+        // A value still here after this many others is evaluated elsewhere, or not needed.
         let old = if unfit.len() < MOST_UNFIT { None } else { unfit.pop_front() };
         unfit.push_back((index, what));
         drop(unfit);
@@ -306,7 +308,7 @@ where
     }
 }
 
-/// Indices that become one.
+/// The indices of a group.
 struct Group<'a, G, W> {
     gather: &'a G,
     whole: Crossing<W>,

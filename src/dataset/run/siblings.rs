@@ -1,4 +1,4 @@
-//! Passes over several parents of one type, each with its place among the stage ids.
+//! Passes over several parents of a single type, each with the offset of its stage ids.
 
 use crate::cx::Cx;
 use crate::dataset::iter::{DatasetIterator, IterDataset};
@@ -6,7 +6,7 @@ use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// The first stage id of each parent, counted from that of the first.
+/// Returns the first stage id of each parent, relative to the first stage id of the first parent.
 pub(in crate::dataset) fn offsets<D: Stage>(parents: &[D]) -> impl Iterator<Item = usize> {
     parents.iter().scan(0, |next, parent| {
         let offset = *next;
@@ -15,7 +15,7 @@ pub(in crate::dataset) fn offsets<D: Stage>(parents: &[D]) -> impl Iterator<Item
     })
 }
 
-/// A pass over each of several parents.
+/// Passes over several parents.
 pub(in crate::dataset) struct Siblings<I>(Vec<(I, usize)>);
 
 impl<I: DatasetIterator> Siblings<I> {
@@ -24,7 +24,7 @@ impl<I: DatasetIterator> Siblings<I> {
         passes.map(|(parent, offset)| Ok((parent.iter(&run.offset(offset))?, offset))).collect::<Result<_>>().map(Self)
     }
 
-    /// The same of passes that were started, each with its first stage id.
+    /// Creates siblings from started passes, each with its first stage id.
     pub(in crate::dataset) fn of(passes: Vec<(I, usize)>) -> Self {
         Self(passes)
     }

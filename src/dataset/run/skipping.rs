@@ -1,33 +1,34 @@
-//! Bad records that may be left out, and how many were.
+//! Bad records: the policy for skipping them, and their count.
 
 use crate::cx::Cx;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Policy for a record that cannot be used: a damaged line, a missing field, an over-long sequence.
 ///
-/// Only errors of [`ErrorKind::Data`] are about a record; all others end the run under either.
+/// Only errors of [`ErrorKind::Data`] concern a record. All other errors end the run under either policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BadRecords {
-    /// It ends the run.
+    /// A bad record ends the run.
     #[default]
     Error,
-    /// It is left out, counted in the report, and the first few are logged.
+    /// A bad record is skipped and counted in the report. The first few are logged.
     Skip {
-        /// Records that may be left out before one ends the run after all; no limit if `None`.
+        /// Number of bad records that may be skipped in the whole run. The next bad record ends the run. `None` means
+        /// no limit.
         limit: Option<u64>,
-        /// Records in a row that may be left out, with no good one between them; no limit if `None`. A file of which nothing is right
-        /// ends the run soon that way, wherever a few bad records are no harm.
+        /// Number of consecutive bad records that may be skipped. `None` means no limit. A completely broken file then
+        /// ends the run soon, while scattered bad records are tolerated.
         consecutive: Option<u64>,
     },
 }
 
 impl BadRecords {
-    /// They are left out, as many as there are.
+    /// Skips bad records without a limit.
     pub fn skip() -> Self {
         Self::Skip { limit: None, consecutive: None }
     }
 
-    /// The part of it that shapes the data, as text.
+    /// Returns the part of the policy that shapes the data, as text.
     pub(in crate::dataset) fn params(self) -> String {
         let Self::Skip { limit, consecutive } = self else { return String::new() };
         let up_to = limit.map_or_else(String::new, |limit| format!(" up to {limit}"));
@@ -36,12 +37,12 @@ impl BadRecords {
     }
 }
 
-/// The remark that counts bad records.
+/// The note that counts bad records.
 pub(crate) const SKIPPED: &str = "bad records skipped";
-/// Bad records that are logged one by one.
+/// Number of bad records that are logged individually.
 const LOGGED: u64 = 5;
 
-/// Leaves out what may be left out, and counts.
+/// Skips bad records within the limits, and counts them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::dataset) struct Skipping {
     policy: BadRecords,
@@ -55,16 +56,16 @@ impl Skipping {
         Self { policy, skipped: 0, in_a_row: 0, logged: 0 }
     }
 
-    /// A good record has come.
+    /// Resets the count of consecutive bad records, after a good record.
     #[inline]
     pub(in crate::dataset) fn good(&mut self) {
         self.in_a_row = 0;
     }
 
-    /// Leaves out a bad record.
+    /// Skips a bad record.
     ///
     /// # Errors
-    /// The record's own, if it may not be left out.
+    /// `error`, if the policy does not allow skipping the record.
     #[cold]
     pub(in crate::dataset) fn skip(&mut self, error: Error, cx: &mut Cx) -> Result<()> {
         let BadRecords::Skip { limit, consecutive } = self.policy else { return Err(error) };
@@ -89,15 +90,15 @@ impl Skipping {
         Ok(())
     }
 
-    /// Counts those that were left out, and those of them that came last.
+    /// Returns the number of skipped records, and the number of consecutive records skipped last.
     pub(in crate::dataset) fn counts(&self) -> (u64, u64) {
         (self.skipped, self.in_a_row)
     }
 
-    /// Goes on where `counts` were these.
+    /// Restores the counts.
     ///
     /// # Errors
-    /// [`ErrorKind::State`] if they cannot be.
+    /// [`ErrorKind::State`] if the counts are impossible.
     pub(in crate::dataset) fn restore(&mut self, skipped: u64, in_a_row: u64) -> Result<()> {
         if in_a_row > skipped {
             return Err(Error::state(format!("{in_a_row} bad records in a row, and {skipped} in all")));

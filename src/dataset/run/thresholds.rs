@@ -1,4 +1,4 @@
-//! Warnings and errors of filters that drop nearly everything.
+//! Warnings and errors of filters that drop nearly all elements.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,18 @@ use crate::cx::Cx;
 use crate::dataset::iter::FilterState;
 use crate::error::{Error, Result};
 
-/// Elements after which the share of dropped ones is looked at: Grain's number.
+/// Number of elements in a window. The share of dropped elements is checked at its end. The number is Grain's.
 pub(in crate::dataset) const WINDOW: u64 = 1000;
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// Shares that a filter may drop before it warns or fails: shares of every 1000 elements in a row, which do not overlap.
+/// Shares of dropped elements at which a filter warns or fails. The share is computed over consecutive windows of 1000
+/// elements, which do not overlap.
 ///
 /// Grain's rule and defaults: warn at 0.9, never fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FilterThresholds {
-    /// From this share on, a warning is logged through `tracing`, at most once a minute, and the report counts it.
+    /// From this share on, the filter logs a warning through `tracing`, at most once a minute, and the report counts
+    /// the window.
     pub warn: Option<f64>,
     /// From this share on, the run fails.
     pub raise: Option<f64>,
@@ -40,19 +42,19 @@ impl FilterThresholds {
         Ok(())
     }
 
-    /// The part that belongs into the fingerprint: failing changes the stream, warning does not.
+    /// Returns the part that belongs to the fingerprint. Failing changes the stream, warning does not.
     pub(crate) fn params(&self) -> String {
         self.raise.map(|share| format!("raise={share}")).unwrap_or_default()
     }
 }
 
-/// Count of what a filter drops, window by window.
+/// Counts the dropped elements of each window.
 #[derive(Clone, Debug)]
 pub struct Watch {
     pub(in crate::dataset) thresholds: FilterThresholds,
-    /// Elements seen in this window.
+    /// Number of elements seen in this window.
     pub(in crate::dataset) seen: u64,
-    /// Elements of them that were dropped.
+    /// Number of these elements that were dropped.
     pub(in crate::dataset) dropped: u64,
     warned: Option<Instant>,
 }
@@ -62,12 +64,12 @@ impl Watch {
         Self { thresholds, seen: 0, dropped: 0, warned: None }
     }
 
-    /// Position of a filter whose parent is at `parent`.
+    /// Returns the state of a filter whose parent has the state `parent`.
     pub(crate) fn state<S>(&self, parent: S) -> FilterState<S> {
         FilterState { parent, seen: self.seen, dropped: self.dropped }
     }
 
-    /// Goes to a position.
+    /// Restores a position in a window.
     pub(crate) fn restore(&mut self, seen: u64, dropped: u64) -> Result<()> {
         if dropped > seen || seen >= WINDOW {
             return Err(Error::state(format!("{dropped} dropped of {seen} seen, in a window of {WINDOW}")));
@@ -76,7 +78,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Counts one element; fails if it ends a window in which too many were dropped.
+    /// Counts an element. Fails if the element ends a window with too many dropped elements.
     #[inline]
     pub(crate) fn count(&mut self, dropped: bool, cx: &mut Cx) -> Result<()> {
         self.seen += 1;
@@ -84,13 +86,13 @@ impl Watch {
         if self.seen < WINDOW { Ok(()) } else { self.end_window(cx) }
     }
 
-    /// Counts elements none of which was dropped, in a window that has dropped none or does not end with them: nothing can
-    /// come of it.
+    /// Counts elements that were not dropped. They must not end a window that has dropped elements, so no check is
+    /// needed.
     pub(in crate::dataset) fn pass(&mut self, elements: u64) {
         self.seen = (self.seen + elements) % WINDOW;
     }
 
-    /// Counts elements of which some were dropped, in a window that does not end with them.
+    /// Counts elements, some of them dropped, that do not end the window.
     pub(in crate::dataset) fn pass_some(&mut self, elements: u64, dropped: u64) {
         self.seen += elements;
         self.dropped += dropped;
@@ -128,7 +130,7 @@ mod tests {
         let recorder = Recorder::new(0);
         let mut cx = Cx::new(&recorder);
         let mut watch = Watch::new(FilterThresholds { warn: Some(0.5), raise: Some(0.75) });
-        // 500 dropped at the end of one window and 500 at the start of the next: each is at 50 %.
+        // 500 elements are dropped at the end of a window and 500 at the start of the next, so each window is at 50 %.
         for i in 0..2000 {
             watch.count((500..1500).contains(&i), &mut cx).unwrap();
         }

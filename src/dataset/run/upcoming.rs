@@ -1,44 +1,46 @@
-//! Indices that will be asked for next, so that what lies far away can be on its way by then.
+//! Indices that are requested next, so that sources can fetch remote records in time.
 
 use crate::dataset::stage::Stage;
 use crate::sync::Locked;
 use std::sync::{Mutex, PoisonError, Weak};
 
-/// Records of a source far away that are told of ahead: of 2 KiB each that is as much as is fetched ahead.
+/// Maximum number of records that are announced to a remote source. With records of 2 KiB, this limit equals the
+/// bytes fetched ahead.
 pub(crate) const FURTHEST: u64 = 1 << 16;
 
-/// Brings the records of `indices`, which are read now, into memory, if their files are mapped. The system then reads nothing around them.
+/// Loads the records of `indices`, which are read next, into memory, if their files are mapped. The system then reads
+/// no neighbouring bytes.
 pub(crate) fn bring(stage: &dyn Stage, indices: &[u64]) {
     stage.will_read(Upcoming { apart: true, ..Upcoming::new(indices, &Weak::new()) });
 }
 
-/// Indices that will be asked for, in about this order, unless whoever says so changes its mind: see
+/// Indices that are requested next, approximately in this order, unless the pass moves: see
 /// [`Stage::will_read`](crate::Stage::will_read).
 ///
-/// The same way tells which record of which source an index stands for: see [`record_of`](crate::dataset::record_of).
+/// The records of an index are found by the same calls: see [`record_of`](crate::dataset::record_of).
 #[derive(Clone, Copy, Debug)]
 pub struct Upcoming<'a> {
     indices: &'a [u64],
     wanted: &'a Weak<()>,
-    /// Whether whole blocks of the source are asked for, a few at a time.
+    /// True if whole blocks of the source are requested, a few blocks at a time.
     in_blocks: bool,
-    /// Whether they are read now, and few of those around them are.
+    /// True if the indices are read now, and few of their neighbours are.
     apart: bool,
     traced: Option<&'a Traced>,
-    /// Which of the indices of the first question these are; `None` for all of them, in order.
+    /// For each index, its number among the indices of the initial call. `None` if these are all of them, in order.
     places: Option<&'a [u32]>,
 }
 
-/// The records that a question has come to, each with the [place](crate::Stage::address) of its source, and the number of the index
-/// that led to it.
+/// The records that a trace found, each with the [address](crate::Stage::address) of its source and the number of its
+/// index.
 type Traced = Mutex<Vec<Found>>;
 
-/// A record that a question has come to.
+/// A record that a trace found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::dataset) struct Found {
-    /// The number of the index that led to it, among those of the question.
+    /// The number of the index that led to the record, among the traced indices.
     pub(in crate::dataset) place: u32,
-    /// The place of its source in memory.
+    /// The memory address of its source.
     pub(in crate::dataset) source: usize,
     pub(in crate::dataset) name: &'static str,
     pub(in crate::dataset) record: u64,
@@ -50,17 +52,18 @@ pub(in crate::dataset) struct Found {
 pub struct Record {
     /// The name of the source: `jsonl`.
     pub source: &'static str,
-    /// Its index there, from 0 on, over all files of the source.
+    /// The index of the record, from 0, over all files of the source.
     pub index: u64,
 }
 
 impl Record {
-    /// Record `index` of the source of this name.
+    /// Creates the reference to record `index` of the source named `source`.
     pub fn new(source: &'static str, index: u64) -> Self {
         Self { source, index }
     }
 
-    /// Its index in a dataset that reads the source of this name, of `len` records, for the `epoch`th time; `None` if it has no such record.
+    /// Returns the record's index in a dataset that reads the source, of `len` records, for the `epoch`th time. Returns
+    /// `None` if the source has another name or no such record.
     pub(in crate::dataset) fn index_in(&self, source: &str, len: u64, epoch: u64) -> Option<u64> {
         let is_there = self.source == source && self.index < len;
         epoch.checked_mul(len)?.checked_add(self.index).filter(|_| is_there)
@@ -68,18 +71,18 @@ impl Record {
 }
 
 impl<'a> Upcoming<'a> {
-    /// Indices that are asked for until `wanted` is dead.
+    /// Creates an announcement of indices that are requested until `wanted` is dropped.
     pub(crate) fn new(indices: &'a [u64], wanted: &'a Weak<()>) -> Self {
         Self { indices, wanted, in_blocks: false, apart: false, traced: None, places: None }
     }
 
-    /// The records that `ask` comes to from `index` on; nothing is read.
+    /// Returns the records that `ask` reaches from `index`. Reads nothing.
     pub(in crate::dataset) fn trace(index: u64, ask: impl FnOnce(Upcoming<'_>)) -> Vec<Record> {
         let found = Self::follow(&[index], ask);
         found.into_iter().map(|found| Record { source: found.name, index: found.record }).collect()
     }
 
-    /// The same from each of `indices` on, in any order.
+    /// Returns the records that `ask` reaches from each of `indices`, in any order. Reads nothing.
     pub(in crate::dataset) fn follow(indices: &[u64], ask: impl FnOnce(Upcoming<'_>)) -> Vec<Found> {
         let traced = Traced::default();
         ask(Upcoming {
@@ -93,7 +96,8 @@ impl<'a> Upcoming<'a> {
         traced.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that these are records of `source`, whose length is `len`; whether that was all that is asked.
+    /// During a trace, adds the records of `source`, which has `len` records. Returns true if there is nothing else to
+    /// do.
     pub(in crate::dataset) fn reaches(&self, source: &dyn Stage, len: u64) -> bool {
         let Some(traced) = self.traced else { return false };
         let (name, source) = (source.name(), source.address());
@@ -105,18 +109,19 @@ impl<'a> Upcoming<'a> {
         true
     }
 
-    /// The indices.
+    /// Returns the indices.
     pub fn indices(&self) -> &'a [u64] {
         self.indices
     }
 
-    /// The same, of the stage or source below, where these `indices` are asked for.
+    /// Returns the announcement for the parent or source from which these `indices` are requested.
     #[must_use]
     pub fn at<'b>(&'b self, indices: &'b [u64]) -> Upcoming<'b> {
         Upcoming { indices, ..*self }
     }
 
-    /// The same of those indices alone that have these `places` among [all](Self::indices), with the `indices` that are asked for there.
+    /// Calls `ask` with the announcement of some of the indices. `places` are their positions in
+    /// [`indices`](Self::indices), and `indices` are the parent's indices for them.
     pub(in crate::dataset) fn some<R>(
         &self,
         places: &[u32],
@@ -139,24 +144,24 @@ impl<'a> Upcoming<'a> {
         })
     }
 
-    /// Whether records are [followed](Self::follow), and nothing is read.
+    /// Returns true during a [trace](Self::follow), which reads nothing.
     pub(in crate::dataset) fn is_followed(&self) -> bool {
         self.traced.is_some()
     }
 
-    /// The same, where all elements of a few [blocks](crate::dataset::Blocks) of the source are asked for before those of others: what
-    /// was decoded is then kept whole.
+    /// Returns the announcement with a promise: all elements of a few [blocks](crate::dataset::Blocks) of the source
+    /// are requested before other blocks. Sources then keep decoded blocks whole.
     #[must_use]
     pub fn in_blocks(&self) -> Self {
         Upcoming { in_blocks: true, ..*self }
     }
 
-    /// Whether they are read now, and few of those around them are: see [`bring`].
+    /// Returns true if the indices are read now, and few of their neighbours are: see [`bring`].
     pub(crate) fn is_apart(&self) -> bool {
         self.apart
     }
 
-    /// Whether [all elements of a few blocks](Self::in_blocks) are asked for before those of others.
+    /// Returns true if [all elements of a few blocks](Self::in_blocks) are requested before other blocks.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "columns", feature = "mds")),
         expect(dead_code, reason = "sources that decode blocks are features")
@@ -165,7 +170,7 @@ impl<'a> Upcoming<'a> {
         self.in_blocks
     }
 
-    /// Dead once nobody means to ask for them any more.
+    /// Returns a reference that expires when the indices are no longer needed.
     #[cfg_attr(
         not(any(
             feature = "store",

@@ -37,7 +37,7 @@ pub(in crate::device) struct Api {
     origin: Origin,
 }
 
-// SAFETY: a table never changes after it was handed out, and plugins take calls from any thread: JAX makes them so.
+// SAFETY: a table is constant once returned, and plugins accept calls from any thread, as JAX requires.
 unsafe impl Send for Api {}
 // SAFETY: as above.
 unsafe impl Sync for Api {}
@@ -64,7 +64,7 @@ impl Api {
     /// `table` must come from a plugin's `GetPjrtApi`, and the plugin must stay loaded until the process ends.
     pub(in crate::device) unsafe fn new(table: NonNull<c_void>, path: &Path) -> Result<Self> {
         let table = table.cast::<Table>();
-        // SAFETY: all versions begin like this (the caller says that it is such a table).
+        // SAFETY: all versions begin with these fields, and the caller guarantees a table of a plugin.
         let Table { major, minor, .. } = unsafe { table.read() };
         if major != 0 || minor < NEEDED_MINOR {
             let message = format!("PJRT API {major}.{minor}, and 0.{NEEDED_MINOR} or a later 0.x is needed");
@@ -113,27 +113,29 @@ impl Api {
         if at + size_of::<usize>() > size {
             return None;
         }
-        // SAFETY: the place lies inside the table, and holds a pointer.
+        // SAFETY: the entry is inside the table and contains a pointer.
         NonNull::new(unsafe { self.table.cast::<u8>().add(at).cast::<*mut c_void>().read() })
     }
 
     /// Calls the function that takes `args` and returns the updated arguments. In a fork, fails without a call.
     ///
     /// # Safety
-    /// All memory that `args` point to must meet the requirements of this function in the header, including its lifetime.
+    /// All memory that `args` point to must meet the requirements of this function in the header, including its
+    /// lifetime.
     pub(in crate::device) unsafe fn call<A: Args>(&self, args: A) -> Result<A, Failure> {
         if !self.origin.is_here() {
             return Err(Failure::of_fork::<A>());
         }
         let Some(entry) = self.entry::<A>() else { return Err(Failure::missing::<A>()) };
-        // SAFETY: what stands at this place of the table is a function of this type.
+        // SAFETY: the entry at this index is a function of this type.
         let function = unsafe { std::mem::transmute::<NonNull<c_void>, Function>(entry) };
         let mut args = roomy(args);
-        // SAFETY: the arguments are of this function and in order (the caller), and as long as they say.
+        // SAFETY: the arguments have this function's layout and the declared size. The caller guarantees the memory
+        // they point to.
         let error = unsafe { function((&raw mut args).cast()) };
         match NonNull::new(error) {
             None => Ok(args.args),
-            // SAFETY: the function returned it, and it belongs to the caller.
+            // SAFETY: the function returned the error, which the caller owns.
             Some(error) => Err(unsafe { self.failure(A::NAME, error) }),
         }
     }
@@ -144,7 +146,7 @@ impl Api {
     /// The requirements of `call` apply.
     unsafe fn call_silent<A: Args>(&self, args: A) -> A {
         let Some(entry) = self.entry::<A>() else { return args };
-        // SAFETY: what stands at this place of the table is a function of this type.
+        // SAFETY: the entry at this index is a function of this type.
         let function = unsafe { std::mem::transmute::<NonNull<c_void>, Silent>(entry) };
         let mut args = roomy(args);
         // SAFETY: as in `call`.
@@ -161,7 +163,7 @@ impl Api {
         let error = error.as_ptr();
         // SAFETY: the error lives until it is freed below.
         let said = unsafe { self.call_silent(ErrorMessage { error, ..Zeroable::zeroed() }) };
-        // SAFETY: the plugin wrote where the message lies and how long it is; it lives as long as the error.
+        // SAFETY: the plugin wrote the address and length of the message, which lives as long as the error.
         let message = one_line(&unsafe { text(said.message, said.message_len) });
         // SAFETY: as above.
         let code = unsafe { self.call(ErrorGetCode { error, ..Zeroable::zeroed() }) }.map_or(UNKNOWN, |args| args.code);
@@ -200,7 +202,7 @@ pub(in crate::device) unsafe fn text(start: *const u8, len: usize) -> String {
     if start.is_null() {
         return String::new();
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `len` bytes are readable.
     String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(start, len) }).trim_end().to_owned()
 }
 
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn other_versions_are_refused_by_name() {
         for (major, minor, works) in [(0, 57, true), (0, 115, true), (0, 56, false), (1, 60, false)] {
-            // SAFETY: as long as it says, and leaked.
+            // SAFETY: the table has the declared size and is leaked.
             let api = unsafe { Api::new(table(major, minor, 0), Path::new("a.so")) };
             assert_eq!(api.is_ok(), works);
             if let Err(error) = api {
@@ -304,12 +306,12 @@ mod tests {
 
     #[test]
     fn what_a_table_lacks_is_not_called() {
-        // Past the end of the table, and an empty entry.
+        // An index past the end of the table, and an empty entry.
         for functions in [110, 118] {
-            // SAFETY: as long as it says, and leaked.
+            // SAFETY: the table has the declared size and is leaked.
             let api = unsafe { Api::new(table(0, 60, functions), Path::new("a.so")) }.unwrap();
             assert!(!api.has::<ClientDmaMap>());
-            // SAFETY: nothing is called.
+            // SAFETY: no function is called.
             let failure = unsafe { api.call(ClientDmaMap::zeroed()) }.err().unwrap();
             assert!(failure.is_unimplemented());
             let said = "a.so: PJRT_Client_DmaMap of PJRT API 0.60: the plugin does not have this function \

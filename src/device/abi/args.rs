@@ -31,7 +31,7 @@ macro_rules! functions {
             $(pub(in crate::device) $field: $type,)*
         }
 
-        // SAFETY: fields, their order and the index are those of the header.
+        // SAFETY: the fields, their order and the index match the header.
         unsafe impl Args for $args {
             const INDEX: usize = $index;
             const NAME: &'static str = $name;

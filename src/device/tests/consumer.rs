@@ -1,4 +1,4 @@
-//! Devices as consumers: what their clocks say of transfers and steps.
+//! Devices as consumers: the times of transfers and steps.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::consumer::{Consumer, Handle, Metrics, Pjrt, feed};
 
 const DELAY: Duration = Duration::from_millis(3);
 
-/// A device of the stub whose transfers take that long.
+/// Returns a device of the stub whose transfers take [`DELAY`].
 fn slow() -> Device {
     client(&[("delay_us", DELAY.as_micros() as i64)]).device(0).unwrap()
 }
@@ -33,7 +33,7 @@ fn an_emulated_step_begins_when_its_batch_has_arrived() {
             assert!(step.ready - step.got >= DELAY, "{step:?}");
             assert!(step.done - step.ready >= step_time, "{step:?}");
         }
-        // One after the other on the device, however late somebody looks.
+        // Steps run one by one on the device, independent of when the host observes them.
         let steps = timeline.steps();
         assert!(steps[4].done - steps[0].ready >= 5 * step_time, "{steps:?}");
         assert!(Metrics::of(&timeline, 1).unwrap().utilisation > 0.0);

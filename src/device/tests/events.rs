@@ -30,7 +30,7 @@ fn callbacks_come_now_or_later_with_the_outcome() {
             let buffer = client.device(0).unwrap().put(&one()).unwrap();
             let tell = tell.clone();
             buffer.ready().unwrap().on_ready(move |outcome| tell.send(outcome).unwrap()).unwrap();
-            // The buffer's end does not take the event along.
+            // Dropping the buffer does not drop the event.
             if delay > 0 {
                 drop(buffer);
             }

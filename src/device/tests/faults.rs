@@ -1,9 +1,9 @@
-//! What goes wrong on a device comes out at its batch, once, and ends the stream.
+//! A failure on a device is reported once, at its batch, and ends the stream.
 
 use super::*;
 use crate::{ErrorKind, Result};
 
-/// Batches up to the first error, which is the last thing there is.
+/// Returns the batches before the first error, and the error. Checks that nothing comes after the error.
 fn until_error(put: &mut impl Iterator<Item = Result<DeviceBatch>>) -> (Vec<DeviceBatch>, crate::Error) {
     let mut good = Vec::new();
     loop {
@@ -42,7 +42,8 @@ fn a_lost_transfer_is_an_error_at_its_batch() {
     assert!(error.to_string().ends_with("told to lose this transfer (internal, 13)"), "{error}");
 }
 
-/// It was handed out before it was lost: then its buffers tell, and the stream does, with its index.
+/// The transfer fails after its batch was handed out. The buffers and the stream then report the error, the stream with
+/// the index of the batch.
 #[test]
 fn a_transfer_that_is_lost_late_is_told_of_twice() {
     let client = client(&[("event_fails_at", 3), ("delay_us", 300_000)]);
@@ -59,7 +60,7 @@ fn a_transfer_that_is_lost_late_is_told_of_twice() {
 #[test]
 fn a_transfer_that_never_ends_is_an_error_of_its_batch() {
     let timeout = Duration::from_millis(30);
-    // One transfer that takes its slot along, and all of them, with no slot left to wait for.
+    // Either one transfer never ends and keeps its slot, or all transfers never end and no slot becomes free.
     for fault in ["never_at", "never_from"] {
         let client = client(&[(fault, 3)]);
         let options = PutOptions::default().timeout(timeout).staging(Staging::Always);
@@ -134,7 +135,7 @@ fn what_a_plugin_says_that_it_made_and_did_not_is_an_error() {
     assert_eq!(until_error(&mut put).1.kind(), ErrorKind::Device);
 }
 
-/// Dimensions, types and numbers of results are the plugin's word.
+/// The plugin determines dimensions, types and number of the results.
 #[test]
 fn results_that_cannot_be_are_errors_and_freed() {
     let client = client(&[]);

@@ -1,4 +1,5 @@
-//! A fork has none of a plugin's threads: it calls nothing, is told so at once, and drops what is its parent's silently.
+//! A fork has no threads of the plugin: it calls no function, returns errors at once, and silently drops inherited
+//! objects.
 
 use super::*;
 use crate::fork::tests::in_fork;
@@ -9,7 +10,7 @@ fn is_refused<T>(asked: Result<T>) -> bool {
     asked.err().is_some_and(told)
 }
 
-/// Everything of a client, while transfers are on their way and nobody is there to end them.
+/// All objects of a client, during transfers that no thread of the fork completes.
 #[test]
 fn what_a_plugin_made_is_an_error_in_a_fork_and_dropped_silently() {
     let client = client(&[("delay_us", 200_000), ("devices", 2)]);
@@ -65,7 +66,7 @@ fn batches_under_way_are_an_error_in_a_fork_and_arrive_in_the_parent() {
     }
 }
 
-/// Threads of the real ones, too, are not there.
+/// A fork has no threads of real plugins either.
 #[test]
 fn real_plugins_are_refused_in_a_fork() {
     for client in real_clients() {

@@ -1,4 +1,4 @@
-//! Tests against a plugin that fails as it is told, and against real ones where there are any.
+//! Tests with a stub plugin that fails on request, and with real plugins if there are any.
 
 mod consumer;
 mod events;
@@ -17,16 +17,16 @@ use super::*;
 use crate::dataset::map::Range;
 use crate::{Array, Batch, DType, Element, IterDataset, Load, Loader, MapDataset};
 
-/// Long enough for whatever is not to happen.
+/// A timeout that is never reached.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A client of the stub with these options.
+/// Creates a client of the stub with these options.
 fn client(options: &[(&str, i64)]) -> Client {
     let options: Vec<_> = options.iter().map(|(name, value)| (*name, ClientOption::Int(*value))).collect();
     stub::plugin(Stub::Today).client_with(&options).unwrap()
 }
 
-/// One that says that it is a CPU.
+/// Creates a client that reports the platform `cpu`.
 fn cpu_client() -> Client {
     stub::plugin(Stub::Today).client_with(&[("platform", ClientOption::Str("cpu"))]).unwrap()
 }
@@ -35,7 +35,7 @@ fn device_0(client: &Client) -> Placement {
     Placement::on(&client.device(0).unwrap())
 }
 
-/// The real plugins that `GRISTMILL_PJRT_PLUGIN` names.
+/// Creates a client of each real plugin in `GRISTMILL_PJRT_PLUGIN`.
 fn real_clients() -> Vec<Client> {
     let Some(paths) = std::env::var_os("GRISTMILL_PJRT_PLUGIN") else {
         eprintln!("SKIPPED for real plugins: GRISTMILL_PJRT_PLUGIN names none");
@@ -44,7 +44,7 @@ fn real_clients() -> Vec<Client> {
     std::env::split_paths(&paths).map(|path| Plugin::load(path).unwrap().client().unwrap()).collect()
 }
 
-/// Batches of `rows` rows of 64 numbers; all numbers of batch `i` are `i`.
+/// Makes batches of `rows` rows of 64 numbers. All numbers of batch `i` are `i`.
 fn batches(count: i64, rows: usize) -> impl IterDataset<Item = Batch, Iter: Send> + 'static {
     Range::new(0, count).map(move |i| Element::new().with("x", filled(i, rows))).to_iter().boxed()
 }
@@ -59,7 +59,7 @@ fn loader<D: IterDataset<Item = Batch> + 'static>(dataset: D) -> Loader<D> {
     dataset.loader().build().unwrap()
 }
 
-/// The number that `batch` is full of; `None` if it is not one.
+/// Returns the number in all places of `batch`; `None` if the numbers differ.
 fn number(batch: &DeviceBatch) -> Option<i64> {
     let mut numbers = batch.array("x").unwrap().shards().iter().flat_map(|shard| {
         let array = shard.to_array().unwrap();

@@ -10,14 +10,14 @@ fn what_is_no_plugin_is_refused_by_name() {
     std::fs::write(&path, "no library").unwrap();
     let error = Plugin::load(&path).unwrap_err();
     assert!(error.to_string().contains("text.so: cannot be loaded: "), "{error}");
-    // The program's own C library.
+    // The C library of this program.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let libc = maps.split_whitespace().find(|word| word.contains("libc.so")).unwrap();
     let error = Plugin::load(libc).unwrap_err();
     assert!(error.to_string().ends_with("is no PJRT plugin: it has no function GetPjrtApi"), "{error}");
 }
 
-/// The stub refuses to be initialised twice.
+/// The stub fails if it is initialised twice.
 #[test]
 fn a_plugin_is_initialised_once() {
     let plugins: Vec<_> = (0..2).map(|_| stub::plugin(Stub::Today)).collect();
@@ -55,7 +55,7 @@ fn the_oldest_version_works_and_lacks_what_it_lacks() {
     assert!(error.to_string().ends_with(said), "{error}");
 }
 
-/// All dtypes and ranks, there and back.
+/// Sends arrays of all dtypes and ranks and reads them back.
 #[test]
 fn arrays_come_back_as_they_were() {
     for client in [client(&[]), client(&[("delay_us", 500)])].into_iter().chain(real_clients()) {
@@ -74,7 +74,7 @@ fn arrays_come_back_as_they_were() {
     }
 }
 
-/// Of no bytes, so that arrays of them can be made. A plugin may take them or refuse.
+/// Such arrays exist because they have 0 bytes. A plugin may accept or refuse them.
 #[test]
 fn dimensions_that_no_device_has_end_no_process() {
     for client in [client(&[])].into_iter().chain(real_clients()) {
@@ -111,7 +111,7 @@ fn programs_are_compiled_and_run() {
         assert_eq!(results[1].to_array().unwrap().as_slice::<f32>().unwrap(), [30.]);
         let short = device.put(&filled(0, 1)).unwrap();
         for arguments in [&[&a][..], &[&a, &short], &[&a, &a, &a]] {
-            // Some refuse at once, others when it is run.
+            // Some plugins refuse the call, others fail during the run.
             let outcome = add.run(arguments).and_then(|results| results[0].to_array());
             assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Device, "{client:?}");
         }

@@ -19,7 +19,8 @@ fn batches_come_in_order_whatever_the_depth() {
     }
 }
 
-/// What is on its way when the state is taken is sent again; and the state is that of the pipeline without devices.
+/// Batches in transfer when the state is taken are sent again. The state equals the state of the pipeline without
+/// devices.
 #[test]
 fn a_state_counts_what_was_handed_out() {
     for client in [client(&[("delay_us", 300)])].iter().chain(&real_clients()) {
@@ -51,7 +52,7 @@ fn a_batch_is_handed_out_before_it_is_there() {
         let batch = put.next().unwrap().unwrap();
         assert_eq!(batch.index(), index);
         assert!(batch.events().all(|event| !event.is_ready().unwrap()));
-        // Two are on their way, this one counted.
+        // Two batches are in transfer, including this batch.
         assert_eq!(put.stats().batches, (index + 2).min(9));
     }
 }
@@ -89,7 +90,7 @@ fn rows_are_split_over_devices_and_copies_go_to_all() {
                     }
                     assert!(batch.array("w").unwrap_err().to_string().contains("the batch has odd, even/w"));
                 }
-                // Parts of 10 bytes start where no device could read them; parts of a row of 64 do.
+                // Parts of 10 bytes are not aligned for devices; parts of a row of 64 bytes are.
                 let copied = match staging {
                     Staging::WhereNeeded => 8 * if parts == 1 { 0 } else { 5 },
                     _ => 8 * 69,
@@ -106,7 +107,7 @@ fn rows_are_split_over_devices_and_copies_go_to_all() {
     }
 }
 
-/// Memory of somebody else, such as a worker's slab: what it says of its end.
+/// Owned memory, such as a worker's slab, which reports when it is dropped.
 #[test]
 fn aligned_memory_is_sent_from_where_it_lies_and_kept_till_then() {
     struct Watched(Vec<u8>, std::sync::mpsc::Sender<()>);
@@ -133,7 +134,7 @@ fn aligned_memory_is_sent_from_where_it_lies_and_kept_till_then() {
     assert_eq!(put.by_ref().map(Result::unwrap).count(), 2);
     assert_eq!((put.stats().bytes_in_place, put.stats().bytes_copied), (8192, 0));
     drop(put);
-    // The first was read. The second never is, as far as anybody knows, and so never goes.
+    // The first batch was read. The second is never reported as read, and is therefore never freed.
     assert!(told.recv_timeout(LONG).is_ok());
     assert!(told.try_recv().is_err());
 }
@@ -151,18 +152,18 @@ fn with_zero_copies_buffers_view_the_memory_for_as_long_as_they_live() {
             assert_eq!(batch.array("x").unwrap().buffer().address().unwrap(), at);
             assert_eq!(number(batch), Some(7));
         }
-        // Slots are made for as many batches as are held, and none is written to while it is.
+        // Each batch that is held keeps its slot, and the slot is not overwritten.
         let options = PutOptions::default().zero_copy(true).staging(Staging::Always);
         let put = DevicePut::new(loader(batches(20, 8)), device_0(client), options).unwrap();
         let held: Vec<_> = put.map(Result::unwrap).collect();
         assert!(held.iter().all(|batch| number(batch) == Some(batch.index() as i64)), "{client:?}");
-        // Slots begin where pages do, and nothing that a plugin allocates does.
+        // Slots start at page boundaries, unlike allocations of the plugin.
         let at = held[0].array("x").unwrap().buffer().address().unwrap();
         assert!(at.is_multiple_of(4096), "{client:?}");
     }
 }
 
-/// The stub reads nothing but mapped memory, and does not let its client end before that is unmapped.
+/// The stub reads only pinned memory, and destroys its client only if no memory is pinned.
 #[test]
 fn slots_are_pinned_where_the_plugin_can() {
     for dma in [0, 2] {
@@ -184,7 +185,7 @@ fn what_is_on_its_way_may_be_left_behind() {
     }
 }
 
-/// Whatever the sizes: each part of each array starts where a device can read it, and none lies on another.
+/// For all sizes, each part of each array is aligned for devices, and no parts overlap.
 #[test]
 fn parts_in_slots_are_aligned() {
     use crate::device::slots::SlotPool;

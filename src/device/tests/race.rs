@@ -1,20 +1,20 @@
-//! Does a slot wait for the plugin to have done with it?
+//! Checks that a slot is reused only after the plugin is done with it.
 
 use super::*;
 use crate::device::buffer::Release;
 
-/// Batches that do not hold what was sent, out of 40 that all go through one slot.
+/// Sends 40 batches through one slot. Returns the number of batches that arrived with wrong data.
 fn overwritten(client: &Client, release: Release) -> usize {
     let options = PutOptions { release, ..PutOptions::default().depth(1).slots(1).staging(Staging::Always) };
     let mut put = DevicePut::new(loader(batches(40, 64)), device_0(client), options).unwrap();
     let sent: Vec<_> = put.by_ref().map(Result::unwrap).collect();
-    // Read before the slot goes.
+    // Reads the batches before the slot is freed.
     let wrong = sent.iter().filter(|batch| number(batch) != Some(batch.index() as i64)).count();
     assert_eq!((sent.len(), put.stats().bytes_in_place), (40, 0));
     wrong
 }
 
-/// What this test finds: without the wait, later batches are written over those that were not read yet.
+/// Shows that the test can fail: without the wait, later batches overwrite batches that were not yet read.
 #[test]
 fn without_the_wait_batches_are_overwritten() {
     assert!(overwritten(&client(&[("delay_us", 3000)]), Release::TooEarly) > 0);

@@ -1,4 +1,4 @@
-//! The stub, compiled when it is first needed. Tests outside the crate include this file, too.
+//! The stub plugin, compiled on first use. Tests outside the crate include this file, too.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 
 use crate::device::Plugin;
 
-/// Which version of the API the stub is to have.
+/// API version of the stub.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stub {
     Today,
-    /// The oldest that works.
+    /// The oldest supported version.
     #[allow(dead_code, reason = "not every test asks for it")]
     Oldest,
 }
@@ -25,7 +25,8 @@ pub(super) fn plugin(stub: Stub) -> Plugin {
     Plugin::load(path).unwrap()
 }
 
-/// Compiles it beside this test's binary, for this process alone: others may be at the same.
+/// Compiles the stub next to this test's binary. The file name contains the process id, because other processes may
+/// compile it at once.
 fn compile(name: &str, flags: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pjrt_stub/lib.rs");
     let folder = std::env::current_exe().unwrap().with_file_name("pjrt_stub");

@@ -10,18 +10,20 @@ use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, caught, channel};
 use crate::element::{Part, Slot};
 use crate::exec::{Engine, Pool, Runtime};
 
-/// An evaluator: applies the function of a stage to elements of type `T`, several chunks at a time.
+/// Applies the function of a stage to elements of type `T`, several chunks at a time.
 pub(super) trait Apply<T, U>: Send {
-    /// Chunks that may be under way or wait to be read.
+    /// Returns the number of chunks that may be under way or waiting to be read.
     fn window(&self) -> usize;
 
-    /// Target size of a chunk.
+    /// Returns the target size of a chunk.
     fn aim(&self) -> Aim;
 
-    /// Shortest time per element that is worth a hand-over. Cheaper functions run on the reading thread.
+    /// Returns the shortest time per element that is worth a hand-over. The reading thread evaluates cheaper functions.
     fn least_time(&self) -> Duration;
 
-    /// Submits elements to the function; `first` is the index of the first element. Returns one or more chunks, each with its number of elements.
+    /// Submits elements to the function; `first` is the index of the first element.
+    ///
+    /// Returns one or more chunks, each with its number of elements.
     fn submit(&self, first: u64, elements: Vec<T>) -> Vec<(Incoming<Chunk<U, Infallible>>, usize)>;
 }
 
@@ -32,7 +34,7 @@ where
     W: Work<T>,
 {
     match run.engine() {
-        // Stages behind this may note which record an element is of, as it passes.
+        // Keys are noted on the thread that reads the elements, in their order.
         _ if run.is_noting() => None,
         Engine::Inline => None,
         Engine::Threads(pool) => {
@@ -48,7 +50,7 @@ where
     }
 }
 
-/// The result for an element. A panic in the function is an error of the element.
+/// Returns the result for an element. A panic in the function becomes the element's error.
 pub(super) fn applied<T, W: Work<T>>(work: &W, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<W::Out> {
     cx.begin_element();
     caught(|| work.work(index, element, stage, cx)).map_err(|error| cx.blame(stage, work.name(), error))
@@ -88,7 +90,7 @@ impl<T: Send + 'static, W: Work<T>> Apply<T, W::Out> for OnPool<W> {
                 }
                 slots.push(applied(&*work, index, element, stage, &mut cx));
             }
-            // The counts are in before anybody can see the elements.
+            // Adds the counts before the elements become visible.
             drop(cx);
             pool.evaluated(count as u64);
             let parts = vec![Part::Slots(slots.into_iter().collect())];

@@ -1,8 +1,8 @@
-//! Elements of a stream through the function of a stage: on the thread that reads the stream, or in chunks on threads or in workers.
+//! Applies the function of a stage to elements of a stream: on the reading thread, or in chunks on threads or workers.
 //!
-//! The thread that asks for elements reads the stream, in order, and takes its state behind each element. Others apply the function to
-//! chunks of elements. The results come back in order, each with the state behind it, so that a state never depends on who applied the
-//! function: elements that were read ahead are read again after a restore.
+//! The consumer's thread reads the stream in order and takes its state after each element. Evaluators apply the
+//! function to chunks of elements. Results come back in order, each with the state after its element. A state
+//! therefore does not depend on the evaluator. After a restore, elements that were read ahead are read again.
 
 mod evaluator;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -22,22 +22,22 @@ use crate::element::{Part, Slot};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// The function of a stage, as it is applied to an element that was read.
+/// Function of a stage, applied to elements that were read.
 pub(super) trait Work<T>: Send + Sync + 'static {
-    /// The type that comes out.
+    /// Type of a result.
     type Out: Send + 'static;
 
-    /// Name of the stage, for errors.
+    /// Returns the name of the stage, for errors.
     fn name(&self) -> &'static str;
 
-    /// Makes one of the element at `index`, or none, as the work of `stage`.
+    /// Applies the function to the element at `index`, as the work of `stage`. Returns `None` if it drops the element.
     ///
     /// # Errors
     /// Errors of the function, with the stage.
     fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<Self::Out>;
 }
 
-/// A pass over a parent, whose elements go through the function of a stage.
+/// A pass that applies the function of a stage to the elements of a parent.
 pub(super) struct Chunked<I: DatasetIterator, W: Work<I::Item>> {
     parent: I,
     work: Arc<W>,
@@ -45,11 +45,11 @@ pub(super) struct Chunked<I: DatasetIterator, W: Work<I::Item>> {
     ahead: Option<Box<Ahead<I, W>>>,
 }
 
-/// Time that reading a chunk takes at most: elements that have come do not wait longer for those of a slow source.
+/// Longest time spent on reading a chunk. Elements that were read do not wait longer for a slow source.
 const READ_TIME: Duration = Duration::from_millis(2);
-/// A chunk of fewer elements says little of what one costs.
+/// Smallest chunk from which the cost of an element is judged.
 const ENOUGH: u64 = 16;
-/// Cheap elements that are applied where they are read, before others are tried again.
+/// Number of cheap elements that the reading thread evaluates before the next attempt with chunks.
 const CHEAP_RUN: u64 = 1 << 14;
 
 impl<I, W> Chunked<I, W>
@@ -57,7 +57,7 @@ where
     I: DatasetIterator<Item: Send + 'static>,
     W: Work<I::Item>,
 {
-    /// Applies `work` on the thread that asks for elements.
+    /// Applies `work` on the consumer's thread.
     pub(super) fn inline(parent: I, work: W, stage: StageId) -> Self {
         Self { parent, work: Arc::new(work), stage, ahead: None }
     }
@@ -69,15 +69,16 @@ where
         Self { parent, work, stage, ahead }
     }
 
-    /// Name of the stage.
+    /// Returns the name of the stage.
     pub(super) fn name(&self) -> &'static str {
         self.work.name()
     }
 
-    /// The function's result for the next element, or `None` at the end. `number` is called as an element is read, and gives its index.
+    /// Returns the function's result for the next element, or `None` at the end. `number` returns the index of each
+    /// element as it is read.
     ///
     /// # Errors
-    /// Errors of the parent. Those of the function are results.
+    /// Errors of the parent. Errors of the function are results.
     pub(super) fn next(&mut self, mut number: impl FnMut() -> u64, cx: &mut Cx) -> Result<Option<Slot<W::Out>>> {
         if let Some(ahead) = &mut self.ahead
             && !ahead.is_here()
@@ -88,13 +89,13 @@ where
         Ok(Some(self.work.work(number(), element, self.stage, cx)))
     }
 
-    /// The parent's position behind the element that came last.
+    /// Returns the parent's position after the last yielded element.
     pub(super) fn state(&self) -> I::State {
         let at = self.ahead.as_ref().and_then(|ahead| ahead.at.clone());
         at.unwrap_or_else(|| self.parent.state())
     }
 
-    /// Has the parent go to a position. Elements that were read ahead are forgotten.
+    /// Moves the parent to a position. Discards elements that were read ahead.
     ///
     /// # Errors
     /// Errors of the parent.
@@ -106,28 +107,28 @@ where
     }
 }
 
-/// Chunks that were read and are not handed out yet.
+/// Chunks that were read and have not been yielded.
 struct Ahead<I: DatasetIterator, W: Work<I::Item>> {
     others: Box<dyn Apply<I::Item, W::Out>>,
-    /// The parent's position behind the element that was handed out last; `None` if nothing was read behind it.
+    /// The parent's position after the last yielded element; `None` if no later element was read.
     at: Option<I::State>,
-    /// Results that have come, of the first of the chunks.
+    /// Results of the first chunk that have arrived.
     parts: std::vec::IntoIter<Part<W::Out, Infallible>>,
     open: Open<W::Out>,
     pending: VecDeque<Pending<I::State, W::Out>>,
-    /// Set if nothing was read behind them, because the parent ended or failed.
+    /// Set if the parent has ended or failed, with the error.
     stop: Option<Option<Error>>,
     size: u64,
-    /// Elements that were handed out.
+    /// Elements yielded so far.
     given: u64,
-    /// Elements that are to be applied where they are read, because they are cheap.
+    /// Number of next elements that the reading thread evaluates itself, because they are cheap.
     here: u64,
 }
 
-/// A chunk that others have.
+/// A chunk that was submitted to the evaluator.
 struct Pending<S, U> {
     incoming: Incoming<Chunk<U, Infallible>>,
-    /// Positions behind its elements, those that were handed out left out.
+    /// Positions after its elements that have not been yielded.
     states: VecDeque<S>,
 }
 
@@ -146,7 +147,7 @@ where
         self.pending.clear();
     }
 
-    /// Whether the next element is to be applied where it is read, and nothing was read ahead of it.
+    /// Returns true if the reading thread evaluates the next element and no element was read ahead.
     fn is_here(&mut self) -> bool {
         let is = self.here > 0 && self.pending.is_empty() && self.stop.is_none();
         if is {
@@ -183,7 +184,7 @@ where
                 return self.stop.take().flatten().map_or(Ok(None), Err);
             };
             let (chunk, wait) = first.incoming.receive(cx);
-            // Its elements are not passed over: the chunk stays the first, and its error comes again.
+            // The chunk stays the first, so its error comes again and its elements are not skipped.
             let Chunk { parts, made } = chunk?;
             let count = parts.iter().map(Part::len).sum();
             let taken = Taken { first: self.given, count, made, wait, idle: wait.is_some(), holds_up: false };
@@ -193,7 +194,7 @@ where
         }
     }
 
-    /// Adapts to chunks of so many elements that took so long, and so many bytes.
+    /// Adapts the chunk size to a chunk of `count` elements, from its time and bytes.
     fn learn(&mut self, count: u64, took: Duration, bytes: u64) {
         let each = took.as_nanos() as u64 / count.max(1);
         if count >= ENOUGH && each < self.others.least_time().as_nanos() as u64 {
@@ -203,7 +204,7 @@ where
         }
     }
 
-    /// Reads chunks: one for each that is handed out, and more until the first is there.
+    /// Reads at least one chunk if there is room, and further chunks until the first result arrives.
     fn read_on(&mut self, parent: &mut I, number: &mut dyn FnMut() -> u64, cx: &mut Cx) {
         while self.here == 0 && self.stop.is_none() && self.pending.len() < self.others.window().max(1) {
             self.read(parent, number, cx);
@@ -213,7 +214,7 @@ where
         }
     }
 
-    /// Reads the elements of a chunk, and has the function applied to them.
+    /// Reads the elements of a chunk and submits them.
     fn read(&mut self, parent: &mut I, number: &mut dyn FnMut() -> u64, cx: &mut Cx) {
         let (mut elements, mut states, mut first) = (Vec::new(), VecDeque::new(), None);
         let start = Instant::now();
@@ -226,7 +227,7 @@ where
                     let index = number();
                     first.get_or_insert(index);
                 }
-                // Elements before it are handed out first.
+                // The elements before the end are yielded first.
                 end => {
                     self.stop = Some(end.err());
                     break;
@@ -250,12 +251,12 @@ mod tests {
     use crate::dataset::map::{MapDataset, Range};
     use crate::exec::Executor;
 
-    /// Calls that are under way, and the most that were at a time.
+    /// Number of calls under way, and the most so far.
     #[derive(Default)]
     struct Calls(Mutex<(usize, usize)>, Condvar);
 
     impl Calls {
-        /// Returns once so many calls have been under way at a time, in this one or before it.
+        /// Returns after `count` calls have been under way at once, during this call or earlier.
         fn meet(&self, count: usize) {
             let mut calls = self.0.lock().unwrap();
             calls.0 += 1;
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// A stream in order, whose elements no index finds.
+    /// Returns a stream without random access.
     fn stream(len: i64) -> impl IterDataset<Item = i64> {
         Range::new(0, len).to_iter().limit(u64::MAX)
     }
@@ -279,7 +280,7 @@ mod tests {
         std::iter::from_fn(|| iter.next(&mut cx).transpose()).collect()
     }
 
-    /// A function that waits until it runs on 4 threads at a time.
+    /// Returns a function that waits until it runs on 4 threads at once.
     fn meeting<T>() -> impl Fn(T) -> T + Send + Sync + 'static {
         let calls = Calls::default();
         move |element| {

@@ -1,4 +1,4 @@
-//! Elements of a stream that go through the function of a stage in worker processes: the end in the parent, and that in a worker.
+//! Functions that worker processes apply to elements of a stream: the side of the parent process and of the worker.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -18,12 +18,14 @@ use crate::exec::Runtime;
 use crate::exec::remote::{Border, Evaluated, Fed, How, Remote, ServeFed, Served};
 use crate::wire::{ChunkWriter, Crossing, crossing, read_parts};
 
-/// Bytes of the elements of a task; more are given in several.
+/// Limit of bytes in the elements of a task. More elements are sent in several tasks.
 const MOST_BYTES: usize = 1 << 20;
-/// An element of more bytes stays in the parent.
+/// Limit of bytes in an element that is sent. Larger elements stay in the parent process.
 const LARGEST: usize = 32 << 20;
 
-/// In the parent: the function is applied by `workers`; nobody if elements cannot travel both ways.
+/// Returns the evaluator for the parent process: `workers` apply the function.
+///
+/// Returns `None` if elements or results cannot be sent between processes.
 pub(super) fn on_workers<T: Send + 'static, W: Work<T>>(
     work: &Arc<W>,
     workers: &Arc<dyn Remote>,
@@ -35,7 +37,7 @@ pub(super) fn on_workers<T: Send + 'static, W: Work<T>>(
     Some(Box::new(OnWorkers { work, workers, run, stage, border, item, made }))
 }
 
-/// In a worker: those who serve the parent are told how the function is applied.
+/// Registers the function in a worker, which applies it for the parent process.
 pub(super) fn serve<T: Send + 'static, W: Work<T>>(work: &Arc<W>, run: &Runtime, served: &Served, stage: StageId) {
     if let (Some(item), Some(made)) = (crossing::<T>(), crossing::<W::Out>()) {
         let applied = Applied { work: work.clone(), run: run.clone(), stage, item, made };
@@ -64,7 +66,7 @@ impl<T: Send + 'static, W: Work<T>> Apply<T, W::Out> for OnWorkers<T, W> {
         Aim { time: self.workers.range_time(), slots: 1 << 14, bytes: self.workers.part_bytes() / 8 * 7 }
     }
 
-    /// To write an element, to read it, and both once more of its result takes some microseconds.
+    /// Covers the writing and reading of an element and of its result, some microseconds in all.
     fn least_time(&self) -> Duration {
         Duration::from_micros(20)
     }
@@ -85,7 +87,7 @@ impl<T: Send + 'static, W: Work<T>> Apply<T, W::Out> for OnWorkers<T, W> {
                         room = full.need.max(MOST_BYTES);
                         break;
                     }
-                    // It cannot travel.
+                    // The element cannot be sent.
                     Err(_) => {
                         stays = true;
                         break;
@@ -159,7 +161,7 @@ impl<T: Send + 'static, W: Work<T>> ServeFed for Applied<T, W> {
     }
 }
 
-/// Elements as they were sent, where their arrays are aligned.
+/// Elements as sent, in memory that aligns their arrays.
 struct Sent(Buffer);
 
 impl Owner for Sent {

@@ -1,7 +1,7 @@
-//! Lanes that others read, ahead of whoever asks for their elements.
+//! Lanes that threads or workers read ahead of the consumer.
 //!
-//! A lane is read in segments, one at a time: the next is asked for as soon as it is known where the present one ends. Their
-//! sizes follow the clock; they shape nothing.
+//! A lane is read in segments, one at a time. The next segment is requested as soon as the end of the current segment
+//! is known. Segment sizes depend on measured times and never shape the data.
 
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, Wanted};
 use super::lane::{LanePosition, Marked};
@@ -9,28 +9,28 @@ use crate::cx::{Cx, StageId, Taken};
 use crate::dataset::run::evaluate::Incoming;
 use crate::error::Result;
 
-/// Every lane, as far as it has come.
+/// All lanes, with their progress.
 pub(super) struct Ahead<T, S> {
     evaluator: Box<dyn LaneEvaluator<T, S>>,
     lanes: Vec<Option<Lane<T, S>>>,
     open: usize,
-    /// Whether every lane has a segment under way, or had one.
+    /// True if the first segment of every lane has been requested.
     begun: bool,
     quota: u64,
-    /// Elements that were asked for.
+    /// Elements that the consumer has requested.
     asked: u64,
 }
 
 struct Lane<T, S> {
-    /// Position of those who ask for elements.
+    /// Position of the consumer.
     at: LanePosition<S>,
-    /// Elements that have come.
+    /// Elements that have arrived.
     slots: std::vec::IntoIter<Marked<T, S>>,
     ending: Ending,
-    /// Position behind the elements that have come.
+    /// Position after the elements that have arrived.
     front: LanePosition<S>,
     after: Option<u64>,
-    /// The segment behind them, and elements of it that are still to come.
+    /// The segment after `front`, and the number of its elements that have not arrived.
     coming: Option<(Incoming<LaneChunk<T, S>>, u64)>,
 }
 
@@ -51,7 +51,7 @@ impl<T, S: Clone> Ahead<T, S> {
         ahead
     }
 
-    /// Goes to other places; what is under way is called off.
+    /// Moves to other positions and cancels the segments under way.
     pub(super) fn seek(&mut self, lanes: Vec<Option<LanePosition<S>>>) {
         self.lanes = lanes.into_iter().map(|at| at.map(Lane::new)).collect();
         self.open = self.lanes.iter().flatten().count();
@@ -70,7 +70,7 @@ impl<T, S: Clone> Ahead<T, S> {
         self.lanes[at].as_ref().map(|lane| &lane.at)
     }
 
-    /// The next element of lane `at`; `None` if that has ended.
+    /// Returns the next element of lane `at`; `None` if the lane has ended.
     pub(super) fn next(&mut self, at: usize, stage: StageId, cx: &mut Cx) -> Option<Result<T>> {
         self.asked += 1;
         self.begin(at);
@@ -95,7 +95,7 @@ impl<T, S: Clone> Ahead<T, S> {
         }
     }
 
-    /// Asks for the first segment of every lane, in the order in which they are needed.
+    /// Requests the first segment of every lane, in the order in which the consumer needs them.
     fn begin(&mut self, first: usize) {
         if std::mem::replace(&mut self.begun, true) {
             return;
@@ -105,7 +105,7 @@ impl<T, S: Clone> Ahead<T, S> {
         }
     }
 
-    /// Takes in what comes next of a lane, and asks for what is behind it.
+    /// Receives the next chunk of a lane and requests the segment after it.
     fn receive(&mut self, at: usize, stage: StageId, cx: &mut Cx) -> Result<()> {
         if self.lanes[at].as_ref().is_some_and(|lane| lane.coming.is_none()) {
             self.ask(at, 0);
@@ -116,7 +116,7 @@ impl<T, S: Clone> Ahead<T, S> {
         let (chunk, wait) = incoming.receive(cx);
         let chunk = chunk?;
         let len = chunk.slots.len() as u64;
-        // Of a lane no index is known in what all of them make.
+        // The index of a lane's element in the whole stream is unknown here. The count of requests takes its place.
         let first = self.asked - 1;
         cx.taken(stage, &Taken { first, count: len, made: chunk.made, wait, idle: true, holds_up: false });
         chunk.slots.iter().for_each(|(_, mark)| lane.front.advance(mark.clone()));
@@ -136,7 +136,7 @@ impl<T, S: Clone> Ahead<T, S> {
         Ok(())
     }
 
-    /// Asks for the next segment of a lane, which is due in so many elements.
+    /// Requests the next segment of a lane. The consumer needs it after `due` more elements.
     fn ask(&mut self, at: usize, due: u64) {
         let Some(lane) = &mut self.lanes[at] else { return };
         let (from, after, quota) = (lane.front.clone(), lane.after, self.quota);

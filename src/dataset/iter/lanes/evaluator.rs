@@ -13,13 +13,13 @@ use crate::dataset::run::evaluate::{Aim, Incoming, channel};
 use crate::error::Result;
 use crate::exec::{Engine, Pool, Runtime};
 
-/// Somebody who reads the lanes of an `L`.
+/// A reader of the lanes of an `L`.
 type Reader<L> = Box<dyn LaneEvaluator<ItemOf<L>, StateOf<L>>>;
 
-/// Returns who reads the lanes of a pass ahead of those who ask for their elements; nobody if they do it themselves.
+/// Returns the reader that reads the lanes of a pass ahead of the consumer; `None` if the consumer reads them.
 ///
 /// # Errors
-/// Elements would have to leave a worker process, and their type cannot.
+/// Elements have to leave a worker process, and their type cannot.
 pub(super) fn evaluator<L: OpenLane>(shared: &Arc<Shared<L>>, run: &Runtime) -> Result<Option<Reader<L>>> {
     Ok(match run.engine() {
         Engine::Inline => None,
@@ -56,7 +56,7 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnPool<L> {
         let (shared, open) = (self.shared.clone(), self.open.clone());
         let after = self.next_id.fetch_add(1, Ordering::Relaxed);
         self.pool.submit(Box::new(move |open_pool| {
-            // A stream that was moved or dropped wants nothing more.
+            // A stream that was moved or dropped needs nothing more.
             let go_on = || open_pool.get() && outgoing.is_wanted();
             if !go_on() {
                 return;
@@ -81,7 +81,7 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnPool<L> {
                     }
                 },
             };
-            // The counts are in before anybody can see the elements.
+            // Adds the counts before the elements become visible.
             drop(cx);
             let _ = outgoing.chunks.send(Ok(LaneChunk { slots, ending, made: watch.made(None), after }));
         }));

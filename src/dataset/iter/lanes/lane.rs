@@ -11,35 +11,37 @@ use crate::dataset::iter::open_lane::OpenLane;
 use crate::dataset::run::evaluate::caught;
 use crate::error::{Error, Result};
 
-/// Elements between two marks of a lane: part of the format of its states. With a mark at every element, each would have to
-/// travel with its own.
+/// Elements between two marks of a lane; part of the format of its states. With a mark at every element, each element
+/// would have to be sent with its mark.
 pub(super) const MARK_EVERY: u64 = 64;
 
-/// Position of a lane: so many elements behind a mark. There is a mark at every 64th element and behind every error, whoever
-/// reads the lane and in whatever segments.
+/// Position of a lane: a number of elements after a mark.
+///
+/// A mark follows every error, and every 64th element since the last mark. Marks do not depend on the reader or on
+/// its segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, bound(serialize = "S: Serialize", deserialize = "S: Deserialize<'de>"))]
 pub struct LanePosition<S> {
-    /// Elements of the lane that are behind it, and errors.
+    /// Elements and errors of the lane before this position.
     pub given: u64,
     /// The last mark.
     #[serde(with = "shared")]
     pub mark: Arc<LaneMark<S>>,
-    /// Elements since.
+    /// Elements since the last mark.
     pub skip: u64,
 }
 
-/// A place in a lane from which it can be read on.
+/// A place in a lane from which reading can continue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneMark<S> {
-    /// The dataset that is read, or is to be opened next.
+    /// The open dataset, or the next dataset to open.
     pub dataset: u64,
     /// Position of that dataset, if it is open.
     pub state: Option<S>,
 }
 
-/// A mark stands in many states of a pass.
+/// Serializes a mark through its [`Arc`]: many states of a pass share a mark.
 mod shared {
     use super::*;
     use serde::{Deserializer, Serializer};
@@ -54,12 +56,12 @@ mod shared {
 }
 
 impl<S> LanePosition<S> {
-    /// The start of lane `lane`.
+    /// Returns the start of lane `lane`.
     pub(super) fn start(lane: u64) -> Self {
         Self { given: 0, mark: Arc::new(LaneMark { dataset: lane, state: None }), skip: 0 }
     }
 
-    /// One element or error on. `mark` is what stands behind it, if something does.
+    /// Advances by an element or an error. `mark` is the mark after it, if any.
     pub(super) fn advance(&mut self, mark: Option<Arc<LaneMark<S>>>) {
         self.given += 1;
         self.skip += 1;
@@ -68,39 +70,39 @@ impl<S> LanePosition<S> {
         }
     }
 
-    /// Whether a mark stands behind the next element, or error.
+    /// Returns true if a mark follows the next element or error.
     pub(super) fn is_due(skip: u64, is_error: bool) -> bool {
         is_error || skip + 1 >= MARK_EVERY
     }
 }
 
-/// An element or an error, and the mark behind it, if there is one.
+/// An element or an error, and the mark after it, if any.
 pub(super) type Marked<T, S> = (Result<T>, Option<Arc<LaneMark<S>>>);
 
 /// Next event in a lane.
 pub(super) enum Step<T, S> {
     Next(Marked<T, S>),
     Ended,
-    /// The lane cannot be read on.
+    /// The lane cannot be read further.
     Failed(Error),
 }
 
-/// A lane that is open.
+/// An open lane.
 pub(super) struct LaneIter<L: OpenLane> {
     shared: Arc<Shared<L>>,
-    /// The dataset that is open, or is opened next.
+    /// The open dataset, or the next dataset to open.
     dataset: u64,
     open: Option<L::Iter>,
     position: LanePosition<StateOf<L>>,
 }
 
 impl<L: OpenLane> LaneIter<L> {
-    /// Lane `lane` at its start.
+    /// Opens lane `lane` at its start.
     pub(super) fn new(shared: &Arc<Shared<L>>, lane: u64) -> Self {
         Self { shared: shared.clone(), dataset: lane, open: None, position: LanePosition::start(lane) }
     }
 
-    /// A lane where it was: what has been read since its last mark is read again.
+    /// Opens a lane at a position. Reads the elements since the last mark again.
     ///
     /// # Errors
     /// The lane cannot be opened or read there.
@@ -125,15 +127,15 @@ impl<L: OpenLane> LaneIter<L> {
         Ok(lane)
     }
 
-    /// Position of the lane.
+    /// Returns the position of the lane.
     pub(super) fn position(&self) -> &LanePosition<StateOf<L>> {
         &self.position
     }
 
-    /// The next element, or `None` at the end.
+    /// Returns the next element, or `None` at the end.
     ///
     /// # Errors
-    /// Errors of its datasets, also in opening one: that is passed over then.
+    /// Errors of the lane's datasets, also of opening a dataset. A dataset that cannot be opened is then skipped.
     pub(super) fn next(&mut self, cx: &mut Cx) -> Result<Option<ItemOf<L>>> {
         let next = self.read(cx);
         if !matches!(next, Ok(None)) {
@@ -146,7 +148,7 @@ impl<L: OpenLane> LaneIter<L> {
         next
     }
 
-    /// Puts a mark here.
+    /// Sets a mark at the current position.
     pub(super) fn mark(&mut self) -> &LaneMark<StateOf<L>> {
         let state = self.open.as_ref().map(DatasetIterator::state);
         let position = &mut self.position;
@@ -154,7 +156,7 @@ impl<L: OpenLane> LaneIter<L> {
         &position.mark
     }
 
-    /// The same for whoever reads ahead: a panic is an error there, and the end of this iterator.
+    /// Returns the next event, for reading ahead. A panic becomes an error and ends this iterator.
     pub(super) fn step(&mut self, cx: &mut Cx) -> Step<ItemOf<L>, StateOf<L>> {
         let mut returned = false;
         let next = caught(|| {
@@ -182,7 +184,7 @@ impl<L: OpenLane> LaneIter<L> {
                 self.open = None;
                 self.dataset = self.behind(dataset);
             } else if dataset < self.shared.lanes.count() {
-                // One that cannot be opened is behind it, too.
+                // Advances before opening, so that a dataset that cannot be opened is skipped.
                 self.dataset = self.behind(dataset);
                 let opened = self.shared.lanes.open(dataset, &self.shared.run, cx)?;
                 if opened.is_some() {
@@ -194,7 +196,7 @@ impl<L: OpenLane> LaneIter<L> {
         }
     }
 
-    /// The next dataset of the lane.
+    /// Returns the dataset after `dataset` in the lane.
     fn behind(&self, dataset: u64) -> u64 {
         dataset.saturating_add(self.shared.count)
     }

@@ -1,4 +1,4 @@
-//! Lanes that are read for their index: to their end, with the marks that whoever reads them puts.
+//! Lanes that are read for their index: to the end, and with the marks that a reader sets.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
 use crate::keys::{LaneHead, MarkedLanes, NextMark, ReadMarks};
 
-/// Help for an element that fails.
+/// Remedy for an element that fails.
 const HELP: &str = "an index of lanes knows every element of them: repair the record, or let it be left out inside the lane, by \
      `skip_bad_records` there";
 
@@ -21,7 +21,7 @@ pub(super) struct Marked<L> {
 }
 
 impl<L: OpenLane> Marked<L> {
-    /// The lanes of `stage`, which are named by all stages up to there and by the files of their sources.
+    /// Makes the lanes of `stage`. An index identifies them by all stages up to `stage` and the files of their sources.
     pub(super) fn new(stage: &IterLanes<L>, shared: Arc<Shared<L>>) -> Self {
         let mut files = Vec::new();
         let stage: &dyn Stage = stage;
@@ -69,7 +69,7 @@ impl<L: OpenLane> ReadMarks for ReadLane<L> {
     }
 }
 
-/// A mark as an index has it.
+/// Returns a mark as text, as in an index.
 pub(super) fn text_of<T: serde::Serialize>(mark: &T) -> Result<String> {
     serde_json::to_string(mark).map_err(|e| Error::state(format!("the state of a lane cannot be written: {e}")))
 }

@@ -1,7 +1,7 @@
-//! Streams side by side, each of which is read by one at a time, and all of them by many.
+//! Lanes: streams side by side. A lane is read by a single reader at a time; many readers share the lanes.
 //!
-//! Lane `l` of `count` is the datasets `l`, `l + count`, `l + 2 * count` and so forth, one behind the other, and depends on
-//! nothing else: so whoever likes can read it, from any state of it on. Elements come round by round, one of each lane.
+//! Lane `l` of `count` is the datasets `l`, `l + count`, `l + 2 * count` and so on, concatenated. A lane depends on
+//! nothing else, so any reader can read it from any of its states. Elements come in rounds, an element of each lane.
 
 mod ahead;
 mod evaluate;
@@ -40,22 +40,23 @@ use crate::exec::Runtime;
 use crate::keys::MarkedLanes;
 use crate::part::Deal;
 
-/// More lanes than any machine reads at a time; where each of them is, is part of the state.
+/// Limit of lanes, above the number that a machine reads at once. The state contains the position of each lane.
 const MAX_LANES: usize = 1024;
 
-/// The reasons for which lanes have no plan.
+/// The reasons why lanes have no plan.
 const IN_LANES: &str = "is read in order, and its rows are not dealt by lanes";
 const NO_LENGTHS: &str = "has an index that does not say how long elements are: pack inside the lanes";
 const NO_INDEX: &str = "has no index";
 
-/// One element of each of `count` lanes in turn; a lane that has ended is passed over. Lane `l` is the datasets `l`,
-/// `l + count`, `l + 2 * count` and so forth, one behind the other.
+/// Yields an element of each of `count` lanes in turn; lanes that have ended are skipped. Lane `l` is the datasets `l`,
+/// `l + count`, `l + 2 * count` and so on, concatenated.
 ///
-/// This is how streams without random access, such as compressed files, are read by several at a time: threads and worker
-/// processes read different lanes, and the stages inside the datasets run where their lane is read. `count` shapes the stream
-/// and is part of its state; who reads never does. Four lanes for each who reads keep all of them busy.
+/// Lanes let several readers share streams without random access, such as compressed files: threads and worker
+/// processes read different lanes. The stages inside the datasets run on the reader of their lane. `count` shapes the
+/// stream and is part of its state; the number of readers has no effect. Four lanes per reader keep all readers busy.
 ///
-/// [`interleave`](super::interleave()) cannot do that: which of its places takes the next dataset depends on which ends first.
+/// The streams of an [`interleave`](super::interleave()) cannot be shared: the place that takes the next dataset
+/// depends on the stream that ends first.
 /// ```
 /// use gristmill::{IterDataset, MapDataset, dataset::iter::lanes, dataset::map::Range};
 /// let files = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
@@ -65,8 +66,8 @@ const NO_INDEX: &str = "has no index";
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `count` is 0 or above 1024.
 /// # Cost
-/// Every lane is open at a time, wherever that is. A lane can be resumed at every 64th element, so a resume reads up to 63
-/// elements of each again.
+/// All lanes are open at once, in this process or in workers. A lane can be resumed at every 64th element, so a resume
+/// reads up to 63 elements of each lane again.
 pub fn lanes<D>(datasets: impl IntoIterator<Item = D>, count: usize) -> IterLanes<Lanes<D>>
 where
     D: IterDataset + 'static,
@@ -74,12 +75,12 @@ where
     IterLanes::new(Lanes::new(datasets.into_iter().collect()), count)
 }
 
-/// [`lanes`] of streams that a [`MapDataset`] makes, one from each element: a shuffled list of files, say, each mapped to the
-/// stream of its records. What the map dataset drops is passed over.
+/// [`lanes`] of streams that a [`MapDataset`] makes, a stream per element: for example, a shuffled list of files, each
+/// mapped to the stream of its records. Elements that the map dataset drops are skipped.
 ///
-/// In the report the work of the streams is that of this stage, and errors name the stage inside the stream.
+/// The report counts the work of the streams for this stage. Errors name the stage inside the stream.
 /// # Errors
-/// As [`lanes`], and what opening a stream reports.
+/// As [`lanes`], and errors of opening a stream.
 pub fn lanes_from<M>(datasets: M, count: usize) -> IterLanes<MadeLanes<M>>
 where
     M: MapDataset<Item: IterDataset + 'static> + 'static,
@@ -95,16 +96,16 @@ pub struct IterLanes<L> {
     stage: StageId,
 }
 
-/// Knowledge that all readers of lanes share.
+/// Data that all readers of lanes share.
 struct Shared<L> {
     lanes: Arc<L>,
     count: u64,
-    /// Runtime of a lane's parts: the thread that reads it.
+    /// Runtime of the stages inside a lane: they run on the thread that reads the lane.
     run: Runtime,
     stage: StageId,
 }
 
-/// An element of a lane.
+/// Type of an element of a lane.
 type ItemOf<L> = <<L as OpenLane>::Iter as DatasetIterator>::Item;
 /// Position of one of a lane's datasets.
 type StateOf<L> = <<L as OpenLane>::Iter as DatasetIterator>::State;

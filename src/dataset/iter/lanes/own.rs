@@ -1,4 +1,4 @@
-//! Elements of lanes that were planned, and no others: each lane is read from the mark before the first that is wanted.
+//! Makes the planned elements of lanes and no others: each lane is read from the mark before its first wanted element.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,42 +15,42 @@ use crate::error::{Error, Result};
 use crate::exec::Failed;
 use crate::keys::LaneFile;
 
-/// Elements that are read and let go of, rather than to open a lane anew behind them.
+/// Distance below which elements are read and dropped, instead of opening the lane again at a later mark.
 const NEAR: u64 = 4 * MARK_EVERY;
 
 /// Maker of elements of lanes.
 pub(super) struct Own<L: OpenLane> {
     shared: Arc<Shared<L>>,
     file: Arc<LaneFile>,
-    /// Who reads ahead, if anybody does.
+    /// Reads lanes ahead, if present.
     evaluator: Option<Box<dyn LaneEvaluator<ItemOf<L>, StateOf<L>>>>,
     lanes: Vec<OwnLane<L>>,
-    /// Lanes of which elements are wanted that nobody was asked for.
+    /// Lanes with new wanted elements, for which no segment has been requested yet.
     idle: BTreeSet<usize>,
-    /// Elements that were made.
+    /// Elements made so far.
     made: u64,
-    /// The most elements of a segment.
+    /// Limit of elements in a segment.
     quota: u64,
 }
 
-/// A segment of a lane, as it comes.
+/// A segment of a lane, as it arrives.
 type Chunks<L> = Incoming<LaneChunk<ItemOf<L>, StateOf<L>>>;
 
-/// A lane, as far as it was read.
+/// A lane and its progress.
 struct OwnLane<L: OpenLane> {
     lane: u64,
     file: Arc<LaneFile>,
-    /// Places of elements that are wanted, and how often.
+    /// Places of wanted elements, with the number of requests for each.
     wanted: BTreeMap<u64, u64>,
     /// Wanted elements that were read.
     kept: BTreeMap<u64, Result<ItemOf<L>>>,
-    /// Position behind what was read, if it is open.
+    /// Position after the last element read, if the lane is open.
     front: Option<LanePosition<StateOf<L>>>,
-    /// Whether an element has failed, behind which marks are put elsewhere.
+    /// True if an element has failed: later marks then differ from the marks in the index.
     is_shifted: bool,
-    /// The lane, where nobody reads ahead.
+    /// The lane, if no evaluator reads ahead.
     iter: Option<LaneIter<L>>,
-    /// The segment under way, and elements of it that are still to come.
+    /// The segment under way, and the number of its elements that have not arrived.
     coming: Option<(Chunks<L>, u64)>,
     after: Option<u64>,
 }
@@ -74,12 +74,12 @@ impl<L: OpenLane> OwnLane<L> {
         (self.front, self.is_shifted, self.iter, self.coming, self.after) = (None, false, None, None, None);
     }
 
-    /// Elements of the lane, as its index says.
+    /// Returns the number of elements of the lane, from its index.
     fn count(&self) -> u64 {
         self.file.elements_of(self.lane)
     }
 
-    /// The position that is read on from to get to `place`: where the lane is open, or the mark before it.
+    /// Returns the position from which to read to `place`: the lane's current position, or the mark before `place`.
     fn seek(&mut self, place: u64) -> Result<LanePosition<StateOf<L>>> {
         let number = place / MARK_EVERY;
         let is_near = |front: &&LanePosition<_>| {
@@ -94,7 +94,7 @@ impl<L: OpenLane> OwnLane<L> {
         Ok(front)
     }
 
-    /// Takes in the next element that was read, and the mark behind it.
+    /// Takes in the next element, and the mark after it.
     fn accept(&mut self, element: Result<ItemOf<L>>, mark: Option<Arc<LaneMark<StateOf<L>>>>) -> Result<()> {
         let (count, lane) = (self.count(), self.lane);
         let Some(front) = &mut self.front else { return Err(Error::state(format!("lane {lane} is not open"))) };
@@ -113,7 +113,7 @@ impl<L: OpenLane> OwnLane<L> {
         Ok(())
     }
 
-    /// Checks that the lane ends where it does.
+    /// Checks the number of elements at the lane's end against the index.
     fn check_end(&self) -> Result<()> {
         let (given, count) = (self.front.as_ref().map_or(0, |front| front.given), self.count());
         if given == count {
@@ -122,7 +122,7 @@ impl<L: OpenLane> OwnLane<L> {
         Err(stale(&self.file, &format!("lane {} ends behind {given} elements, and it says {count}", self.lane)))
     }
 
-    /// Reads here to behind `place`, and at the last element to the end.
+    /// Reads past `place` on this thread. If `place` is the last element, also reads the end.
     fn read(&mut self, shared: &Arc<Shared<L>>, place: u64, cx: &mut Cx) -> Result<()> {
         let from = self.seek(place)?;
         let mut iter = open_lane(shared, self.iter.take(), from, cx)?;
@@ -138,12 +138,12 @@ impl<L: OpenLane> OwnLane<L> {
         Ok(())
     }
 
-    /// The first place that is wanted and was not read.
+    /// Returns the first wanted place that has not been read.
     fn first_wanted(&self) -> Option<u64> {
         self.wanted.keys().copied().find(|place| !self.kept.contains_key(place))
     }
 
-    /// Has what is wanted from `place` on read, up to `quota` elements.
+    /// Requests the wanted elements from `place` on, up to `quota` elements.
     fn ask(
         &mut self,
         evaluator: &dyn LaneEvaluator<ItemOf<L>, StateOf<L>>,
@@ -159,7 +159,7 @@ impl<L: OpenLane> OwnLane<L> {
             }
             last = wanted;
         }
-        // Behind the last element there has to be the end.
+        // After the last element, the segment includes the end.
         let end = if last + 1 == self.count() { last + 2 } else { last + 1 };
         let quota = end - from.given;
         let wanted = Wanted { lane: self.lane, from, after: self.after, quota, due };
@@ -167,7 +167,7 @@ impl<L: OpenLane> OwnLane<L> {
         Ok(())
     }
 
-    /// Takes in what comes next, and gives the time and the bytes that an element took.
+    /// Receives the next chunk. Returns the nanoseconds and the bytes per element.
     fn receive(&mut self, cx: &mut Cx) -> Result<Option<(u64, u64)>> {
         let Some((incoming, left)) = self.coming.take() else { return Ok(None) };
         let chunk = incoming.receive(cx).0?;
@@ -184,7 +184,7 @@ impl<L: OpenLane> OwnLane<L> {
         Ok(each_ns.map(|each_ns| (each_ns, chunk.made.bytes / len.max(1))))
     }
 
-    /// Takes an element that was read.
+    /// Takes out an element that has been read.
     fn take(&mut self, place: u64) -> Option<Result<ItemOf<L>>> {
         let kept = self.kept.remove(&place)?;
         if let Some(times) = self.wanted.get_mut(&place) {
@@ -207,7 +207,7 @@ impl<L: OpenLane> Own<L> {
         Self { shared, file, evaluator, lanes, idle: BTreeSet::new(), made: 0, quota: MARK_EVERY }
     }
 
-    /// The lane of what a recipe is made of, and its place there.
+    /// Returns the lane of the element in a recipe, and its place there.
     fn place(&self, recipe: &[Member]) -> Result<(usize, u64)> {
         let [Member { slot, .. }] = recipe else {
             return Err(Error::state(format!("{} elements of lanes are planned where one was to be", recipe.len())));
@@ -219,7 +219,7 @@ impl<L: OpenLane> Own<L> {
         Err(Error::state(format!("element {place} of lane {lane} is planned, and there is none")))
     }
 
-    /// Has lanes read of which more is wanted.
+    /// Requests segments of idle lanes that have wanted elements.
     fn ask_idle(&mut self) -> Result<()> {
         let Some(evaluator) = &self.evaluator else { return Ok(()) };
         for at in std::mem::take(&mut self.idle) {
@@ -231,7 +231,7 @@ impl<L: OpenLane> Own<L> {
         Ok(())
     }
 
-    /// Reads on in a lane, to get to `place`.
+    /// Continues to read a lane, towards `place`.
     fn read(&mut self, at: usize, place: u64, cx: &mut Cx) -> Result<()> {
         let (count, lane) = (self.lanes.len(), &mut self.lanes[at]);
         let Some(evaluator) = &self.evaluator else { return lane.read(&self.shared, place, cx) };
@@ -252,7 +252,7 @@ impl<L: OpenLane> Own<L> {
 
 impl<L: OpenLane> Make<ItemOf<L>> for Own<L> {
     fn expect(&mut self, recipe: &[Member]) {
-        // What is no place is an error where it is made.
+        // If the recipe has no valid place, `make` returns the error.
         if let Ok((at, place)) = self.place(recipe) {
             *self.lanes[at].wanted.entry(place).or_default() += 1;
             self.idle.insert(at);

@@ -1,4 +1,4 @@
-//! A pass over lanes: round by round.
+//! A pass over lanes, in rounds.
 
 use std::sync::Arc;
 
@@ -15,33 +15,33 @@ use crate::error::{Error, Result};
 /// A pass over [`IterLanes`](super::IterLanes).
 pub struct IterLanesIter<L: OpenLane>(Rounds<Reader<L>, StateOf<L>>);
 
-/// Somebody who reads lanes for a pass.
+/// Reads lanes for a pass.
 pub(super) trait ReadLanes<S>: Send {
-    /// Elements of this type.
+    /// Type of an element.
     type Item: Send + 'static;
-    /// Whether they are those of the stage, and counted as such.
+    /// True if the elements count as elements of the stage.
     const IS_COUNTED: bool;
 
-    /// Positions of all lanes; `None` is one that has ended.
+    /// Returns the positions of all lanes; `None` for a lane that has ended.
     fn positions(&self) -> Vec<Option<LanePosition<S>>>;
 
-    /// The position of one.
+    /// Returns the position of lane `at`; `None` if the lane has ended.
     fn position(&self, at: usize) -> Option<&LanePosition<S>>;
 
-    /// The next element of lane `at`; `None` if that has ended.
+    /// Returns the next element of lane `at`; `None` if the lane has ended.
     fn next(&mut self, at: usize, stage: StageId, cx: &mut Cx) -> Option<Result<Self::Item>>;
 
-    /// Whether all have ended.
+    /// Returns true if all lanes have ended.
     fn is_over(&self) -> bool;
 
-    /// Goes to other positions.
+    /// Moves to other positions.
     ///
     /// # Errors
-    /// A lane cannot be read there.
+    /// A lane cannot be read at its position.
     fn seek(&mut self, lanes: Vec<Option<LanePosition<S>>>, cx: &mut Cx) -> Result<()>;
 }
 
-/// Elements of lanes round by round, out of whatever `R` reads.
+/// Elements of lanes in rounds, from the reader `R`.
 pub(super) struct Rounds<R, S> {
     reader: R,
     state: LanesState<S>,
@@ -51,9 +51,9 @@ pub(super) struct Rounds<R, S> {
 
 /// The reader of lanes.
 enum Reader<L: OpenLane> {
-    /// The thread that asks for an element reads. `None` is a lane that has ended.
+    /// The consumer's thread reads. `None` is a lane that has ended.
     Inline(Arc<Shared<L>>, Vec<Option<LaneIter<L>>>),
-    /// Others, ahead of those who ask.
+    /// Threads or workers read ahead of the consumer.
     Ahead(Ahead<ItemOf<L>, StateOf<L>>),
 }
 
@@ -78,7 +78,7 @@ impl<L: OpenLane> ReadLanes<StateOf<L>> for Reader<L> {
     fn next(&mut self, at: usize, stage: StageId, cx: &mut Cx) -> Option<Result<ItemOf<L>>> {
         match self {
             Self::Ahead(ahead) => {
-                // For the stages behind: those in front count elsewhere.
+                // Begins the element for later stages. Stages inside the lanes count on their reader.
                 cx.begin_element();
                 ahead.next(at, stage, cx)
             }
@@ -121,13 +121,13 @@ impl<L: OpenLane> IterLanesIter<L> {
 }
 
 impl<R: ReadLanes<S>, S: Clone> Rounds<R, S> {
-    /// The first round.
+    /// Starts with the first round.
     pub(super) fn new(reader: R, count: u64, stage: StageId) -> Self {
         let lanes = (0..count).map(|lane| Some(LanePosition::start(lane))).collect();
         Self { reader, state: Written { next_lane: 0, lanes }.into(), count, stage }
     }
 
-    /// The next element of the lane whose turn it is; `None` if that has ended.
+    /// Returns the next element of the lane whose turn is next; `None` if the lane has ended.
     fn take(&mut self, cx: &mut Cx) -> Option<Result<R::Item>> {
         let at = self.state.next_lane();
         if self.reader.position(at).is_none() {
@@ -176,7 +176,7 @@ where
     type State = LanesState<S>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
-        // A lane is only known to have ended once its turn has come again.
+        // The end of a lane becomes known at its next turn.
         while !self.reader.is_over() {
             if let Some(next) = self.take(cx) {
                 if R::IS_COUNTED {

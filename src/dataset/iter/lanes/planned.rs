@@ -1,4 +1,4 @@
-//! A plan of lanes out of their index: the same rounds over stand-ins, which say of each element in which lane it stands and where.
+//! Plans lanes from their index: rounds over stand-ins, each with the lane of its element and the place in the lane.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::keys::{LaneFile, stale_lanes};
 
-/// Bits of the place of an element in its lane.
+/// Bits for the place of an element in its lane.
 const PLACE_BITS: u32 = 48;
 
-/// An element of a lane as one number: those of a lane follow one another, and so do lanes.
+/// Encodes an element of a lane as a number. Elements of a lane have consecutive numbers, and lanes follow in order.
 fn slot_of(lane: u64, place: u64) -> u64 {
     lane << PLACE_BITS | place
 }
 
-/// The lane of an element, and its place there.
+/// Returns the lane of an element, and its place there.
 pub(super) fn place_of(slot: u64) -> (u64, u64) {
     (slot >> PLACE_BITS, slot & ((1 << PLACE_BITS) - 1))
 }
 
-/// Position of lane `lane` at its mark `number`; mark 0 is its start.
+/// Returns the position of lane `lane` at its mark `number`. Mark 0 is the start.
 pub(super) fn position_at<S: DeserializeOwned>(file: &LaneFile, lane: u64, number: u64) -> Result<LanePosition<S>> {
     match number {
         0 => Ok(LanePosition::start(lane)),
@@ -44,7 +44,7 @@ fn mark_at<S: DeserializeOwned>(file: &LaneFile, lane: u64, number: u64) -> Resu
     Ok(Arc::new(mark))
 }
 
-/// Checks that `mark` is the one of that number in the index.
+/// Checks that `mark` equals the mark with this number in the index.
 pub(super) fn check_mark<S: Serialize>(file: &LaneFile, lane: u64, number: u64, mark: &LaneMark<S>) -> Result<()> {
     let expected = match number {
         0 => text_of(&*LanePosition::<()>::start(lane).mark)?,
@@ -58,7 +58,7 @@ pub(super) fn check_mark<S: Serialize>(file: &LaneFile, lane: u64, number: u64, 
     Err(stale(file, &format!("lane {lane} stands at {found} behind {at} elements, and the index says at {expected}")))
 }
 
-/// The error of lanes that are not as their index says.
+/// Returns the error for lanes that differ from their index.
 #[cold]
 pub(super) fn stale(file: &LaneFile, why: &str) -> Error {
     stale_lanes(Error::data(format!("the index of lanes is stale: {why}")).path(file.path()))
@@ -77,7 +77,7 @@ impl<S: Position> StandIns<S> {
         Self { file, leaf, lanes }
     }
 
-    /// Goes on by an element in a lane that has one.
+    /// Advances a lane that has another element.
     fn advance(&mut self, at: usize) -> Result<Element> {
         let (lane, file) = (at as u64, &self.file);
         let position = self.lanes[at].as_mut().ok_or_else(|| Error::state(format!("lane {lane} has ended")))?;
@@ -88,7 +88,7 @@ impl<S: Position> StandIns<S> {
         stand_in(self.leaf, slot_of(lane, place), 0, &[], &[])
     }
 
-    /// Checks that a lane can stand there.
+    /// Checks that a lane can have this position.
     fn check(&self, lane: u64, position: &LanePosition<S>) -> Result<()> {
         let (given, count) = (position.given, self.file.elements_of(lane));
         let why = if given > count {
@@ -107,7 +107,7 @@ impl<S: Position> StandIns<S> {
 
 impl<S: Position> ReadLanes<S> for StandIns<S> {
     type Item = Element;
-    /// Counts belong to the elements that are made, not to their stand-ins.
+    /// The made elements are counted, not their stand-ins.
     const IS_COUNTED: bool = false;
 
     fn positions(&self) -> Vec<Option<LanePosition<S>>> {

@@ -1,4 +1,4 @@
-//! Lanes that are read in worker processes: their end in the parent, and their end in a worker.
+//! Lanes that worker processes read: the side of the parent process and the side of the worker.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use crate::exec::Runtime;
 use crate::exec::remote::{Border, Deliver, Delivery, Evaluated, How, Point, Remote, Segment, ServeLanes, Served};
 use crate::wire::{ChunkWriter, Crossing, Full, LaneEnd, LaneSlots, crossing, needed, read_lane};
 
-/// In the parent: lanes are read by `workers`.
+/// Returns the reader for the parent process: `workers` read the lanes.
 pub(super) fn on_workers<L: OpenLane>(
     run: &Runtime,
     workers: &Arc<dyn Remote>,
@@ -32,7 +32,7 @@ pub(super) fn crossing_of_items<L: OpenLane>() -> Result<Crossing<ItemOf<L>>> {
     needed("inside the lanes")
 }
 
-/// In a worker: how lanes are read is told to those who serve the parent.
+/// Registers the lanes in a worker, which reads them for the parent process.
 pub(super) fn serve<L: OpenLane>(shared: &Arc<Shared<L>>, run: &Runtime, served: &Served) {
     if let Some(item) = crossing::<ItemOf<L>>() {
         let lanes = Lanes { shared: shared.clone(), item, open: OpenLanes::new(MOST_OPEN) };
@@ -49,7 +49,7 @@ struct OnWorkers<L: OpenLane> {
 
 impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnWorkers<L> {
     fn aim(&self, lanes: usize) -> Aim {
-        // As for ranges: somewhat less than there is room for.
+        // As for ranges: slightly less than the available room.
         let time = share(Duration::from_millis(5), self.workers.window(), lanes);
         Aim { time, slots: 1 << 14, bytes: self.workers.lane_bytes(lanes) / 8 * 7 }
     }
@@ -74,16 +74,16 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnWorkers<L> {
     }
 }
 
-/// A mark, as it travels.
+/// Returns a mark as text, as sent to a worker.
 fn text_of<S: serde::Serialize>(mark: &LaneMark<S>) -> Result<String> {
     serde_json::to_string(mark).map_err(|e| Error::state(format!("the state of a lane cannot be written: {e}")))
 }
 
-/// Makes elements of what lies in shared memory.
+/// Decodes elements from shared memory.
 struct Decode<T, S> {
     outgoing: Outgoing<LaneChunk<T, S>>,
     item: Crossing<T>,
-    /// The last mark of a part, and elements since the last of all.
+    /// Last mark of the current part. `skip` counts the elements since the last mark of all parts.
     mark: Option<Box<str>>,
     skip: u64,
 }
@@ -92,8 +92,7 @@ impl<T: Send + 'static, S> Decode<T, S>
 where
     S: serde::de::DeserializeOwned + Send + Sync + 'static,
 {
-    /// With marks that can be read. They stand where everybody else would put them, or they are not the
-    /// worker's.
+    /// Parses the marks and checks their places. A worker sets marks only in the places in which any reader sets them.
     fn marked(&mut self, slots: Vec<(Result<T>, Option<String>)>) -> Result<Vec<Marked<T, S>>> {
         let (mut last, mut skip) = (None, self.skip);
         let mut marked = Vec::with_capacity(slots.len());
@@ -149,10 +148,10 @@ where
     }
 }
 
-/// Lanes that stay open in a worker.
+/// Limit of lanes that stay open in a worker.
 const MOST_OPEN: usize = 256;
-/// A slot that did not fit where it should go stays with its lane if it has no more bytes, and with one lane at a time else:
-/// a worker's memory is needed for other things.
+/// Largest slot, in bytes, that always stays with its lane if it did not fit into its extent. A larger slot stays with
+/// at most one lane at a time, because the worker needs its memory for other things.
 const LARGEST_UNFIT: usize = 256 << 10;
 
 /// The lanes of a pass, in a worker.
@@ -162,20 +161,20 @@ struct Lanes<L: OpenLane> {
     open: OpenLanes<Open<L>>,
 }
 
-/// A lane between two tasks, and what did not fit into the last.
+/// A lane between two tasks, and the slot that did not fit into the last extent.
 struct Open<L: OpenLane> {
     iter: LaneIter<L>,
     unfit: Option<Slot<L>>,
 }
 
-/// An element or an error, and the state behind it.
+/// An element or an error, and the mark after it as text.
 type Slot<L> = (Result<ItemOf<L>>, Option<String>);
 
-/// Reason for which the writing of a segment ended.
+/// The reason why the writing of a segment stopped.
 enum Stop<L: OpenLane> {
-    /// As was asked for, or where the extent was full.
+    /// The segment is complete, or the extent is full.
     Open(Open<L>, Option<Full>),
-    /// With the lane; its last word may have had no room.
+    /// The lane is closed. Contains `Full` if its end did not fit.
     Closed(Option<Full>),
 }
 
@@ -221,7 +220,7 @@ impl<L: OpenLane> Lanes<L> {
                 None => match open.iter.step(cx) {
                     Step::Next((slot, mark)) => with_text(slot, mark.as_deref()),
                     Step::Ended => {
-                        // At its end, it says so again.
+                        // The next step of the lane returns the end again.
                         return match writer.push_end(None) {
                             Ok(()) => Stop::Closed(None),
                             Err(full) => Stop::Open(open, Some(full)),
@@ -242,7 +241,7 @@ impl<L: OpenLane> Lanes<L> {
         Stop::Open(open, None)
     }
 
-    /// Writes a slot; where it has no room, it comes back.
+    /// Writes a slot. Returns the slot if it does not fit.
     fn push(
         &self,
         slot: Slot<L>,
@@ -252,7 +251,7 @@ impl<L: OpenLane> Lanes<L> {
         let written = writer.push_lane(&slot.0, slot.1.as_deref(), self.item);
         let (slot, written) = match written {
             Ok(written) => (slot, written),
-            // It cannot be written anywhere, which text can.
+            // The element cannot be written anywhere, but its error can.
             Err(error) => {
                 let slot = with_text(Err(error), Some(iter.mark()))?;
                 let written = writer.push_lane(&slot.0, slot.1.as_deref(), self.item)?;
@@ -269,7 +268,7 @@ impl<L: OpenLane> Lanes<L> {
     }
 }
 
-/// A slot with its mark as text.
+/// Returns a slot with its mark as text.
 fn with_text<T, S: serde::Serialize>(
     slot: Result<T>,
     mark: Option<&LaneMark<S>>,

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::lane::LanePosition;
 
-/// Position of an [`IterLanesIter`](super::IterLanesIter): in JSON the lane whose turn is next, and the position of each, or `null`
-/// once it has been found at its end.
+/// Position of an [`IterLanesIter`](super::IterLanesIter).
 ///
-/// In memory it is where they all were some time ago, and how many turns ago that was: so it costs the same to take one for
-/// every element, however many lanes there are.
+/// In JSON: the lane whose turn is next, and the position of each lane, or `null` after the lane was found at its end.
+/// In memory: the positions at an earlier time, and the number of turns since. The cost of a state per element is
+/// therefore independent of the number of lanes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(
     from = "Written<S>",
@@ -20,11 +20,11 @@ use super::lane::LanePosition;
 pub struct LanesState<S> {
     next_lane: usize,
     then: Arc<Vec<Option<LanePosition<S>>>>,
-    /// Turns since then; each open lane has gone on by an element in each of its own, and no mark was put.
+    /// Turns since then. Each open lane advanced by an element in each of its turns, and no mark was set.
     turns: usize,
 }
 
-/// The form in which a position is written.
+/// Serialized form of a position.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, bound(serialize = "S: Serialize", deserialize = "S: Deserialize<'de>"))]
 pub(super) struct Written<S> {
@@ -33,23 +33,23 @@ pub(super) struct Written<S> {
 }
 
 impl<S> LanesState<S> {
-    /// The lane whose turn is next.
+    /// Returns the lane whose turn is next.
     pub fn next_lane(&self) -> usize {
         self.next_lane
     }
 
-    /// Number of lanes.
+    /// Returns the number of lanes.
     pub(super) fn count(&self) -> usize {
         self.then.len()
     }
 
-    /// One turn on, of a lane that has given an element and stands at no mark.
+    /// Counts a turn in which a lane yielded an element and reached no mark.
     pub(super) fn turn(&mut self) {
         self.turns += 1;
         self.next_lane = self.behind();
     }
 
-    /// One turn on, behind which lanes are there.
+    /// Counts a turn after which the lanes have the positions `lanes`.
     pub(super) fn turn_to(&mut self, lanes: Vec<Option<LanePosition<S>>>) {
         *self = Written { next_lane: self.behind(), lanes }.into();
     }
@@ -60,11 +60,11 @@ impl<S> LanesState<S> {
 }
 
 impl<S: Clone> LanesState<S> {
-    /// Position of each lane; `None` once it has been found at its end.
+    /// Returns the position of each lane; `None` after the lane was found at its end.
     pub fn lanes(&self) -> Vec<Option<LanePosition<S>>> {
         let count = self.count();
         let one = |(lane, at): (usize, &Option<LanePosition<S>>)| {
-            // The last turn was that of the lane in front of the next.
+            // The last turn was the turn of the lane before the next lane.
             let ago = (self.next_lane % count + count - 1 - lane) % count;
             let turns = self.turns.saturating_sub(ago).div_ceil(count) as u64;
             at.clone().map(|at| LanePosition { given: at.given + turns, skip: at.skip + turns, ..at })

@@ -1,4 +1,4 @@
-//! Rounds over lanes, whoever reads them.
+//! Rounds over lanes, with every kind of reader.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::dataset::map::{Range, Source};
 use crate::exec::Executor;
 use crate::loader::Load;
 
-/// Dataset `k` yields numbers from `2000 * k` on that depend on how many came before.
+/// Returns dataset `k`: numbers from `2000 * k` on that depend on the count of earlier elements.
 fn dataset(k: usize, len: i64) -> impl IterDataset<Item = i64> + 'static {
     let start = 1000 * k as i64;
     Range::new(start, start + len).to_iter().boxed().map_with_index(|i, x| 2 * x + i as i64 % 2)
@@ -21,7 +21,7 @@ fn datasets(lens: &[i64]) -> Vec<impl IterDataset<Item = i64> + use<>> {
     lens.iter().enumerate().map(|(k, &len)| dataset(k, len)).collect()
 }
 
-/// The rounds played with queues.
+/// Computes the rounds naively.
 fn naive(lens: &[i64], count: usize) -> Vec<i64> {
     let lane = |lane: usize| {
         let own = datasets(lens).into_iter().skip(lane).step_by(count);
@@ -53,17 +53,17 @@ fn more_lanes_than_datasets_and_lanes_inside_lanes() {
 fn streams_are_made_where_their_lane_is_read() {
     let files = Source::new(vec![3i64, 0, 2, 5]).filter(|len| *len != 2);
     let ds = lanes_from(files.map(|len| Range::new(10 * len, 11 * len).to_iter().map(|x| x + 1)), 2);
-    // Lane 0 reads the streams of 3 and 2, of which the last is dropped; lane 1 those of 0 and 5.
+    // Lane 0 reads the streams of 3 and 2; the stream of 2 is dropped. Lane 1 reads the streams of 0 and 5.
     assert_eq!(laws::check(&ds), [31, 51, 32, 52, 33, 53, 54, 55]);
 }
 
-/// Fails at every element of which the remainder is 3.
+/// Fails at every element with remainder 3 modulo 40.
 fn failing(start: i64, len: i64) -> impl IterDataset<Item = i64> + 'static {
     let check = |x: i64| if x % 40 == 3 { Err(Error::data(format!("bad {x}"))) } else { Ok(x) };
     Range::new(start, start + len).to_iter().window_shuffle(6, 1).try_map(check)
 }
 
-/// Everything up to the end, with errors in their places, and where it is after each.
+/// Returns all results up to the end, errors included, each with the state after it.
 fn all(run: &Runtime, ds: &impl IterDataset<Item = i64>) -> Vec<(std::result::Result<i64, String>, String)> {
     let (mut iter, mut cx, mut all) = (ds.iter(run).unwrap(), run.cx(), Vec::new());
     loop {
@@ -84,7 +84,7 @@ fn an_error_ends_no_lane_and_comes_in_its_place() {
     assert_eq!(inline.iter().filter(|(next, _)| next.is_err()).count(), 7);
     let threads = Runtime::new(Executor::Threads(3), None).unwrap();
     assert_eq!(all(&threads, &ds), inline);
-    // Behind an error, too, a pass goes on from its state.
+    // A pass also resumes from a state after an error.
     let mut cx = Cx::default();
     for (at, (_, state)) in inline.iter().enumerate().step_by(9) {
         let mut iter = ds.iter(&threads).unwrap();
@@ -116,7 +116,7 @@ fn a_stream_that_cannot_be_opened_is_passed_over_behind_its_error() {
     assert_eq!(all(&Runtime::new(Executor::Threads(2), None).unwrap(), &ds()), inline);
 }
 
-/// However many turns it has been since all of them were looked at.
+/// Holds for any number of turns since the positions were last taken.
 #[test]
 fn a_state_is_that_of_every_lane() {
     let lens = [1, 70, 200, 0, 9];
@@ -173,7 +173,7 @@ fn stages_behind_lanes_are_measured() {
         let ds = lanes([Range::new(0, 200).to_iter()], 1).map(|x| x + 1);
         assert_eq!(all(&run, &ds).len(), 200);
         let map = recorder.totals().pop().unwrap();
-        // The first element always is.
+        // The first element is always measured.
         assert_eq!((map.counts.elements, map.latency.is_empty()), (200, false), "{executor}");
     }
 }
@@ -198,7 +198,7 @@ fn impossible_counts_and_states_are_refused() {
         with(|at| at.skip = 64),
         with(|at| (at.given, at.skip) = (3, 4)),
         with(|at| at.mark = Arc::new(LaneMark { dataset: 2, state: None })),
-        // There are not so many.
+        // The datasets of the lane have fewer elements.
         with(|at| (at.given, at.skip) = (50, 50)),
     ] {
         let error = iter.restore(state.into(), &mut Cx::default()).unwrap_err();

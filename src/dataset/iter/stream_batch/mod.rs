@@ -1,4 +1,4 @@
-//! Batches straight behind the elementwise prefix.
+//! Batches directly after the elementwise prefix.
 
 mod part;
 
@@ -29,10 +29,10 @@ use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::Part;
 
-/// A batch straight behind a [`Stream`]: see its [`batch`](Stream::batch).
+/// A batch directly after a [`Stream`]: see its [`batch`](Stream::batch).
 ///
-/// Where no stage before it can drop an element, which elements are a batch follows from their indices alone: then whoever
-/// evaluates them stacks them too. That changes neither a batch nor a checkpoint.
+/// If no earlier stage can drop elements, indices alone determine the elements of a batch. The thread or worker that
+/// evaluates the elements then also stacks them. Batches and checkpoints do not change.
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct StreamBatch<D, M> {
     parent: Stream<D>,
@@ -43,10 +43,11 @@ impl<D> Stream<D>
 where
     D: MapDataset<Item: Send + 'static> + 'static,
 {
-    /// As [`IterDataset::batch`], in parallel where the executor has threads and no stage before it drops elements.
+    /// Stacks elements like [`IterDataset::batch`], in parallel if there are threads and no earlier stage drops
+    /// elements.
     ///
     /// # Errors
-    /// As there.
+    /// As [`IterDataset::batch`].
     pub fn batch(self, size: usize) -> StreamBatch<D, Stacked>
     where
         D::Item: Stack<Batch: Send + 'static>,
@@ -54,7 +55,7 @@ where
         StreamBatch::new(self, size, Remainder::Keep, Stacked)
     }
 
-    /// As [`IterDataset::batch_with`], in parallel as [`batch`](Self::batch) is.
+    /// Stacks elements like [`IterDataset::batch_with`], in parallel like [`batch`](Self::batch).
     pub fn batch_with(self, size: usize, remainder: Remainder) -> StreamBatch<D, Stacked>
     where
         D::Item: Stack<Batch: Send + 'static>,
@@ -62,7 +63,7 @@ where
         StreamBatch::new(self, size, remainder, Stacked)
     }
 
-    /// As [`IterDataset::batch_padded`], in parallel as [`batch`](Self::batch) is.
+    /// Stacks elements like [`IterDataset::batch_padded`], in parallel like [`batch`](Self::batch).
     pub fn batch_padded(self, size: usize) -> StreamBatch<D, StackedPadded>
     where
         D::Item: Stack<Batch: Send + 'static>,
@@ -70,10 +71,10 @@ where
         StreamBatch::new(self, size, Remainder::Keep, StackedPadded)
     }
 
-    /// As [`IterDataset::batch_masked`], in parallel as [`batch`](Self::batch) is.
+    /// Stacks elements like [`IterDataset::batch_masked`], in parallel like [`batch`](Self::batch).
     ///
     /// # Errors
-    /// As there.
+    /// As [`IterDataset::batch_masked`].
     pub fn batch_masked(self, size: usize) -> StreamBatch<D, Padding>
     where
         D: MapDataset<Item = Element>,
@@ -81,10 +82,10 @@ where
         self.batch_masked_with(size, Padding::default())
     }
 
-    /// As [`IterDataset::batch_masked_with`], in parallel as [`batch`](Self::batch) is.
+    /// Stacks elements like [`IterDataset::batch_masked_with`], in parallel like [`batch`](Self::batch).
     ///
     /// # Errors
-    /// As there.
+    /// As [`IterDataset::batch_masked_with`].
     pub fn batch_masked_with(self, size: usize, padding: Padding) -> StreamBatch<D, Padding>
     where
         D: MapDataset<Item = Element>,
@@ -92,7 +93,7 @@ where
         StreamBatch::new(self, size, Remainder::Keep, padding)
     }
 
-    /// As [`IterDataset::batch_with_fn`], in parallel as [`batch`](Self::batch) is.
+    /// Makes batches like [`IterDataset::batch_with_fn`], in parallel like [`batch`](Self::batch).
     pub fn batch_with_fn<B, F>(self, size: usize, remainder: Remainder, f: F) -> StreamBatch<D, BatchFn<F>>
     where
         B: Send + 'static,
@@ -108,7 +109,7 @@ impl<D: MapDataset + 'static, M: MakeBatch<D::Item>> StreamBatch<D, M> {
         Self { parent, batching }
     }
 
-    /// Whether the indices alone say which elements are a batch.
+    /// Returns true if indices alone determine the elements of a batch.
     fn is_by_index(&self) -> bool {
         self.parent.options.bad == BadRecords::Error && !(&self.parent.dataset as &dyn Stage).may_drop()
     }
@@ -197,13 +198,13 @@ where
     }
 }
 
-/// A pass over [`StreamBatch`]. Its state is that of the stream: between batches there is nothing else to know.
+/// A pass over [`StreamBatch`]. Its state is the stream's: between batches there is nothing else to store.
 pub struct StreamBatchIter<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item>> {
     prefix: Prefix<D, Batching<M>>,
     batching: Arc<Batching<M>>,
-    /// Elements of the batch under way; after an error they wait here.
+    /// Elements of the unfinished batch. They stay here after an error.
     items: Vec<D::Item>,
-    /// The stream's position before the elements of the present batch.
+    /// The stream's position before the first element of the current batch.
     start: StreamState,
     border: StageId,
 }
@@ -213,7 +214,7 @@ where
     D: MapDataset<Item: Send + 'static> + 'static,
     M: MakeBatch<D::Item>,
 {
-    /// The next element, for a batch that is not stacked elsewhere. Where an index has none, later batches begin later.
+    /// Returns the next element, for a batch that is stacked here. An index without an element shifts later batches.
     fn next_item(&mut self, cx: &mut Cx) -> Result<Option<D::Item>> {
         let expected = self.prefix.position().saturating_add(1);
         let next = self.prefix.next(cx, |_| false);

@@ -1,4 +1,4 @@
-//! The rows of a part of batches straight behind the prefix: of the elements of other parts none is evaluated.
+//! A part's rows of the batches directly after the prefix. No element of another part is evaluated.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::{Part, RowNumbers};
 
-/// The indices of the rows `own` of every whole batch of `batch` elements, one batch behind the other.
+/// Indices of the rows `own` in every whole batch of `batch` elements, batch after batch.
 #[derive(Clone, Debug)]
 struct OwnRows {
     batch: u64,
@@ -56,16 +56,17 @@ impl Order for OwnRows {
     }
 }
 
-/// A pass over the rows of a part. Its states are those of [`StreamBatchIter`].
+/// A pass over the rows of a part. Has the states of [`StreamBatchIter`].
 struct PartPass<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item>> {
-    /// The part's rows, of one type for whatever the prefix is, of all whole batches, in batches of so many.
+    /// The part's rows of all whole batches, as smaller batches. The dataset is boxed, so its type does not depend
+    /// on the prefix.
     own: StreamBatchIter<BoxMap<D::Item>, M>,
     order: OwnRows,
     rows: RowNumbers,
-    /// All rows, of the last batch if that is not whole, and from places on that are in the middle of one.
+    /// All rows: for an incomplete last batch, and after a restore to a position inside a batch.
     all: StreamBatchIter<D, M>,
     reads_all: bool,
-    /// Elements of all whole batches.
+    /// Number of elements in all whole batches.
     whole: u64,
 }
 
@@ -80,7 +81,7 @@ where
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
         if !self.reads_all {
             let next = self.own.next(cx).map_err(|error| {
-                // The index is that of the pipeline, by which its record is found.
+                // Converts the index to an index of the pipeline, from which the record is found.
                 error.map_index(|index| self.order.place(index).ok().flatten().unwrap_or(index))
             })?;
             if let Some(batch) = next {
@@ -119,7 +120,7 @@ where
     D: MapDataset<Item: Send + 'static> + 'static,
     M: MakeBatch<D::Item>,
 {
-    /// Starts a pass that evaluates the rows of `part` alone, if indices say which those are and they follow one another.
+    /// Starts a pass that evaluates only the rows of `part`, if indices alone determine them and they are consecutive.
     pub(super) fn pass_over(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
         let rows = part.rows(self.batching.size)?;
         let own = rows.as_range().filter(|own| self.is_by_index() && !own.is_empty());

@@ -14,15 +14,15 @@ use crate::exec::Executor;
 use crate::report::Place;
 use crate::{Error, ErrorKind, Load};
 
-/// Indices of what is bad, and of what is missing.
+/// Indices of bad elements and of missing elements.
 #[derive(Clone, Debug, Default)]
 struct Faults {
     errors: BTreeSet<i64>,
-    /// Dropped by a stage that says it never does.
+    /// Dropped by a stage that reports that it drops nothing.
     holes: BTreeSet<i64>,
 }
 
-/// Says that it drops nothing.
+/// A stage that drops elements, and reports that it drops none.
 struct Liar(Range, Faults);
 
 impl Stage for Liar {
@@ -54,7 +54,7 @@ fn stream(len: i64, faults: &Faults) -> Stream<Liar> {
     Liar(Range::new(0, len), faults.clone()).to_iter()
 }
 
-/// Runs a pass: all that it yields, errors too, with the state behind each; at most `most` of it.
+/// Runs a pass. Returns up to `most` results, errors included, each with the state after it.
 fn pass<I: DatasetIterator>(iter: &mut I, run: &Runtime, most: usize) -> Vec<(String, I::State)>
 where
     I::Item: std::fmt::Debug,
@@ -78,7 +78,7 @@ fn threads(n: usize) -> Runtime {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Against the batch that sees nothing but a stream: whatever goes wrong, whoever evaluates, wherever it resumes.
+    /// Compares with the batch of an arbitrary stream: for any errors, any executor and any resume position.
     #[test]
     fn it_is_the_batch_of_the_stream(
         len in 0i64..2500,
@@ -107,7 +107,7 @@ proptest! {
             for pick in &picks {
                 let at = pick.index(expected.len());
                 let mut resumed = ours.iter(&run).unwrap();
-                // What an error left lying is read again, and with it the error.
+                // Elements that an error left in the unfinished batch are read again, and so is the error.
                 resumed.restore(expected[at].1, &mut run.cx()).unwrap();
                 let mut again = naive.iter(&inline).unwrap();
                 again.restore(expected[at].1, &mut inline.cx()).unwrap();
@@ -145,7 +145,7 @@ fn elements_are_stacked_alike() {
     assert_eq!(loader.state().unwrap().state["next_index"], 696);
 }
 
-/// Names of the threads on which batches were made.
+/// Returns the names of the threads that made batches.
 fn makers(len: i64, pause: Duration) -> BTreeSet<String> {
     let names = Arc::new(Mutex::new(BTreeSet::new()));
     let seen = names.clone();
@@ -154,7 +154,7 @@ fn makers(len: i64, pause: Duration) -> BTreeSet<String> {
         Ok(items.len())
     };
     let slow = move |x| {
-        // A sleep takes at least as long as it is told to.
+        // A sleep takes at least the given time.
         std::thread::sleep(pause);
         x
     };
@@ -168,7 +168,7 @@ fn makers(len: i64, pause: Duration) -> BTreeSet<String> {
 fn threads_make_the_batches_unless_a_batch_takes_long() {
     let makers_of_cheap = makers(50_000, Duration::ZERO);
     assert!(makers_of_cheap.iter().any(|name| name == "gristmill-0" || name == "gristmill-1"), "{makers_of_cheap:?}");
-    // 8 sleeps of 4 ms take longer than a batch may on any machine: the elements come one by one.
+    // 8 sleeps of 4 ms exceed the time limit of a batch on any machine, so the elements come one by one.
     assert_eq!(makers(64, Duration::from_millis(4)), BTreeSet::from(["gristmill-suffix".to_owned()]));
 }
 

@@ -21,7 +21,7 @@ fn element(x: i64) -> Element {
     Element::new().with("x", Array::from_vec(vec![x; 20]))
 }
 
-/// The worker's end of a stream of batches of elements, `bad` of which are none.
+/// Returns the worker's side of a stream of batches of elements. The records in `bad` fail.
 fn served(len: i64, size: usize, whole: bool, bad: Vec<i64>) -> Arc<dyn Serve> {
     let remainder = if whole { Remainder::Drop } else { Remainder::Keep };
     let check = move |x| if bad.contains(&x) { Err(Error::data(format!("{x}"))) } else { Ok(element(x)) };
@@ -32,7 +32,7 @@ fn served(len: i64, size: usize, whole: bool, bad: Vec<i64>) -> Arc<dyn Serve> {
     served.find(run.border(StageId(2))).unwrap()
 }
 
-/// Writes `range` into `bytes` as a worker does, where it has room.
+/// Evaluates `range` as a worker does, into an extent of `bytes` bytes.
 fn evaluated(serve: &dyn Serve, range: Range<u64>, from: Option<u64>, bytes: usize) -> (Parts, Evaluated) {
     let mut memory = BufferMut::zeroed(bytes);
     let evaluated = serve.evaluate(range, from, memory.as_mut_bytes()).unwrap();
@@ -49,7 +49,7 @@ type Parts = Vec<Part<Element, Element>>;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// However a range is cut into tasks, and whatever room they have.
+    /// Holds for every division of a range into tasks, and for extents of every size.
     #[test]
     fn batches_are_whole_where_a_task_has_all_of_them(
         len in 1u64..200,
@@ -132,7 +132,7 @@ fn a_batch_that_cannot_be_stacked_is_an_error_in_its_place() {
     assert_eq!(errors.len(), 2);
 }
 
-/// Counts the batches that are made out of columns.
+/// Counts the batches that are made from columns.
 #[derive(Clone)]
 struct Rows {
     row_bytes: usize,
