@@ -1,4 +1,4 @@
-//! Work with many files at a time. Files of stores have as many threads as requests may be in flight.
+//! Parallel work on many files. Files in object stores use a thread for each concurrent request.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use super::content::{Content, Contents};
@@ -6,18 +6,20 @@ use crate::cores;
 use crate::error::Result;
 use crate::place::Location;
 
-/// Returns the number of threads that read the beginnings and ends of files: the number of requests if a file lies in a store.
+/// Returns the number of threads for reading the beginnings and ends of files: the number of concurrent requests if a
+/// file is in a store. Returns 0 if all files are local: a thread per core is enough.
 pub(crate) fn ends<'a>(files: impl IntoIterator<Item = &'a Location>) -> usize {
     if files.into_iter().any(Location::is_object) { requests_abreast(0) } else { 0 }
 }
 
-/// Returns the number of threads that read files whole: fewer if the largest files have no room in the memory for blocks.
+/// Returns the number of threads for reading files whole. The number is lower if the largest objects would exceed the
+/// memory for blocks.
 pub(crate) fn whole(files: &Contents) -> usize {
     let far = files.iter().filter(|(file, _)| file.is_object());
     far.map(|(_, content)| content.len()).max().map_or(0, requests_abreast)
 }
 
-/// Does `work` with each of these open files, many at a time. The work reads the beginnings and ends of files.
+/// Runs `work` on each open file, in parallel. `work` reads beginnings and ends of files.
 pub(crate) fn try_each<R: Send>(
     contents: Contents,
     work: impl Fn((Location, Content)) -> Result<R> + Sync,

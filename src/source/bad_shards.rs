@@ -1,4 +1,4 @@
-//! Shards that cannot be opened, and are left out.
+//! Exclusion of damaged shards.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ use super::files::Patterns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::shown;
 
-/// Names of files, some of which are left out.
+/// Names of files, some of which are excluded.
 #[derive(Clone, Debug, Default)]
 pub struct Shards {
     patterns: Vec<PathBuf>,
     left_out: Vec<PathBuf>,
-    /// The only file that is not left out, if there is one.
+    /// The only file to include, if set.
     only: Option<PathBuf>,
 }
 
@@ -22,21 +22,22 @@ impl Patterns for Shards {
 
     fn leaves_out(&self, file: &Path) -> bool {
         let file = shown(file);
-        // A file that describes the shards beside it is opened with each of them.
+        // An index of the shards in its folder is opened together with each shard.
         let describes = |shard: &Path| file.ends_with("index.json") && file.parent() == shard.parent();
         let is_other = |shard: &PathBuf| *file != **shard && !describes(shard);
         self.only.as_ref().is_some_and(is_other) || self.left_out.iter().any(|other| *other == *file)
     }
 }
 
-/// Opens files by `open`, without the shards that are damaged: returns the source and the error of each shard that was left out.
+/// Opens files with `open`, without the damaged shards. Returns the source and the error of each excluded shard.
 ///
-/// A shard is left out whole if its opening fails with [`ErrorKind::Data`]: a cut footer, a damaged header, a file of 0
-/// bytes. It has no records then. At most `limit` shards are left out, any number with `None`. Files that cannot be reached, and
-/// files that are whole but have other columns than the first, are errors.
+/// A shard is excluded as a whole if opening it fails with [`ErrorKind::Data`]: a cut footer, a damaged header, a file
+/// of 0 bytes. An excluded shard contributes no records. At most `limit` shards are excluded; `None` sets no limit.
+/// Unreachable files are errors. So are intact files whose columns differ from the columns of the first file.
 ///
-/// Which shards are left out follows from the bytes of the files alone, so all hosts and all resumes leave out the same. The
-/// fingerprint of the pipeline is that of the files that were opened: a state is refused if a shard has become readable since.
+/// The excluded shards depend only on the bytes of the files. All hosts and all resumed runs therefore exclude the same
+/// shards. The fingerprint of the pipeline covers the opened files only: a state is rejected if an excluded shard has
+/// become readable since.
 ///
 /// ```
 /// use gristmill::dataset::map::RandomAccess;
@@ -56,10 +57,11 @@ impl Patterns for Shards {
 /// ```
 ///
 /// # Errors
-/// Those of `open`; the error of the first damaged shard beyond the limit; [`ErrorKind::Data`] if every shard is damaged.
+/// The errors of `open`; the error of the first damaged shard beyond the limit; [`ErrorKind::Data`] if every shard is
+/// damaged.
 ///
 /// # Cost
-/// `open` is called once if every shard is whole, and twice more for each shard that is left out, once of them with that shard alone.
+/// Calls `open` once if every shard is intact. Each excluded shard adds two calls, one of them with that shard alone.
 pub fn skip_bad_shards<S>(
     patterns: impl Patterns,
     limit: Option<u64>,
@@ -73,7 +75,7 @@ pub fn skip_bad_shards<S>(
             Err(error) => error,
         };
         let Some(file) = damaged(&error).filter(|file| !shards.left_out.contains(file)) else { return Err(error) };
-        // A shard that is whole alone is unlike the others, and either may be wrong.
+        // A shard that can be opened alone differs from the other shards, and either side may be wrong.
         let alone = Shards { only: Some(file.clone()), ..shards.clone() };
         if !open(&alone).is_err_and(|alone| damaged(&alone).is_some()) {
             return Err(error);
@@ -86,7 +88,7 @@ pub fn skip_bad_shards<S>(
     }
 }
 
-/// The file that an error finds damaged.
+/// Returns the file that an error reports as damaged.
 fn damaged(error: &Error) -> Option<PathBuf> {
     error.file().filter(|_| error.kind() == ErrorKind::Data).map(Path::to_owned)
 }

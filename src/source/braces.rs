@@ -1,15 +1,15 @@
-//! Ranges of shards in names: `train-{00000..00127}.tar`, and lists: `{a,b}`.
+//! Expansion of braces in names: ranges of shards (`train-{00000..00127}.tar`) and lists (`{a,b}`).
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::place;
 
-/// More names than anybody has files.
+/// Maximum number of names per pattern.
 const MOST: usize = 1 << 20;
 
-/// All names that a pattern with braces stands for, in order; itself if it has none. Numbers are as wide as they are
-/// written, and braces that hold neither a range nor a list stand for themselves.
+/// Returns all names of a pattern with braces, in order. A pattern without braces yields itself. Numbers with leading
+/// zeros keep their written width. Braces that contain neither a range nor a list are literal.
 pub(super) fn expand(pattern: &str) -> Result<Vec<String>> {
     let mut names = vec![String::new()];
     let mut rest = pattern;
@@ -27,7 +27,7 @@ pub(super) fn expand(pattern: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Splits text into what is before the first braces, in them, and behind them.
+/// Splits text into the parts before, inside and after the first pair of braces.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('{')?;
     let (inside, behind) = rest.split_once('}')?;
@@ -50,7 +50,7 @@ fn range(first: &str, last: &str) -> Option<Vec<String>> {
     let is_wide = [first, last].iter().any(|text| text.len() > 1 && text.starts_with('0'));
     let width = if is_wide { first.len().max(last.len()) } else { 0 };
     let name = |number: u64| format!("{number:0width$}");
-    // One more than what is allowed is enough to be refused.
+    // One name beyond the maximum is enough for the caller to reject the pattern.
     let most = MOST + 1;
     Some(match from <= to {
         true => (from..=to).take(most).map(name).collect(),

@@ -1,6 +1,7 @@
-//! Whether checksums of files are held against their data.
+//! Switch for the verification of checksums.
 
-/// Always, but where any bytes are tried: a fuzzer that has to find checksums finds nothing else.
+/// Returns false only under fuzzing, because random input would never pass a checksum. In tests, the environment
+/// variable `GRISTMILL_TEST_UNCHECKED` has this effect too.
 #[inline]
 pub(crate) fn are_checked() -> bool {
     #[cfg(test)]
@@ -14,6 +15,6 @@ pub(crate) fn are_checked() -> bool {
     }
 }
 
-/// Set in a process of tests that is to do as the fuzzer did.
+/// Environment variable for a test process that must behave like the fuzzer.
 #[cfg(test)]
 pub(crate) const UNCHECKED: &str = "GRISTMILL_TEST_UNCHECKED";

@@ -1,16 +1,16 @@
-//! Column names: what to say when one is not there.
+//! Column names: checks, and the message for a missing column.
 
 use crate::element::Name;
 use crate::error::{Error, Result};
 
-/// The name in `names` that is nearest to `name` by edit distance, if one is near.
+/// Returns the name in `names` with the smallest edit distance to `name`, if that distance is small.
 pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = 1 + name.chars().count() / 3;
     let measured = names.into_iter().map(|other| (distance(&name.to_lowercase(), &other.to_lowercase()), other));
     measured.filter(|&(d, _)| d <= near).min_by_key(|&(d, _)| d).map(|(_, other)| other)
 }
 
-/// Says what there is instead of column `name`.
+/// Returns the message for a missing column `name`: the nearest name, or the existing columns.
 pub(crate) fn instead<'a>(name: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
     const SHOWN: usize = 20;
     if let Some(near) = nearest(name, names.clone()) {
@@ -24,10 +24,10 @@ pub(crate) fn instead<'a>(name: &str, names: impl IntoIterator<Item = &'a str> +
     }
 }
 
-/// Checks that some columns are chosen, and none of them twice.
+/// Checks that at least one column is chosen, and no column twice.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) that says which it is.
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if the list is empty or repeats a column.
 pub(crate) fn check_choice(columns: &[Name]) -> Result<()> {
     if columns.is_empty() {
         return Err(Error::config("the list of columns is empty").help("leave it out to read all columns"));
@@ -38,9 +38,10 @@ pub(crate) fn check_choice(columns: &[Name]) -> Result<()> {
     }
 }
 
-/// Insertions, deletions and replacements that make `a` into `b`: Levenshtein's distance, one row of the table at a time.
+/// Returns the Levenshtein distance between `a` and `b`: the number of insertions, deletions and replacements. Holds
+/// one row of the table at a time.
 fn distance(a: &str, b: &str) -> usize {
-    // Long names are not misspelt ones; this also bounds the work for names out of a damaged file.
+    // A long name is rarely a misspelling. The limit also bounds the work for names from a damaged file.
     const LONGEST: usize = 64;
     let b: Vec<char> = b.chars().take(LONGEST).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

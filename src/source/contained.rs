@@ -1,4 +1,4 @@
-//! Foreign decoders on bytes of unknown quality: their panics become errors.
+//! Third-party decoders on untrusted bytes: their panics become errors.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use crate::error::{Error, Result};
 
-/// Runs `work`; a panic in it becomes an error, of which nothing is printed.
+/// Runs `work`. Converts a panic into an error, and suppresses the output of the panic hook.
 pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let _quiet = Quiet::begin();
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
@@ -17,17 +17,18 @@ pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// Bytes that a buffer may hold beyond a multiple of its own: a small file must not ask for much memory.
+/// Decompressed bytes that every buffer may claim, in addition to [`RATIO`] times its own size. Stops a small file from
+/// causing a large allocation.
 #[cfg(feature = "columns")]
 const SMALL: u64 = 32 << 20;
-/// Bytes that one byte of a buffer may stand for.
+/// Maximum number of decompressed bytes for each compressed byte, beyond [`SMALL`].
 #[cfg(feature = "columns")]
 const RATIO: u64 = 1000;
 
-/// Checks how many bytes `packed` bytes claim to be compressed from, before a decoder takes as much memory.
+/// Checks the claimed decompressed size of `packed` bytes, before a decoder allocates it.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) for more than 32 MiB and a thousand times the compressed bytes.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if the claim exceeds 32 MiB plus 1000 times the compressed size.
 #[cfg(feature = "columns")]
 pub(crate) fn check_claim(packed: u64, unpacked: u64) -> Result<()> {
     if unpacked <= SMALL.saturating_add(RATIO.saturating_mul(packed)) {
@@ -37,11 +38,11 @@ pub(crate) fn check_claim(packed: u64, unpacked: u64) -> Result<()> {
 }
 
 thread_local! {
-    /// Number of calls of [`contained`] that this thread is in.
+    /// Number of active calls of [`contained`] on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Panics of this thread are errors, and not printed, for as long as this lives.
+/// Guard that suppresses the output of this thread's panics until it is dropped.
 struct Quiet;
 
 impl Quiet {
@@ -58,18 +59,18 @@ impl Drop for Quiet {
     }
 }
 
-/// Puts a hook in front of the one that is there, once: it passes on every panic but those that become errors. A hook that a program
-/// sets later takes the place of both, as it always does, and hears of all.
+/// Wraps the current panic hook, once. The new hook forwards every panic, except panics that [`contained`] converts
+/// into errors. A hook that the program sets later replaces both hooks, as usual, and receives all panics.
 fn install() {
     static ONCE: Once = Once::new();
-    // Hooks cannot be changed by a thread that panics.
+    // A panicking thread cannot change hooks.
     if ONCE.is_completed() || std::thread::panicking() {
         return;
     }
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            // A thread that ends has no depth any more.
+            // A thread that is ending has already destroyed its depth.
             if DEPTH.try_with(Cell::get).unwrap_or(0) == 0 {
                 before(info);
             }
@@ -83,7 +84,7 @@ mod tests {
 
     const CHILD: &str = "GRISTMILL_TEST_CONTAINED";
 
-    /// Part that the test below runs in a process of its own, as hooks belong to all of a process.
+    /// Part of the test below. Runs in a separate process, because hooks belong to the whole process.
     #[test]
     fn a_process_that_panics() {
         if std::env::var_os(CHILD).is_none() {
@@ -96,7 +97,7 @@ mod tests {
         }));
         let error = contained(|| contained::<()>(|| panic!("inside {}", 1)).map_err(|e| e.and(", told"))).unwrap_err();
         assert_eq!(error.message(), "the decoder gave up on damaged data: inside 1, told");
-        // Those that are nobody's errors are told as ever.
+        // Panics outside of `contained` are reported as usual.
         assert!(catch_unwind(|| panic!("outside")).is_err());
         assert!(std::thread::spawn(|| panic!("elsewhere")).join().is_err());
     }

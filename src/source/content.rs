@@ -1,4 +1,4 @@
-//! The bytes of a file, wherever it lies.
+//! The content of a file: in memory, mapped, in a store, or from standard input.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::place::{self, Location};
 #[cfg(feature = "store")]
 use crate::store::{END, Object};
 
-/// The bytes of a file. Formats read the ranges they need and no others, so that what lies far away need not come whole.
+/// The content of a file. Formats read only the ranges they need, so a remote file is not transferred whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Content(Kind);
 
@@ -31,11 +31,11 @@ pub(crate) struct Content(Kind);
 enum Kind {
     /// In memory.
     Here(Buffer),
-    /// Mapped, with the hash of a sample of it, where that was taken already.
+    /// Mapped, with the hash of a sample if it was already computed.
     Mapped(Buffer, Arc<Mapping>, Option<u64>),
     #[cfg(feature = "store")]
     Far(Arc<Object>),
-    /// Standard input. It has no length, and is read front to back once.
+    /// Standard input. Has no length, and is read once, front to back.
     Piped,
 }
 
@@ -46,7 +46,7 @@ impl Owner for Mapping {
 }
 
 impl Content {
-    /// Maps a file, or asks a store for its size and version.
+    /// Maps a local file, or requests the size and version of an object.
     pub(crate) fn open(location: &Location, access: Access) -> Result<Self> {
         let path = match location {
             Location::Local(path) => path,
@@ -66,7 +66,7 @@ impl Content {
         Ok(Self(Kind::Mapped(bytes, mapping, hash)))
     }
 
-    /// Opens a file that is read front to back, which may be standard input.
+    /// Opens a file for a sequential read. The file may be standard input.
     pub(crate) fn open_stream(location: &Location) -> Result<Self> {
         match location {
             Location::Local(path) if stdin::is_piped(path) => Ok(Self(Kind::Piped)),
@@ -74,12 +74,12 @@ impl Content {
         }
     }
 
-    /// Whether it is standard input: no more of it than the first bytes is read twice.
+    /// Returns true for standard input. Only its first bytes can be read twice.
     pub(crate) fn is_piped(&self) -> bool {
         matches!(self.0, Kind::Piped)
     }
 
-    /// Opens a file whose end is read first: one request brings version and end of an object if a listing gave its size.
+    /// Opens a file whose end is read first. One request fetches version and end if a listing gave the size.
     pub(crate) fn open_end(location: &Location, access: Access) -> Result<Self> {
         match location {
             #[cfg(feature = "store")]
@@ -98,7 +98,7 @@ impl Content {
         Ok(Self(Kind::Far(object)))
     }
 
-    /// Bytes in it; more than there can be, of standard input.
+    /// Returns the length in bytes; `u64::MAX` for standard input.
     pub(crate) fn len(&self) -> u64 {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => bytes.len() as u64,
@@ -108,7 +108,7 @@ impl Content {
         }
     }
 
-    /// Its first bytes, up to `bytes` of them.
+    /// Returns the first bytes, at most `bytes` of them.
     pub(crate) fn head(&self, bytes: u64) -> Result<Buffer> {
         match &self.0 {
             Kind::Piped => stdin::head(bytes as usize),
@@ -116,10 +116,10 @@ impl Content {
         }
     }
 
-    /// A range of its bytes: a view where they are mapped.
+    /// Returns a range of bytes. A mapped file returns a view, without a copy.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset if the range reaches over the end.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset if the range extends past the end.
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Buffer> {
         let (start, end) = self.check(&range)?;
         match &self.0 {
@@ -130,7 +130,7 @@ impl Content {
         }
     }
 
-    /// The begin and end of a range, which is to lie inside.
+    /// Checks that a range lies inside the file. Returns its start and end.
     #[inline]
     fn check(&self, range: &Range<u64>) -> Result<(usize, usize)> {
         let inside = range.start <= range.end && range.end <= self.len();
@@ -146,10 +146,10 @@ impl Content {
         Error::data(text).offset(range.start.min(self.len())).help("the file is cut or damaged")
     }
 
-    /// These bytes as they lie in memory, without a copy.
+    /// Returns a view of the bytes that covers `range`, without a copy.
     ///
     /// # Errors
-    /// As [`read`](Self::read), of what lies far away.
+    /// The errors of [`read`](Self::read), for remote files and standard input.
     #[cfg(feature = "array_record")]
     pub(crate) fn pieces(&self, range: Range<u64>) -> Result<Pieces<'_>> {
         match &self.0 {
@@ -167,7 +167,7 @@ impl Content {
         }
     }
 
-    /// Its bytes where they are in memory or mapped: what is read of them costs nothing.
+    /// Returns all bytes if the file is in memory or mapped. Their access needs no further request.
     pub(crate) fn here(&self) -> Option<&[u8]> {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Some(bytes.as_bytes()),
@@ -177,7 +177,7 @@ impl Content {
         }
     }
 
-    /// Says that these ranges will be read soon: what lies far away begins to come, all of it at once.
+    /// Starts fetching ranges that will be read soon, all at once, if the file is remote.
     pub(crate) fn fetch(&self, ranges: &[Range<u64>]) {
         match (&self.0, ranges) {
             (Kind::Here(..) | Kind::Mapped(..) | Kind::Piped, _) => {}
@@ -186,7 +186,7 @@ impl Content {
         }
     }
 
-    /// Brings the pages of these bytes into memory, where they are mapped, and no others: see [`Mapping::bring`].
+    /// Loads only the pages of `range` into memory, if the file is mapped: see [`Mapping::bring`].
     pub(crate) fn bring(&self, range: Range<u64>) {
         if let (Kind::Mapped(_, mapping, _), Ok(start), Ok(end)) =
             (&self.0, usize::try_from(range.start), usize::try_from(range.end))
@@ -195,27 +195,28 @@ impl Content {
         }
     }
 
-    /// All of its bytes.
+    /// Returns all bytes.
     pub(crate) fn whole(&self) -> Result<Buffer> {
         self.read(0..self.len())
     }
 
-    /// All of its bytes, where it is a text that describes others: no more than 256 MiB.
+    /// Returns all bytes of a text that describes other files, at most 256 MiB.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is longer; as [`read`](Self::read), of what lies far away.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is longer; the errors of [`read`](Self::read) for remote
+    /// files.
     #[cfg(any(feature = "arrow", feature = "mds"))]
     pub(crate) fn description(&self) -> Result<Buffer> {
         crate::store::check_description(self.len())?;
         self.whole()
     }
 
-    /// Its bytes front to back.
+    /// Returns a sequential reader of the bytes.
     pub(crate) fn stream(&self) -> Stream {
         Stream { content: self.clone(), piece: Buffer::EMPTY, taken: 0, next: 0 }
     }
 
-    /// Its part in the identity of a source.
+    /// Returns the contribution of this file to the identity of a source.
     pub(crate) fn id(&self, path: impl AsRef<Path>) -> FileId {
         let (size, hash) = match &self.0 {
             Kind::Here(bytes) => (bytes.len() as u64, files::sample(bytes.as_bytes())),
@@ -224,13 +225,14 @@ impl Content {
             }
             #[cfg(feature = "store")]
             Kind::Far(object) => (object.len(), object.hash()),
-            // Nothing is known of its content.
+            // The content is not known in advance.
             Kind::Piped => return FileId { name: place::STDIN.to_owned(), size: 0, hash: 0 },
         };
         FileId { name: files::file_name(path.as_ref()).into_owned(), size, hash }
     }
 
-    /// The key of an object of a store: its URL and its version, where the server tells one. Files are known otherwise.
+    /// Returns the key of an object in a store: a hash of its URL and version, if it has a version. Local files have
+    /// other keys.
     pub(crate) fn known_as(&self) -> Option<u64> {
         match &self.0 {
             Kind::Here(..) | Kind::Mapped(..) | Kind::Piped => None,
@@ -239,7 +241,7 @@ impl Content {
         }
     }
 
-    /// Reads what comes from `at` on, at least a byte of it unless that is the end: a piece of what is read front to back.
+    /// Reads a piece from `at` on, for a sequential read. The piece has at least 1 byte, except at the end.
     fn piece(&self, at: u64) -> Result<Buffer> {
         match &self.0 {
             Kind::Here(..) | Kind::Mapped(..) => self.read(at..self.len().min(at + PIECE)),
@@ -250,34 +252,34 @@ impl Content {
     }
 }
 
-/// The bytes of a [`Content`], front to back.
+/// Sequential reader of a [`Content`].
 #[derive(Debug)]
 pub(crate) struct Stream {
     content: Content,
     piece: Buffer,
-    /// Of the piece.
+    /// Number of bytes consumed from the piece.
     taken: usize,
-    /// The byte of the file at which the piece ends.
+    /// Offset in the file of the end of the piece.
     next: u64,
 }
 
-/// Bytes of a piece.
+/// Maximum size of a piece in bytes, for mapped files.
 const PIECE: u64 = 4 << 20;
 
 impl Stream {
-    /// Bytes of the file that were taken.
+    /// Returns the offset in the file of the next byte.
     pub(crate) fn position(&self) -> u64 {
         self.next - (self.piece.len() - self.taken) as u64
     }
 
-    /// The same stream at the same place; this one is at the end then.
+    /// Moves the stream out, at its current position. Leaves a stream at the end of the file.
     #[cfg(feature = "compress")]
     pub(crate) fn take_over(&mut self) -> Self {
         let end = Self { content: self.content.clone(), piece: Buffer::EMPTY, taken: 0, next: self.content.len() };
         std::mem::replace(self, end)
     }
 
-    /// Goes to a place in the file, if there is such a place.
+    /// Moves to an offset in the file. Returns false if the file ends before it.
     pub(crate) fn seek(&mut self, position: u64) -> bool {
         let inside = position <= self.content.len();
         let piece_start = self.next - self.piece.len() as u64;
@@ -312,14 +314,14 @@ impl BufRead for Stream {
     }
 }
 
-/// Bytes that are in memory already.
+/// Wraps bytes that are already in memory.
 impl From<Buffer> for Content {
     fn from(bytes: Buffer) -> Self {
         Self(Kind::Here(bytes))
     }
 }
 
-/// Begins to fetch parts of files, which are told by their number, where they lie far away: all at once.
+/// Starts fetching ranges of remote files, all at once. A part is the number of a file and a range in it.
 pub(crate) fn fetch_all<'a, C: Into<Option<&'a Content>>>(
     parts: impl Iterator<Item = (usize, Range<u64>)>,
     content: impl Fn(usize) -> C,
@@ -332,8 +334,8 @@ pub(crate) fn fetch_all<'a, C: Into<Option<&'a Content>>>(
     wanted.iter().for_each(|(&file, ranges)| content(file).into().iter().for_each(|content| content.fetch(ranges)));
 }
 
-/// Says that parts of files, which are told by their number, will be read next and in this order, so that what lies far away is on
-/// its way by then.
+/// Announces the next reads, in order, so that remote data arrives before it is read. A part is the number of a file
+/// and a range in it.
 #[cfg(feature = "store")]
 pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
     parts: impl Iterator<Item = (usize, Range<u64>)>,
@@ -350,7 +352,7 @@ pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
     last.iter().for_each(|object| object.go_on());
 }
 
-/// Nothing is far away.
+/// Does nothing, because this build reads no stores.
 #[cfg(not(feature = "store"))]
 pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
     _: impl Iterator<Item = (usize, Range<u64>)>,
@@ -359,7 +361,7 @@ pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
 ) {
 }
 
-/// Refuses a file that begins with these bytes of a codec: what is compressed has no random access, and `help` says what it has.
+/// Rejects a file whose `head` is compressed, because it has no random access. `help` is the remedy.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`].
@@ -367,7 +369,7 @@ pub(crate) fn check_plain(head: &[u8], help: &'static str) -> Result<()> {
     refuse_compressed(compression(head), help)
 }
 
-/// The same of a file that is compressed by this codec, if it is.
+/// Rejects a file that is compressed with `codec`. Accepts the file if `codec` is `None`.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`].
@@ -379,12 +381,12 @@ pub(crate) fn refuse_compressed(codec: Option<&str>, help: &'static str) -> Resu
     Err(Error::unsupported(format!("is compressed with {codec}, which has no random access")).help(help))
 }
 
-/// Whether some of these lie far away.
+/// Returns true if a file is neither in memory nor mapped.
 pub(crate) fn any_far<'a>(mut contents: impl Iterator<Item = &'a Content>) -> bool {
     contents.any(|content| content.here().is_none())
 }
 
-/// Refuses a file of 0 bytes whose name says that it is compressed: no codec writes that, so its writer was stopped.
+/// Rejects a file of 0 bytes with a compressed ending. No codec writes such a file: its writer was interrupted.
 ///
 /// # Errors
 /// [`ErrorKind::Data`].
@@ -401,7 +403,7 @@ fn check_begun(path: &Path, len: u64) -> Result<()> {
     }
 }
 
-/// Opens what lies beside another file, if it is there.
+/// Opens a file that accompanies another file, if it exists.
 #[cfg_attr(not(feature = "compress"), allow(dead_code, reason = "one format has files beside others"))]
 pub(crate) fn beside(location: &Location, access: Access) -> Result<Option<Content>> {
     let is_there = match location {
@@ -414,13 +416,13 @@ pub(crate) fn beside(location: &Location, access: Access) -> Result<Option<Conte
     is_there.then(|| Content::open(location, access)).transpose()
 }
 
-/// Bytes of an object.
+/// Returns the size of a file or object in bytes.
 #[cfg(feature = "cli")]
 pub(crate) fn size(path: &Path) -> Result<u64> {
     Ok(Content::open(&path.into(), Access::Normal).map_err(|e| e.path(path))?.len())
 }
 
-/// The error that a [`Stream`] put into one of the standard library.
+/// Returns the error that a [`Stream`] wrapped in an error of the standard library.
 pub(crate) fn untold(error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(error) => error,
@@ -428,20 +430,20 @@ pub(crate) fn untold(error: io::Error) -> Error {
     }
 }
 
-/// Files that are open, in their order.
+/// Open files, in order.
 pub(crate) type Contents = Vec<(Location, Content)>;
 
-/// The files that `patterns` name, in their order, opened.
+/// Opens the files that `patterns` name, in order.
 pub(crate) fn open_all(patterns: impl Patterns, extensions: &[&str], access: Access) -> Result<Contents> {
     open_each(files::locate(patterns, extensions)?, access)
 }
 
-/// The same of files that are read front to back, standard input among them.
+/// Opens the files that `patterns` name for sequential reads. Standard input is allowed.
 pub(crate) fn open_streams(patterns: impl Patterns, extensions: &[&str]) -> Result<Contents> {
     open_each_by(files::locate(patterns, extensions)?, Content::open_stream)
 }
 
-/// Files, opened, many at a time.
+/// Opens files in parallel.
 pub(crate) fn open_each(files: Vec<Location>, access: Access) -> Result<Contents> {
     open_each_by(files, |file| Content::open(file, access))
 }

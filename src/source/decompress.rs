@@ -1,6 +1,6 @@
-//! Decompression of what was compressed in one piece: chunks, frames, shards.
+//! Decompression of data that was compressed in one piece: chunks, frames, shards.
 //!
-//! Memory grows with what comes out, not with what a file says of it.
+//! Memory grows with the output, not with the size that a file claims.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -10,13 +10,14 @@ use zstd::bulk::Decompressor;
 #[cfg(any(feature = "array_record", feature = "mds"))]
 use crate::units::Bytes;
 
-/// Bytes of a stated size that are believed at once, beside so many times what is there; more only as it comes.
+/// Bytes of a claimed size that are allocated at once, in addition to `AT_ONCE_RATIO` times the compressed size. More
+/// is allocated only as output arrives.
 const AT_ONCE: usize = 16 << 20;
 const AT_ONCE_RATIO: usize = 256;
-/// 32 MiB, which every level of zstd but the `--long` ones keeps to.
+/// 32 MiB: the maximum window of every zstd level without `--long`.
 const WINDOW_LOG: u32 = 25;
 
-/// Codec that compressed it.
+/// Codec of compressed data.
 #[cfg(any(feature = "array_record", feature = "mds"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
@@ -31,10 +32,10 @@ pub(crate) enum Codec {
 
 #[cfg(any(feature = "array_record", feature = "mds"))]
 impl Codec {
-    /// The `length` bytes that `packed` was made of.
+    /// Decompresses `packed` into `length` bytes.
     ///
     /// # Errors
-    /// In words, if it is damaged or was made of fewer or more.
+    /// An error with a message if `packed` is damaged or has another decompressed length.
     pub(crate) fn unpack(self, packed: &[u8], length: u64) -> io::Result<Vec<u8>> {
         let want = usize::try_from(length);
         let want = want.map_err(|_| io::Error::other(format!("{} are more than can be held", Bytes(length))))?;
@@ -54,19 +55,19 @@ impl Codec {
     }
 }
 
-/// Computes what is believed at once of the size that is stated of `packed`.
+/// Returns the number of bytes that may be allocated at once for `packed`, regardless of a larger claimed size.
 fn believed(packed: &[u8]) -> usize {
     packed.len().saturating_mul(AT_ONCE_RATIO).saturating_add(AT_ONCE)
 }
 
-/// Reads what `stream` yields, of which a byte more than `most` is read, so that it is seen.
+/// Reads `stream` to the end, but at most `most + 1` bytes. The extra byte reveals a stream that is too long.
 fn drain(stream: impl Read, most: usize, at_once: usize) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(at_once.min(most));
     stream.take((most as u64).saturating_add(1)).read_to_end(&mut out)?;
     Ok(out)
 }
 
-/// Decodes what a frame of zstd was made of, which says that it was `length` bytes.
+/// Decompresses a zstd frame whose header states `length` bytes.
 pub(crate) fn zstd(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
     match believed(frame) {
         believed if length > believed => drain(zstd_stream(frame)?, length, believed),
@@ -74,13 +75,14 @@ pub(crate) fn zstd(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Decodes what a frame of zstd was made of, which does not say how much that was; a byte more than `most` where it was more.
+/// Decompresses a zstd frame of unknown length. Returns `most + 1` bytes if the frame contains more than `most`.
 #[cfg(feature = "bagz")]
 pub(crate) fn zstd_unsized(frame: &[u8], most: usize) -> io::Result<Vec<u8>> {
     drain(zstd_stream(frame)?, most, 0)
 }
 
-/// By a context that each thread keeps: making one takes longer than a small frame.
+/// Decompresses with a context that each thread keeps. Creating a context takes longer than decompressing a small
+/// frame.
 fn zstd_at_once(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
     thread_local!(static CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) });
     CONTEXT.with_borrow_mut(|kept| {
@@ -102,7 +104,7 @@ fn zstd_stream(frame: &[u8]) -> io::Result<impl Read + '_> {
 
 #[cfg(any(feature = "array_record", feature = "mds"))]
 fn brotli(packed: &[u8], want: usize) -> io::Result<Vec<u8>> {
-    // An extension of the format, whose windows are as large as memory.
+    // An extension of the format allows windows as large as memory.
     if packed.first().is_some_and(|byte| byte & 0x7f == 0x11) {
         return Err(io::Error::other("a window larger than brotli allows"));
     }
@@ -111,7 +113,7 @@ fn brotli(packed: &[u8], want: usize) -> io::Result<Vec<u8>> {
 
 #[cfg(any(feature = "array_record", feature = "mds"))]
 fn snappy(packed: &[u8], want: usize) -> io::Result<Vec<u8>> {
-    // Three bytes stand for 64 at most, so what is refused here is damage.
+    // Snappy expands 3 bytes to at most 64, so a rejected size is always damage.
     if snap::raw::decompress_len(packed)? != want || want > believed(packed) {
         return Err(io::Error::other(format!("not a snappy block of {want} bytes")));
     }

@@ -1,4 +1,4 @@
-//! Recognition of what a file is, by its content; by its name only where the content could be anything.
+//! Detection of file formats by content, and by name only if the content is ambiguous.
 
 use std::path::Path;
 
@@ -18,15 +18,16 @@ use crate::error::{Error, Result};
 use crate::mmap::Access;
 use crate::place::Location;
 
-/// The format of the file at `path`, or of the folder, where one is a data set.
+/// Detects the format of the file at `path`, or of the folder if it is a dataset.
 ///
-/// The content decides: a magic number, a checksum that fits (also behind compression, as far as the features read it),
-/// text that parses. The name decides where the content could be anything, as bare token ids are, or where it is empty;
-/// a name that promises what is not there is an error.
+/// The content decides: a magic number, a matching checksum (also inside compressed data that this build can read), or
+/// text that parses. The name decides if the content is ambiguous, such as bare token ids, or empty. A name that
+/// contradicts the content is an error.
 ///
 /// # Errors
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read, [`ErrorKind::Data`](crate::ErrorKind::Data) if
-/// name and content disagree, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if neither says what it is.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if
+/// name and content disagree; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if neither identifies the
+/// format.
 pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
     let file = Location::from(path.as_ref());
     let path = file.as_ref();
@@ -38,18 +39,19 @@ pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
     recognise(&probe).map_err(|e| e.path(path))
 }
 
-/// The format of a folder that is a data set as a whole, not some files that lie together.
+/// Returns the format of a folder that is a dataset as a whole. Returns `None` for a folder of independent files.
 pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
     Format::by_folder(path)
 }
 
-/// Opens the files; `None` if a file is compressed or is standard input, because such files are streams. The name of a compressed file may lack the ending.
+/// Opens the files. Returns `None` if a file is compressed or is standard input, because such files are streams. The
+/// name of a compressed file may lack the ending.
 #[cfg(feature = "spec")]
 pub(crate) fn open_plain(files: &[Location]) -> Result<Option<Contents>> {
     open_plain_by(files, 4, |head| compression(head).is_some())
 }
 
-/// The same of a format that knows by the first `bytes` of a file whether it is compressed.
+/// Opens files like [`open_plain`], for a format that detects compression by the first `bytes` bytes of a file.
 #[cfg(feature = "spec")]
 pub(crate) fn open_plain_by(
     files: &[Location],
@@ -68,7 +70,7 @@ pub(crate) fn open_plain_by(
     Ok(try_each(contents, is_plain)?.into_iter().collect())
 }
 
-/// The format of what is looked at.
+/// Returns the format of the probed file.
 fn recognise(probe: &Probe) -> Result<Format> {
     if let Some(format) = Format::by_sign(probe) {
         return Ok(format);
@@ -87,7 +89,8 @@ fn recognise(probe: &Probe) -> Result<Format> {
     }
 }
 
-/// Finds what the name says. Of compressed text any ending will do.
+/// Returns the format that the name promises. If a compressed file has an unknown ending, guesses a text format from
+/// the content.
 fn promised(probe: &Probe) -> Option<Format> {
     let is_packed = || [".gz", ".zst", ".lz4"].iter().any(|ending| probe.name.ends_with(ending));
     Format::by_name(&probe.name).or_else(|| is_packed().then(|| Format::by_guess(probe, true)).flatten())

@@ -1,4 +1,4 @@
-//! Values as files: the other way of [`decode`](super::decode).
+//! Encoding of values as files: the inverse of [`decode`](super::decode).
 
 #[cfg(feature = "webdataset")]
 use std::borrow::Cow;
@@ -11,7 +11,8 @@ use {
     crate::error::{Error, Result},
 };
 
-/// The bytes of a file, by the last extension of its name: bytes and text as they are, others as far as the format holds them.
+/// Encodes a value as a file, by the last extension of its name. Bytes are unchanged, and so is text, except as JSON.
+/// Other values are encoded if the format can represent them.
 #[cfg(feature = "webdataset")]
 pub(super) fn by_extension<'a>(name: &str, value: &'a Value) -> Result<Cow<'a, [u8]>> {
     let extension = name.rsplit('.').next().unwrap_or(name);
@@ -32,7 +33,7 @@ pub(super) fn by_extension<'a>(name: &str, value: &'a Value) -> Result<Cow<'a, [
     }
 }
 
-/// A whole number of any width in digits.
+/// Returns the decimal digits of an integer of any width. Returns `None` for other arrays.
 pub(super) fn whole(array: &Array) -> Option<String> {
     match (array.shape(), array.as_i64(), array.as_slice::<u64>()) {
         ([], Some(number), _) => Some(number.to_string()),

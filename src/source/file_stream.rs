@@ -1,4 +1,4 @@
-//! Files read front to back, one behind the other: what the streams of all formats share.
+//! Sequential reading of files, one after the other, shared by the streams of all formats.
 
 use std::fmt;
 use std::path::Path;
@@ -14,37 +14,38 @@ use crate::error::{Error, Result};
 
 /// A format that is read front to back.
 pub(super) trait Forward: Send + Sync + 'static {
-    /// The type that a record becomes.
+    /// Type of a record.
     type Record: Send + 'static;
-    /// Reads one file.
+    /// Reader of a single file.
     type Reader: Send;
 
-    /// The name of the stage.
+    /// Returns the name of the stage.
     fn name(&self) -> &'static str;
 
-    /// Its options that shape the data; empty if none does.
+    /// Returns the options that affect the data; an empty string if there are none.
     fn params(&self) -> String;
 
-    /// A reader in front of the record that begins at `byte` of the file, decompressed, behind `records` others; at 0 it
-    /// reads what stands in front of the first.
+    /// Opens a file at the record that begins at decompressed offset `byte`, after `records` other records. At offset
+    /// 0, the reader first reads the content before the first record.
     fn open(&self, path: &Path, file: &Content, byte: u64, records: u64) -> Result<Self::Reader>;
 
-    /// The next record, or `None` where the file is over, which is also behind what nothing more can be read of.
+    /// Returns the next record. Returns `None` at the end of the file, and after damage that prevents further reads.
     fn next(&self, reader: &mut Self::Reader, path: &Path) -> Result<Option<Self::Record>>;
 
-    /// Finds where the next record begins, and how many are before it; `None` if there is no more to be had of the file.
+    /// Returns the offset of the next record and the number of records before it. Returns `None` if no more records can
+    /// be read from the file.
     fn place(reader: &Self::Reader) -> Option<(u64, u64)>;
 
-    /// Payload bytes of a record, for the report.
+    /// Returns the payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64;
 
-    /// A remark that the report counts, and how often it has happened since this was last asked.
+    /// Returns a note for the report, with the number of occurrences since the last call.
     fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
 }
 
-/// Files of one format, in their order: what is behind the public name of a stream.
+/// Files of a single format, in order. Implements the public type of a stream.
 pub(super) struct FileStream<F> {
     shared: Arc<Shared<F>>,
 }
@@ -56,14 +57,14 @@ struct Shared<F> {
 }
 
 impl<F: Forward> FileStream<F> {
-    /// Files in their order, and how they are read.
+    /// Creates a stream that reads `files`, in order, with `format`.
     pub(super) fn of(files: Contents, format: F) -> Self {
         let ids: Vec<FileId> = files.iter().map(|(path, file)| file.id(path)).collect();
         let identity = files::identity(&ids) + &format.params();
         Self { shared: Arc::new(Shared { files, format, identity }) }
     }
 
-    /// A pass from the first record of the first file on.
+    /// Starts a pass at the first record of the first file.
     pub(super) fn pass(&self) -> FilePass<F> {
         FilePass { shared: self.shared.clone(), at: 0, reader: None }
     }
@@ -99,8 +100,8 @@ impl<F: Forward> fmt::Debug for FileStream<F> {
     }
 }
 
-/// A pass over a [`FileStream`]. A file that cannot be opened is behind it once that is told, as what is damaged is: who skips
-/// bad records goes on with the next one.
+/// A pass over a [`FileStream`]. If a file cannot be opened, or if data is damaged, the pass returns the error and
+/// moves past the damage. A consumer that skips bad records therefore continues with the next file or record.
 pub(super) struct FilePass<F: Forward> {
     shared: Arc<Shared<F>>,
     at: usize,
@@ -111,16 +112,16 @@ pub(super) struct FilePass<F: Forward> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileState {
-    /// Files that are behind it.
+    /// Number of completed files.
     pub file: u64,
-    /// The byte at which the next record begins in the present file, decompressed.
+    /// Offset of the next record in the current file, in decompressed bytes.
     pub byte: u64,
-    /// Records of the present file that are behind it.
+    /// Number of records read from the current file.
     pub record: u64,
 }
 
 impl<F: Forward> FilePass<F> {
-    /// The next record, counted, and what fails blamed on the stage.
+    /// Returns the next record and counts it. Attributes an error to the stage.
     pub(super) fn next(&mut self, cx: &mut Cx) -> Result<Option<F::Record>> {
         cx.begin_element();
         crate::store::tell(cx);
@@ -158,7 +159,7 @@ impl<F: Forward> FilePass<F> {
         Ok(None)
     }
 
-    /// An error in the record that was read last.
+    /// Attributes an error to the last record and to the stage.
     #[cfg(feature = "tf_record")]
     #[cold]
     pub(super) fn blame(&self, error: Error, cx: &Cx) -> Error {
@@ -173,12 +174,12 @@ impl<F: Forward> FilePass<F> {
         match self.reader.as_ref().map(F::place) {
             None => FileState { file, ..FileState::default() },
             Some(Some((byte, record))) => FileState { file, byte, record },
-            // What is left of a file that is lost does not come back by starting again.
+            // A restart does not recover the rest of a damaged file.
             Some(None) => FileState { file: file + 1, ..FileState::default() },
         }
     }
 
-    /// Goes to a place that was reached before.
+    /// Moves to a position that an earlier pass reached.
     pub(super) fn go_to(&mut self, place: &FileState) -> Result<()> {
         let Shared { files, format, .. } = &*self.shared;
         let at = usize::try_from(place.file).ok().filter(|&at| at <= files.len());
@@ -204,14 +205,14 @@ impl<F: Forward> fmt::Debug for FilePass<F> {
     }
 }
 
-/// Says that a file is not the one of which a state was made.
+/// Returns the error for a file that is shorter than the position in a state.
 #[cold]
 pub(super) fn shorter(byte: u64) -> Error {
     Error::state(format!("the file has fewer than the {byte} bytes that were read of it"))
 }
 
-/// The public names of a [`FileStream`] and of its pass: a dataset of what a [`Forward`] reads, whose states are anything that is made of
-/// a [`FileState`] and back.
+/// Defines the public types of a [`FileStream`] and of its pass: a dataset of the records of a [`Forward`]. The state
+/// can be any type that converts from and to [`FileState`].
 macro_rules! file_stream {
     ($(#[$doc:meta])* $stream:ident $(<$param:ident: $bound:ident>)? of $item:ty, $pass:ident at $state:ident, by $format:ty) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! Sets of files: names, globs, directories; and what tells one set from another.
+//! Sets of files: names, globs and directories, and the identity of a set.
 
 use std::collections::HashSet;
 use std::fs::DirEntry;
@@ -14,12 +14,12 @@ pub(crate) use crate::place::file_name;
 use crate::place::{self, Location, is_skipped, none_in, of_endings};
 use crate::store::listed;
 
-/// Names of files: a path, a glob, a directory, or a list of those.
+/// Names of files: a path, a glob, a directory, or a list of these.
 pub trait Patterns {
-    /// The paths, globs and directories, in order.
+    /// Returns the paths, globs and directories, in order.
     fn patterns(&self) -> Vec<PathBuf>;
 
-    /// Whether a file is left out, though a pattern names it: see [`skip_bad_shards`](super::skip_bad_shards).
+    /// Returns true if a file is excluded although a pattern names it: see [`skip_bad_shards`](super::skip_bad_shards).
     fn leaves_out(&self, file: &Path) -> bool {
         let _ = file;
         false
@@ -83,7 +83,7 @@ impl<P: Patterns + ?Sized> Patterns for &P {
     }
 }
 
-/// Other names, which leave out the files that the given names leave out.
+/// Replacement names, with the exclusions of the given names.
 pub(crate) struct Renamed<P> {
     pub(crate) names: Vec<PathBuf>,
     pub(crate) given: P,
@@ -99,28 +99,30 @@ impl<P: Patterns> Patterns for Renamed<P> {
     }
 }
 
-/// The files that `patterns` name, in a fixed order: patterns as given, the files of each sorted by path.
+/// Finds the files that `patterns` name, in a fixed order: patterns as given, and the files of each pattern sorted by
+/// path.
 ///
-/// A name that exists is taken as it stands, even if it looks like a glob. A directory stands for the files directly in
-/// it that end with one of `extensions`; if a [`sink`](crate::sink) wrote it, for those that its manifest lists; if it has neither,
-/// for the files in the directories below it, except names that begin with `_` or `.`. Hidden files
-/// (`.name`) must be named in full. Ranges and lists in braces stand for all their names: `train-{00000..00127}.tar`,
-/// `{a,b}.jsonl`. A file named twice is kept once, at its first place. `-` is standard input, which streams of text read.
+/// The name of an existing file is taken literally, even if it looks like a glob. A directory yields its files that end
+/// with one of `extensions`, or the files in its manifest if a [`sink`](crate::sink) wrote it. A directory with neither
+/// yields the files in its subdirectories, except names that begin with `_` or `.`. Hidden files (`.name`) must be
+/// named in full. Braces expand to ranges and lists of names: `train-{00000..00127}.tar`, `{a,b}.jsonl`. If a file is
+/// named twice, its first place is kept. `-` is standard input, for streams of text.
 ///
-/// URLs of [stores](crate::store) are taken like paths; whether a single object is there shows when it is opened.
+/// URLs of [stores](crate::store) can replace paths. A missing single object is detected when it is opened.
 ///
 /// # Errors
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) that names the pattern if nothing matches it, and whatever the system reports while looking.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) with the pattern if no file matches it; errors of the system during the
+/// search. [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no patterns, or if a pattern is invalid.
 pub fn find(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(locate(patterns, extensions)?.into_iter().map(Location::into_path).collect())
 }
 
-/// The same, parsed.
+/// Finds files like [`find`], and returns parsed locations.
 pub(crate) fn locate(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<Location>> {
     Ok(locate_below(patterns, extensions)?.into_iter().map(|(file, _)| file).collect())
 }
 
-/// The same, each with the number of folders between it and the folder that was given.
+/// Finds files like [`find`]. Returns each file with the number of folders between it and the given folder.
 pub(crate) fn locate_below(patterns: impl Patterns, extensions: &[&str]) -> Result<Vec<(Location, usize)>> {
     let named = patterns.patterns();
     if named.is_empty() {
@@ -141,7 +143,7 @@ pub(crate) fn locate_below(patterns: impl Patterns, extensions: &[&str]) -> Resu
     Ok(files)
 }
 
-/// The names that braces stand for, unless there is a file of the very name.
+/// Expands the braces of a pattern, unless a file with this exact name exists.
 fn expanded(pattern: &Path) -> Result<Vec<Location>> {
     match pattern.to_str().filter(|text| text.contains('{')) {
         Some(text) if !pattern.exists() => Ok(braces::expand(text)?.into_iter().map(Location::from).collect()),
@@ -187,8 +189,8 @@ fn in_directory(dir: &Path, extensions: &[&str]) -> Result<Vec<(Location, usize)
     Ok(found)
 }
 
-/// Adds the files of a folder; if there are none at the top, those of the folders in it. `seen` has the folders that were walked: links may
-/// go round.
+/// Adds the files of a folder, or the files of its subfolders if the top folder contains none. `seen` holds the visited
+/// folders, because links may form a cycle.
 fn walk(
     dir: &Path,
     extensions: &[&str],
@@ -224,12 +226,13 @@ fn walk(
     Ok(())
 }
 
-/// The folder tells of most entries what they are; only links have to be followed.
+/// Returns true for a file and for a link to a file. The directory entry usually contains the type, without a lookup by
+/// path.
 fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_file()) || entry.path().is_file()
 }
 
-/// One file's part in the identity of a source.
+/// Contribution of a file to the identity of a source.
 #[derive(Debug)]
 pub(crate) struct FileId {
     pub(crate) name: String,
@@ -237,7 +240,8 @@ pub(crate) struct FileId {
     pub(crate) hash: u64,
 }
 
-/// Makes what tells files from others, on any machine: names without folders, sizes, and a hash of what each [`FileId`] hashed.
+/// Returns the identity of a set of files, equal on every machine: names without folders, sizes, and a hash of all
+/// [`FileId`]s.
 pub(crate) fn identity(files: &[FileId]) -> String {
     let mut hasher = Xxh3::new();
     for file in files {
@@ -256,7 +260,7 @@ pub(crate) fn identity(files: &[FileId]) -> String {
     }
 }
 
-/// Makes what tells each of these files from others, as [`identity`] says it of one.
+/// Returns the [`identity`] of each file separately.
 pub(crate) fn identities(files: impl Iterator<Item = FileId>) -> Vec<String> {
     files.map(|file| identity(&[file])).collect()
 }
@@ -264,7 +268,8 @@ pub(crate) fn identities(files: impl Iterator<Item = FileId>) -> Vec<String> {
 const SAMPLES: usize = 16;
 const SAMPLE_BYTES: usize = 4096;
 
-/// A hash of the size and of up to 16 pages of 4 KiB, evenly spaced from the first byte to the last.
+/// Returns a hash of the bytes of a small file. For a file above 64 KiB, hashes the size and 16 pages of 4 KiB, evenly
+/// spaced from the first byte to the last.
 pub(crate) fn sample(bytes: &[u8]) -> u64 {
     if bytes.len() <= SAMPLES * SAMPLE_BYTES {
         return xxh3_64(bytes);
@@ -275,14 +280,14 @@ pub(crate) fn sample(bytes: &[u8]) -> u64 {
     hasher.digest()
 }
 
-/// Lists where the pages begin that are hashed of a file of so many bytes, more than they are.
+/// Returns the offsets of the hashed pages in a file of `len` bytes. `len` must exceed the size of all pages.
 fn sampled(len: usize) -> impl Iterator<Item = usize> {
     let last = (len - SAMPLE_BYTES) as u128;
     (0..SAMPLES).map(move |i| (last * i as u128 / (SAMPLES as u128 - 1)) as usize)
 }
 
-/// [`sample`] of an open file: reading its pages takes a third of what having them mapped does. `None` where it is small, or
-/// where it cannot be read so.
+/// Computes [`sample`] of an open file. Reading the pages takes a third of the time of mapping them. Returns `None` if
+/// the file is small, or if the read fails.
 #[cfg(unix)]
 pub(crate) fn sample_file(file: &std::fs::File, len: usize) -> Option<u64> {
     use std::os::unix::fs::FileExt;
@@ -340,7 +345,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, b"").unwrap();
         }
-        // A link that goes round, and one to a folder that is walked anyway.
+        // A link that forms a cycle, and a link to a folder that is visited anyway.
         std::os::unix::fs::symlink(dir.path(), dir.path().join("d=2").join("again")).unwrap();
         std::os::unix::fs::symlink(dir.path().join("d=1"), dir.path().join("z")).unwrap();
         let found = locate_below(dir.path(), &[".csv"]).unwrap();
@@ -362,7 +367,7 @@ mod tests {
             std::fs::write(&path, &bytes).unwrap();
             let file = std::fs::File::open(&path).unwrap();
             assert_eq!(sample_file(&file, len), read.then(|| sample(&bytes)));
-            // Of a file that was cut the rest is not there.
+            // A page that lies past the end of a cut file cannot be read.
             assert_eq!(sample_file(&file, len + (1 << 17)), None);
         }
     }

@@ -1,9 +1,9 @@
-//! Search for the part that holds a record, where records are numbered over many: files, row groups, shards, chunks.
+//! Search for the part that contains a record. Records are numbered across parts: files, row groups, shards, chunks.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use crate::error::{Error, Result};
 
-/// Counts of the records before each part.
+/// Number of records before each part.
 #[derive(Clone, Debug)]
 pub(crate) struct Firsts {
     before: Before,
@@ -12,16 +12,16 @@ pub(crate) struct Firsts {
 
 #[derive(Clone, Debug)]
 enum Before {
-    /// The same number in each part, but for the last: nothing to hold, and nothing to search.
+    /// Number of records in every part except the last, which may have fewer. Needs neither an array nor a search.
     Even(u64),
     Uneven(Vec<u64>),
 }
 
 impl Firsts {
-    /// Of parts of so many records each.
+    /// Creates the table for parts with these record counts.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if they are more than 2^64 together.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the total overflows `u64`.
     pub(crate) fn of(counts: impl IntoIterator<Item = u64>) -> Result<Self> {
         let (mut firsts, mut len) = (Vec::new(), 0u64);
         for count in counts {
@@ -31,12 +31,12 @@ impl Firsts {
         Ok(Self { before: Before::of(firsts, len), len })
     }
 
-    /// Records of all parts together.
+    /// Returns the number of records in all parts.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Records before a part, which is one of those there are.
+    /// Returns the number of records before `part`, which must exist.
     #[inline]
     pub(crate) fn before(&self, part: usize) -> u64 {
         match &self.before {
@@ -45,7 +45,7 @@ impl Firsts {
         }
     }
 
-    /// Records in a part, which is one of those there are.
+    /// Returns the number of records in `part`, which must exist.
     #[inline]
     pub(crate) fn count(&self, part: usize) -> u64 {
         let (first, rest) = (self.before(part), |first: u64| self.len - first);
@@ -55,17 +55,17 @@ impl Firsts {
         }
     }
 
-    /// Whether some part holds more than one record.
+    /// Returns true if a part may contain more than one record.
     pub(crate) fn is_grouped(&self) -> bool {
         !matches!(self.before, Before::Even(0 | 1))
     }
 
-    /// Bytes it holds in memory.
+    /// Returns the allocated memory in bytes.
     pub(crate) fn memory(&self) -> usize {
         if let Before::Uneven(firsts) = &self.before { size_of_val(firsts.as_slice()) } else { 0 }
     }
 
-    /// The part that holds record `index`, and the number the record has there.
+    /// Returns the part that contains record `index`, and the number of the record within that part.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if there is no such record.
@@ -75,10 +75,10 @@ impl Firsts {
             return Err(self.missing(index));
         }
         let part = match &self.before {
-            // Many data sets are one part, and a division takes longer than all else here.
+            // Many datasets have a single part, and a division would take longer than the rest of this function.
             Before::Even(count) if index < *count => 0,
             Before::Even(count) => (index / count) as usize,
-            // Of parts without records the last begins where the next one does: it is the one behind them that is found.
+            // Empty parts begin at the same record as the next non-empty part, which the search returns.
             Before::Uneven(firsts) => firsts.partition_point(|&first| first <= index) - 1,
         };
         Ok((part, index - self.before(part)))
@@ -90,7 +90,7 @@ impl Firsts {
     }
 }
 
-/// Of no parts.
+/// Creates a table without parts.
 impl Default for Firsts {
     fn default() -> Self {
         Self { before: Before::Even(0), len: 0 }
@@ -98,7 +98,7 @@ impl Default for Firsts {
 }
 
 impl Before {
-    /// Of parts that begin at these records, the last of which ends at `len`.
+    /// Creates the table from the first record of each part. The last part ends at `len`.
     fn of(firsts: Vec<u64>, len: u64) -> Self {
         let Some(&last) = firsts.last() else { return Self::Even(0) };
         let count = firsts.get(1).copied().unwrap_or(len);

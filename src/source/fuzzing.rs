@@ -1,8 +1,8 @@
-//! The parsers of files, on bytes in memory: targets of [`fuzzing`](crate::fuzzing). Those of formats that are features lie in
-//! their folders.
+//! Fuzz targets for the parsers of files, on bytes in memory: see [`fuzzing`](crate::fuzzing). The targets of optional
+//! formats are in the folders of these formats.
 //!
-//! Each takes any bytes. None may panic, hang or take much more memory than it is given; some hold the parser against a
-//! second way to the same answer.
+//! Each target accepts any bytes. A target must not panic, hang, or allocate much more memory than its input. Some
+//! targets compare the parser with a second implementation.
 
 use super::index::LineIndex;
 use super::index_cache::{FolderIndex, decode, entry};
@@ -13,10 +13,10 @@ use super::tokens::{TokenLayout, TokenType, bin_layout};
 use crate::dataset::map::RandomAccess;
 use crate::element::{Buffer, Name};
 
-/// Makes an entry of each line, where this build has the feature.
+/// Creates an entry for each line, if this build has the feature.
 macro_rules! targets {
     ($($name:literal $(if $feature:literal)? = $target:path;)*) => {
-        /// Every parser of files, by its name.
+        /// All parsers of files, by name.
         pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[$(
             $(#[cfg(feature = $feature)])?
             ($name, $target),
@@ -51,7 +51,8 @@ pub(super) fn some(source: &impl RandomAccess) {
     [0, 1, len / 2, len.saturating_sub(1)].into_iter().for_each(|record| drop(source.read(record)));
 }
 
-/// A line of JSON: whatever serde_json refuses is refused, and one column is what it is among all.
+/// Parses a line of JSON. Checks that serde_json accepts the line too, and that a column read alone equals the column
+/// among all columns.
 fn jsonl(data: &[u8]) {
     let Ok(line) = std::str::from_utf8(data) else { return };
     let all = record(line, &Wanted::All, RepeatedNames::Last);
@@ -65,7 +66,7 @@ fn jsonl(data: &[u8]) {
     }
 }
 
-/// The lines of a text, and a cache file that claims to be its index.
+/// Indexes the lines of a text. Also decodes the bytes as a cache file of an index.
 fn line_index(data: &[u8]) {
     for keep_blank in [false, true] {
         let index = LineIndex::build(data, keep_blank);
@@ -90,21 +91,21 @@ fn line_index(data: &[u8]) {
     }
 }
 
-/// A `.npy` file.
+/// Decodes a `.npy` file.
 fn npy(data: &[u8]) {
     if let Ok(array) = super::npy::decode(Buffer::copy_from(data)) {
         assert!(array.bytes().len() <= data.len());
     }
 }
 
-/// A `.npz` file.
+/// Decodes a `.npz` file.
 fn npz(data: &[u8]) {
     if let Ok(npz) = Npz::of("x.npz".into(), Buffer::copy_from(data)) {
         npz.names().take(8).for_each(|name| drop(npz.array(name)));
     }
 }
 
-/// A `.bin` file of token ids.
+/// Reads the layout of a `.bin` file of token ids.
 fn tokens(data: &[u8]) {
     for layout in
         [TokenLayout::Detect, TokenLayout::LlmC, TokenLayout::Bare(TokenType::U16), TokenLayout::Bare(TokenType::U32)]
@@ -115,12 +116,12 @@ fn tokens(data: &[u8]) {
     }
 }
 
-/// A `.gz`, `.zst`, `.lz4` or plain text: lines, and the same lines again from the middle.
+/// Reads the lines of a `.gz`, `.zst`, `.lz4` or plain text. Then opens it again after the first line, and compares.
 fn stream(data: &[u8]) {
     let bounds = Bounds { line_bytes: 1 << 16, window_log: None };
     let open = |offset, lines| LineReader::open("x".as_ref(), &Buffer::copy_from(data).into(), bounds, offset, lines);
     let read = |reader: &mut LineReader| {
-        // A small file can hold a very long text.
+        // A small file can contain a very long text.
         let mut lines = Vec::new();
         while lines.len() < 1000 {
             match reader.next() {
@@ -140,7 +141,7 @@ fn stream(data: &[u8]) {
     assert_eq!(read(&mut again), rest);
 }
 
-/// A record that is to be an example: whatever is read of it is written and read again as the same.
+/// Parses a record as an example. Encodes an accepted example, and checks that it parses to an equal element.
 fn example(data: &[u8]) {
     use std::collections::BTreeSet;
 
@@ -149,7 +150,7 @@ fn example(data: &[u8]) {
     if let Ok(element) = ExampleParser::inferred().parse(&record) {
         let again = Buffer::from_vec(encode_example(&element).expect("what an example held"));
         let again = ExampleParser::inferred().parse(&again).expect("what was written");
-        // As text: a float that is no number equals nothing.
+        // Compares texts, because a NaN equals nothing.
         assert_eq!(format!("{again:?}"), format!("{element:?}"));
     }
     let spec = |shape: &[usize]| FeatureSpec::fixed(FeatureType::Int64, shape);
@@ -158,7 +159,7 @@ fn example(data: &[u8]) {
     let sequences = ExampleParser::sequences([("d", FeatureSpec::variable(FeatureType::Float32))], features());
     drop(sequences.expect("a declaration").parse(&record));
     if let Ok(element) = ExampleParser::inferred_sequences().parse(&record) {
-        // Which fields are sequences is not to be seen of an element: a list of strings may be either.
+        // An element does not show which fields are sequences: a list of strings may be either.
         let lists = element.iter().filter(|(_, value)| matches!(value, crate::Value::List(_))).map(|(name, _)| name);
         let lists: Vec<&str> = lists.collect();
         let again = Buffer::from_vec(encode_sequence_example(&element, &lists).expect("what a sequence held"));

@@ -1,4 +1,4 @@
-//! Files that match a glob, also beside names that are not UTF-8.
+//! Search for files that match a glob, including names that are not UTF-8.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -8,30 +8,30 @@ use glob::{MatchOptions, Pattern};
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 
-/// One part of a glob between two separators.
+/// A component of a glob, between two separators.
 enum Part {
-    /// Taken as it is.
+    /// A literal name.
     Literal(OsString),
-    /// Any name that matches; hidden ones never do.
+    /// A pattern for names. Never matches hidden names.
     Names(Pattern),
     /// `**`: any number of folders.
     Folders,
 }
 
-/// Whether a path is one glob, not the name of one file.
+/// Returns true if a path is a glob, rather than the name of a file.
 pub(super) fn is_glob(pattern: &Path) -> bool {
     pattern.components().any(|component| {
         matches!(component, Component::Normal(name) if name.to_str().is_some_and(|text| text.contains(['*', '?', '['])))
     })
 }
 
-/// The files that match `pattern`, sorted: bytes of a name that are no UTF-8 are each matched as one letter.
+/// Returns the files that match `pattern`, sorted. Bytes of a name that are not UTF-8 match as one character each.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] if it is no glob; [`ErrorKind::Io`] for a folder that cannot be read.
+/// [`ErrorKind::Config`] if the pattern is not a valid glob; [`ErrorKind::Io`] if a folder cannot be read.
 pub(super) fn matching(pattern: &Path) -> Result<Vec<PathBuf>> {
     let (root, parts) = parts(pattern)?;
-    // A separator at the end asks for folders.
+    // A pattern with a trailing separator matches folders, but no files.
     let asks_for_folders = pattern.to_string_lossy().ends_with(std::path::is_separator);
     let mut files = Vec::new();
     if !asks_for_folders {
@@ -42,7 +42,7 @@ pub(super) fn matching(pattern: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Finds where the search begins, and what is to be matched below it.
+/// Splits a pattern into the start of the search and the components to match below it.
 fn parts(pattern: &Path) -> Result<(PathBuf, Vec<Part>)> {
     let (mut root, mut parts) = (PathBuf::new(), Vec::new());
     for component in pattern.components() {
@@ -91,7 +91,8 @@ fn walk(at: &Path, parts: &[Part], files: &mut Vec<PathBuf>) -> Result<()> {
     }
 }
 
-/// Lists what lies in a folder and is not hidden; nothing if it is none.
+/// Returns the entries of a folder that are not hidden and pass `is_wanted`. Returns no entries if `folder` is not a
+/// folder.
 fn children(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if !here.is_dir() {

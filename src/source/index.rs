@@ -1,4 +1,4 @@
-//! Places at which the lines of a text file start: found once, in parallel.
+//! Index of the lines of a text file, built once, in parallel.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use memchr::{memchr, memchr_iter};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::cores;
 
-/// Bytes that one task searches. A divisor of 2^32, so that a chunk never spans two pages.
+/// Number of bytes that a task searches. Divides 2^32, so a chunk never spans two pages.
 const CHUNK: usize = 4 << 20;
-/// UTF-8's byte order mark: not part of the first line.
+/// The byte order mark of UTF-8, which is not part of the first line.
 pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Start of every line of a file.
@@ -17,10 +17,10 @@ pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
 pub(crate) struct LineIndex(pub(super) Starts);
 
 impl LineIndex {
-    /// Finds the lines of `bytes`. Lines of nothing but white space are left out unless `keep_blank`.
+    /// Finds the lines of `bytes`. Skips lines of only white space, unless `keep_blank` is set.
     ///
     /// # Cost
-    /// One pass over the bytes on all threads of rayon; 8 bytes a line while it runs, 4 after.
+    /// One pass over the bytes on all threads of rayon. Holds 8 bytes per line during the pass and 4 bytes after it.
     pub(crate) fn build(bytes: &[u8], keep_blank: bool) -> Self {
         let find = |i| Chunk::find(bytes, i * CHUNK, bytes.len().min((i + 1) * CHUNK), keep_blank);
         let chunks = 0..bytes.len().div_ceil(CHUNK);
@@ -33,17 +33,18 @@ impl LineIndex {
         Self(starts.finish(Facts { size: bytes.len() as u64, keep_blank, blanks }))
     }
 
-    /// Number of lines, without those left out.
+    /// Returns the number of lines, without skipped lines.
     pub(crate) fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// Bytes it holds in memory, or maps.
+    /// Returns the number of bytes in memory or mapped.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.0.memory_bytes()
     }
 
-    /// Finds where line `line` starts, and its bytes without the line end; `None` if there is none, or if the index is not of these bytes.
+    /// Returns the start of line `line`, and its bytes without the line end. Returns `None` if there is no such line,
+    /// or if the index belongs to other bytes.
     pub(crate) fn line<'a>(&self, line: u64, bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let place = self.place(line, bytes.len() as u64)?;
         let start = usize::try_from(place.start).ok()?;
@@ -54,15 +55,16 @@ impl LineIndex {
         is_line.then_some((start, line))
     }
 
-    /// Finds line `line` of a file of `size` bytes, with its line end and blank lines that may follow.
+    /// Returns the range of line `line` in a file of `size` bytes. The range includes the line end and skipped lines
+    /// that follow.
     pub(crate) fn place(&self, line: u64, size: u64) -> Option<Range<u64>> {
         let start = self.0.get(line)?;
         Some(start..self.0.get(line + 1).unwrap_or(size))
     }
 
-    /// Of the bytes at the place of a line those that are the line.
+    /// Removes the line end and skipped lines from `span`, the bytes at the [`place`](Self::place) of a line.
     pub(crate) fn cut<'a>(&self, span: &'a [u8]) -> &'a [u8] {
-        // Where blank lines were left out, some may follow.
+        // If blank lines were skipped, some may follow.
         let end = if self.0.facts().blanks > 0 { memchr(b'\n', span) } else { span.len().checked_sub(1) };
         let span = match end {
             Some(end) if span[end] == b'\n' => &span[..end],
@@ -71,7 +73,8 @@ impl LineIndex {
         span.strip_suffix(b"\r").unwrap_or(span)
     }
 
-    /// The number of a line in the file, from 1, blank ones counted. Reads the file up to it where some were left out.
+    /// Returns the number of a line in the file, from 1, including blank lines. Reads the file up to the line if blank
+    /// lines were skipped.
     pub(crate) fn line_number(&self, line: u64, bytes: &[u8]) -> u64 {
         match self.line(line, bytes) {
             Some((start, _)) if self.has_gaps() => memchr_iter(b'\n', &bytes[..start]).count() as u64 + 1,
@@ -79,13 +82,13 @@ impl LineIndex {
         }
     }
 
-    /// Whether lines were left out, so that the number of a line says nothing about its place in the file.
+    /// Returns true if lines were skipped. The number of a line in the file then differs from its index.
     pub(crate) fn has_gaps(&self) -> bool {
         self.0.facts().blanks > 0
     }
 }
 
-/// Whether a line begins there: at the beginning, or behind a line end.
+/// Returns true if a line begins at `start`: at the beginning of the text, or after a line end.
 pub(super) fn begins_line(bytes: &[u8], start: usize) -> bool {
     match start.checked_sub(1) {
         None => true,
@@ -93,15 +96,15 @@ pub(super) fn begins_line(bytes: &[u8], start: usize) -> bool {
     }
 }
 
-/// Whether `line`, at the beginning of `span`, has no line end in it, and one behind it unless it is the last, and then nothing but
-/// blank lines.
+/// Returns true if `line`, at the beginning of `span`, contains no line end, and only blank lines follow it. A line end
+/// must follow, unless the line is the last.
 fn is_one_line(span: &[u8], line: &[u8], is_last: bool) -> bool {
     let rest = &span[line.len()..];
     let ends = is_last || rest.contains(&b'\n');
     ends && memchr(b'\n', line).is_none() && rest.iter().all(|&byte| byte == b'\n' || is_space(byte))
 }
 
-/// The lines that start in one chunk.
+/// Lines that start in a chunk.
 struct Chunk {
     starts: Vec<u32>,
     blanks: u64,
@@ -120,14 +123,14 @@ impl Chunk {
         if from == 0 {
             add(if bytes.starts_with(BOM) && bytes.len() > BOM.len() { BOM.len() } else { 0 });
         }
-        // A line starts behind each line end, except the one that ends the file.
+        // A line starts after each line end, except after the last byte of the file.
         let before = from.saturating_sub(1);
         memchr_iter(b'\n', &bytes[before..to - 1]).for_each(|at| add(before + at + 1));
         chunk
     }
 }
 
-/// Whether the line that starts here has nothing but white space. Looks at one byte of most lines.
+/// Returns true if the line that starts here contains only white space. Inspects one byte of most lines.
 fn is_blank(bytes: &[u8]) -> bool {
     match bytes.iter().find(|&&b| b == b'\n' || !is_space(b)) {
         Some(&b) => b == b'\n',
@@ -135,7 +138,7 @@ fn is_blank(bytes: &[u8]) -> bool {
     }
 }
 
-/// ASCII white space within a line.
+/// Returns true for ASCII white space within a line.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
@@ -146,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// The obvious way: split, then drop.
+    /// Reference implementation: splits, then drops blank lines.
     fn naive(bytes: &[u8], keep_blank: bool) -> Vec<(usize, Vec<u8>)> {
         let (mut at, mut lines) = (0, Vec::new());
         let skip = if bytes.starts_with(BOM) && bytes.len() > 3 { 3 } else { 0 };
@@ -200,7 +203,7 @@ mod tests {
     fn an_index_of_another_file_finds_nothing() {
         let index = LineIndex::build(b"a\nlonger\nfile\n", true);
         assert!(index.line(2, b"a").is_none());
-        // Of a file of the same size whose lines are others.
+        // Files of equal size with different lines.
         let lines = |bytes: &[u8]| [0, 1, 2].map(|line| index.line(line, bytes).is_some());
         assert_eq!(lines(b"a\nlonger\nfile\n"), [true; 3]);
         assert_eq!(lines(b"a\nlo\nger\nfile\n"), [true, false, true]);

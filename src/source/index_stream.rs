@@ -1,4 +1,4 @@
-//! The lines of a text that comes piece by piece: what lies far away is read once, and never whole.
+//! Line index of a text that arrives in pieces. A remote file is read once, and never held whole.
 
 use std::io::{self, BufRead};
 
@@ -7,7 +7,7 @@ use memchr::memchr;
 use super::index::{BOM, LineIndex, is_space};
 use super::starts::{Facts, StartsBuilder};
 
-/// Finds lines as [`LineIndex::build`] does.
+/// Finds lines. The result equals [`LineIndex::build`].
 pub(super) fn build(mut text: impl BufRead, keep_blank: bool) -> io::Result<LineIndex> {
     let mut finder = Finder::begin(&mut text, keep_blank)?;
     loop {
@@ -25,14 +25,14 @@ struct Finder {
     starts: StartsBuilder,
     blanks: u64,
     keep_blank: bool,
-    /// Bytes so far.
+    /// Number of bytes processed.
     at: u64,
-    /// Start of a line of which nothing but white space was seen.
+    /// Start of the current line, if only white space was found in it.
     begun: Option<u64>,
 }
 
 impl Finder {
-    /// Passes a byte order mark, unless there is nothing behind it.
+    /// Skips a byte order mark, unless the text ends after it.
     fn begin(text: &mut impl BufRead, keep_blank: bool) -> io::Result<Self> {
         let mut finder = Self { starts: StartsBuilder::default(), blanks: 0, keep_blank, at: 0, begun: Some(0) };
         let mut first = Vec::new();
@@ -58,7 +58,7 @@ impl Finder {
         }
     }
 
-    /// Goes to the first byte that is no white space, or behind the end of a line that has nothing else.
+    /// Moves to the first byte that is not white space, or past the end of a blank line.
     fn see_if_blank(&mut self, start: u64, rest: &[u8]) -> usize {
         match rest.iter().position(|&byte| byte == b'\n' || !is_space(byte)) {
             None => rest.len(),
@@ -89,11 +89,11 @@ impl Finder {
     }
 
     fn finish(mut self) -> LineIndex {
-        // Behind the last line end there is a line only if there is anything.
+        // The last line end is followed by a line only if bytes follow.
         if let Some(start) = self.begun.filter(|&start| start < self.at) {
             self.blank(start);
         }
-        // There is a page for every byte, whether a line starts there or not.
+        // Every byte needs a page, even if no line starts on that page.
         if let Some(last) = self.at.checked_sub(1) {
             self.starts.extend(last, &[]);
         }

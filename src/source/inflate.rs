@@ -1,4 +1,4 @@
-//! Text out of a `.gz`, `.zst`, `.lz4` or plain file, line by line, with bounded memory.
+//! Line reader for `.gz`, `.zst`, `.lz4` and plain text files, with bounded memory.
 
 #[cfg(feature = "compress")]
 use std::io::BufRead;
@@ -16,7 +16,7 @@ use super::lz4_frame::Lz4Decoder;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 
-/// A file, decompressed by its magic number.
+/// Decoder of a file, chosen by its magic number.
 pub(super) enum Decoder {
     Plain(Stream),
     #[cfg_attr(not(feature = "compress"), expect(dead_code, reason = "this build has no codec"))]
@@ -25,7 +25,7 @@ pub(super) enum Decoder {
 
 /// A decoder of a compressed file.
 pub(super) trait Codec: Read + Send {
-    /// The file that it reads.
+    /// Returns the compressed file.
     fn file(&self) -> &Stream;
 }
 
@@ -69,7 +69,7 @@ impl Read for Members {
 
 #[cfg(feature = "compress")]
 impl Members {
-    /// Goes to the next member, if there is one.
+    /// Moves to the next member. Returns false if there is none.
     fn next_member(&mut self) -> io::Result<bool> {
         let stream = self.member.get_mut();
         loop {
@@ -121,7 +121,7 @@ impl Decoder {
         Err(super::formats::Format::LineStream.lacking())
     }
 
-    /// A file of zlib. Its two bytes of magic are no rarity, so that only a format can tell it from others.
+    /// Opens a zlib file. Other files may begin with its two magic bytes, so only a format can detect zlib.
     #[cfg(all(feature = "compress", feature = "tf_record"))]
     pub(super) fn zlib(file: &Content) -> Self {
         Self::Packed("zlib", Box::new(ZlibDecoder::new(file.stream())))
@@ -134,7 +134,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes of the file that were taken in.
+    /// Returns the number of bytes read from the file.
     fn consumed(&self) -> u64 {
         match self {
             Self::Plain(stream) => stream.position(),
@@ -149,7 +149,7 @@ impl Decoder {
         }
     }
 
-    /// As much of `out` as there is.
+    /// Fills `out`, or reads to the end. Returns the number of bytes read.
     #[cfg(all(feature = "compress", any(feature = "tf_record", feature = "webdataset")))]
     pub(super) fn fill(&mut self, out: &mut [u8]) -> Result<usize> {
         let mut got = 0;
@@ -163,7 +163,7 @@ impl Decoder {
         Ok(got)
     }
 
-    /// Says what an error of [`read`](Self::read) means, and where.
+    /// Converts an error of [`read`](Self::read), and adds the offset in the file.
     #[cold]
     pub(super) fn fault(&self, error: io::Error) -> Error {
         let error = match error.downcast::<Error>() {
@@ -182,13 +182,13 @@ impl Decoder {
     }
 }
 
-/// The first bytes of a file of which this is the beginning, up to so many; none where it cannot be decompressed.
+/// Decompresses the beginning of a file, up to `most` bytes. Returns no bytes if the decoder cannot be created.
 pub(super) fn beginning(head: &[u8], most: usize) -> Vec<u8> {
     let decoder = Decoder::new(&Content::from(crate::element::Buffer::copy_from(head)), None);
     decoder.map_or_else(|_| Vec::new(), |decoder| first(decoder, most))
 }
 
-/// The same of zlib.
+/// Decompresses the beginning of a zlib file, up to `most` bytes.
 #[cfg(all(feature = "compress", feature = "tf_record"))]
 pub(super) fn beginning_of_zlib(head: &[u8], most: usize) -> Vec<u8> {
     first(Decoder::zlib(&Content::from(crate::element::Buffer::copy_from(head))), most)
@@ -204,39 +204,40 @@ fn first(mut decoder: Decoder, most: usize) -> Vec<u8> {
     out
 }
 
-/// The largest window that a file of this size may ask for: 32 MiB, more for a larger file, 128 MiB (what `zstd --long`
-/// writes) at most. So a small damaged file cannot take much memory, and every file that `zstd` writes by default is read.
+/// Returns the default limit of a zstd window, as a base-2 logarithm, for a file of `size` bytes. The limit is 32 MiB,
+/// more for a larger file, and at most 128 MiB, the window of `zstd --long`. A small damaged file therefore cannot use
+/// much memory, and every file that `zstd` writes by default can be read.
 #[cfg(feature = "compress")]
 fn default_window_log(size: u64) -> u32 {
     size.saturating_add(32 << 20).ilog2().clamp(25, 27)
 }
 
-/// Bounds on what one file may take.
+/// Limits for a single file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) line_bytes: usize,
     pub(super) window_log: Option<u32>,
 }
 
-/// Reads the lines of one file.
+/// Line reader of a single file.
 pub(super) struct LineReader {
     decoder: Decoder,
     bounds: Bounds,
     buffer: Vec<u8>,
-    /// Beginning of what is read into the buffer and not yet handed out.
+    /// Start of the unread bytes in the buffer.
     from: usize,
     to: usize,
-    /// Place of `buffer[from]` in the decompressed text.
+    /// Offset of `buffer[from]` in the decompressed text.
     offset: u64,
-    /// Lines handed out or skipped.
+    /// Number of lines returned or skipped.
     lines: u64,
     ended: bool,
 }
 
-/// A line without its end, and where it is in the decompressed text.
+/// A line without its line end, and its place in the decompressed text.
 pub(super) struct RawLine<'a> {
     pub(super) bytes: &'a [u8],
-    /// Whether its end was CRLF.
+    /// True if the line ended with CRLF.
     #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "for fields of several lines"))]
     pub(super) crlf: bool,
     pub(super) offset: u64,
@@ -247,8 +248,8 @@ pub(super) struct RawLine<'a> {
 const BUFFER: usize = 256 << 10;
 
 impl LineReader {
-    /// Starts in front of line `lines + 1`, which begins at byte `offset` of the decompressed text. Compressed text is
-    /// read up to there.
+    /// Opens a file at line `lines + 1`, which begins at byte `offset` of the decompressed text. Compressed text is
+    /// decompressed up to this offset.
     pub(super) fn open(path: &Path, file: &Content, bounds: Bounds, offset: u64, lines: u64) -> Result<Self> {
         let decoder = Decoder::new(file, bounds.window_log).map_err(|e| e.path(path))?;
         let buffer = vec![0; BUFFER];
@@ -276,21 +277,22 @@ impl LineReader {
         Ok(())
     }
 
-    /// Place behind the last line handed out, in the decompressed text, and the number of that line.
+    /// Returns the offset after the last returned line, in the decompressed text, and the line's number.
     pub(super) fn position(&self) -> (u64, u64) {
         (self.offset, self.lines)
     }
 
-    /// Whether offsets are those of the decompressed text.
+    /// Returns true if the file is compressed. Offsets of lines then refer to the decompressed text.
     pub(super) fn is_compressed(&self) -> bool {
         self.decoder.codec().is_some()
     }
 
-    /// The next line, or `None` at the end.
+    /// Returns the next line, or `None` at the end.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset in the file if it is damaged, after which it has ended; and for a line
-    /// that is too long, which is then behind it.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset in the file if the file is damaged; the reader has
+    /// then ended. Also [`ErrorKind::Data`](crate::ErrorKind::Data) if a line is too long; the reader then continues
+    /// after that line.
     pub(super) fn next(&mut self) -> Result<Option<RawLine<'_>>> {
         if self.offset == 0 {
             self.drop_mark()?;
@@ -323,7 +325,7 @@ impl LineReader {
         Ok(Some(RawLine { bytes, crlf, offset, number: self.lines }))
     }
 
-    /// Goes behind a line of `bytes` bytes, or to the end.
+    /// Moves past a line of `bytes` bytes, or to the end of the buffer.
     fn advance(&mut self, bytes: usize) {
         let bytes = bytes.min(self.to - self.from);
         self.from += bytes;
@@ -331,7 +333,7 @@ impl LineReader {
         self.lines += 1;
     }
 
-    /// Drops a byte order mark at the beginning of the text.
+    /// Skips a byte order mark at the beginning of the text.
     fn drop_mark(&mut self) -> Result<()> {
         while !self.ended && self.to - self.from < 4 {
             self.fill()?;
@@ -343,7 +345,7 @@ impl LineReader {
         Ok(())
     }
 
-    /// Skips the rest of a line that is too long.
+    /// Skips the rest of a line that is too long. Returns the error.
     #[cold]
     fn too_long(&mut self) -> Error {
         let (offset, limit) = (self.offset, self.bounds.line_bytes);
@@ -368,7 +370,7 @@ impl LineReader {
         }
     }
 
-    /// Reads more behind what is there, making room where there is none.
+    /// Reads more bytes after the unread bytes. Grows the buffer if it is full.
     fn fill(&mut self) -> Result<()> {
         if self.from > 0 {
             self.buffer.copy_within(self.from..self.to, 0);
@@ -389,7 +391,7 @@ impl LineReader {
 
     #[cold]
     fn damaged(&mut self, error: io::Error) -> Error {
-        // What was decompressed before the damage may be wrong too: gzip says so only at the end of a member.
+        // Bytes decompressed before the damage may be wrong too, because gzip has its checksum at the end of a member.
         self.ended = true;
         self.offset += (self.to - self.from) as u64;
         self.from = self.to;

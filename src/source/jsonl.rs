@@ -1,4 +1,4 @@
-//! JSON Lines: an object a line.
+//! JSON Lines: an object per line.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,16 +22,16 @@ use crate::error::{Error, Result};
 /// | JSON | value |
 /// |---|---|
 /// | string | text |
-/// | whole number | scalar `i64`; `u64` above its range; `f64` above that |
+/// | integer | scalar `i64`; else `u64` if in range; else `f64` |
 /// | other number | scalar `f64`, correctly rounded |
 /// | `true`, `false` | scalar `bool` |
 /// | `null` | null |
-/// | list of numbers | array of `i64`, or of `f64` if one is no whole number; an empty list is an array of 0 `i64` |
+/// | list of numbers | array of `i64`, or `f64` if a number is not an integer; an empty list is an array of 0 `i64` |
 /// | other list | list |
 /// | object | tree |
 ///
-/// Blank lines are left out; lines end with LF or CRLF. Of a name that an object has twice the last value stands
-/// ([`RepeatedNames`]); at most 10,000 names are read, and values may nest 128 deep.
+/// Blank lines are skipped. Lines end with LF or CRLF. If an object repeats a name, the last value is used
+/// ([`RepeatedNames`]). An object may have at most 10,000 names, and values may nest 128 deep.
 ///
 /// ```
 /// use gristmill::source::Jsonl;
@@ -48,25 +48,25 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// Reading a record that is not UTF-8, not JSON or not an object, or that lacks a chosen column, is
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with file, line and byte offset. In fields that were not chosen, the
-/// structure is checked but not every number and escape.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with file, line and byte offset, on reading a record that is not UTF-8,
+/// not JSON or not an object, or that lacks a chosen column. In fields that were not chosen, the structure is checked,
+/// but not every number and escape.
 ///
 /// # Cost
-/// Opening: see [`Lines`](super::Lines). Reading goes once over the line; only chosen columns are built.
+/// Opening: see [`Lines`](super::Lines). Reading passes over the line once, and builds only the chosen columns.
 pub struct Jsonl(Files<RecordParser>);
 
 impl Jsonl {
-    /// Opens files, globs or directories (of `.jsonl`, `.ndjson` and `.json` files), all columns.
+    /// Opens all columns of files, globs or directories (of `.jsonl`, `.ndjson` and `.json` files).
     ///
     /// # Errors
-    /// If nothing is found, or a file cannot be mapped.
+    /// An error if no file is found, or if a file cannot be mapped.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
 }
 
-/// Options with which [`Jsonl`] files are opened.
+/// Options for opening [`Jsonl`] files.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct JsonlOptions {
@@ -78,19 +78,20 @@ pub struct JsonlOptions {
 source_options!(JsonlOptions of Jsonl, access at lines.access);
 
 impl JsonlOptions {
-    /// The fields to read, in this order; all of them at first.
+    /// Sets the fields to read, in this order. Default: all fields.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
         self
     }
 
-    /// Sets what becomes of records in which an object has a name twice, among the fields that are read; [`RepeatedNames::Last`] at first.
+    /// Sets how to treat records in which an object repeats a name, among the fields that are read. Default:
+    /// [`RepeatedNames::Last`].
     pub fn repeated_names(mut self, names: RepeatedNames) -> Self {
         self.names = names;
         self
     }
 
-    /// Sets where the line index is kept; beside the file at first.
+    /// Sets the place of the line index. Default: beside the file.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.lines.cache = cache;
         self
@@ -99,19 +100,20 @@ impl JsonlOptions {
     /// Opens files, globs or directories.
     ///
     /// # Errors
-    /// As [`Jsonl::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
+    /// The errors of [`Jsonl::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the list of columns is empty
+    /// or repeats a column.
     pub fn open(self, patterns: impl Patterns) -> Result<Jsonl> {
         let access = self.lines.access;
         self.open_by(|| content::open_all(patterns, Format::Jsonl.endings(), access))
     }
 
-    /// The same of files that are open.
+    /// Creates the source from open files.
     #[cfg(feature = "spec")]
     pub(crate) fn open_contents(self, contents: Contents) -> Result<Jsonl> {
         self.open_by(|| Ok(contents))
     }
 
-    /// Opens files once it is known that the options are good.
+    /// Opens files after checking the options.
     fn open_by(self, contents: impl FnOnce() -> Result<Contents>) -> Result<Jsonl> {
         let parser = RecordParser::new(self.columns, self.names)?;
         self.lines.open(parser, contents()?).map(Jsonl)
@@ -120,12 +122,12 @@ impl JsonlOptions {
 
 named_source!(Jsonl of Element);
 
-/// Turns lines into elements.
+/// Parser from lines to elements.
 #[derive(Clone)]
 pub(crate) struct RecordParser {
     wanted: Wanted,
     names: RepeatedNames,
-    /// Records with a repeated name that the report has not been told of.
+    /// Number of records with a repeated name since the last note to the report.
     repeated: Arc<AtomicU64>,
 }
 
@@ -184,7 +186,7 @@ impl Numbered for RecordParser {
         file.line_in_words(record)
     }
 
-    /// Lines say themselves where they are.
+    /// Returns the error unchanged, because errors of lines already contain their place.
     fn locate(&self, _: &File<LineIndex>, _: u64, error: Error) -> Error {
         error
     }
@@ -213,7 +215,7 @@ impl Numbered for RecordParser {
     }
 }
 
-/// Name in the report of records in which an object has a name twice.
+/// Name in the report for records in which an object repeats a name.
 pub(crate) const REPEATED: &str = "records with a repeated name";
 
 impl fmt::Debug for RecordParser {

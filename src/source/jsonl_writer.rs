@@ -1,4 +1,4 @@
-//! Writing JSON Lines.
+//! Writer of JSON Lines.
 
 use std::fmt;
 use std::io::Write;
@@ -7,16 +7,16 @@ use super::json::write::object;
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Writes elements as JSON Lines, an object a line.
+/// Writes elements as JSON Lines, an object per line.
 ///
 /// | value | JSON |
 /// |---|---|
 /// | text | string |
 /// | scalar | number; `bool` as `true` or `false` |
-/// | array | list, of lists where it has several dimensions |
+/// | array | list; nested lists if the array has several dimensions |
 /// | list, tree, null | list, object, `null` |
 ///
-/// Numbers have as many digits as it takes to read the same number again, in their own precision.
+/// Numbers have enough digits to read back unchanged in their own precision.
 ///
 /// ```
 /// use gristmill::source::JsonlWriter;
@@ -28,7 +28,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the field, for what JSON has nothing for: bytes, and numbers that are not finite.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the field, for values that JSON cannot represent: bytes and numbers
+/// that are not finite.
 #[must_use = "what is not finished may not be written"]
 pub struct JsonlWriter<W> {
     out: W,
@@ -44,8 +45,8 @@ impl<W: Write> JsonlWriter<W> {
     /// Writes a line.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a value that JSON cannot hold; [`ErrorKind::Io`](crate::ErrorKind::Io) if it
-    /// cannot be written.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a value that JSON cannot represent;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         self.line.clear();
         object(&mut self.line, element)?;
@@ -53,10 +54,10 @@ impl<W: Write> JsonlWriter<W> {
         self.out.write_all(&self.line).map_err(failed)
     }
 
-    /// Gives back what it wrote to.
+    /// Flushes the output and returns it.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if flushing fails.
     pub fn finish(mut self) -> Result<W> {
         self.out.flush().map_err(failed)?;
         Ok(self.out)

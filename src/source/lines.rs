@@ -1,4 +1,4 @@
-//! Text files, a record a line.
+//! Text files, a record per line.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::element::Buffer;
 use crate::error::{Error, Result};
 use crate::mmap::Access;
 
-/// Options with which text files are opened: the part that [`Lines`] and [`Jsonl`](super::Jsonl) share.
+/// Options for opening text files, shared by [`Lines`] and [`Jsonl`](super::Jsonl).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineOptions {
     pub(crate) cache: IndexCache,
@@ -26,7 +26,7 @@ pub(crate) struct LineOptions {
 }
 
 impl LineOptions {
-    /// Text files with their lines, each made a record by `format`.
+    /// Opens text files. `format` converts each line into a record.
     pub(crate) fn open<F: Numbered<Index = LineIndex>>(&self, format: F, contents: Contents) -> Result<Files<F>> {
         let records = if self.keep_blank { Records::AllLines } else { Records::Lines };
         Files::indexed(format, contents, records, &self.cache, |file| starts(file, self.keep_blank))
@@ -39,7 +39,7 @@ impl From<Starts> for LineIndex {
     }
 }
 
-/// One line, and where it is.
+/// A line and its place.
 pub(crate) struct Line<'a> {
     file: &'a File<LineIndex>,
     record: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Line<'a> {
 
 enum Bytes<'a> {
     Here(&'a [u8]),
-    /// With what follows the line.
+    /// The line, followed by its line end and skipped lines.
     Read(Buffer),
 }
 
@@ -67,7 +67,7 @@ impl File<LineIndex> {
         Ok(Line { file: self, record, start, bytes: Bytes::Read(bytes) })
     }
 
-    /// Says where a line is: by its number, where that is known without reading all before it.
+    /// Describes the place of a line. Names the line number if it is known without reading all previous lines.
     pub(super) fn line_in_words(&self, record: u64) -> String {
         match self.index.has_gaps() {
             true => format!("record {record} of {}", self.path.as_ref().display()),
@@ -75,20 +75,20 @@ impl File<LineIndex> {
         }
     }
 
-    /// Finds the bytes of a line, with its end and blank lines that may follow.
+    /// Returns the byte range of a line, including its line end and skipped lines that follow.
     pub(crate) fn line_range(&self, record: u64) -> Option<Range<u64>> {
         self.index.place(record, self.content.len())
     }
 }
 
-/// An error where a file is not the one of which its index was made.
+/// Returns the error for an index that belongs to another file.
 #[cold]
 pub(super) fn other_file(path: &Path, record: u64) -> Error {
     let error = Error::data("the index is of another file, or the file was changed").path(path).record(record);
     error.help("open it again; where that does not help, delete the index, `.gmi` or `.NAME.gmi` beside it")
 }
 
-/// Finds where the lines of a file start.
+/// Finds the starts of the lines in a file.
 fn starts(file: &Content, keep_blank: bool) -> Result<Starts> {
     let head = file.read(0..file.len().min(8))?;
     check_plain(head.as_bytes(), "read it as a stream (`JsonlStream`, `LineStream`), or decompress it")?;
@@ -103,7 +103,7 @@ fn starts(file: &Content, keep_blank: bool) -> Result<Starts> {
 }
 
 impl Line<'_> {
-    /// The line as text.
+    /// Returns the line as text.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) at the first byte that is not UTF-8.
@@ -116,14 +116,14 @@ impl Line<'_> {
         utf8::text(bytes).map_err(|(at, message)| self.fault(at, message))
     }
 
-    /// An error at byte `at` of this line.
+    /// Returns an error at byte `at` of this line.
     #[cold]
     pub(crate) fn fault(&self, at: usize, message: impl Into<String>) -> Error {
         let (index, record) = (&self.file.index, self.record);
         let error = Error::data(message).path(&self.file.path);
         let error = match self.file.content.here() {
             Some(all) => error.line(index.line_number(record, all)),
-            // Counting the lines before it would read them all.
+            // Counting the previous lines would read all of them.
             None if index.has_gaps() => error.record(record),
             None => error.line(record + 1),
         };
@@ -133,8 +133,9 @@ impl Line<'_> {
 
 /// Lines of text files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of `String`.
 ///
-/// Lines end with LF or CRLF, which is not part of the record; the last needs no end. Lines of nothing but white space
-/// are left out unless [`LinesOptions::blank_lines`] keeps them. A byte order mark at the start of a file is dropped.
+/// Lines end with LF or CRLF, which is not part of the record. The last line needs no line end. Lines of only white
+/// space are skipped, unless [`LinesOptions::blank_lines`] keeps them. A byte order mark at the start of a file is
+/// dropped.
 ///
 /// ```
 /// use gristmill::source::Lines;
@@ -150,24 +151,24 @@ impl Line<'_> {
 /// ```
 ///
 /// # Errors
-/// Reading a line that is not UTF-8 is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, line and byte offset.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with file, line and byte offset, on reading a line that is not UTF-8.
 ///
 /// # Cost
-/// Opening maps the files and finds their lines in parallel, or takes them from the [`IndexCache`]; 4 bytes a line are
-/// held. Reading copies one line. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
+/// Opening maps the files. It finds their lines in parallel, or loads them from the [`IndexCache`]. Holds 4 bytes per
+/// line. Reading copies a single line. See [`Mapping`](super::Mapping) for the rules on changing mapped files.
 pub struct Lines(Files<Plain>);
 
 impl Lines {
     /// Opens files, globs or directories (of `.txt` files) with the default options.
     ///
     /// # Errors
-    /// If nothing is found, or a file cannot be mapped.
+    /// An error if no file is found, or if a file cannot be mapped.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
 }
 
-/// Options with which [`Lines`] are opened.
+/// Options for opening [`Lines`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct LinesOptions(LineOptions);
@@ -175,13 +176,13 @@ pub struct LinesOptions(LineOptions);
 source_options!(LinesOptions of Lines, access at 0.access);
 
 impl LinesOptions {
-    /// Sets where the line index is kept; beside the file at first.
+    /// Sets the place of the line index. Default: beside the file.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.0.cache = cache;
         self
     }
 
-    /// Whether blank lines are records; `false` at first.
+    /// Sets whether blank lines are records. Default: `false`.
     pub fn blank_lines(mut self, keep: bool) -> Self {
         self.0.keep_blank = keep;
         self
@@ -190,19 +191,19 @@ impl LinesOptions {
     /// Opens files, globs or directories (of `.txt` files).
     ///
     /// # Errors
-    /// As [`Lines::open`].
+    /// The errors of [`Lines::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<Lines> {
         let contents = content::open_all(patterns, Format::Lines.endings(), self.0.access)?;
         self.open_contents(contents)
     }
 
-    /// The same of files that are open.
+    /// Creates the source from open files.
     pub(crate) fn open_contents(self, contents: Contents) -> Result<Lines> {
         self.0.open(Plain { keep_blank: self.0.keep_blank }, contents).map(Lines)
     }
 }
 
-/// Lines as they are.
+/// Format of plain lines.
 struct Plain {
     keep_blank: bool,
 }
@@ -233,7 +234,7 @@ impl Numbered for Plain {
         file.line_in_words(record)
     }
 
-    /// Lines say themselves where they are.
+    /// Returns the error unchanged, because errors of lines already contain their place.
     fn locate(&self, _: &File<LineIndex>, _: u64, error: Error) -> Error {
         error
     }

@@ -1,39 +1,39 @@
-//! LZ4 frames, front to back, with bounded memory.
+//! Sequential decoder of LZ4 frames, with bounded memory.
 //!
 //! Source: `lz4_Frame_format.md` of the reference implementation, version 1.6.4.
 //!
-//! Of `lz4_flex` the blocks alone are used: its `FrameDecoder` takes a file that is cut between two blocks for whole, as `read_block`
-//! (`src/frame/decompress.rs` of 0.14.0) makes the end of the stream of an `UnexpectedEof` where the next block should begin
-//! (<https://github.com/PSeitz/lz4_flex/issues/110>). A test holds that it still does.
+//! Only the block decoder of `lz4_flex` is used, because its `FrameDecoder` accepts a file that is cut between two
+//! blocks. `read_block` (`src/frame/decompress.rs` of 0.14.0) treats an `UnexpectedEof` at the start of a block as the
+//! end of the stream (<https://github.com/PSeitz/lz4_flex/issues/110>). A test checks that this is still the case.
 
 use std::io::{self, ErrorKind, Read};
 
 use lz4_flex::block::decompress_into_with_dict;
 use xxhash_rust::xxh32::Xxh32;
 
-/// The first bytes of a frame.
+/// Magic number of a frame.
 pub(super) const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
-/// Blocks may refer to so many bytes of those before.
+/// Number of bytes before a linked block that the block may refer to.
 const WINDOW: usize = 64 << 10;
 
-/// Reads what frames hold, one behind the other, and checks their checksums.
+/// Decodes consecutive frames and verifies their checksums.
 pub(super) struct Lz4Decoder<R> {
     input: R,
     frame: Option<Frame>,
     packed: Vec<u8>,
-    /// The end of what blocks before held, and behind it the block that is being read.
+    /// The end of the previous blocks, followed by the current block.
     out: Vec<u8>,
     from: usize,
-    /// Whether a frame has been read.
+    /// True if a frame has begun.
     began: bool,
 }
 
-/// Contents of the header of a frame, and what was read of it.
+/// Header of a frame, and the progress in the frame.
 struct Frame {
     linked: bool,
     block_checksums: bool,
     checksum: Option<Box<Xxh32>>,
-    /// Bytes of a block at most.
+    /// Maximum size of a block in bytes.
     most: usize,
     size: Option<u64>,
     read: u64,
@@ -48,7 +48,7 @@ impl<R: Read> Lz4Decoder<R> {
         &self.input
     }
 
-    /// Reads the next block, of this frame or the next; `false` at the end of the file.
+    /// Reads the next block, from this frame or the next frame. Returns false at the end of the file.
     fn fill(&mut self) -> io::Result<bool> {
         loop {
             let Some(mut frame) = self.frame.take() else {
@@ -65,7 +65,7 @@ impl<R: Read> Lz4Decoder<R> {
         }
     }
 
-    /// Reads the header of a frame, and over what is to be skipped.
+    /// Reads the header of a frame, or skips a skippable frame. Returns false at the end of the file.
     fn begin(&mut self) -> io::Result<bool> {
         let mut magic = [0; 4];
         let got = read_up_to(&mut self.input, &mut magic)?;
@@ -87,7 +87,7 @@ impl<R: Read> Lz4Decoder<R> {
     }
 
     fn header(&mut self) -> io::Result<Frame> {
-        // Flags, the size of blocks, the size of the content, a dictionary, a checksum.
+        // Flags, block size, content size, dictionary, checksum.
         let mut header = [0; 15];
         self.input.read_exact(&mut header[..2])?;
         let (flags, blocks) = (header[0], header[1]);
@@ -117,7 +117,7 @@ impl<R: Read> Lz4Decoder<R> {
         })
     }
 
-    /// Reads a block; `false` at the end of the frame.
+    /// Reads a block. Returns false at the end of the frame.
     fn block(&mut self, frame: &mut Frame) -> io::Result<bool> {
         let word = self.number()?;
         if word == 0 {
@@ -137,7 +137,7 @@ impl<R: Read> Lz4Decoder<R> {
         if is_plain {
             self.out.extend_from_slice(&self.packed);
         } else {
-            // A byte of a block stands for 255 bytes at most.
+            // A byte of a block expands to at most 255 bytes.
             self.out.resize(keep + frame.most.min(self.packed.len().saturating_mul(255)), 0);
             let (window, block) = self.out.split_at_mut(keep);
             let length = decompress_into_with_dict(&self.packed, block, window).map_err(|e| damaged(&e.to_string()))?;
@@ -185,7 +185,7 @@ impl<R: Read> Read for Lz4Decoder<R> {
     }
 }
 
-/// Bytes of the input, fewer only where it ends.
+/// Reads until `out` is full or the input ends. Returns the number of bytes read.
 fn read_up_to(input: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < out.len() {
@@ -257,12 +257,12 @@ mod tests {
         }
     }
 
-    /// Once this fails, the decoder of frames may be that of `lz4_flex`: see the head of this file.
+    /// If this test fails, the frame decoder of `lz4_flex` may be usable: see the head of this file.
     #[test]
     fn lz4_flex_takes_a_cut_file_for_whole() {
         let data = text(200_000);
         let file = frame(&data, false, false, false);
-        // The first block: its length stands behind the header of 7 bytes.
+        // Cuts the file after the first block. The length of the block follows the header of 7 bytes.
         let length = u32::from_le_bytes(*file[7..].first_chunk().unwrap()) as usize;
         let (cut, mut out) = (&file[..7 + 4 + length], Vec::new());
         lz4_flex::frame::FrameDecoder::new(cut).read_to_end(&mut out).unwrap();

@@ -1,12 +1,13 @@
-//! Records out of files.
+//! Sources of records in files.
 //!
 //! | format | source | access | feature |
 //! |---|---|---|---|
-//! | text, a record a line | [`Lines`] | by number | |
+//! | text, a record per line | [`Lines`] | by number | |
 //! | JSON Lines | [`Jsonl`] | by number | |
-//! | those from standard input; `.gz`, `.zst` and `.lz4` of those | [`TextStream`] | in order | compressed ones `compress` |
+//! | text and JSON Lines from standard input | [`TextStream`] | in order | |
+//! | text and JSON Lines in `.gz`, `.zst` and `.lz4` | [`TextStream`] | in order | `compress` |
 //! | CSV, TSV and the like | [`Csv`] | by number | `csv` |
-//! | `.gz`, `.zst` and `.lz4` of those | [`CsvStream`] | in order | `csv`, `compress` |
+//! | CSV and TSV in `.gz`, `.zst` and `.lz4` | [`CsvStream`] | in order | `csv`, `compress` |
 //! | token ids: `.bin`, `.npy` | [`Tokens`] | crops by number, consecutive or random | |
 //! | NumPy: `.npy` | [`Npy`], written by [`NpyWriter`] | rows by number | |
 //! | NumPy: `.npz` | [`Npz`], [`NpzRows`] | arrays by name, rows by number | `compress` |
@@ -15,24 +16,26 @@
 //! | safetensors | [`Safetensors`], written by [`SafetensorsWriter`] | files or rows by number | `safetensors` |
 //! | Bagz | [`Bagz`] | by number | `bagz` |
 //! | TFRecord | [`TfRecord`] | by number | `tf_record` |
-//! | TFRecord of gzip and zlib | [`TfRecordStream`] | in order | `tf_record`, `compress` |
+//! | TFRecord in gzip and zlib | [`TfRecordStream`] | in order | `tf_record`, `compress` |
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
 //! | Arrow: IPC files and streams, Feather, folders of Hugging Face | [`Arrow`] | rows by number | `arrow` |
-//! | `tf.train.Example` and `SequenceExample` in records of those | [`Examples`] | as the records | |
+//! | `tf.train.Example` and `SequenceExample` in the records of another source | [`Examples`] | as the records | |
 //! | WebDataset, read and written | [`WebDataset`] | by number | `webdataset` |
-//! | WebDataset of gzip, zstd and LZ4 | [`WebDatasetStream`] | in order | `webdataset` |
+//! | WebDataset in gzip, zstd and LZ4 | [`WebDatasetStream`] | in order | `webdataset` |
 //! | MDS, read and written | [`Mds`] | by number | `mds` |
 //!
-//! Sources that are read by number are a [`RandomAccess`](crate::dataset::map::RandomAccess), which
-//! [`Source::new`](crate::dataset::map::Source::new) makes a dataset; crops and streams are datasets themselves. Paths
-//! may be files, globs, folders, URLs of [stores](crate::store) or lists of them: see [`find`].
+//! Sources with access by number implement [`RandomAccess`](crate::dataset::map::RandomAccess), and
+//! [`Source::new`](crate::dataset::map::Source::new) converts them into datasets. Crops and streams are already
+//! datasets. Paths may be files, globs, folders, URLs of [stores](crate::store) or lists of these: see [`find`].
 //!
-//! # What they promise
-//! - Reading is pure: record `i` depends on the files and the options alone.
-//! - Damaged files are errors with file and place. They do not panic, and what is allocated is bounded by what is there.
-//! - Their identity in a checkpoint is made of names, sizes and hashes, never of folders: files may move.
+//! # Guarantees
+//! - Reading is pure: record `i` depends only on the files and the options.
+//! - Damaged files cause errors with file and place, and no panics. Allocations are bounded by the data that is
+//!   present.
+//! - The identity of a source in a checkpoint consists of names, sizes and hashes, without folders. Files may therefore
+//!   be moved.
 //!
-//! Files are mapped: see [`Mapping`] for what must not be done to them meanwhile.
+//! Files are mapped: see [`Mapping`] for the rules on changing them.
 
 mod abreast;
 #[cfg(feature = "array_record")]

@@ -1,4 +1,4 @@
-//! Parts of a file as they lie in memory.
+//! Views of a part of a file, without a copy.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use crate::element::Buffer;
 #[cfg(feature = "store")]
 use crate::store::BLOCK;
 
-/// A part of a file as it lies in memory.
+/// A view of a part of a file, without a copy.
 pub(crate) enum Pieces<'a> {
-    /// All of it, in one piece.
+    /// The whole file, as a single slice.
     All(&'a [u8]),
-    /// Blocks of an object, the first and the last cut.
+    /// Blocks of an object. The first and the last block are cut.
     #[cfg(feature = "store")]
     Far { at: u64, end: u64, blocks: Vec<Buffer> },
 }
 
 impl<'a> Pieces<'a> {
-    /// Returns the range of the file's bytes that they are.
+    /// Returns the range of the file that is covered.
     pub(crate) fn range(&self) -> Range<u64> {
         match self {
             Self::All(bytes) => 0..bytes.len() as u64,
@@ -26,7 +26,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Bytes of the file, if they lie in one piece: pieces meet only at multiples of a [`BLOCK`].
+    /// Returns bytes of the file if they are in a single piece. Pieces meet only at multiples of a [`BLOCK`].
     pub(crate) fn get(&self, range: Range<u64>) -> Option<&[u8]> {
         let (piece, at) = match self {
             Self::All(bytes) => (*bytes, 0),

@@ -1,6 +1,6 @@
-//! Magic numbers of compressed content, which several formats ask for.
+//! Magic numbers that several formats check.
 
-/// The codec of compressed content, by its magic number. A zstd file may begin with a frame to skip.
+/// Returns the codec of compressed content, by its magic number. A zstd file may begin with a skippable frame.
 pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {
     match *bytes {
         [0x1f, 0x8b, ..] => Some("gzip"),
@@ -10,7 +10,7 @@ pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Content that no text begins with, by its magic number: what it is, and what to do.
+/// Returns a description and a remedy if the content cannot be text, by its magic number.
 pub(crate) fn no_text(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match bytes {
         [b'P', b'A', b'R', b'1', ..] => ("a Parquet file", "read it with `parquet`"),
@@ -27,7 +27,7 @@ pub(crate) fn no_text(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Whether a file of this beginning may be one of zlib: a text may begin so, too.
+/// Returns true if a file that begins with these bytes may be in zlib format. A text may begin with them too.
 #[cfg(feature = "tf_record")]
 pub(crate) fn may_be_zlib(bytes: &[u8]) -> bool {
     let is_header = |first: u8, second: u8| first & 0x8f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31);

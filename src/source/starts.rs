@@ -1,38 +1,39 @@
-//! Places where the records of a file start, 4 bytes a record.
+//! Start offsets of the records of a file, at 4 bytes per record.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::element::Buffer;
 
-/// The start of every record of a file, in rising order.
+/// The start of every record of a file, in ascending order.
 ///
-/// The file is seen as pages of 2^32 bytes. `lows` holds the low 32 bits of every start, `pages` the number of records
-/// that start before each page, so a record costs 4 bytes in a file of any size, and finding it a search over pages.
+/// The file is divided into pages of 2^32 bytes. `lows` holds the low 32 bits of every start, `pages` the number of
+/// records that start before each page. A record therefore needs 4 bytes in a file of any size, and a lookup searches
+/// the pages.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Starts {
-    /// Records that start before page k.
+    /// Number of records that start before page k.
     pages: Vec<u64>,
-    /// Low half of every start, `u32`: on the heap, or mapped from a cache file.
+    /// Low 32 bits of every start, as `u32`: on the heap, or mapped from a cache file.
     lows: Buffer,
-    /// Facts that tell one index from another besides.
+    /// Other facts that distinguish indices.
     facts: Facts,
     hash: u64,
 }
 
-/// Facts that an index was made of, besides the places it found.
+/// Facts about the file and its index, besides the starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Bytes in the file.
+    /// Size of the file in bytes.
     pub(crate) size: u64,
-    /// Whether blank records are kept.
+    /// True if blank records are kept.
     pub(crate) keep_blank: bool,
-    /// Records that were left out because they are blank.
+    /// Number of records that were skipped because they are blank.
     pub(crate) blanks: u64,
 }
 
 impl Starts {
-    /// An index of these parts, with its hash computed.
+    /// Creates an index, and computes its hash.
     pub(crate) fn new(pages: Vec<u64>, lows: Buffer, facts: Facts) -> Self {
         let mut hasher = Xxh3::new();
         for number in [facts.size, u64::from(facts.keep_blank), facts.blanks, pages.len() as u64] {
@@ -43,12 +44,12 @@ impl Starts {
         Self { pages, lows, facts, hash: hasher.digest() }
     }
 
-    /// Number of records, without those left out.
+    /// Returns the number of records, without skipped records.
     pub(crate) fn len(&self) -> u64 {
         (self.lows.len() / 4) as u64
     }
 
-    /// Finds where a record starts, or `None` if there is none of that number.
+    /// Returns the start of a record, or `None` if there is no such record.
     #[inline]
     pub(crate) fn get(&self, record: u64) -> Option<u64> {
         let low = *self.lows.as_slice::<u32>()?.get(usize::try_from(record).ok()?)?;
@@ -63,23 +64,23 @@ impl Starts {
         self.facts
     }
 
-    /// A hash of every record's place: equal where the records of two files are of equal lengths.
+    /// Returns a hash of the starts of all records. Files whose records have equal lengths have equal hashes.
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Bytes it holds in memory, or maps.
+    /// Returns the number of bytes in memory or mapped.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.lows.len() + self.pages.len() * 8) as u64
     }
 
-    /// Takes apart what is written of it: pages, and low halves.
+    /// Returns the parts that a cache file contains: pages and low halves.
     pub(super) fn parts(&self) -> (&[u64], &Buffer) {
         (&self.pages, &self.lows)
     }
 }
 
-/// Starts while they are found, in rising order.
+/// Builder of [`Starts`], in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct StartsBuilder {
     pages: Vec<u64>,
@@ -87,18 +88,18 @@ pub(crate) struct StartsBuilder {
 }
 
 impl StartsBuilder {
-    /// Room for so many.
+    /// Creates a builder with capacity for `records`.
     pub(crate) fn with_capacity(records: usize) -> Self {
         Self { pages: Vec::new(), lows: Vec::with_capacity(records) }
     }
 
-    /// A record starts here, not before the one told last.
+    /// Adds the start of a record, which must not be before the previous start.
     pub(crate) fn push(&mut self, start: u64) {
         self.turn_to(start);
         self.lows.push(start as u32);
     }
 
-    /// Records start at these low halves, in the page of `from`.
+    /// Adds the starts of records with these low halves, in the page of `from`.
     pub(crate) fn extend(&mut self, from: u64, lows: &[u32]) {
         self.turn_to(from);
         self.lows.extend_from_slice(lows);
@@ -110,7 +111,7 @@ impl StartsBuilder {
         }
     }
 
-    /// Counts those told so far.
+    /// Returns the number of records added.
     pub(crate) fn len(&self) -> u64 {
         self.lows.len() as u64
     }
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn pages_hold_the_upper_half_of_a_start() {
-        // Two in page 0, none in page 1, one in page 2.
+        // Two records in page 0, none in page 1, and a third in page 2.
         let all = [0, 9, (2 << 32) + 7];
         let mut builder = StartsBuilder::default();
         all.iter().for_each(|&start| builder.push(start));

@@ -31,39 +31,39 @@ enum Turn {
     Head,
     /// Unread bytes.
     Rest,
-    /// Nothing: this process is a worker of another one.
+    /// No bytes, because this process is a worker of another process.
     #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     Nothing,
 }
 
-/// Whether a path is standard input, and standard input is no regular file: it is read as a stream.
+/// Returns true if a path is standard input, and standard input is not a regular file. Such input is read as a stream.
 pub(crate) fn is_piped(path: &Path) -> bool {
     path == Path::new(STDIN) && !path.metadata().is_ok_and(|found| found.is_file())
 }
 
-/// Refuses standard input in this process from now on, as another process reads it.
+/// Rejects standard input in this process from now on, because another process reads it.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn refuse() {
     READ.locked().turn = Turn::Nothing;
 }
 
-/// The first bytes, up to `bytes` of them.
+/// Returns the first bytes, at most `bytes` of them.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if bytes after them were read.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if later bytes were already read.
 pub(super) fn head(bytes: usize) -> Result<Buffer> {
     READ.locked().head(&mut io::stdin().lock(), bytes)
 }
 
-/// Some of the bytes from `at` on; none at the end.
+/// Returns bytes from `at` on; no bytes at the end.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if they were read.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if these bytes were already read.
 pub(super) fn piece(at: u64) -> Result<Buffer> {
     READ.locked().piece(&mut io::stdin().lock(), at)
 }
 
-/// An error about standard input.
+/// Returns an error about standard input.
 #[cold]
 pub(super) fn refused(text: &str) -> Error {
     Error::unsupported(format!("standard input {text}")).help("write it to a file, and read the file")
@@ -83,7 +83,7 @@ impl Piped {
         let is_next = at == self.read;
         self.check(if is_next && self.turn == Turn::Rest { Turn::Rest } else { Turn::Head })?;
         if is_next {
-            // The first bytes are not read again.
+            // The first bytes cannot be read again from here on.
             (self.turn, self.head) = (Turn::Rest, Vec::new());
             return self.more(input, PIECE).map(Buffer::from_vec);
         }

@@ -1,4 +1,4 @@
-//! Text files read front to back: what compression leaves of them.
+//! Sequential reading of text files, compressed or plain.
 
 use std::path::Path;
 
@@ -17,15 +17,15 @@ use super::utf8;
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
-/// A way to make something of a line of text.
+/// A parser of lines of text.
 pub trait LineParser: Send + Sync + 'static {
-    /// The type that it becomes.
+    /// Type of a record.
     type Record: Send + 'static;
 
-    /// The name of the stage.
+    /// Returns the name of the stage.
     fn name(&self) -> &'static str;
 
-    /// Its options that shape the data; empty if none does.
+    /// Returns the options that affect the data; an empty string if there are none.
     fn params(&self) -> String {
         String::new()
     }
@@ -33,19 +33,19 @@ pub trait LineParser: Send + Sync + 'static {
     /// Parses a line, which is not blank and has no line end.
     ///
     /// # Errors
-    /// The byte of the line at which it is wrong, and how.
+    /// The offset in the line at which the line is invalid, and a message.
     fn parse(&self, line: &str) -> Result<Self::Record, (usize, String)>;
 
-    /// Payload bytes of a record, for the report.
+    /// Returns the payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64;
 
-    /// A remark that the report counts, and how often it has happened since this was last asked.
+    /// Returns a note for the report, with the number of occurrences since the last call.
     fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
 }
 
-/// Lines as they are.
+/// Parser that returns lines unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainLines;
 
@@ -65,7 +65,7 @@ impl LineParser for PlainLines {
     }
 }
 
-/// Lines that are JSON objects, with the types of [`Jsonl`](super::Jsonl).
+/// Parser of lines that are JSON objects, with the types of [`Jsonl`](super::Jsonl).
 #[derive(Clone, Debug)]
 pub struct JsonLines(RecordParser);
 
@@ -93,7 +93,7 @@ impl LineParser for JsonLines {
     }
 }
 
-/// Options of reading text as a stream.
+/// Options for reading text as a stream.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `lines` or `jsonl`"]
 pub struct StreamOptions {
@@ -110,31 +110,33 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// The default options.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes in the longest line that is read; 16 MiB at first. Compressed files can hold lines far longer than themselves.
+    /// Sets the maximum length of a line in bytes. Default: 16 MiB. A compressed file can contain lines that are much
+    /// longer than the file.
     pub fn max_line_bytes(mut self, bytes: usize) -> Self {
         self.bounds.line_bytes = bytes.max(1);
         self
     }
 
-    /// Base-2 logarithm of the largest window that a zstd frame may ask for; at first 25 (32 MiB), and up to 27
-    /// for files as large as that.
+    /// Sets the base-2 logarithm of the largest window that a zstd frame may require. Default: 25 (32 MiB), 26 for
+    /// files of at least 32 MiB, 27 for files of at least 96 MiB.
     pub fn max_window_log(mut self, log: u32) -> Self {
         self.bounds.window_log = Some(log);
         self
     }
 
-    /// For [`jsonl`](Self::jsonl): the fields to read, in this order; all of them at first.
+    /// Sets the fields that [`jsonl`](Self::jsonl) reads, in this order. Default: all fields.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
         self
     }
 
-    /// For [`jsonl`](Self::jsonl): what becomes of records in which an object has a name twice; [`RepeatedNames::Last`] at first.
+    /// Sets how [`jsonl`](Self::jsonl) treats records in which an object repeats a name. Default:
+    /// [`RepeatedNames::Last`].
     pub fn repeated_names(mut self, names: RepeatedNames) -> Self {
         self.names = names;
         self
@@ -143,33 +145,37 @@ impl StreamOptions {
     /// Opens text files, globs, or directories (of `.txt.gz`, `.txt.zst`, `.txt.lz4` and `.txt` files).
     ///
     /// # Errors
-    /// If nothing is found, or a file cannot be mapped.
+    /// An error if no file is found, or if a file cannot be mapped.
     pub fn lines(self, patterns: impl Patterns) -> Result<LineStream> {
         TextStream::open(patterns, &Format::endings_of("lines"), self.bounds, PlainLines)
     }
 
-    /// Opens JSON Lines files, globs, or directories (of `.jsonl.gz`, `.jsonl.zst`, `.jsonl.lz4`, `.jsonl` and the like).
+    /// Opens JSON Lines files, globs, or directories (of `.jsonl.gz`, `.jsonl.zst`, `.jsonl.lz4`, `.jsonl` and the
+    /// like).
     ///
     /// # Errors
-    /// As [`lines`](Self::lines); [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
+    /// The errors of [`lines`](Self::lines); [`ErrorKind::Config`](crate::ErrorKind::Config) if the list of columns is
+    /// empty or repeats a column.
     pub fn jsonl(self, patterns: impl Patterns) -> Result<JsonlStream> {
         let parser = JsonLines(RecordParser::new(self.columns, self.names)?);
         TextStream::open(patterns, &Format::endings_of("jsonl"), self.bounds, parser)
     }
 }
 
-/// Lines of `.gz`, `.zst`, `.lz4` and plain text files, read front to back: an [`IterDataset`](crate::IterDataset) of `String`.
+/// Lines of `.gz`, `.zst`, `.lz4` and plain text files, read front to back: an [`IterDataset`](crate::IterDataset) of
+/// `String`.
 pub type LineStream = TextStream<PlainLines>;
 
-/// Records of `.jsonl.gz`, `.jsonl.zst`, `.jsonl.lz4` and plain JSON Lines files, read front to back: an [`IterDataset`](crate::IterDataset) of [`Element`].
+/// Records of `.jsonl.gz`, `.jsonl.zst`, `.jsonl.lz4` and plain JSON Lines files, read front to back: an
+/// [`IterDataset`](crate::IterDataset) of [`Element`].
 pub type JsonlStream = TextStream<JsonLines>;
 
 file_stream! {
     /// Records of text files, read front to back: see [`LineStream`] and [`JsonlStream`].
     ///
-    /// Compression is known by its magic number: gzip of one or many members, zstd and LZ4 of one or many frames, or none. Files
-    /// follow each other in the order of [`find`](super::find). Blank lines are left out. `-` is standard input, which is read once: a
-    /// second pass and a restored state are errors.
+    /// Compression is detected by its magic number: gzip with any number of members, zstd and LZ4 with any number of
+    /// frames, or none. Files follow each other in the order of [`find`](super::find). Blank lines are skipped. `-` is
+    /// standard input, which can be read only once: a second pass and a restored state are errors.
     ///
     /// ```
     /// use gristmill::IterDataset;
@@ -185,18 +191,19 @@ file_stream! {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a stream that is cut or damaged, with the byte offset in the file; for
-    /// a line that is too long, not UTF-8 or not what the parser takes, with the line and its byte offset. Checksums come
-    /// at the end of a gzip member: records before a damage may have been handed out.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset in the file if a stream is cut or damaged.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the line and its byte offset if a line is too long, not UTF-8,
+    /// or rejected by the parser. A gzip member has its checksum at the end, so records before the damage may already
+    /// have been returned.
     ///
     /// # Cost
-    /// One thread decompresses; several do if each file is a stream of its own and they are read as
-    /// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: the window of the
-    /// codec and a buffer that grows to the longest line.
+    /// One thread decompresses. Several threads decompress if each file is a separate stream, and the streams are read
+    /// as [`lanes`](crate::dataset::iter::lanes()). Resuming decompresses the current file again up to the position.
+    /// Memory: the window of the codec, and a buffer that grows to the longest line.
     TextStream<P: LineParser> of P::Record, TextStreamIter at TextStreamState, by TextLines<P>
 }
 
-/// Options of reading lines.
+/// The format of lines.
 struct TextLines<P> {
     bounds: Bounds,
     parser: P,
@@ -208,10 +215,10 @@ impl<P: LineParser> TextStream<P> {
         Ok(Self(FileStream::of(files, TextLines { bounds, parser })))
     }
 
-    /// Lines of text files, each made a record by `parser`.
+    /// Opens text files. `parser` converts each line into a record.
     ///
     /// # Errors
-    /// As [`StreamOptions::lines`].
+    /// The errors of [`StreamOptions::lines`].
     pub fn with_parser(patterns: impl Patterns, options: StreamOptions, parser: P) -> Result<Self> {
         Self::open(patterns, &Format::endings_of("lines"), options.bounds, parser)
     }
@@ -221,11 +228,11 @@ impl<P: LineParser> TextStream<P> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextStreamState {
-    /// Files that are behind it.
+    /// Number of completed files.
     pub file: u64,
-    /// Bytes of the present file that are behind it, decompressed.
+    /// Offset of the next line in the current file, in decompressed bytes.
     pub byte: u64,
-    /// Lines of the present file that are behind it.
+    /// Number of lines read from the current file.
     pub line: u64,
 }
 
@@ -311,7 +318,7 @@ mod tests {
         parts.iter().flat_map(|part| zstd::encode_all(*part, 3).unwrap()).collect()
     }
 
-    /// Three files, with a line over a border of members, blank lines, CRLF, a mark and no final line end.
+    /// Three files, with a line across two gzip members, blank lines, CRLF, a byte order mark and no final line end.
     fn corpus(dir: &Path) -> LineStream {
         std::fs::write(dir.join("a.txt.gz"), gzip(&[b"\xef\xbb\xbfone\n\ntw", b"o\r\n  \n"])).unwrap();
         std::fs::write(dir.join("b.txt.zst"), zstd(&[b"three\n", b"", b"four"])).unwrap();
@@ -384,7 +391,7 @@ mod tests {
         let cut = zstd(&[text]);
         let error = first_error("a.jsonl.zst", &cut[..cut.len() - 1], options());
         assert!(error.contains("the file ends inside a zstd stream"), "{error}");
-        // A frame header that asks for a window of 2 GiB.
+        // A frame header that requires a window of 2 GiB.
         let error = first_error("a.zst", b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00", options());
         assert!(error.contains("more memory than it may"), "{error}");
     }
@@ -397,7 +404,7 @@ mod tests {
         let files = [
             ("a.jsonl.gz", good.clone()),
             ("b.jsonl.gz", good[..good.len() - 9].to_vec()),
-            // A frame header that asks for a window of 2 GiB.
+            // A frame header that requires a window of 2 GiB.
             ("c.jsonl.zst", b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00".to_vec()),
             ("d.jsonl", b"{\"a\": 3}\n".to_vec()),
         ];

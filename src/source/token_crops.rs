@@ -1,4 +1,4 @@
-//! Crops of pre-tokenised files: one after the other, or anywhere.
+//! Crops of pre-tokenised files, consecutive or random.
 
 mod shape;
 
@@ -14,19 +14,19 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::rng::PhiloxKey;
 
-/// Places of all files, numbered through.
+/// Numbers the places of all files consecutively.
 fn number(tokens: &Tokens, places: impl Fn(u64) -> u64) -> Firsts {
-    // There are no more places than ids, which memory maps hold.
+    // The total cannot overflow: it is at most the number of ids in the files.
     Firsts::of(tokens.files().iter().map(|file| places(file.len()))).unwrap_or_default()
 }
 
 impl Tokens {
-    /// Crops of `seq_len` ids, one after the other.
+    /// Returns consecutive crops of `seq_len` ids.
     pub fn crops(&self, seq_len: usize) -> Crops {
         Crops::new(self.clone(), seq_len)
     }
 
-    /// Crops of `seq_len` ids that start anywhere: crop `index` is a pure function of `seed` and `index`.
+    /// Returns crops of `seq_len` ids at random positions. Crop `index` is a pure function of `seed` and `index`.
     pub fn random_crops(&self, seq_len: usize, seed: u32) -> RandomCrops {
         RandomCrops::new(self.clone(), seq_len, seed)
     }
@@ -34,8 +34,8 @@ impl Tokens {
 
 /// Consecutive crops: see [`Tokens::crops`]. A [`MapDataset`] of elements `{tokens: i32[seq_len]}`.
 ///
-/// Crop `i` of a file starts at id `i * seq_len`. What is left at the end of a file and too short for a crop is not
-/// read; [`left_over`](Self::left_over) says how much that is.
+/// Crop `i` of a file starts at id `i * seq_len`. Ids at the end of a file that do not fill a crop are not read;
+/// [`left_over`](Self::left_over) returns their number.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct Crops {
@@ -55,27 +55,27 @@ impl Crops {
         self
     }
 
-    /// Adds to each crop the id that follows it: `seq_len + 1` ids, of which inputs and targets are made. The next crop
-    /// starts with that id. `false` at first.
+    /// Extends each crop by the next id, to `seq_len + 1` ids, for inputs and targets. The next crop starts with this
+    /// id. Default: `false`.
     pub fn with_next(mut self, with_next: bool) -> Self {
         self.shape.with_next = with_next;
         self.numbered()
     }
 
-    /// Yields views of the mapped file, `u16` or `u32` as stored, instead of `i32` copies. `false` at first.
+    /// Yields views of the mapped file, `u16` or `u32` as stored, instead of `i32` copies. Default: `false`.
     pub fn as_stored(mut self, as_stored: bool) -> Self {
         self.shape.as_stored = as_stored;
         self
     }
 
-    /// Ids that are in no crop.
+    /// Returns the number of ids that are in no crop.
     pub fn left_over(&self) -> u64 {
         self.shape.tokens.len() - self.firsts.len() * self.shape.seq_len as u64
     }
 }
 
 impl Crops {
-    /// The file and the first id of crop `index`.
+    /// Returns the file and the first id of crop `index`.
     #[inline]
     fn place(&self, index: u64) -> Result<(usize, u64)> {
         let (file, place) = self.firsts.find(index)?;
@@ -89,7 +89,7 @@ impl Crops {
     }
 }
 
-/// Says of crops of a [`Shape`] what does not depend on where they start.
+/// Implements the methods of [`Stage`] that do not depend on the positions of the crops.
 macro_rules! stage_of_shape {
     () => {
         fn role(&self) -> Role {
@@ -148,7 +148,7 @@ impl MapDataset for Crops {
     }
 }
 
-/// Runs the work of a source and counts it.
+/// Runs `crop` with timing. Counts its bytes, and attributes an error to the stage.
 #[inline]
 fn timed(cx: &mut Cx, name: &str, crop: impl FnOnce() -> Result<Element>) -> Result<Element> {
     let crop = cx.timed(StageId(0), crop).map_err(|error| cx.blame(StageId(0), name, error))?;
@@ -158,7 +158,8 @@ fn timed(cx: &mut Cx, name: &str, crop: impl FnOnce() -> Result<Element>) -> Res
     Ok(crop)
 }
 
-/// Stacks the crops at `indices`, of which `place` says where they start, and counts it.
+/// Stacks the crops at `indices`, with timing, and counts the bytes. `place` returns the file and the first id of a
+/// crop.
 fn timed_stack(
     cx: &mut Cx,
     indices: &[u64],
@@ -181,19 +182,19 @@ impl fmt::Debug for Crops {
     }
 }
 
-/// Random crops: see [`Tokens::random_crops`]. A [`MapDataset`] of elements `{tokens: i32[seq_len]}` that never ends.
+/// Random crops: see [`Tokens::random_crops`]. An infinite [`MapDataset`] of elements `{tokens: i32[seq_len]}`.
 ///
 /// # Determinism
 /// Crop `index` starts at `Generator(Philox(key(seed), counter=[0, 0, 0, index])).integers(0, starts)` in NumPy's
-/// terms, where `starts` counts the places in all files at which a whole crop fits: each is equally likely, any index
-/// is reached at once, and nothing is remembered between crops.
+/// terms. `starts` is the number of positions in all files at which a whole crop fits. All positions are equally
+/// likely. Any index is reached directly, and no state is kept between crops.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct RandomCrops {
     shape: Shape,
     seed: u32,
     key: PhiloxKey,
-    /// Over the places at which a crop fits.
+    /// Table of the positions at which a crop fits.
     firsts: Firsts,
     len: u64,
 }
@@ -210,25 +211,25 @@ impl RandomCrops {
         self
     }
 
-    /// Crops in an epoch, for those who count in epochs; an epoch goes on where the last one ended, with other crops.
+    /// Sets the number of crops per epoch. Each epoch continues after the previous epoch, with new crops.
     pub fn epoch(mut self, crops: u64) -> Self {
         self.len = crops;
         self
     }
 
-    /// Adds to each crop the id that follows it. `false` at first.
+    /// Extends each crop by the next id. Default: `false`.
     pub fn with_next(mut self, with_next: bool) -> Self {
         self.shape.with_next = with_next;
         self.numbered()
     }
 
-    /// Yields views of the mapped file, `u16` or `u32` as stored, instead of `i32` copies. `false` at first.
+    /// Yields views of the mapped file, `u16` or `u32` as stored, instead of `i32` copies. Default: `false`.
     pub fn as_stored(mut self, as_stored: bool) -> Self {
         self.shape.as_stored = as_stored;
         self
     }
 
-    /// The file and the first id of crop `index`, of `last + 1` places.
+    /// Returns the file and the first id of crop `index`, among `last + 1` positions.
     #[inline]
     fn place(&self, index: u64, last: u64) -> Result<(usize, u64)> {
         self.firsts.find(self.key.element(index, 0).bounded_u64(last))
@@ -237,8 +238,8 @@ impl RandomCrops {
     #[inline]
     fn crop(&self, index: u64) -> Result<Element> {
         let last = self.firsts.len().checked_sub(1).ok_or_else(|| Error::data("no file is as long as a crop"))?;
-        // Crops are mostly read in order, and each lies where no processor can guess: half of the time would be spent
-        // waiting for memory.
+        // Crops are mostly read in order, but at addresses that no processor can predict. Without the prefetch, half of
+        // the time would be spent waiting for memory.
         let (next_file, next_from) = self.place(index.wrapping_add(1), last)?;
         self.shape.prefetch(next_file, next_from);
         let (file, from) = self.place(index, last)?;
@@ -327,7 +328,7 @@ mod tests {
             *counts.entry(crop[0]).or_insert(0) += 1;
         }
         assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7, 100, 200, 201, 202, 203, 204]);
-        // 16000 / 14 = 1143 each, give or take 5 standard deviations.
+        // 16000 / 14 = 1143 each, within 5 standard deviations.
         assert!(counts.values().all(|&n| (980..1310).contains(&n)), "{counts:?}");
         let get = |i| ds.get(i, &mut Cx::default()).unwrap().unwrap();
         assert_eq!(get(1 << 60), get(1 << 60));
@@ -337,7 +338,7 @@ mod tests {
     fn a_batch_of_crops_is_their_stack() {
         let dir = tempfile::tempdir().unwrap();
         let tokens = tokens(dir.path());
-        // More than are asked for ahead.
+        // More crops than are prefetched.
         let indices: Vec<u64> = [5, 0, 3, 3, 11].into_iter().chain(0..40).collect();
         fn check(ds: &impl MapDataset<Item = Element>, indices: &[u64]) {
             let mut cx = Cx::default();
@@ -353,7 +354,7 @@ mod tests {
         assert!(tokens.crops(2).has_columns() && !tokens.crops(2).as_stored(true).has_columns());
         assert!(tokens.crops(11).get_stacked(&[0], &mut Cx::default()).is_none());
         assert!(tokens.random_crops(11, 0).get_stacked(&[0], &mut Cx::default()).is_none());
-        // Of an id that is too large the element tells.
+        // An id that is too large fails the stacking, and the element reports the error.
         let path = dir.path().join("large.bin");
         std::fs::write(&path, [1, 2, u32::MAX, 4].map(u32::to_le_bytes).concat()).unwrap();
         let large = Tokens::open(&path, TokenLayout::Bare(TokenType::U32)).unwrap();

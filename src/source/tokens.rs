@@ -16,17 +16,17 @@ use crate::error::{Error, Result};
 use crate::mmap::{Access, prefetch};
 use crate::place::Location;
 
-/// The width of a stored token id.
+/// Width of a stored token id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenType {
     /// Two bytes: vocabularies up to 65,536, such as GPT-2's.
     U16,
-    /// Four bytes; ids above `i32::MAX` are an error when they are read.
+    /// Four bytes. Reading an id above `i32::MAX` is an error.
     U32,
 }
 
 impl TokenType {
-    /// Bytes of one id.
+    /// Returns the size of an id in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::U16 => 2,
@@ -34,7 +34,7 @@ impl TokenType {
         }
     }
 
-    /// As the type of an array.
+    /// Returns the corresponding type of an array.
     pub const fn dtype(self) -> DType {
         match self {
             Self::U16 => DType::U16,
@@ -43,21 +43,22 @@ impl TokenType {
     }
 }
 
-/// Layout of a `.bin` file. A `.npy` file says so itself.
+/// Layout of a `.bin` file. A `.npy` file describes its own layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenLayout {
-    /// llm.c's header if it is there; a file without one is refused, because nothing in it tells two bytes from four.
+    /// llm.c's header, if present. A file without a header is rejected, because its content does not reveal the width.
     #[default]
     Detect,
-    /// llm.c's header if it is there, else bare little-endian ids of this type: nanoGPT's layout.
+    /// llm.c's header, if present; otherwise bare little-endian ids of this type, as in nanoGPT.
     Bare(TokenType),
-    /// llm.c's header of 256 `i32`: magic 20240520, version 1, count, then `u16`; or magic 20240801, version 7, then `u32`.
+    /// llm.c's header of 256 `i32`: magic 20240520, version 1, count, then `u16`; or magic 20240801, version 7, then
+    /// `u32`.
     LlmC,
 }
 
 impl TokenLayout {
-    /// The layouts by the names that pipeline files and the command line have for them.
+    /// The layouts, by their names in pipeline files and on the command line.
     pub const NAMES: [(&str, Self); 4] = [
         ("detect", Self::Detect),
         ("llm_c", Self::LlmC),
@@ -66,10 +67,11 @@ impl TokenLayout {
     ];
 }
 
-/// Pre-tokenised files: ids in a row, mapped, of one or of many files. Of files in stores the ids of a crop are read, and no others.
+/// Pre-tokenised files: consecutive ids in one or many mapped files. From files in stores, only the ids of a crop are
+/// read.
 ///
-/// The ids are one long text per file, so there are no records yet: [`crops`](Self::crops) cuts them one after the
-/// other, [`random_crops`](Self::random_crops) anywhere. No crop reaches from one file into the next.
+/// The ids of a file form a single long text, without records. [`crops`](Self::crops) cuts the text into consecutive
+/// crops, [`random_crops`](Self::random_crops) cuts at random positions. No crop extends into the next file.
 ///
 /// ```
 /// use gristmill::source::{TokenLayout, TokenType, Tokens};
@@ -90,16 +92,16 @@ pub struct Tokens {
     identity: Arc<str>,
 }
 
-/// Ids of one file.
+/// The ids of a single file.
 pub(super) struct TokenFile {
     path: PathBuf,
     content: Content,
-    /// Place at which the ids begin in it.
+    /// Offset of the first id in the file.
     start: usize,
     coding: Coding,
 }
 
-/// Type in which one id is stored.
+/// Stored type of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     U16,
@@ -141,12 +143,12 @@ impl From<TokenType> for Coding {
 }
 
 impl Tokens {
-    /// Opens files, globs or directories (of `.bin` and `.npy` files). `layout` is that of the `.bin` files; left to be detected,
-    /// it is also what an index of Megatron's beside the file says, whose sequences are then one text.
+    /// Opens files, globs or directories (of `.bin` and `.npy` files). `layout` applies to the `.bin` files.
+    /// [`TokenLayout::Detect`] also uses a Megatron index beside a file, and joins its sequences into one text.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a header or a size cannot be right, [`ErrorKind::Config`](crate::ErrorKind::Config)
-    /// if `layout` leaves open what the ids are.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a header or a size is invalid;
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `layout` does not determine the type of the ids.
     pub fn open(patterns: impl Patterns, layout: TokenLayout) -> Result<Self> {
         let names = patterns.patterns().iter().map(|path| megatron::ids_of(path)).collect();
         let named = Renamed { names, given: patterns };
@@ -162,20 +164,21 @@ impl Tokens {
         Ok(Self { files: files.into(), identity })
     }
 
-    /// Ids in all files.
+    /// Returns the number of ids in all files.
     pub fn len(&self) -> u64 {
         self.files.iter().map(TokenFile::len).sum()
     }
 
-    /// Whether there are no ids.
+    /// Returns true if there are no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ids of each file as an array that views the mapping, `u16` or `u32` as stored. Those of a store are read whole.
+    /// Returns the ids of each file as an array, `u16` or `u32` as stored. The array is a view of the mapping. Files in
+    /// stores are read whole.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a big-endian file, whose bytes are no such array.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a big-endian file, which an array cannot view.
     pub fn views(&self) -> Result<Vec<Array>> {
         self.files.iter().map(|file| file.view(0, file.len())).collect()
     }
@@ -202,7 +205,7 @@ impl TokenFile {
         let head = content.read(0..content.len().min(HEAD)).map_err(|e| e.path(&path))?;
         let head = File { head: content.here().unwrap_or(head.as_bytes()), size };
         let named = path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("npy"));
-        // A layout that was given counts for more than the name.
+        // An explicit layout takes precedence over the name.
         let npy = named && (layout == TokenLayout::Detect || head.head.starts_with(MAGIC));
         let stored = (layout == TokenLayout::Detect && !npy).then(|| megatron::stored_type(&path)).flatten();
         let (start, coding) = match stored {
@@ -218,7 +221,7 @@ impl TokenFile {
         (self.content.len() - self.start as u64) / self.coding.size() as u64
     }
 
-    /// Finds ids in the file.
+    /// Returns the byte range of ids in the file.
     fn place(&self, from: u64, count: usize) -> Result<Range<u64>> {
         let end = from.checked_add(count as u64).filter(|&end| end <= self.len());
         let end = end.ok_or_else(|| {
@@ -228,7 +231,7 @@ impl TokenFile {
         Ok(at(from)..at(end))
     }
 
-    /// The bytes of ids of a mapped file.
+    /// Returns the bytes of ids if the file is mapped.
     #[inline]
     pub(super) fn here(&self, from: u64, count: usize) -> Option<&[u8]> {
         let (all, size) = (self.content.here()?, self.coding.size());
@@ -236,13 +239,13 @@ impl TokenFile {
         all.get(start..)?.get(..count.checked_mul(size)?)
     }
 
-    /// Asks for the bytes of ids that will be read soon.
+    /// Prefetches ids that will be read soon into the processor's cache.
     #[inline]
     pub(super) fn prefetch(&self, from: u64, count: usize) {
         prefetch(self.here(from, count).unwrap_or_default());
     }
 
-    /// Brings the pages of ids into memory, where they are mapped, and no others.
+    /// Loads only the pages of these ids into memory, if the file is mapped.
     pub(super) fn bring(&self, from: u64, count: usize) {
         if let Ok(place) = self.place(from, count) {
             self.content.bring(place);
@@ -253,13 +256,13 @@ impl TokenFile {
         &self.content
     }
 
-    /// Finds ids, if they lie far away.
+    /// Returns the byte range of ids if the file is remote.
     pub(super) fn far(&self, from: u64, count: usize) -> Option<Range<u64>> {
         let is_far = self.content.here().is_none();
         is_far.then(|| self.place(from, count).ok()).flatten()
     }
 
-    /// Ids from `from` on, as many as `out` takes.
+    /// Reads ids from `from` on, until `out` is full.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of an id above `i32::MAX`.
@@ -271,10 +274,10 @@ impl TokenFile {
         self.widen(from, far.as_bytes(), out)
     }
 
-    /// The ids from `from` on, whose bytes are these.
+    /// Converts the stored `bytes` of the ids from `from` on.
     ///
     /// # Errors
-    /// As for [`read_into`](Self::read_into).
+    /// The errors of [`read_into`](Self::read_into).
     #[inline]
     pub(super) fn widen(&self, from: u64, bytes: &[u8], out: &mut [i32]) -> Result<()> {
         match self.coding {
@@ -297,7 +300,7 @@ impl TokenFile {
         Error::data(text).path(&self.path).offset(offset)
     }
 
-    /// Ids from `from` on as stored, without a copy of what is mapped.
+    /// Returns ids from `from` on as stored. Mapped ids are not copied.
     pub(super) fn view(&self, from: u64, count: u64) -> Result<Array> {
         let dtype = match self.coding {
             Coding::U16 => DType::U16,
@@ -309,26 +312,26 @@ impl TokenFile {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let data = self.content.read(self.place(from, count)?).map_err(|e| e.path(&self.path))?;
         let array = Array::new(dtype, &[count], data)?;
-        // What came from far away lies at any place.
+        // Remote bytes may be unaligned.
         if self.content.here().is_some() { Ok(array) } else { aligned(array) }
     }
 }
 
-/// Turns stored ids into `i32`, in a loop that the compiler makes wide.
+/// Converts stored ids to `i32`, in a loop that the compiler vectorises.
 #[inline]
 fn widen<const N: usize>(bytes: &[u8], out: &mut [i32], id: impl Fn([u8; N]) -> i32) {
     let (ids, _) = bytes.as_chunks::<N>();
     out.iter_mut().zip(ids).for_each(|(out, &bytes)| *out = id(bytes));
 }
 
-/// The beginning of a file, and how long all of it is.
+/// The beginning of a file, and the size of the whole file.
 #[derive(Clone, Copy)]
 struct File<'a> {
     head: &'a [u8],
     size: usize,
 }
 
-/// As much is looked at of a file in a store before its ids are read. NumPy's header of a list of numbers takes 128 bytes.
+/// Number of bytes read from a remote file to find its layout. NumPy's header of a list of numbers takes 128 bytes.
 const HEAD: u64 = 64 << 10;
 
 fn npy_layout(file: File<'_>) -> Result<(usize, Coding)> {
@@ -342,7 +345,7 @@ fn npy_layout(file: File<'_>) -> Result<(usize, Coding)> {
 
 const LLMC_HEADER: usize = 1024;
 
-/// The layout of a whole file.
+/// Returns the layout of a file that is entirely in memory.
 #[cfg(any(test, fuzzing))]
 pub(super) fn bin_layout(file: &[u8], layout: TokenLayout) -> Result<(usize, Coding)> {
     layout_of(File { head: file, size: file.len() }, layout)
@@ -365,7 +368,7 @@ fn layout_of(file: File<'_>, layout: TokenLayout) -> Result<(usize, Coding)> {
     }
 }
 
-/// Nothing but ids, in so many bytes.
+/// Checks that `size` bytes without a header consist of whole ids.
 fn whole(size: usize, coding: Coding) -> Result<(usize, Coding)> {
     let over = size % coding.size();
     if over != 0 {
@@ -377,7 +380,7 @@ fn whole(size: usize, coding: Coding) -> Result<(usize, Coding)> {
 
 fn bare(file: File<'_>, token: TokenType) -> Result<(usize, Coding)> {
     let found = whole(file.size, token.into())?;
-    // A count that fits the file, in a header that is otherwise empty: llm.c's, with another magic.
+    // The header is empty except for a count that fits the file: llm.c's layout with another magic number.
     let empty = file.head.get(12..LLMC_HEADER).is_some_and(|rest| rest.iter().all(|&b| b == 0));
     let count = file.head.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
     if empty && count > 0 && [2, 4].iter().any(|size| count.checked_mul(*size) == Some(file.size - LLMC_HEADER)) {

@@ -1,4 +1,4 @@
-//! Writing files of token ids.
+//! Writer of token id files.
 
 use std::fmt;
 use std::io::Write;
@@ -7,7 +7,7 @@ use super::tokens::TokenType;
 use crate::element::{Array, Element};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Writes the ids of elements in a row, with llm.c's header or, as nanoGPT has it, without any.
+/// Writes the ids of elements consecutively, with llm.c's header, or bare as in nanoGPT.
 ///
 /// ```
 /// use gristmill::source::{TokenType, TokensWriter};
@@ -19,45 +19,45 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 ///
 /// # Cost
-/// The header says how many ids follow: with one, all of them are held until the end.
+/// The header contains the number of ids. If there is a header, all ids are therefore held until the end.
 #[must_use = "what is not finished may not be written"]
 pub struct TokensWriter<W> {
     out: W,
     column: String,
     token: TokenType,
     has_header: bool,
-    /// Ids that are not written yet.
+    /// Ids that are not written yet, as stored.
     bytes: Vec<u8>,
 }
 
-/// Magic and version of llm.c's headers.
+/// Magic number and version in llm.c's headers.
 const U16_HEADER: [i32; 2] = [20_240_520, 1];
 const U32_HEADER: [i32; 2] = [20_240_801, 7];
-/// Numbers in the header.
+/// Number of `i32` in the header.
 const HEADER: usize = 256;
 
 impl<W: Write> TokensWriter<W> {
-    /// Writes llm.c's header, and behind it the ids.
+    /// Creates a writer of llm.c's header, followed by the ids.
     pub fn llm_c(out: W, token: TokenType) -> Self {
         Self { out, column: "tokens".to_owned(), token, has_header: true, bytes: Vec::new() }
     }
 
-    /// Writes the ids alone.
+    /// Creates a writer of ids without a header.
     pub fn bare(out: W, token: TokenType) -> Self {
         Self { has_header: false, ..Self::llm_c(out, token) }
     }
 
-    /// The column of the ids; `tokens` at first.
+    /// Sets the column of the ids. Default: `tokens`.
     pub fn column(mut self, column: impl Into<String>) -> Self {
         self.column = column.into();
         self
     }
 
-    /// Writes the ids of an element, whole numbers of any type and shape.
+    /// Writes the ids of an element: integers of any type and shape.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) where there are none, or one does not fit; [`ErrorKind::Io`](crate::ErrorKind::Io) if
-    /// it cannot be written.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the column is missing, or if an id does not fit the type;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         let ids = element.array(&self.column)?;
         if !self.has_header {
@@ -67,11 +67,11 @@ impl<W: Write> TokensWriter<W> {
         if self.has_header { Ok(()) } else { self.out.write_all(&self.bytes).map_err(failed) }
     }
 
-    /// Writes what is left, and gives back what it wrote to.
+    /// Writes the remaining bytes, and returns the output.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for more ids than the header can count; [`ErrorKind::Io`](crate::ErrorKind::Io) if it
-    /// cannot be written.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if there are more ids than the header can count;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn finish(mut self) -> Result<W> {
         if self.has_header {
             let header = self.header()?;
@@ -96,7 +96,7 @@ impl<W: Write> TokensWriter<W> {
     }
 }
 
-/// Ids as they are stored.
+/// Appends ids in their stored type.
 fn append(out: &mut Vec<u8>, ids: &Array, token: TokenType) -> Result<()> {
     if ids.dtype() == token.dtype() {
         out.extend_from_slice(ids.bytes());

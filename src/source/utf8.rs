@@ -1,12 +1,12 @@
-//! Bytes that are to be text.
+//! Validation of text.
 
-/// The bytes as text; else the first byte that is not UTF-8, and what is wrong with it.
+/// Returns the bytes as text. If they are not UTF-8, returns the offset of the first invalid byte and a message.
 #[inline]
 pub(super) fn text(bytes: &[u8]) -> Result<&str, (usize, String)> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| slowly(bytes))
 }
 
-/// The quick check does not say where.
+/// Finds the invalid byte, whose offset the fast check does not report.
 #[cold]
 fn slowly(bytes: &[u8]) -> Result<&str, (usize, String)> {
     std::str::from_utf8(bytes).map_err(|error| {

@@ -1,11 +1,12 @@
-//! Numbers of variable length, and the messages of protocol buffers that are made of them.
+//! Variable-length numbers, and the protocol buffer messages that consist of them.
 
-/// The number at the start of `bytes`, and how many bytes it takes: 7 bits a byte, the lowest first, 10 bytes at most.
+/// Returns the number at the start of `bytes`, and its encoded length: 7 bits per byte, the lowest first, at most 10
+/// bytes.
 #[inline]
 pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (i, &byte) in bytes.iter().enumerate().take(10) {
-        // The tenth byte has room for one bit.
+        // The tenth byte holds a single bit.
         if i == 9 && byte > 1 {
             return None;
         }
@@ -17,7 +18,7 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Adds `value` to `out`.
+/// Appends `value` to `out`.
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -26,7 +27,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Contents of a field of a message.
+/// Content of a field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field<'a> {
     Number(u64),
@@ -37,18 +38,18 @@ pub(super) enum Field<'a> {
 
 #[cfg(feature = "array_record")]
 impl Field<'_> {
-    /// The number; 0 if it is something else.
+    /// Returns the number; 0 for other content.
     pub(super) fn number(self) -> u64 {
         if let Self::Number(value) = self { value } else { 0 }
     }
 }
 
-/// The fields of a message, front to back.
+/// Iterator over the fields of a message.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// Error of what is no message of protocol buffers.
+/// Error for bytes that are not a protocol buffer message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
@@ -58,7 +59,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The number of a field, its content, and that content as it is written.
+/// Number of a field, its content, and its content as encoded.
 type Numbered<'a> = (u64, Field<'a>, &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
@@ -70,13 +71,13 @@ impl<'a> Iterator for Fields<'a> {
             return None;
         }
         let field = split_field(self.rest);
-        // Nothing says where another would begin behind a damaged one.
+        // After a damaged field, the start of the next field is unknown.
         self.rest = field.map_or(&[], |(_, rest)| rest);
         Some(field.map(|(field, _)| field).ok_or(Damaged))
     }
 }
 
-/// The first field of a message, and what is behind it.
+/// Returns the first field of a message, and the rest of the message.
 #[inline]
 fn split_field(message: &[u8]) -> Option<(Numbered<'_>, &[u8])> {
     let (tag, used) = varint(message)?;
@@ -96,20 +97,20 @@ fn split_field(message: &[u8]) -> Option<(Numbered<'_>, &[u8])> {
     Some(((tag >> 3, field, written), rest))
 }
 
-/// Calls `f` with the number and the content of every field of `message`; `None` if that is no message.
+/// Calls `f` with the number and the content of every field of `message`. Returns `None` if `message` is damaged.
 #[cfg(feature = "array_record")]
 pub(super) fn fields<'a>(message: &'a [u8], mut f: impl FnMut(u64, Field<'a>)) -> Option<()> {
     Fields::of(message).try_for_each(|field| field.map(|(number, field, _)| f(number, field))).ok()
 }
 
-/// Adds a field with a number.
+/// Appends a field that contains a number.
 #[cfg(feature = "array_record")]
 pub(super) fn put_number(out: &mut Vec<u8>, field: u64, value: u64) {
     put_varint(out, field << 3);
     put_varint(out, value);
 }
 
-/// Adds a field with bytes.
+/// Appends a field that contains bytes.
 pub(super) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     put_varint(out, field << 3 | 2);
     put_varint(out, bytes.len() as u64);

@@ -5,9 +5,11 @@ use std::path::Path;
 use super::floors::all_files;
 
 /// Folders that were rewritten.
-const FOLDERS: [&str; 18] = [
+const FOLDERS: [&str; 21] = [
     "src/cli",
     "src/consumer",
+    "src/dataset",
+    "src/device",
     "src/element",
     "src/exec",
     "src/keys",
@@ -18,6 +20,7 @@ const FOLDERS: [&str; 18] = [
     "src/report",
     "src/rng",
     "src/sink",
+    "src/source",
     "src/spec",
     "src/store",
     "src/text",

@@ -1,18 +1,19 @@
-//! Chunks on their way into a file, and the block headers between their bytes.
+//! Writer of chunks, which inserts the block headers between their bytes.
 
 use std::io::{self, Write};
 
 use super::chunk::{HEADER, PADDING, hash};
 use super::layout::{BLOCK, BLOCK_HEADER, end_of, round_up};
 
-/// Finds where a chunk of so many bytes of data ends, and the next may begin; `None` if that is nowhere. None is shorter than it has
-/// records.
+/// Returns the end of a chunk of `size` bytes of data. The next chunk cannot start earlier.
+///
+/// A chunk takes at least one byte of the file per record. Returns `None` if the end overflows `u64`.
 pub(super) fn end_of_chunk(begin: u64, size: u64, records: u64) -> Option<u64> {
     let end = end_of(begin, size.checked_add(HEADER)?)?;
     Some(end.max(round_up(begin.checked_add(records)?)?))
 }
 
-/// A file that is written chunk by chunk.
+/// File that is written chunk by chunk.
 pub(super) struct Blocks<W> {
     out: W,
     at: u64,
@@ -23,7 +24,7 @@ impl<W: Write> Blocks<W> {
         Self { out, at: 0 }
     }
 
-    /// Writes a chunk whose data is `parts` one behind the other, and says where it begins.
+    /// Writes a chunk whose data is the concatenation of `parts`, and returns its offset.
     pub(super) fn chunk(&mut self, kind: u8, records: u64, decoded: u64, parts: &[&[u8]]) -> io::Result<u64> {
         let begin = self.at;
         let size = parts.iter().map(|part| part.len() as u64).sum::<u64>();
@@ -32,7 +33,7 @@ impl<W: Write> Blocks<W> {
         let header = header(kind, records, decoded, size, hash(parts.iter().copied()));
         self.put(&header, begin, end)?;
         parts.iter().try_for_each(|part| self.put(part, begin, end))?;
-        // What is longer for its records than its data is filled up.
+        // A chunk with more records than bytes is filled up with zeros.
         while self.at < end {
             let zeros = [0; 256];
             let room = (end - self.at).min(BLOCK - self.at % BLOCK).min(zeros.len() as u64);
@@ -44,7 +45,7 @@ impl<W: Write> Blocks<W> {
         Ok(begin)
     }
 
-    /// Fills up to the end of the block; to that of the next where no chunk has room in this one.
+    /// Pads to the end of the block, or to the end of the next block if this block has no room for a chunk header.
     pub(super) fn pad(&mut self) -> io::Result<()> {
         let rest = self.at.wrapping_neg() % BLOCK;
         let size = match rest {
@@ -55,7 +56,7 @@ impl<W: Write> Blocks<W> {
         self.chunk(PADDING, 0, 0, &[&vec![0; size as usize]]).map(drop)
     }
 
-    /// Gives back what it wrote to, with nothing held back.
+    /// Flushes the inner writer and returns it.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -75,7 +76,7 @@ impl<W: Write> Blocks<W> {
         Ok(())
     }
 
-    /// Says how far away the chunk that it interrupts begins and ends.
+    /// Writes a block header: the distances to the start and to the end of the interrupted chunk.
     fn block_header(&mut self, begin: u64, end: u64) -> io::Result<()> {
         let (before, after) = ((self.at - begin).to_le_bytes(), (end - self.at).to_le_bytes());
         let hash = hash([before.as_slice(), &after]).to_le_bytes();

@@ -1,4 +1,4 @@
-//! A chunk as it stands in a file: its header, and the hashes of it and of what is in it.
+//! A chunk in a file: its header, and the hashes of its header and data.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::error::{Error, Result};
 use crate::source::checksums;
 
 pub(super) const HEADER: u64 = 40;
-/// Records one behind the other, sizes apart.
+/// Type of a simple chunk: the sizes of its records, then the records one after the other.
 pub(super) const SIMPLE: u8 = b'r';
-/// Messages taken apart, field by field.
+/// Type of a transposed chunk: protocol messages stored field by field.
 pub(super) const TRANSPOSED: u8 = b't';
-/// First in every file.
+/// Type of the first chunk of every file.
 pub(super) const SIGNATURE: u8 = b's';
 pub(super) const METADATA: u8 = b'm';
 pub(super) const PADDING: u8 = b'p';
 
-/// HighwayHash-64 with the key of the format.
+/// Computes HighwayHash-64 with the format's key.
 pub(super) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     const KEY: Key = Key([0x2f69_6c65_6765_6952, 0x0a73_6472_6f63_6572, 0x2f69_6c65_6765_6952, 0x0a73_6472_6f63_6572]);
     let mut hasher = HighwayHasher::new(KEY);
@@ -27,22 +27,22 @@ pub(super) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     hasher.finalize64()
 }
 
-/// The header of a chunk, whose hash is right.
+/// Header of a chunk; its hash was checked.
 pub(super) struct Head {
-    /// Bytes of data behind it.
+    /// Bytes of data after the header.
     pub(super) size: u64,
     pub(super) records: u64,
-    /// Bytes of all records together.
+    /// Total size of the decoded records, in bytes.
     pub(super) decoded: u64,
     pub(super) kind: u8,
     data_hash: u64,
 }
 
 impl Head {
-    /// The header at `begin`, where a chunk ends at `limit` or before.
+    /// Reads the header at `begin`, which must end at or before `limit`.
     ///
     /// # Errors
-    /// Data, at the offset of the chunk, if it is damaged.
+    /// Data, at the offset of the chunk, if the header does not fit or its hash is wrong.
     pub(super) fn at(file: &Pieces<'_>, begin: u64, limit: u64) -> Result<Self> {
         let fault = |text: String| Error::data(text).offset(begin);
         let header = Span::new(file, begin, HEADER, limit);
@@ -56,23 +56,23 @@ impl Head {
     }
 }
 
-/// A chunk whose header is right and which lies inside of its file.
+/// Chunk whose header was checked and which ends inside of its file.
 pub(super) struct Chunk<'a> {
     /// Header and data.
     pub(super) span: Span<'a>,
     pub(super) begin: u64,
     pub(super) records: u64,
-    /// Bytes of all records together.
+    /// Total size of the decoded records, in bytes.
     pub(super) decoded: u64,
     pub(super) kind: u8,
     data_hash: u64,
 }
 
 impl<'a> Chunk<'a> {
-    /// The chunk at `begin`, which ends at `limit` or before.
+    /// Opens the chunk at `begin`, which must end at or before `limit`.
     ///
     /// # Errors
-    /// Data, at the offset of the chunk, if its header is damaged or says what cannot be.
+    /// Data, at the offset of the chunk, if its header is damaged or its size does not fit.
     pub(super) fn at(file: &'a Pieces<'a>, begin: u64, limit: u64) -> Result<Self> {
         let Head { size, records, decoded, kind, data_hash } = Head::at(file, begin, limit)?;
         let span = size.checked_add(HEADER).and_then(|len| Span::new(file, begin, len, limit));
@@ -83,12 +83,12 @@ impl<'a> Chunk<'a> {
         Ok(Self { span, begin, records, decoded, kind, data_hash })
     }
 
-    /// The bytes behind the header, in the span.
+    /// Returns the range of the data in the span: all bytes after the header.
     pub(super) fn data(&self) -> Range<u64> {
         HEADER..self.span.len()
     }
 
-    /// Checks that the chunk's data is what was written.
+    /// Checks the data against its hash.
     pub(super) fn check_data(&self) -> Result<()> {
         let (stored, computed) = (self.data_hash, hash(self.span.pieces(self.data())));
         if stored != computed && checksums::are_checked() {
@@ -97,10 +97,10 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Whether its records are transposed; simple ones are not.
+    /// Returns true if the records are transposed, and false if they are simple.
     ///
     /// # Errors
-    /// Data, if it holds no records.
+    /// Data, if the chunk does not hold records.
     pub(super) fn is_transposed(&self) -> Result<bool> {
         match self.kind {
             SIMPLE => Ok(false),
@@ -109,7 +109,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// An error in this chunk.
+    /// Returns a data error at the offset of this chunk.
     #[cold]
     pub(super) fn fault(&self, text: impl Into<String>) -> Error {
         Error::data(text).offset(self.begin)
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_the_one_of_the_format() {
-        // The block header that every file begins with: nothing before it, 64 bytes to the next chunk.
+        // The block header at the start of every file: 0 bytes from the start of the chunk, 64 bytes to its end.
         let numbers = [0u64.to_le_bytes(), 64u64.to_le_bytes()];
         assert_eq!(hash(numbers.iter().map(<[u8; 8]>::as_slice)), 0x3f4a_880d_d170_af83);
     }

@@ -1,4 +1,4 @@
-//! Compression of the data of chunks that are written.
+//! Compression of chunks by the writer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::io;
 
 use super::super::varint::put_varint;
 
-/// Compression of the chunks of an ArrayRecord that is written.
+/// Codec with which [`ArrayRecordWriter`](crate::source::ArrayRecordWriter) compresses chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Not at all: records are read as views of the file.
+    /// Uncompressed: records are read as views of the file.
     None,
-    /// By zstd, at this level.
+    /// Zstandard at this level.
     Zstd(i32),
-    /// By brotli, at this quality, 0 to 11.
+    /// Brotli at this quality, 0 to 11.
     Brotli(u32),
-    /// By snappy.
+    /// Snappy.
     Snappy,
 }
 
-/// As the format's own writer has it among its options.
+/// Formats the codec as in the options string of the format's own writer.
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -32,7 +32,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Compresses parts of chunks, each as a frame of its own.
+/// Compressor of the parts of chunks; each part becomes a separate frame.
 pub(super) enum Compressor {
     None,
     Zstd(zstd::bulk::Compressor<'static>),
@@ -56,7 +56,7 @@ impl Compressor {
         })
     }
 
-    /// As the first byte of a chunk says it.
+    /// Returns the codec's byte, the first byte of a chunk's data.
     pub(super) fn byte(&self) -> u8 {
         match self {
             Self::None => 0,
@@ -66,7 +66,7 @@ impl Compressor {
         }
     }
 
-    /// One part of a chunk: compressed, behind its size.
+    /// Returns one part of a chunk: its decompressed size and its frame, or the bytes unchanged if there is no codec.
     pub(super) fn part<'a>(&mut self, bytes: &'a [u8]) -> io::Result<Cow<'a, [u8]>> {
         let frame = match self {
             Self::None => return Ok(Cow::Borrowed(bytes)),

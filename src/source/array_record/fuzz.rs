@@ -1,11 +1,11 @@
-//! The targets of the fuzzers.
+//! Fuzz targets.
 
 use super::ArrayRecordOptions;
 use crate::dataset::map::RandomAccess;
 use crate::element::Buffer;
 use crate::source::fuzzing::some;
 
-/// An ArrayRecord file. Hashes are not checked here, or damage would never get behind them.
+/// Opens and reads an ArrayRecord file. Hashes are not checked, because random input would never pass a hash check.
 pub(crate) fn array_record(data: &[u8]) {
     let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = ArrayRecordOptions::default().open_contents(contents) {
@@ -13,7 +13,7 @@ pub(crate) fn array_record(data: &[u8]) {
     }
 }
 
-/// An ArrayRecord file without its index: whatever is recovered is read, or refused as damaged.
+/// Recovers an ArrayRecord file without its index: each recovered record is read, or refused as damaged.
 pub(crate) fn array_record_recovery(data: &[u8]) {
     let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = ArrayRecordOptions::default().recover(true).open_contents(contents) {

@@ -1,4 +1,4 @@
-//! The index of a file: where its chunks are, out of the footer.
+//! The index of a file: the offsets of its chunks, read from the footer.
 
 use super::super::content::Content;
 use super::super::firsts::Firsts;
@@ -9,46 +9,46 @@ use super::records::Records;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
-/// Says that a file is an ArrayRecord.
+/// Magic number of an ArrayRecord file, in its postscript.
 pub(super) const MAGIC: u64 = 0x7193_0e70_4fda_e05e;
-/// Beginning of the first chunk, behind the signature.
+/// Offset of the first chunk after the signature.
 pub(super) const FIRST_CHUNK: u64 = 64;
 
-/// Places of the chunks of a file, and how many records are in each.
+/// Offset and number of records of each chunk of a file.
 #[derive(Debug)]
 pub(super) struct Index {
     chunks: Vec<Entry>,
-    /// Over the chunks: even, by every writer there is.
+    /// First record of each chunk. Compact if all chunks have equally many records, as in files of the known writers.
     firsts: Firsts,
-    /// Place where the footer begins, and the last chunk ends.
+    /// Offset of the footer, which is also the end of the last chunk.
     end: u64,
 }
 
-/// One chunk.
+/// A chunk as stored in the index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) begin: u64,
     pub(super) decoded: u64,
 }
 
-/// One chunk of an index.
+/// A chunk as found by a lookup in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) chunk: usize,
     pub(super) begin: u64,
-    /// Beginning of the next chunk.
+    /// Offset of the next chunk.
     pub(super) limit: u64,
     pub(super) decoded: u64,
     pub(super) records: u64,
-    /// Records of the file before it.
+    /// Number of the chunk's first record in the file.
     pub(super) first: u64,
 }
 
 impl Index {
-    /// Reads postscript and footer. What is kept is 16 bytes a chunk, 24 where chunks are of different numbers of records.
+    /// Reads postscript and footer. Holds 16 bytes per chunk, or 24 if chunks differ in their number of records.
     ///
     /// # Errors
-    /// Data, with the offset of what is damaged.
+    /// Data, at the offset of the damage.
     pub(super) fn read(file: &Content) -> Result<Self> {
         let size = file.len();
         if size < 2 * BLOCK || !size.is_multiple_of(BLOCK) {
@@ -67,7 +67,7 @@ impl Index {
         Self::of_footer(file, footer, size - BLOCK).map_err(|e| e.and(" (in the footer)").offset(footer))
     }
 
-    /// Out of the footer at `begin`, which ends at `limit` or before.
+    /// Reads the index from the footer at `begin`, which must end at or before `limit`.
     pub(super) fn of_footer(file: &Content, begin: u64, limit: u64) -> Result<Self> {
         let footer = records(file, begin, limit)?;
         let head = footer.record(0, file)?.ok_or_else(|| Error::data("no records"))?;
@@ -95,7 +95,7 @@ impl Index {
         Ok(Self { chunks: entries, firsts, end: begin })
     }
 
-    /// Finds the footer by the postscript at `begin`.
+    /// Returns the offset of the footer, read from the postscript at `begin`.
     pub(super) fn footer_offset(file: &Content, begin: u64) -> Result<u64> {
         let records = records(file, begin, begin + BLOCK).map_err(|e| e.and(" (in the postscript)"))?;
         let record = records.record(0, file)?.unwrap_or(Buffer::EMPTY);
@@ -114,23 +114,23 @@ impl Index {
         Ok(offset)
     }
 
-    /// Of chunks that were found without a footer, in a file that ends at `end`, and how many records are in each.
+    /// Builds an index of chunks that were found without a footer, and their record counts, in a file that ends at
+    /// `end`.
     pub(super) fn of_chunks(chunks: Vec<Entry>, counts: &[u64], end: u64) -> Result<Self> {
         Ok(Self { chunks, firsts: Firsts::of(counts.iter().copied())?, end })
     }
 
-    /// Records in the file.
+    /// Returns the number of records in the file.
     pub(super) fn len(&self) -> u64 {
         self.firsts.len()
     }
 
-    /// Chunks in the file.
+    /// Returns the number of chunks in the file.
     pub(super) fn chunks(&self) -> usize {
         self.chunks.len()
     }
 
-    /// Whether a chunk holds more than one record.
-    /// Records of each chunk.
+    /// Returns the number of records of each chunk.
     pub(super) fn records_of_chunks(&self) -> impl Iterator<Item = u64> {
         (0..self.chunks.len()).map(|chunk| self.firsts.count(chunk))
     }
@@ -139,6 +139,7 @@ impl Index {
         self.chunks.iter().fold(0, |bytes, chunk| bytes.saturating_add(chunk.decoded))
     }
 
+    /// Returns true if a chunk holds more than one record.
     pub(super) fn is_grouped(&self) -> bool {
         self.firsts.is_grouped()
     }
@@ -147,7 +148,7 @@ impl Index {
         self.firsts.memory() + size_of_val(self.chunks.as_slice())
     }
 
-    /// The chunk that holds a record.
+    /// Returns the chunk that holds a record.
     #[inline]
     pub(super) fn find(&self, record: u64) -> Option<Place> {
         let (chunk, at) = self.firsts.find(record).ok()?;
@@ -158,7 +159,7 @@ impl Index {
     }
 }
 
-/// All records of a chunk that is part of the index.
+/// Decodes all records of a chunk that belongs to the index.
 fn records(file: &Content, begin: u64, limit: u64) -> Result<Records> {
     let pieces = file.pieces(begin..limit)?;
     let chunk = Chunk::at(&pieces, begin, limit)?;
@@ -166,7 +167,7 @@ fn records(file: &Content, begin: u64, limit: u64) -> Result<Records> {
     Records::decode(&chunk, file.here().is_some())
 }
 
-/// Chunks and records, as the first record of the footer has them.
+/// Returns the numbers of chunks and records from the first record of the footer.
 fn totals(record: &[u8]) -> Result<(u64, u64)> {
     let mut message = None;
     let damaged = || Error::data("a damaged head");

@@ -1,34 +1,35 @@
-//! Places of the bytes of a chunk: at every multiple of 65,536 a block header interrupts whatever is there.
+//! Offsets of the bytes of a chunk: a block header interrupts the chunk at every multiple of 65,536.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::super::pieces::Pieces;
 
-/// Bytes from one block header to the next.
+/// Distance from one block header to the next, in bytes.
 pub(super) const BLOCK: u64 = 1 << 16;
 pub(super) const BLOCK_HEADER: u64 = 24;
-/// Bytes of chunks in a block.
+/// Bytes per block that hold chunks.
 const USABLE: u64 = BLOCK - BLOCK_HEADER;
 
-/// The end of `len` bytes from `begin` on, where a chunk begins, with the block headers between them.
+/// Returns the end of `len` chunk bytes that begin at `begin`, counting the block headers between them.
 pub(super) fn end_of(begin: u64, len: u64) -> Option<u64> {
     let before = begin.checked_add(USABLE - 1)? % BLOCK;
     let headers = len.checked_add(before)? / USABLE;
     begin.checked_add(len)?.checked_add(headers * BLOCK_HEADER)
 }
 
-/// The first place from `at` on where a chunk may begin: not in a block header, nor right behind one.
+/// Returns the first valid offset of a chunk at or after `at`. A chunk never starts in a block header or directly after
+/// it.
 pub(super) fn round_up(at: u64) -> Option<u64> {
     let to_block = at.wrapping_neg() % BLOCK;
     at.checked_add(to_block.saturating_sub(USABLE - 1))
 }
 
-// What lies between two block headers lies in one block of a store.
+// The bytes between two block headers are inside one block of a store.
 #[cfg(feature = "store")]
 const _: () = assert!(crate::store::BLOCK.is_multiple_of(BLOCK));
 
-/// Bytes of a chunk: those of a file from `begin` on, but for the block headers among them.
+/// Bytes of a chunk: the bytes of the file from `begin` on, without the block headers.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a> {
     file: &'a Pieces<'a>,
@@ -37,7 +38,8 @@ pub(super) struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// `None` if a chunk cannot begin at `begin`, or the bytes reach over `limit` or the end of what is there of the file.
+    /// Returns `None` if a chunk cannot begin at `begin`, or if the span exceeds `limit` or the loaded part of the
+    /// file.
     pub(super) fn new(file: &'a Pieces<'a>, begin: u64, len: u64, limit: u64) -> Option<Self> {
         let here = file.range();
         let fits = end_of(begin, len)? <= limit.min(here.end);
@@ -48,12 +50,12 @@ impl<'a> Span<'a> {
         self.len
     }
 
-    /// Finds byte `at`, which is one of the chunk's, in the file.
+    /// Returns the file offset of byte `at` of the chunk.
     fn place(self, at: u64) -> u64 {
         place(self.begin, at)
     }
 
-    /// Bytes `range` as they lie in the file: the parts between block headers.
+    /// Returns bytes `range` as slices of the file, split at the block headers.
     pub(super) fn pieces(self, range: Range<u64>) -> impl Iterator<Item = &'a [u8]> {
         let mut left = range.end.min(self.len).saturating_sub(range.start);
         let mut at = self.place(range.start);
@@ -66,7 +68,7 @@ impl<'a> Span<'a> {
         })
     }
 
-    /// Bytes `range`: a copy only if a block header is among them.
+    /// Returns bytes `range`; copies them only if a block header is among them.
     pub(super) fn read(self, range: Range<u64>) -> Cow<'a, [u8]> {
         let len = range.end.min(self.len).saturating_sub(range.start);
         let mut pieces = self.pieces(range);
@@ -86,12 +88,12 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Finds byte `at` of a chunk in the file.
+/// Returns the file offset of byte `at` of a chunk that begins at `begin`.
 fn place(begin: u64, at: u64) -> u64 {
     at.checked_add(1).and_then(|len| end_of(begin, len)).map_or(0, |end| end - 1)
 }
 
-/// Finds bytes `range` of a chunk in the file, unless a block header is among them.
+/// Returns the place of bytes `range` of a chunk in the file, or `None` if a block header is among them.
 pub(super) fn unbroken(begin: u64, range: Range<u64>) -> Option<Range<u64>> {
     let (start, len) = (place(begin, range.start), range.end.checked_sub(range.start)?);
     (len <= BLOCK - start % BLOCK).then(|| start..start + len)
@@ -101,7 +103,7 @@ pub(super) fn unbroken(begin: u64, range: Range<u64>) -> Option<Range<u64>> {
 mod tests {
     use super::*;
 
-    /// Byte by byte, over every header.
+    /// Computes the end byte by byte, over every header.
     fn naive_end(begin: u64, len: u64) -> u64 {
         let mut at = begin;
         for _ in 0..len {
@@ -153,7 +155,7 @@ mod tests {
         }
     }
 
-    /// A file as it may lie in memory.
+    /// Returns the file in each representation of [`Pieces`].
     fn ways(file: &[u8]) -> Vec<Pieces<'_>> {
         #[cfg(feature = "store")]
         {
@@ -161,7 +163,7 @@ mod tests {
             use crate::store::BLOCK;
             let end = file.len() as u64;
             let block = |first: u64| Buffer::copy_from(&file[first.max(90) as usize..end.min(first + BLOCK) as usize]);
-            // What is in front of it need not be there.
+            // Bytes before offset 90 are not loaded.
             let far = Pieces::Far { at: 90, end, blocks: (0..end).step_by(BLOCK as usize).map(block).collect() };
             assert!(Span::new(&far, 64, 10, u64::MAX).is_none());
             vec![Pieces::All(file), far]

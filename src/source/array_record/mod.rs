@@ -1,7 +1,7 @@
-//! ArrayRecord files: records of bytes, by number.
+//! ArrayRecord files: records of bytes, read by number.
 //!
-//! The layout is that of [`google/array_record`](https://github.com/google/array_record) and of
-//! [Riegeli](https://github.com/google/riegeli), whose container it is.
+//! The layout is defined by [`google/array_record`](https://github.com/google/array_record) and its container format
+//! [Riegeli](https://github.com/google/riegeli).
 
 mod blocks;
 mod chunk;
@@ -36,11 +36,13 @@ use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mmap::{Access, prefetch};
 
-/// Records of ArrayRecord files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of bytes ([`Buffer`]).
+/// Records of ArrayRecord files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of bytes
+/// ([`Buffer`]).
 ///
-/// Simple chunks are read, uncompressed or by brotli, zstd and snappy, with any number of records each. Transposed chunks,
-/// an option of the writer for protocol buffers, are read with the feature `riegeli`, uncompressed or by zstd; without it they are
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) when a record of one is read.
+/// Reads simple chunks with any number of records, uncompressed or compressed by brotli, zstd or snappy. With the
+/// feature `riegeli`, also reads transposed chunks, an option of the writer for protocol buffers, uncompressed or
+/// compressed by zstd. Reading a record of any other transposed chunk returns
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 ///
 /// ```no_run
 /// use gristmill::source::ArrayRecord;
@@ -50,25 +52,29 @@ use crate::mmap::{Access, prefetch};
 /// ```
 ///
 /// # Errors
-/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, record and the byte offset of the chunk; the records of other chunks are read.
-/// Header and data of a chunk are held against their hashes when it is first read. A file that was cut, or whose writer was not
-/// closed, has no index and is refused, unless it is told to [`recover`](ArrayRecordOptions::recover) what is there.
+/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, record and the byte offset of the chunk. Records of
+/// other chunks are still read. The first read of a chunk checks the hashes of its header and data. A truncated file,
+/// or a file whose writer was not closed, has no index and is refused unless
+/// [`recover`](ArrayRecordOptions::recover) is set.
 ///
 /// # Cost
-/// Opening reads the footer; 16 bytes a chunk are held. Reading takes the same time in files of any size. A record that is not
-/// compressed is a view of the mapped file. A chunk of several records is decoded once for all that are read at a time
-/// ([`read_many`](crate::dataset::map::RandomAccess::read_many)), and kept, up to [`cache_bytes`](ArrayRecordOptions::cache_bytes), for those that are read
-/// next. Shuffled reading of a larger data set keeps the records that a pass asks for soon, as many as have room there, and decodes a
-/// chunk once for all of those: the larger the part of the data that has room, the less often. See [`Mapping`](crate::source::Mapping) for what must not be done to the
-/// files meanwhile.
+/// Opening reads the footer and holds 16 bytes per chunk. The time of a read does not depend on the file's size. An
+/// uncompressed record is a view of the mapped file.
+///
+/// A chunk with several records is decoded once for all its records in a call of
+/// [`read_many`](crate::dataset::map::RandomAccess::read_many). Decoded chunks are cached up to
+/// [`cache_bytes`](ArrayRecordOptions::cache_bytes). For shuffled reads of more data than that, the cache holds the
+/// records that the pass needs soon, and a chunk is decoded once for all of them. A larger cache means fewer decodes.
+///
+/// See [`Mapping`](crate::source::Mapping) for restrictions on changing the files while they are mapped.
 pub struct ArrayRecord(GroupedFiles<Chunks>);
 
-/// Knowledge of a file.
+/// Index of a file, and the state of its hash checks.
 struct Known {
     chunks: Index,
-    /// A bit for each chunk whose hashes were found right.
+    /// One bit per chunk: set after the hashes of the chunk were checked.
     checked: Vec<AtomicU64>,
-    /// Outcome of a recovery, where the index was lost.
+    /// Outcome of the recovery, if the index was lost.
     recovery: Option<Recovery>,
 }
 
@@ -81,7 +87,8 @@ impl ArrayRecord {
         Self::options().open(patterns)
     }
 
-    /// The files whose index was lost, and what was found in them without it: see [`recover`](ArrayRecordOptions::recover).
+    /// Returns the files that were read without an index, and the outcome for each: see
+    /// [`recover`](ArrayRecordOptions::recover).
     pub fn recovered(&self) -> impl Iterator<Item = (&Path, Recovery)> {
         self.0.files().iter().filter_map(|file| Some((file.path.as_ref(), file.index.recovery?)))
     }
@@ -108,13 +115,13 @@ impl Known {
 }
 
 impl File<Known> {
-    /// Finds the chunk of a record.
+    /// Returns the chunk that holds a record.
     #[inline]
     fn chunk(&self, record: u64) -> Result<Place> {
         self.index.chunks.find(record).ok_or_else(|| Error::data("in no chunk"))
     }
 
-    /// The records of a chunk. What its header says must be what the footer says; all else is checked before it is believed.
+    /// Decodes the records of a chunk. The chunk's header must match the footer; other fields are validated before use.
     fn decode(&self, place: Place) -> Result<Records> {
         let pieces = self.content.pieces(place.begin..place.limit)?;
         let chunk = Chunk::at(&pieces, place.begin, place.limit)?;
@@ -125,7 +132,7 @@ impl File<Known> {
             );
             return Err(chunk.fault(text));
         }
-        // Once is enough: the mapping stays what it is.
+        // One check per chunk suffices: the mapping does not change.
         let (word, bit) = (&self.index.checked[place.chunk / 64], 1 << (place.chunk % 64));
         if word.load(Relaxed) & bit == 0 {
             chunk.check_data()?;
@@ -134,14 +141,14 @@ impl File<Known> {
         Records::decode(&chunk, self.content.here().is_some())
     }
 
-    /// An error of a record that is not where it should be.
+    /// Returns the error for a record outside of its chunk.
     #[cold]
     fn outside(&self, record: u64) -> Error {
         Error::data("lies outside of its chunk").offset(self.chunk(record).map_or(0, |chunk| chunk.begin))
     }
 }
 
-/// Options with which [`ArrayRecord`] files are opened.
+/// Options to open [`ArrayRecord`] files.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct ArrayRecordOptions {
@@ -159,22 +166,25 @@ impl Default for ArrayRecordOptions {
 source_options!(ArrayRecordOptions of ArrayRecord, access at access);
 
 impl ArrayRecordOptions {
-    /// Bytes of decoded chunks, and of records out of them, that are kept; 256 MiB at first. The latest chunk is kept whatever its size.
+    /// Sets the size of the cache for decoded chunks and their records, in bytes; 256 MiB by default.
+    ///
+    /// The most recent chunk is kept regardless of its size.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Whether files without a good index are read as far as their chunks are whole; not at first. What was found and what was lost
-    /// is logged as a warning, and [`recovered`](ArrayRecord::recovered) says it.
+    /// Sets whether to read the intact chunks of a file without a valid index; off by default.
     ///
-    /// Such a file is walked over chunk by chunk. Behind a damaged chunk the walk goes on where the chunk's header or the header of a
-    /// block says that another begins, so that records in between are missing and later ones have lower numbers. A file whose footer is
-    /// there, and only what points to it is lost, is read as if it were whole.
+    /// The outcome is logged as a warning and returned by [`recovered`](ArrayRecord::recovered).
+    ///
+    /// Such a file is scanned chunk by chunk. After a damaged chunk, its header or a block header gives the place of
+    /// the next chunk. Records in between are missing, so later records have lower numbers. If the footer is intact and
+    /// only the pointer to it is lost, the file is read like an intact file.
     ///
     /// # Cost
-    /// Every byte of such a file is read and held against its hash when it is opened, and one of a store is held in memory meanwhile;
-    /// files that are whole cost nothing more.
+    /// Opening such a file reads and hashes all of its bytes, and holds a file of a store in memory meanwhile. Intact
+    /// files have no extra cost.
     pub fn recover(mut self, recover: bool) -> Self {
         self.recover = recover;
         self
@@ -183,13 +193,13 @@ impl ArrayRecordOptions {
     /// Opens files, globs or directories (of `.array_record` and `.arrayrecord` files).
     ///
     /// # Errors
-    /// As [`ArrayRecord::open`].
+    /// As for [`ArrayRecord::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<ArrayRecord> {
         let contents = content::open_all(patterns, Format::ArrayRecord.endings(), self.access)?;
         self.open_contents(contents)
     }
 
-    /// The same, of files that are in memory already.
+    /// Opens files whose contents were mapped or loaded before.
     pub(super) fn open_contents(self, contents: Contents) -> Result<ArrayRecord> {
         let mut files = Files::open(Chunks::default(), contents, |_, file| Known::open(file, self.recover))?;
         files.format.recovered = files.files().iter().filter_map(|file| Some(file.index.recovery?.records)).sum();
@@ -200,7 +210,7 @@ impl ArrayRecordOptions {
 /// Reader of records.
 #[derive(Default)]
 struct Chunks {
-    /// Records that were recovered: of a later version these may be others.
+    /// Number of recovered records. Part of the parameters, because a later version may recover other records.
     recovered: u64,
 }
 
@@ -263,9 +273,9 @@ impl Grouped for Chunks {
         records.record(place, &file.content)?.ok_or_else(|| file.outside(record))
     }
 
-    /// All of them at once: one after the other, each would wait for memory by itself.
+    /// Prefetches the start of each record's chunk, because separate reads would each wait for memory.
     fn approach(files: &Files<Self>, indices: &[u64]) {
-        /// Of a longer record the processor sees by itself what comes next.
+        /// Most bytes to prefetch per chunk; the processor prefetches the rest of a longer record.
         const MOST: u64 = 1 << 10;
         if indices.is_sorted() {
             return;

@@ -1,4 +1,4 @@
-//! The records of a simple chunk: sizes first, then all records one behind the other.
+//! The records of a simple chunk: the sizes come first, then the records one after the other.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::element::{Buffer, spare};
 use crate::error::Result;
 use crate::source::units::Unit;
 
-/// The records of one chunk.
+/// Decoded records of a chunk.
 pub(super) struct Records {
     /// End of each record in the values.
     ends: Vec<u64>,
@@ -19,7 +19,7 @@ pub(super) struct Records {
 }
 
 enum Values {
-    /// In the chunk that begins there, from this byte of it on.
+    /// Uncompressed, in the file: from byte `start` of the chunk at offset `begin` on.
     InFile {
         begin: u64,
         start: u64,
@@ -28,11 +28,12 @@ enum Values {
 }
 
 impl Records {
-    /// Decodes a chunk whose hashes are right. What is not compressed stays in the file where it `is_here`; else it is copied, so that
-    /// it is not fetched again.
+    /// Decodes a chunk whose hashes were checked. Uncompressed values stay in the file if it `is_here`; otherwise they
+    /// are copied, which saves a second fetch.
     ///
     /// # Errors
-    /// Data, at the offset of the chunk, if it says of itself what is not so; unsupported if it is transposed and this build does not read that.
+    /// Data, at the offset of the chunk, if its contents do not match its header; unsupported if the chunk is
+    /// transposed and this build cannot decode it.
     pub(super) fn decode(chunk: &Chunk<'_>, is_here: bool) -> Result<Self> {
         if chunk.is_transposed()? {
             return transposed(chunk);
@@ -65,8 +66,11 @@ impl Records {
         Some(place.checked_sub(1).map_or(0, |before| self.ends[before])..end)
     }
 
-    /// The record at `place`: a view of the file where it is stored as it is and in one piece, a view of what was decoded
-    /// where that is the record alone, else a copy, so that none keeps the others.
+    /// Returns the record at `place`.
+    ///
+    /// The record is a view of the file if it is uncompressed and no block header interrupts it. The only record of a
+    /// compressed chunk is a view of the decoded bytes. Other records are copied, so a record never keeps its chunk
+    /// alive.
     pub(super) fn record(&self, place: usize, file: &Content) -> Result<Option<Buffer>> {
         let Some(range) = self.range(place) else { return Ok(None) };
         match &self.values {
@@ -104,7 +108,7 @@ impl Unit for Records {
     }
 }
 
-/// Bytes `range` of the chunk that begins there.
+/// Returns bytes `range` of the chunk at offset `begin`.
 fn in_file(file: &Content, begin: u64, range: Range<u64>) -> Result<Option<Buffer>> {
     if let Some(place) = unbroken(begin, range.clone()) {
         return file.read(place).map(Some);
@@ -115,7 +119,7 @@ fn in_file(file: &Content, begin: u64, range: Range<u64>) -> Result<Option<Buffe
     Ok(span.map(|span| copied(&span, range)))
 }
 
-/// A copy of bytes `range`.
+/// Copies bytes `range` of the span.
 fn copied(span: &Span<'_>, range: Range<u64>) -> Buffer {
     spare::gather((range.end - range.start) as usize, span.pieces(range))
 }
@@ -135,7 +139,7 @@ fn transposed(chunk: &Chunk<'_>) -> Result<Records> {
     .help("build with `--features riegeli`, or write the file without the option `transpose`"))
 }
 
-/// The codec if there is one, and where in the span the sizes and the records are.
+/// Returns the codec, if any, and the ranges of the sizes and of the records in the span.
 fn parts(chunk: &Chunk<'_>) -> Result<(Option<Codec>, Range<u64>, Range<u64>)> {
     let data = chunk.data();
     let head = chunk.span.read(data.start..data.end.min(data.start + 11));
@@ -159,7 +163,7 @@ fn parts(chunk: &Chunk<'_>) -> Result<(Option<Codec>, Range<u64>, Range<u64>)> {
     Ok((codec, sizes, values))
 }
 
-/// Decompresses a part, which begins with its size. What it may be is asked before anything is taken for it.
+/// Decompresses a part, which begins with its decompressed size. `may_be` checks that size before the allocation.
 fn unpack(
     chunk: &Chunk<'_>,
     codec: Codec,
@@ -181,7 +185,7 @@ fn unpack(
     codec.unpack(packed, size).map_err(|e| chunk.fault(format!("the {what} cannot be decompressed: {e}")))
 }
 
-/// Finds the ends of the records: exactly as many as the header says, of as many bytes.
+/// Returns the ends of the records. Their number and total size must match the header.
 fn ends(chunk: &Chunk<'_>, mut sizes: &[u8]) -> Result<Vec<u64>> {
     if chunk.records > sizes.len() as u64 {
         return Err(chunk.fault(format!("{} records, and {} bytes of their sizes", chunk.records, sizes.len())));

@@ -1,4 +1,4 @@
-//! Reading a file without an index: the chunks of one that was cut, or whose writer was not closed.
+//! Recovery of a file without an index: a truncated file, or a file whose writer was not closed.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::element::Buffer;
 use crate::error::Result;
 use crate::source::checksums;
 
-/// Outcome of reading an ArrayRecord file without its index: what was found, and what was not.
+/// Outcome of reading an ArrayRecord file without its index: the records found and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
@@ -20,11 +20,12 @@ pub struct Recovery {
     pub records: u64,
     /// Chunks that were found.
     pub chunks: u64,
-    /// Records that are known to be lost: those of damaged chunks whose headers are right. There may be more.
+    /// Records known to be lost: records of damaged chunks with valid headers. More records may be lost.
     pub lost_records: u64,
-    /// Chunks that are known to be lost. Where not even a header is right, all up to the next good chunk count as one.
+    /// Chunks known to be lost. If a header is damaged too, everything up to the next valid chunk counts as a single
+    /// chunk.
     pub lost_chunks: u64,
-    /// Bytes of the file that were passed over.
+    /// Bytes of the file that were skipped.
     pub lost_bytes: u64,
 }
 
@@ -39,7 +40,7 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// A walk over the chunks of a file.
+/// Scan over the chunks of a file.
 struct Walk<'a> {
     content: &'a Content,
     bytes: &'a [u8],
@@ -49,10 +50,10 @@ struct Walk<'a> {
     found: Recovery,
 }
 
-/// The chunks that are whole, in order. The index itself, if that is among them and only its postscript is lost.
+/// Returns an index of the intact chunks, in order. If only the postscript is lost, returns the file's own index.
 ///
 /// # Errors
-/// Data, if the file does not begin as one of the format, or holds more than 2^64 records.
+/// Data, if the file does not begin with the format's signature, or holds more than 2^64 records.
 pub(super) fn recover(content: &Content) -> Result<(Index, Recovery)> {
     let whole: Buffer = content.whole()?;
     let (content, size) = (&Content::from(whole.clone()), whole.len() as u64);
@@ -82,17 +83,18 @@ enum Step {
 }
 
 impl Walk<'_> {
-    /// One chunk, or what is damaged up to the next.
+    /// Processes the chunk at `at`, or skips the damage up to the next chunk.
     fn chunk(&mut self, at: u64) -> Step {
         let (file, size) = (self.file, self.bytes.len() as u64);
         let Ok(head) = Head::at(file, at, size) else { return self.lose(at, None, 0) };
-        // No chunk has more records than bytes; and one of a record more than chunks were found may be the footer.
+        // A chunk never has more records than bytes. A chunk with one record more than the chunks found may be the
+        // footer.
         let known = head.records <= size - at && head.records != self.found.chunks + 1;
         let records = if known { head.records } else { 0 };
         let inside = end_of_chunk(at, head.size, head.records).filter(|&end| end <= size);
         let chunk = Chunk::at(file, at, size).ok().filter(|chunk| chunk.check_data().is_ok());
         let (Some(end), Some(chunk)) = (inside, chunk) else {
-            // Where the header is right, its word on where the chunk ends and what is in it counts.
+            // A valid header still gives the chunk's end and number of records.
             return self.lose(at, inside, records);
         };
         match chunk.kind {
@@ -111,7 +113,7 @@ impl Walk<'_> {
         Step::To(end)
     }
 
-    /// Passes over what cannot be read, to `end` if that is known, else to where a block header knows of a chunk.
+    /// Skips damage: to `end` if it is known, else to the next chunk that a block header points to.
     fn lose(&mut self, at: u64, end: Option<u64>, records: u64) -> Step {
         let next = end.unwrap_or_else(|| next_known(self.bytes, at));
         self.found.lost_chunks += 1;
@@ -124,8 +126,8 @@ impl Walk<'_> {
         at.is_multiple_of(BLOCK) && Index::footer_offset(self.content, at).is_ok()
     }
 
-    /// The index, if the chunk is its footer: it must know of as many chunks as were found, or more where some were lost, and no
-    /// records may come behind it.
+    /// Returns the index if the chunk is its footer. The footer must list exactly the chunks found, or more if chunks
+    /// were lost. No records may follow the footer.
     fn index(&self, chunk: &Chunk<'_>, end: u64) -> Option<Index> {
         let (announced, found) = (chunk.records.checked_sub(1)?, self.found.chunks);
         let fits = announced == found || (announced > found && self.found.lost_chunks > 0);
@@ -140,7 +142,7 @@ impl Walk<'_> {
     }
 }
 
-/// The first chunk behind `at` of which a block header tells; the end of the file if none does.
+/// Returns the first chunk after `at` that a block header points to, or the end of the file if there is none.
 fn next_known(file: &[u8], at: u64) -> u64 {
     let mut block = at;
     loop {
@@ -154,7 +156,7 @@ fn next_known(file: &[u8], at: u64) -> u64 {
     }
 }
 
-/// The chunk that begins at the block header at `block`, or behind the one that the header interrupts.
+/// Returns the chunk that begins at the block header at `block`, or else the chunk after the interrupted chunk.
 fn told_by(file: &[u8], block: u64) -> Option<u64> {
     let header = file.get(block as usize..)?.get(..BLOCK_HEADER as usize)?;
     let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));

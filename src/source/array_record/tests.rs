@@ -19,7 +19,7 @@ fn compression() -> impl Strategy<Value = Compression> {
     ]
 }
 
-/// Mostly short, some over one block, some over several.
+/// Generates a record: mostly short, some longer than one block, some longer than several blocks.
 fn record() -> impl Strategy<Value = Vec<u8>> {
     let len = prop_oneof![4 => 0..100usize, 2 => 0..5000usize, 1 => 60_000..70_000usize, 1 => 130_000..200_000usize];
     (len, any::<u8>(), any::<bool>()).prop_map(|(len, first, even)| {
@@ -40,7 +40,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.array_record");
         write(&path, &records, ArrayRecordWriter::options().group_size(group_size).compression(compression));
-        // Hardly any cache, so that it is filled and emptied.
+        // The cache is tiny, to be filled and emptied during the test.
         let source = ArrayRecord::options().cache_bytes((seed % 100_000) as usize).open(&path).unwrap();
         prop_assert_eq!(source.len(), records.len() as u64);
         prop_assert!(source.read(source.len()).is_err());
@@ -89,7 +89,7 @@ fn damage_of_a_chunk_costs_its_records_and_says_where() {
         let source = open(&bytes).unwrap();
         let read = |i| source.read(i).map_err(|e| e.to_string());
         assert!((0..10).filter(|i| ![4, 5].contains(i)).all(|i| read(i).is_ok()));
-        // Not once only: what was wrong is not taken for right later.
+        // Repeated reads fail too: a damaged chunk is not marked as checked.
         for i in [5, 4, 5] {
             let want = format!("x.array_record: record {i}: byte {}: the hash of the chunk is", place.begin);
             assert!(read(i).unwrap_err().starts_with(&want), "{:?}", read(i));
@@ -99,7 +99,7 @@ fn damage_of_a_chunk_costs_its_records_and_says_where() {
     }
 }
 
-/// Damages each single byte: reading neither panics nor gives another record.
+/// Damages each single byte: reading neither panics nor returns a different record.
 #[test]
 fn no_flipped_byte_changes_a_record() {
     let dir = tempfile::tempdir().unwrap();
@@ -147,14 +147,14 @@ fn padded_chunks_begin_at_blocks() {
     let bytes = encoded(&records, options.pad_to_block_boundary(true));
     let source = open(&bytes).unwrap();
     assert_eq!(all(&source), records);
-    // The first is behind the signature.
+    // The first chunk follows the signature.
     let begins: Vec<u64> =
         (0..4).map(|chunk| source.0.files()[0].index.chunks.find(2 * chunk).unwrap().begin).collect();
     assert_eq!((begins[0], begins[1..].iter().all(|begin| begin.is_multiple_of(65_536))), (64, true), "{begins:?}");
     assert_eq!(all(&recover(&bytes[..bytes.len() - 65_536]).unwrap()), records);
 }
 
-/// Another reader of Riegeli's files finds the same records, and the index as records behind them.
+/// Another Riegeli reader finds these records, followed by the records of the index.
 #[cfg(feature = "riegeli")]
 #[test]
 fn another_reader_reads_what_is_written() {
@@ -225,7 +225,8 @@ fn what_is_damaged_besides_is_passed_over_and_counted() {
     let end = index.find(196).unwrap().limit as usize;
     let interrupted = (0..200).step_by(4).find(|&i| index.find(i).unwrap().limit > 65_536).unwrap();
     let known = interrupted + if index.find(interrupted).unwrap().begin == 65_536 { 0 } else { 4 };
-    // The chunk of records 8 to 11, by its data; that of 40 to 43 by its header, and with it all up to the next block.
+    // Damages the data of the chunk of records 8 to 11, and the header of the chunk of records 40 to 43. A damaged
+    // header loses all chunks up to the next block.
     bytes[first.begin as usize + 50] ^= 1;
     bytes[second.begin as usize + 3] ^= 1;
     let source = recover(&bytes[..end]).unwrap();
@@ -235,7 +236,7 @@ fn what_is_damaged_besides_is_passed_over_and_counted() {
     assert_eq!((lost.records, lost.lost_chunks, lost.lost_records), (found.len() as u64, 2, 4));
     assert_eq!(lost.lost_bytes, first.limit - first.begin + index.find(known).unwrap().begin - second.begin);
     assert!(lost.to_string().contains("2 chunks or more of 4 records or more were lost"), "{lost}");
-    // Where the footer is there, it knows all numbers.
+    // With the footer, all records keep their numbers.
     let source = recover(&bytes[..bytes.len() - 65_536]).unwrap();
     assert_eq!((source.len(), what_was_lost(&source).records), (200, 200));
     assert!((0..200).filter(|&i| source.read(i).is_err()).eq((8..12).chain(40..44)));
@@ -263,7 +264,7 @@ proptest! {
         }
         let source = recover(&bytes).unwrap();
         let found: Vec<Vec<u8>> = (0..source.len()).filter_map(|i| Some(source.read(i).ok()?.as_bytes().to_vec())).collect();
-        // In order, and nothing that was not there.
+        // The recovered records are a subsequence of the written records.
         let mut rest = records.iter();
         prop_assert!(found.iter().all(|record| rest.any(|other| other == record)));
         if flip.is_none() {

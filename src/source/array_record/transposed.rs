@@ -1,4 +1,4 @@
-//! Transposed chunks: messages taken apart field by field, which the crate `riegeli` puts together again.
+//! Transposed chunks: messages stored field by field, which the crate `riegeli` reassembles.
 
 use std::io::Cursor;
 
@@ -9,9 +9,9 @@ use super::blocks::Blocks;
 use super::chunk::{Chunk, SIGNATURE, TRANSPOSED};
 use crate::error::{Error, Result};
 
-/// The records of a chunk whose hashes are right: where each ends, and all of them one behind the other.
+/// Decodes a chunk whose hashes were checked. Returns the end of each record, and the records one after the other.
 ///
-/// The crate reads files: it is given one of nothing but this chunk.
+/// The crate reads only files, so it gets a file that holds just this chunk.
 pub(super) fn decode(chunk: &Chunk<'_>) -> Result<(Vec<u64>, Vec<u8>)> {
     check_codec(chunk)?;
     let mut file = Blocks::new(Vec::new());
@@ -38,7 +38,7 @@ pub(super) fn decode(chunk: &Chunk<'_>) -> Result<(Vec<u64>, Vec<u8>)> {
     .map_err(|e: Error| e.offset(chunk.begin))
 }
 
-/// The crate reads transposed chunks uncompressed and by zstd.
+/// Checks that the crate supports the codec: it reads transposed chunks uncompressed or compressed by zstd.
 fn check_codec(chunk: &Chunk<'_>) -> Result<()> {
     let data = chunk.data();
     let name = match chunk.span.read(data.start..data.end.min(data.start + 1)).first() {

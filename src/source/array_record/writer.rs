@@ -1,4 +1,4 @@
-//! Writing ArrayRecord files.
+//! Writer of ArrayRecord files.
 
 use std::fmt;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 const FORMAT_VERSION: u64 = 1;
 
-/// Writes the records of an ArrayRecord file, one after the other; [`finish`](Self::finish) writes the index, without which it is none.
+/// Writer of an ArrayRecord file, record by record. [`finish`](Self::finish) writes the index, which readers require.
 ///
 /// ```
 /// use gristmill::dataset::map::RandomAccess;
@@ -33,14 +33,15 @@ const FORMAT_VERSION: u64 = 1;
 /// ```
 ///
 /// # Determinism
-/// The same records and options make the same bytes, for one version of the codecs.
+/// Equal records and options give equal bytes, for a given version of the codecs.
 ///
 /// # Cost
-/// Records are copied once into their chunk, and compressed when that is full. Held are one chunk and 24 bytes for each written.
+/// Each record is copied once into its chunk. A full chunk is compressed. Holds one chunk, and 24 bytes per chunk
+/// written.
 #[must_use = "a file that is not finished cannot be read"]
 pub struct ArrayRecordWriter<W = BufWriter<File>> {
     out: Blocks<W>,
-    /// For errors, where it is a file that it created.
+    /// For errors: the path of the file if the writer created it.
     path: Option<PathBuf>,
     options: ArrayRecordWriterOptions,
     compressor: Compressor,
@@ -49,7 +50,7 @@ pub struct ArrayRecordWriter<W = BufWriter<File>> {
     records: u64,
 }
 
-/// Records on their way into a chunk.
+/// Records of the chunk that is being filled.
 #[derive(Default)]
 struct Group {
     sizes: Vec<u8>,
@@ -72,7 +73,7 @@ struct Written {
     records: u64,
 }
 
-/// Options with which an ArrayRecord file is written.
+/// Options to write an ArrayRecord file.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "options do nothing until `create`"]
 pub struct ArrayRecordWriterOptions {
@@ -88,27 +89,30 @@ impl Default for ArrayRecordWriterOptions {
 }
 
 impl ArrayRecordWriterOptions {
-    /// Records in a chunk; 1 at first, as Google's writer has it. More make smaller files of small records, and shuffled reading
-    /// slower: it decodes the chunk for each.
+    /// Sets the number of records per chunk; 1 by default, as in Google's writer.
+    ///
+    /// Larger chunks make smaller files of small records, but slow down shuffled reads, which decode a chunk per
+    /// record.
     pub fn group_size(mut self, records: u64) -> Self {
         self.group_size = records.max(1);
         self
     }
 
-    /// Sets how chunks are compressed; by zstd at level 3 at first, as Google's writer does.
+    /// Sets the compression of chunks; zstd at level 3 by default, as in Google's writer.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Whether every chunk begins at a multiple of 64 KiB, the space behind it filled up; not at first. Each chunk is then
-    /// read with as few requests as it has blocks, and none of them holds anything else.
+    /// Sets whether to pad the file to a multiple of 64 KiB after every chunk; off by default.
+    ///
+    /// Reading a chunk then needs a single request per block, and no block holds parts of two chunks.
     pub fn pad_to_block_boundary(mut self, pad: bool) -> Self {
         self.pad_to_block_boundary = pad;
         self
     }
 
-    /// Creates the file, or empties it.
+    /// Creates the file, or truncates it.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
@@ -119,7 +123,7 @@ impl ArrayRecordWriterOptions {
         Ok(ArrayRecordWriter { path: Some(path.to_owned()), ..writer })
     }
 
-    /// Begins a file in `out`, in pieces of a chunk or less.
+    /// Starts a file in `out`. No write to `out` is larger than a chunk.
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
@@ -146,14 +150,14 @@ impl ArrayRecordWriter {
         Self::options().create(path)
     }
 
-    /// The options, to change before creating.
+    /// Returns the default options, to change before creating a file.
     pub fn options() -> ArrayRecordWriterOptions {
         ArrayRecordWriterOptions::default()
     }
 }
 
 impl<W: Write> ArrayRecordWriter<W> {
-    /// Begins a file in `out`: see [`write_to`](ArrayRecordWriterOptions::write_to).
+    /// Starts a file in `out`: see [`write_to`](ArrayRecordWriterOptions::write_to).
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
@@ -164,27 +168,27 @@ impl<W: Write> ArrayRecordWriter<W> {
     /// Adds a record.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a chunk that is full cannot be written.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a full chunk cannot be written.
     pub fn write(&mut self, record: &[u8]) -> Result<()> {
         self.group.push(record);
         self.records += 1;
         if self.group.records == self.options.group_size { self.flush() } else { Ok(()) }
     }
 
-    /// Records so far.
+    /// Returns the number of records written.
     pub fn len(&self) -> u64 {
         self.records
     }
 
-    /// Whether there is no record yet.
+    /// Returns true if no record was written yet.
     pub fn is_empty(&self) -> bool {
         self.records == 0
     }
 
-    /// Writes what is left and the index, and gives back what it wrote to.
+    /// Writes the last chunk and the index, and returns the inner writer.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the file is none then.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the file then has no valid index.
     pub fn finish(mut self) -> Result<W> {
         if self.group.records > 0 {
             self.flush()?;
@@ -204,7 +208,7 @@ impl<W: Write> ArrayRecordWriter<W> {
         out.finish().map_err(|e| at(path.as_deref(), e))
     }
 
-    /// Writes the chunk that is being filled.
+    /// Writes the current chunk.
     fn flush(&mut self) -> Result<()> {
         let mut group = std::mem::take(&mut self.group);
         let begin = self.put(&group)?;
@@ -212,7 +216,7 @@ impl<W: Write> ArrayRecordWriter<W> {
             self.pad()?;
         }
         self.chunks.push(Written { begin, decoded: group.values.len() as u64, records: group.records });
-        // Its memory serves the next.
+        // The next chunk reuses the memory.
         group.sizes.clear();
         group.values.clear();
         group.records = 0;
@@ -224,7 +228,7 @@ impl<W: Write> ArrayRecordWriter<W> {
         self.out.pad().map_err(|e| at(self.path.as_deref(), e))
     }
 
-    /// Writes a chunk of records, and says where it begins.
+    /// Writes a chunk of records, and returns its offset.
     fn put(&mut self, group: &Group) -> Result<u64> {
         let io = |e| at(self.path.as_deref(), e);
         let sizes = self.compressor.part(&group.sizes).map_err(io)?;

@@ -1,4 +1,4 @@
-//! Files whose rows lie in blocks, which are decoded to columns: what Parquet and Arrow IPC share.
+//! Files whose rows are stored in blocks and decoded to columns: the shared part of Parquet and Arrow IPC.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,60 +15,60 @@ use crate::source::files::{self, FileId};
 use crate::source::firsts::Firsts;
 use crate::source::units::{Held, Key, Units};
 
-/// A format of such files. Its value is the files that are open.
+/// Format of such files. The implementing type holds the open files.
 pub(crate) trait Blocked: Send + Sync {
-    /// The name of the source.
+    /// Name of the source.
     const NAME: &'static str;
-    /// The word for its blocks.
+    /// The format's word for its blocks.
     const BLOCKS: &'static str;
 
-    /// Contents of the files, in their order.
+    /// Returns the contents of the files, in order.
     fn contents(&self) -> impl ExactSizeIterator<Item = &Content>;
 
-    /// The content of a file.
+    /// Returns the content of a file.
     fn content(&self, file: usize) -> &Content;
 
-    /// Counts the rows of each block, of one file after the other.
+    /// Returns the number of rows of each block, file after file.
     fn rows(&self) -> impl ExactSizeIterator<Item = u64>;
 
-    /// Counts the spans that all blocks are decoded in.
+    /// Returns the number of spans in which all blocks are decoded.
     fn spans(&self) -> u64;
 
-    /// Bytes that all blocks are decoded to.
+    /// Returns the decoded size of all blocks, in bytes.
     fn decoded_bytes(&self) -> u64;
 
-    /// Finds the place of a row of a block.
+    /// Returns the place of a row of a block.
     fn place(&self, block: usize, row: u64) -> Place;
 
-    /// A span, decoded: all of it, or these rows at least, if `units` have them.
+    /// Decodes a span, or returns it from `units`. The result has all rows of the span, or at least `rows`.
     fn span(&self, units: &Units<Span>, key: Key, rows: &[Run]) -> Result<Held<Span>>;
 
-    /// The path of the file of a span.
+    /// Returns the path of a span's file.
     fn path(&self, key: Key) -> &Path;
 
-    /// Finds the file of a span, and the bytes of it that are read.
+    /// Returns the file of a span, and the ranges of bytes to read from the file.
     fn pages(&self, key: Key) -> (usize, impl IntoIterator<Item = Range<u64>>);
 
-    /// Names the options that shape the data besides the columns, to follow the identity of the files.
+    /// Describes options other than the columns that affect the data, as part of the identity.
     fn params(&self) -> String {
         String::new()
     }
 }
 
-/// Files of such a format, and what is kept of them decoded.
+/// Files of a [`Blocked`] format, and a cache of decoded spans.
 pub(crate) struct BlockFiles<F> {
     pub(in crate::source) format: F,
-    /// Over the blocks.
+    /// First row of each block.
     firsts: Firsts,
     pub(in crate::source) columns: Vec<Name>,
     pub(in crate::source) units: Units<Span>,
-    /// Whether some files lie far away.
+    /// True if some files are in a remote store.
     far: bool,
     identity: String,
 }
 
 impl<F: Blocked> BlockFiles<F> {
-    /// Files of which these columns are read, and up to `cache_bytes` kept decoded.
+    /// Opens files to read these columns, with a cache of `cache_bytes` for decoded spans.
     pub(crate) fn new(format: F, columns: Vec<Name>, ids: &[FileId], cache_bytes: usize) -> Result<Self> {
         let firsts = Firsts::of(format.rows())?;
         let identity = format!("{}, columns=[{}]{}", files::identity(ids), columns.join(", "), format.params());
@@ -108,7 +108,7 @@ impl<F: Blocked> RandomAccess for BlockFiles<F> {
         Some(self.units.looks_ahead(self.far))
     }
 
-    /// The pages of each span, once for all of its rows.
+    /// Announces the pages of each span once, for all of its rows.
     fn will_read(&self, next: Upcoming<'_>) {
         self.units.tell(next, |index| self.find(index).ok().map(|place| (place.key, place.row)));
         if !self.far {
@@ -159,16 +159,16 @@ impl<F: Blocked> fmt::Debug for BlockFiles<F> {
     }
 }
 
-/// [`BlockFiles`] as a source with a public name.
+/// Implements a source with a public name as a wrapper of [`BlockFiles`].
 macro_rules! block_source {
     ($source:ident) => {
         impl $source {
-            /// Names of the columns that are read, in order.
+            /// Returns the names of the columns that are read, in order.
             pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
                 self.0.columns.iter().map($crate::element::Name::as_str)
             }
 
-            /// The columns of all files, with their types.
+            /// Returns the columns of all files, with their types.
             #[cfg(feature = "cli")]
             pub(crate) fn typed_columns(&self) -> &$crate::source::arrow::columns::Columns {
                 &self.0.format.columns

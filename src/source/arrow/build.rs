@@ -1,4 +1,4 @@
-//! Elements as the columns of a record batch.
+//! Conversion of elements to the columns of a record batch.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use super::types::data_type;
 use crate::element::{DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// Value of a row that does not have the field.
+/// Value of a field that a row does not have.
 static NOTHING: Value = Value::Null;
 
-/// A value that does not fit, and its row.
+/// Row and error of a value that does not fit its column.
 pub(super) type Refused = (usize, Error);
 
-/// The rows as a batch of these columns.
+/// Converts rows to a batch of these columns.
 ///
 /// # Errors
-/// The row, and [`ErrorKind::Data`](crate::ErrorKind::Data), for a value that its column cannot hold.
+/// The row, and [`ErrorKind::Data`](crate::ErrorKind::Data), if a column cannot hold a value.
 pub(super) fn record_batch(
     schema: &SchemaRef,
     fields: &[(Name, Kind)],
@@ -39,14 +39,14 @@ pub(super) fn record_batch(
     RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|e| (0, failed(e)))
 }
 
-/// The fields of trees, those that are null included.
+/// Converts the fields of trees, some of which may be null.
 fn columns(fields: &[(Name, Kind)], trees: &[Option<&Element>]) -> Result<Vec<ArrayRef>, Refused> {
     let mut found = vec![0; trees.len()];
     let mut columns = Vec::with_capacity(fields.len());
     for (at, (name, kind)) in fields.iter().enumerate() {
         let values: Vec<&Value> =
             trees.iter().map(|tree| tree.map_or(&NOTHING, |tree| field(tree, at, name))).collect();
-        // The one value that stands for a missing one is known by its place.
+        // A missing field is recognized by the address of its value.
         found.iter_mut().zip(&values).for_each(|(n, value)| *n += usize::from(!std::ptr::eq(*value, &NOTHING)));
         columns.push(column(kind, &values).map_err(|(row, e)| (row, within(e, name)))?);
     }
@@ -58,7 +58,7 @@ fn columns(fields: &[(Name, Kind)], trees: &[Option<&Element>]) -> Result<Vec<Ar
     Ok(columns)
 }
 
-/// The field of that name, which is at its place as a rule.
+/// Returns the field with this name, which is usually field number `at`.
 fn field<'a>(tree: &'a Element, at: usize, name: &str) -> &'a Value {
     match tree.iter().nth(at) {
         Some((known, value)) if known == name => value,
@@ -135,7 +135,7 @@ fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
     })
 }
 
-/// The numbers that elements have of items that are times: lists of them are arrays.
+/// Returns the number type of items that are times. Elements hold a list of times as an array of these numbers.
 fn times(items: &Kind) -> Option<DType> {
     let Kind::Logical(data_type) = items else { return None };
     match base(data_type) {
@@ -144,7 +144,7 @@ fn times(items: &Kind) -> Option<DType> {
     }
 }
 
-/// Every value as what `get` finds in it; nulls as none.
+/// Applies `get` to every value; nulls become `None`.
 fn each<'a, T>(
     kind: &Kind,
     values: &[&'a Value],
@@ -178,19 +178,20 @@ fn numbers(kind: &Kind, dtype: DType, values: &[&Value]) -> Result<ArrayRef, Ref
     flat(dtype, bytes, validity(&scalars))
 }
 
-/// Numbers one behind the other.
+/// Builds a column of scalars from their bytes.
 pub(super) fn flat(dtype: DType, bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<ArrayRef, Refused> {
     if dtype == DType::Bool {
         let bits = BooleanBuffer::collect_bool(bytes.len(), |at| bytes[at] != 0);
         return Ok(Arc::new(BooleanArray::new(bits, nulls)));
     }
     let data = ArrayData::builder(data_type(dtype)).len(bytes.len() / dtype.size());
-    // Where the allocator put the bytes is no matter of alignment that it promises.
+    // `bytes` may be less aligned than Arrow requires.
     let data = data.add_buffer(ArrowBuffer::from_vec(bytes)).nulls(nulls).align_buffers(true).build();
     data.map(make_array).map_err(|e| (0, failed(e)))
 }
 
-/// Arrays whose first dimension differs, the others being `inner`; of one dimension, lists of numbers and nulls, too.
+/// Converts arrays with inner dimensions `inner` and any first dimension. If `inner` is empty, also converts lists of
+/// numbers and nulls.
 fn arrays(kind: &Kind, dtype: DType, inner: &[usize], values: &[&Value]) -> Result<ArrayRef, Refused> {
     enum Row<'a> {
         Array(&'a crate::element::Array),
@@ -259,7 +260,7 @@ fn list(
     array.map(|array| Arc::new(array) as ArrayRef).map_err(|e| (0, failed(e)))
 }
 
-/// Computes where each row begins, and the last ends.
+/// Computes the offset of each row, and the end of the last row.
 fn offsets(lengths: impl Iterator<Item = usize>) -> Result<OffsetBuffer<i32>, Refused> {
     let mut ends = vec![0];
     let mut end = 0usize;

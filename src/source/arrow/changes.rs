@@ -1,11 +1,12 @@
-//! Types that columns of Arrow have and elements have not: what a conversion by elements writes instead.
+//! Arrow types that elements do not have, and the types that a conversion of elements writes instead.
 
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::logical::base;
 
-/// A line for each field whose type is not kept: its path, its type, and the type that is written. Formats that `have_types` keep those
-/// of [`logical`](super::logical).
+/// Adds a line for each field whose type is not kept: its path, its type and the type written instead.
+///
+/// Formats that `have_types` keep the types of [`logical`](super::logical).
 pub(super) fn changes(path: &str, field: &Field, have_types: bool, lines: &mut Vec<String>) {
     let data_type = field.data_type();
     let is_kept = have_types && base(data_type).is_some();
@@ -14,7 +15,7 @@ pub(super) fn changes(path: &str, field: &Field, have_types: bool, lines: &mut V
     }
     match data_type {
         DataType::List(item) | DataType::LargeList(item) => match item.data_type() {
-            // Lists of fixed size in a list keep their size.
+            // A fixed-size list inside of a list keeps its size.
             DataType::FixedSizeList(inner, _) => changes(path, inner, have_types, lines),
             _ => changes(path, item, have_types, lines),
         },

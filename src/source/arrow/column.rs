@@ -1,4 +1,4 @@
-//! Columns made ready to be read: what is the same for all of their rows is found out once.
+//! Columns prepared for reading: properties that hold for all rows are computed once.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array as _, ArrayRef, LargeStringArray, StringArray};
@@ -10,36 +10,36 @@ use super::value::{Memory, may_fail, plain, text, value};
 use crate::element::{Array, Buffer, ColumnMut, DType, Element, Name, Run, Value};
 use crate::error::Result;
 
-/// A column of some rows.
+/// Values of a column in some rows.
 pub(crate) enum Column {
-    /// As many numbers in each row.
+    /// Numbers of equal shape in each row.
     Numbers(Numbers, Option<NullBuffer>),
-    /// As many rows of numbers in each row as there are.
+    /// Lists of numbers, whose length differs from row to row.
     Lists(Offsets, Numbers, Option<NullBuffer>),
     Text(StringArray),
     LargeText(LargeStringArray),
     Tree(Vec<(Name, Column)>, Option<NullBuffer>),
-    /// Anything else, one value at a time.
+    /// Any other type, converted value by value.
     Other(FieldRef, ArrayRef),
 }
 
-/// Numbers, none of them null, of one shape in each row.
+/// Non-null numbers of equal shape in each row.
 pub(crate) struct Numbers {
     dtype: DType,
     shape: Vec<usize>,
-    /// Bytes of a row.
+    /// Bytes per row.
     size: usize,
     data: ArrowBuffer,
 }
 
-/// Beginnings of the items of each row.
+/// Offset of the first item of each row.
 pub(crate) enum Offsets {
     Small(OffsetBuffer<i32>),
     Large(OffsetBuffer<i64>),
 }
 
 impl Column {
-    /// The column of this field.
+    /// Prepares the column of this field.
     pub(crate) fn of(field: &FieldRef, array: &ArrayRef) -> Self {
         Self::ready(field, array).unwrap_or_else(|| Self::Other(field.clone(), array.clone()))
     }
@@ -80,10 +80,10 @@ impl Column {
         })
     }
 
-    /// The value of a row.
+    /// Returns the value of a row.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the array is not what its type promises.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the array contradicts its type.
     pub(crate) fn value(&self, row: usize, memory: Memory) -> Result<Value> {
         if self.is_null(row) {
             return Ok(Value::Null);
@@ -104,10 +104,10 @@ impl Column {
         })
     }
 
-    /// Writes the values of rows to field `at` of elements: `rows` says of each the row and the element.
+    /// Writes the values of rows to field `at` of elements. `rows` holds pairs of a row and the index of its element.
     ///
     /// # Errors
-    /// As [`value`](Self::value).
+    /// As for [`value`](Self::value).
     pub(crate) fn put_each(
         &self,
         at: usize,
@@ -131,7 +131,7 @@ impl Column {
         Ok(())
     }
 
-    /// Whether a value of it may fail to be made.
+    /// Returns true if the conversion of a value may fail.
     pub(super) fn may_fail(&self) -> bool {
         match self {
             Self::Numbers(..) | Self::Lists(..) | Self::Text(_) | Self::LargeText(_) => false,
@@ -140,7 +140,7 @@ impl Column {
         }
     }
 
-    /// Whether a row is null, of a column that knows it by itself.
+    /// Returns true if a row is null. [`Self::Other`] checks for null during the conversion and returns false here.
     fn is_null(&self, row: usize) -> bool {
         match self {
             Self::Numbers(_, nulls) | Self::Lists(_, _, nulls) | Self::Tree(_, nulls) => {
@@ -152,10 +152,10 @@ impl Column {
         }
     }
 
-    /// Copies `runs` of rows into a column of a batch; `None` if one of them is not like its first row.
+    /// Copies `runs` of rows into a column of a batch; returns `None` if a row does not match the batch's first row.
     ///
     /// # Errors
-    /// As [`value`](Self::value).
+    /// As for [`value`](Self::value).
     pub(crate) fn copy_runs(&self, runs: &[Run], memory: Memory, out: &mut ColumnMut) -> Result<Option<()>> {
         match (self, out) {
             (Self::Numbers(numbers, nulls), ColumnMut::Array(rows)) => {
@@ -209,7 +209,7 @@ impl Numbers {
         if array.null_count() > 0 || *array.data_type() == DataType::Boolean { None } else { Self::of(field, array) }
     }
 
-    /// Of numbers, or of lists of fixed size of such. The rows themselves may be null.
+    /// Prepares numbers, or fixed-size lists of numbers. The rows themselves may be null.
     fn of(field: &Field, array: &ArrayRef) -> Option<Self> {
         let rows = array.len();
         let (mut shape, mut field, mut inner) = (Vec::new(), field, array);
@@ -217,7 +217,7 @@ impl Numbers {
             let lists = inner.as_fixed_size_list();
             shape.push(usize::try_from(*size).ok()?);
             (field, inner) = (item, lists.values());
-            // Lists of truth values take eight times the memory once they are unpacked: that is for one row at a time.
+            // Unpacking booleans takes eight times the memory, so lists of booleans are unpacked row by row.
             if inner.null_count() > 0 || *inner.data_type() == DataType::Boolean {
                 return None;
             }
@@ -227,7 +227,7 @@ impl Numbers {
         (data.len() == size.checked_mul(rows)?).then_some(Self { dtype, shape, size, data })
     }
 
-    /// In the shape that stands in the schema, if one does; `None` if it is not that of these rows.
+    /// Applies the shape in the field's metadata, if present; returns `None` if the rows do not have that shape.
     fn told(self, field: &Field) -> Option<Self> {
         let Some(told) = tensors::shape(field).filter(|_| !self.shape.is_empty()) else { return Some(self) };
         let shape: Vec<usize> = told.into_iter().collect::<Option<_>>()?;
@@ -243,12 +243,12 @@ impl Numbers {
         &self.shape
     }
 
-    /// Bytes of a row.
+    /// Returns the bytes per row.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// All rows, where they lie.
+    /// Returns a view of all rows.
     pub(super) fn view(&self) -> Buffer {
         Memory::Viewed.of(&self.data)
     }
@@ -265,12 +265,12 @@ impl Numbers {
     }
 
     fn row(&self, row: usize, memory: Memory) -> Result<Array> {
-        // A number lies in its handle.
+        // A scalar is stored in its handle.
         let memory = if self.shape.is_empty() { Memory::Copied } else { memory };
         Array::new(self.dtype, &self.shape, self.piece(row, row + 1, memory))
     }
 
-    /// Numbers of no dimension.
+    /// Writes scalars to field `at` of elements.
     fn put_each(&self, at: usize, rows: &[(usize, usize)], elements: &mut [Element]) {
         match self.size {
             1 => self.put_sized::<1>(at, rows, elements),
@@ -314,7 +314,7 @@ impl Offsets {
         }
     }
 
-    /// Finds where the items of so many rows begin and end, if all of the rows have as many.
+    /// Returns the begin and end of the items of `rows` rows, if all of them have equally many items.
     fn even(&self, first: usize, rows: usize) -> Option<(usize, usize)> {
         let (begin, end) = (self.at(first), self.at(first + rows));
         let each = (end - begin) / rows;

@@ -1,4 +1,4 @@
-//! Columns of files: those that are chosen of each, and the columns that all files have together.
+//! Columns of files: the columns chosen from each file, and the common columns of all files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,24 +20,25 @@ use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::source::columns::instead;
 
-/// Columns that are read of a file.
+/// Columns that are read from a file.
 pub(crate) struct Chosen {
-    /// Their places in the file.
+    /// Indices of the columns in the file.
     pub(crate) places: Vec<usize>,
-    /// The columns, in the same order.
+    /// The columns, in this order.
     pub(crate) schema: SchemaRef,
-    /// Names that the file has no column for.
+    /// Requested names that the file has no column for.
     pub(crate) missing: Vec<Name>,
     /// All columns of the file.
     pub(crate) all: SchemaRef,
 }
 
 impl Chosen {
-    /// The columns of these names, in their order; all of them without names. A column that folders give is not read of the file.
+    /// Chooses the columns of these names, in order; all columns if `columns` is `None`. Leaves out columns from
+    /// folders.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice, or none is named;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a type that is not read.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice, or the list is empty;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the type of a column cannot be read.
     pub(crate) fn of(all: &SchemaRef, columns: Option<&[Name]>, partitions: &Partitions) -> Result<Self> {
         let (mut places, mut missing) = (Vec::new(), Vec::new());
         match columns {
@@ -69,18 +70,19 @@ impl Chosen {
     }
 }
 
-/// The columns that files have together.
+/// Common columns of several files.
 pub(crate) struct Columns {
     fields: Vec<FieldRef>,
     partitions: Partitions,
 }
 
 impl Columns {
-    /// Columns of files, by name: a column that some files lack is null there, and types that differ are widened.
+    /// Merges the columns of files by name: a missing column is null in its file, and types that differ are widened.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a name that no file has; [`ErrorKind::Data`](crate::ErrorKind::Data) that names
-    /// two files and a column whose types no type holds.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a name that no file has.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data), with two files and a column, if no type holds the values of both
+    /// files.
     pub(crate) fn of<'a>(
         names: Option<&[Name]>,
         files: impl Iterator<Item = (&'a Path, &'a Chosen)> + Clone,
@@ -89,7 +91,7 @@ impl Columns {
         let mut fields = unified(files)?;
         let is_wanted = |field: &&FieldRef| names.is_none_or(|all| all.iter().any(|name| name == field.name()));
         fields.extend(partitions.fields().iter().filter(is_wanted).cloned());
-        // A column that the first file lacks is where it was asked for.
+        // Columns keep the order of `names`, even if the first file lacks some of them.
         let is_of = |wanted: &Name, name: &str| {
             wanted.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
@@ -101,7 +103,8 @@ impl Columns {
         self.fields.iter().map(|field| Name::new(field.name())).collect()
     }
 
-    /// Columns of types that elements lack and the format has, and a line for each such type that is not kept.
+    /// Returns the columns whose types elements lack and the format `has`, and a line for each such type that is not
+    /// kept.
     #[cfg(feature = "cli")]
     pub(crate) fn types(&self, has: impl Fn(&DataType) -> bool) -> (Vec<(Name, Kind)>, Vec<String>) {
         let (mut kept, mut lines) = (Vec::new(), Vec::new());
@@ -114,21 +117,21 @@ impl Columns {
         (kept, lines)
     }
 
-    /// Whether folders give the column of this name.
+    /// Returns true if folders give the column of this name.
     #[cfg(feature = "parquet")]
     pub(crate) fn is_of_folders(&self, name: &str) -> bool {
         self.partitions.has(name)
     }
 
-    /// Text that tells the columns from others of the same files, besides their names.
+    /// Describes the columns besides their names, as part of the source's identity.
     pub(crate) fn params(&self) -> String {
         self.partitions.params()
     }
 
-    /// The columns of a batch of file `file`.
+    /// Returns the common columns for a batch of file `file`.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the column for a value that its type does not hold.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data), with the column, if its type cannot hold a value.
     pub(super) fn fit(&self, file: usize, batch: &RecordBatch) -> Result<Vec<(FieldRef, ArrayRef)>> {
         let fields = batch.schema_ref().fields();
         let column = |(at, to): (usize, &FieldRef)| {
@@ -152,7 +155,7 @@ impl Columns {
     }
 }
 
-/// The columns of files, each with the type that holds its values in all of them.
+/// Merges the columns of files; each column gets the type that holds its values in all files.
 pub(crate) fn unified<'a>(files: impl Iterator<Item = (&'a Path, &'a Chosen)> + Clone) -> Result<Vec<FieldRef>> {
     if let Some((path, first)) = files.clone().next() {
         let is_nowhere = |name: &&Name| files.clone().all(|(_, other)| other.missing.contains(name));
@@ -164,7 +167,7 @@ pub(crate) fn unified<'a>(files: impl Iterator<Item = (&'a Path, &'a Chosen)> + 
     let mut unified: Vec<(FieldRef, &Path)> = Vec::new();
     for (path, chosen) in files {
         for (at, field) in chosen.schema.fields().iter().enumerate() {
-            // As a rule it is at its place.
+            // The column is usually at its index in the first file.
             let is_it = |(known, _): &(FieldRef, &Path)| known.name() == field.name();
             let place = if unified.get(at).is_some_and(is_it) { Some(at) } else { unified.iter().position(is_it) };
             let Some(place) = place else {
@@ -192,7 +195,7 @@ fn differ(conflict: &Conflict, (field, path): (&Field, &Path), before: &Path) ->
     Error::data(text).help(help).path(path)
 }
 
-/// Names of the columns that any of these files or their folders has, in the order in which they come.
+/// Returns the names of the columns of all these files and their folders, in order of first appearance.
 #[cfg(feature = "spec")]
 pub(crate) fn all_names<'a>(schemas: impl Iterator<Item = &'a Schema>, partitions: &'a Partitions) -> Vec<String> {
     let mut names = Vec::new();

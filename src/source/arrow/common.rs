@@ -1,7 +1,8 @@
-//! The type that holds the values of a column in two files.
+//! The common type of a column in two files.
 //!
-//! Types are compared by the values that they become here: text is text in each of Arrow's layouts. Numbers, times and decimals are
-//! widened as `pyarrow.unify_schemas(…, promote_options="permissive")` widens them, fields of structs are merged by name.
+//! Types are compared by the values that they become: text is text in each of Arrow's layouts. Numbers, times and
+//! decimals are widened like `pyarrow.unify_schemas(…, promote_options="permissive")`. Struct fields are merged by
+//! name.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::tensors::shape;
 use super::types::{data_type, is_bfloat16};
 use crate::element::DType;
 
-/// Two types that no type holds, and the path of fields to them.
+/// Two types without a common type, and the path of fields to them.
 #[derive(Debug)]
 pub(super) struct Conflict {
     pub(super) path: Vec<String>,
@@ -20,7 +21,7 @@ pub(super) struct Conflict {
     pub(super) is: String,
 }
 
-/// Whether values of field `from` are read as values of field `to` as they are.
+/// Returns true if values of field `from` are values of field `to` without a conversion.
 pub(super) fn same_values(from: &Field, to: &Field) -> bool {
     use DataType::*;
     let (a, b) = (plain(from.data_type()), plain(to.data_type()));
@@ -47,7 +48,7 @@ pub(super) fn same_values(from: &Field, to: &Field) -> bool {
     }
 }
 
-/// The field that holds the values of both.
+/// Returns the field that holds the values of both fields.
 pub(super) fn common(a: &FieldRef, b: &FieldRef) -> Result<FieldRef, Conflict> {
     use DataType::*;
     if same_values(b, a) {
@@ -80,7 +81,7 @@ pub(super) fn common(a: &FieldRef, b: &FieldRef) -> Result<FieldRef, Conflict> {
     }
 }
 
-/// The type itself; of a dictionary that of its values.
+/// Returns the type, or the type of the values for a dictionary.
 pub(super) fn plain(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain(values),
@@ -108,7 +109,7 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, Binary | LargeBinary | BinaryView | FixedSizeBinary(_))
 }
 
-/// Digits behind the point in the text of a decimal.
+/// Returns the number of digits after the point in the text of a decimal.
 pub(super) fn scale(data_type: &DataType) -> Option<i8> {
     use DataType::*;
     match data_type {
@@ -117,12 +118,12 @@ pub(super) fn scale(data_type: &DataType) -> Option<i8> {
     }
 }
 
-/// The scale of decimals that hold the numbers of a field, if they are decimals or whole.
+/// Returns the scale of decimals that hold the values of a field, if they are decimals or whole numbers.
 fn decimals(field: &Field, data_type: &DataType) -> Option<i8> {
     scale(data_type).or_else(|| number(field).filter(|dtype| is_whole(*dtype)).map(|_| 0))
 }
 
-/// The type of the numbers of a field.
+/// Returns the number type of a field.
 pub(super) fn number(field: &Field) -> Option<DType> {
     if is_bfloat16(field) {
         return Some(DType::BF16);
@@ -139,7 +140,7 @@ fn is_float(field: &Field) -> bool {
     number(field).is_some_and(|dtype| dtype != DType::Bool && !is_whole(dtype))
 }
 
-/// The narrowest type of numbers that holds both; of `uint64` and integers with a sign `int64`.
+/// Returns the narrowest number type for both; `int64` for `uint64` with a signed integer.
 fn number_of_both(a: DType, b: DType) -> Option<DType> {
     use DType::*;
     let is_signed = |dtype| matches!(dtype, I8 | I16 | I32 | I64);
@@ -174,7 +175,7 @@ fn number_of_both(a: DType, b: DType) -> Option<DType> {
     })
 }
 
-/// The float that holds whole numbers, too.
+/// Returns the float type for whole numbers and floats.
 fn float_of_both(whole: DType, float: DType) -> DType {
     match whole.size() {
         1 => float,
@@ -183,7 +184,7 @@ fn float_of_both(whole: DType, float: DType) -> DType {
     }
 }
 
-/// Nanoseconds of a unit.
+/// Returns the nanoseconds per unit.
 fn nanoseconds(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1_000_000_000,
@@ -193,7 +194,7 @@ fn nanoseconds(unit: TimeUnit) -> i64 {
     }
 }
 
-/// Nanoseconds for which a whole number of a date, a time or a duration counts 1.
+/// Returns the nanoseconds per step of the integer that stores a date, a time or a duration.
 pub(super) fn tick(data_type: &DataType) -> Option<i64> {
     use DataType::*;
     Some(match data_type {
@@ -204,7 +205,7 @@ pub(super) fn tick(data_type: &DataType) -> Option<i64> {
     })
 }
 
-/// The finer one of two types of times.
+/// Returns the finer of two time types.
 fn time_of_both(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::*;
     let is_alike = match (a, b) {
@@ -216,7 +217,7 @@ fn time_of_both(a: &DataType, b: &DataType) -> Option<DataType> {
     is_alike.then(|| if tick(a) < tick(b) { a } else { b }).cloned()
 }
 
-/// The fields of both structs, those of the first in front.
+/// Merges the fields of two structs; the fields of `a` come first.
 fn merged(a: &Fields, b: &Fields) -> Result<Fields, Conflict> {
     let mut fields: Vec<FieldRef> = a.iter().cloned().collect();
     for field in b {

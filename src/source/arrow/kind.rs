@@ -1,4 +1,4 @@
-//! Kinds of the values of columns, and the fields of Arrow that hold them.
+//! Kinds of column values, and the Arrow fields that hold them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,23 +11,23 @@ use super::types::{BFLOAT16, EXTENSION, data_type};
 use crate::element::{DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// Kind of the values of a column; each may be null, too.
+/// Kind of the values of a column. Every value may also be null.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// Nothing but nulls so far.
+    /// Only nulls so far.
     Null,
-    /// Numbers of no dimension.
+    /// Scalar numbers.
     Number(DType),
     Text,
     Bytes,
-    /// Numbers of one dimension more than these, the first of which is not the same for all.
+    /// Arrays with these inner dimensions; the first dimension may differ from row to row.
     Array(DType, Vec<usize>),
-    /// Arrays of no numbers, which JSON has for every empty list: they fit in columns of arrays and lists of anything.
+    /// Empty arrays, which JSON yields for every empty list. They fit in columns of arrays and of any lists.
     Empty(DType),
-    /// Lists of anything but numbers.
+    /// Lists of values other than numbers.
     List(Box<Kind>),
     Tree(Vec<(Name, Kind)>),
-    /// A type that elements do not have, of declared columns: see [`logical`](super::logical).
+    /// A type that elements do not have, from a declaration of columns: see [`logical`](super::logical).
     Logical(DataType),
 }
 
@@ -61,14 +61,14 @@ impl Kind {
         tree.iter().map(field).collect::<Result<_>>().map(Self::Tree)
     }
 
-    /// Finds the kind that holds values of both.
+    /// Returns the kind that holds values of both kinds.
     pub(crate) fn and(self, other: Self) -> Result<Self> {
         Ok(match (self, other) {
             (a, b) if a == b => a,
             (Self::Null, kind) | (kind, Self::Null) => kind,
             (Self::Empty(_), kind @ (Self::Array(..) | Self::List(_) | Self::Empty(_)))
             | (kind @ (Self::Array(..) | Self::List(_)), Self::Empty(_)) => kind,
-            // Empty lists, and lists of nulls, say nothing of their items.
+            // A list that is empty or holds only nulls has no item type, so any array fits.
             (Self::List(items), kind @ Self::Array(..)) | (kind @ Self::Array(..), Self::List(items))
                 if *items == Self::Null =>
             {
@@ -80,7 +80,7 @@ impl Kind {
         })
     }
 
-    /// The field of this name.
+    /// Returns the field with this name.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a dimension that Arrow cannot hold.
@@ -100,15 +100,15 @@ impl Kind {
     }
 }
 
-/// Name that Arrow gives the field of the items of a list.
+/// Arrow's name for the field of a list's items.
 const ITEM: &str = "item";
 
-/// The fields of a tree.
+/// Returns the fields of a tree.
 pub(super) fn all(fields: &[(Name, Kind)]) -> Result<Fields> {
     fields.iter().map(|(name, kind)| kind.field(name).map_err(|e| within(e, name))).collect()
 }
 
-/// The field of an item of arrays of these inner dimensions.
+/// Returns the field of the items of arrays with these inner dimensions.
 pub(super) fn item(dtype: DType, inner: &[usize], nullable: bool) -> Result<Field> {
     let Some((&size, rest)) = inner.split_first() else { return Ok(number_field(ITEM, dtype, nullable)) };
     let size = i32::try_from(size);
@@ -118,7 +118,7 @@ pub(super) fn item(dtype: DType, inner: &[usize], nullable: bool) -> Result<Fiel
     Ok(Field::new(ITEM, DataType::FixedSizeList(rest, size), nullable))
 }
 
-/// The field of numbers of this type.
+/// Returns a field for numbers of this type.
 pub(super) fn number_field(name: &str, dtype: DType, nullable: bool) -> Field {
     let field = Field::new(name, data_type(dtype), nullable);
     match dtype {
@@ -127,7 +127,7 @@ pub(super) fn number_field(name: &str, dtype: DType, nullable: bool) -> Field {
     }
 }
 
-/// The fields of both, those of the first in front.
+/// Merges the fields of two trees; the fields of `a` come first.
 fn merged(a: Vec<(Name, Kind)>, b: Vec<(Name, Kind)>) -> Result<Vec<(Name, Kind)>> {
     let mut fields = a;
     for (name, kind) in b {
@@ -142,7 +142,7 @@ fn merged(a: Vec<(Name, Kind)>, b: Vec<(Name, Kind)>) -> Result<Vec<(Name, Kind)
     Ok(fields)
 }
 
-/// Adds the column, or that which it lies in.
+/// Adds the name of the column, or of the column that contains it, to an error.
 pub(super) fn within(error: Error, name: &str) -> Error {
     let help = error.help_text().map(str::to_owned);
     let told = match error.message().split_once("column ") {
@@ -153,7 +153,7 @@ pub(super) fn within(error: Error, name: &str) -> Error {
     help.into_iter().fold(error, Error::help)
 }
 
-/// Makes the error that a column cannot hold both.
+/// Returns the error for a column that cannot hold both kinds.
 #[cold]
 pub(super) fn different(a: &Kind, b: &Kind) -> Error {
     let error = Error::data(format!("{b} where {a} came before"));

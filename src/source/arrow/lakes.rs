@@ -1,4 +1,4 @@
-//! Tests of files whose columns differ, in Arrow's files and in Parquet.
+//! Tests of files with different columns, in Arrow files and in Parquet.
 
 use std::sync::Arc;
 
@@ -44,13 +44,13 @@ fn contents(files: &[Vec<Column>], write: impl Fn(&RecordBatch) -> Vec<u8>) -> C
 fn rows(source: &dyn RandomAccess<Record = Element>) -> Result<Vec<Element>> {
     let all: Vec<u64> = (0..source.len()).collect();
     let rows = all.iter().map(|&row| source.read(row)).collect::<Result<Vec<_>>>()?;
-    // Batches out of columns are those of the rows.
+    // Batches built from columns equal the rows.
     let many: Vec<Element> = source.read_many(&all).into_iter().map(|row| row.unwrap().unwrap()).collect();
     assert_eq!(many, rows);
     Ok(rows)
 }
 
-/// The rows of files of both formats, which are alike.
+/// Reads files in both formats and checks that their rows are equal.
 fn read(files: &[Vec<Column>], columns: Option<&[&str]>) -> Result<Vec<Element>> {
     let (mut arrow, mut parquet) = (Arrow::options(), Parquet::options());
     if let Some(columns) = columns {
@@ -92,7 +92,7 @@ fn columns_go_by_name() {
     let some = read(&files, Some(&["lang", "id"])).unwrap();
     let pair = |lang: Value, id: i64| Element::new().with("lang", lang).with("id", Numbers::scalar(id));
     assert_eq!(some, [pair(Value::Null, 1), pair("en".into(), 2)]);
-    // A file may have none of the columns.
+    // A file may have none of the chosen columns.
     let some = read(&files, Some(&["lang"])).unwrap();
     assert_eq!(some, [Element::new().with("lang", Value::Null), Element::new().with("lang", "en")]);
     let error = read(&files, Some(&["id", "langs"])).unwrap_err();
@@ -142,7 +142,7 @@ fn one<T: crate::element::Scalar>(number: T) -> Value {
     Numbers::scalar(number).into()
 }
 
-/// The first value of each of two files.
+/// Returns the first value of each of two files.
 fn values(a: &ArrayRef, b: &ArrayRef) -> Result<[Value; 2]> {
     let rows = read(&[vec![("x", a.clone())], vec![("x", b.clone())]], None)?;
     let value = |row: usize| rows[row].get("x").unwrap().clone();
@@ -254,7 +254,7 @@ fn types_that_no_type_holds_are_refused_by_file_and_column() {
         let error = values(&a, &b).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Data);
         assert!(error.to_string().contains(told), "{error}");
-        // A column that is not read may differ.
+        // Columns that are not read may differ.
         let files = [vec![("x", a), ("id", ints(&[1]))], vec![("x", b), ("id", ints(&[2]))]];
         assert_eq!(read(&files, Some(&["id"])).unwrap().len(), 2);
     }

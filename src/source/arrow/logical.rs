@@ -1,5 +1,6 @@
-//! Columns of types that elements do not have: times, decimals, bytes and arrays of fixed size. An element holds a number, text, bytes
-//! or an array of each; a column that is declared of such a type is written as the type.
+//! Column types that elements do not have: times, decimals, and bytes and arrays of fixed size.
+//!
+//! An element holds a number, a text, bytes or an array instead. A column declared with such a type is written with it.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::element::DType;
 use crate::element::Name;
 use crate::error::{Error, Result};
 
-/// The kind of the values that elements have of a type that they do not have; `None` for all other types.
+/// Returns the kind in which elements hold values of a type that they do not have; `None` for all other types.
 pub(crate) fn base(data_type: &DataType) -> Option<Kind> {
     use DataType::*;
     Some(match data_type {
@@ -41,7 +42,7 @@ pub(crate) fn base(data_type: &DataType) -> Option<Kind> {
     })
 }
 
-/// The numbers of a list of fixed size, and the sizes of it and of the lists in it; `None` if it holds anything else.
+/// Returns the number type and the sizes of nested fixed-size lists, the outermost first; `None` for other types.
 pub(crate) fn fixed(data_type: &DataType) -> Option<(DType, Vec<usize>)> {
     let DataType::FixedSizeList(item, size) = data_type else { return None };
     let size = usize::try_from(*size).ok().filter(|&size| size > 0)?;
@@ -52,7 +53,7 @@ pub(crate) fn fixed(data_type: &DataType) -> Option<(DType, Vec<usize>)> {
     Some((dtype, [vec![size], inner].concat()))
 }
 
-/// The list of these fixed sizes.
+/// Returns the type of nested fixed-size lists with these sizes.
 fn fixed_type(dtype: DType, sizes: &[usize]) -> Option<DataType> {
     let [size, inner @ ..] = sizes else { return None };
     let size = i32::try_from(*size).ok().filter(|&size| size > 0)?;
@@ -63,7 +64,7 @@ fn fixed_type(dtype: DType, sizes: &[usize]) -> Option<DataType> {
     Some(DataType::FixedSizeList(item.into(), size))
 }
 
-/// The kind of a column that is written as it is in the files it comes from; `None` if there is none.
+/// Returns the kind of a column that is written with the type it has in its files; `None` if there is no such kind.
 #[cfg(feature = "cli")]
 pub(crate) fn kind(field: &Field) -> Option<Kind> {
     use DataType::*;
@@ -75,7 +76,7 @@ pub(crate) fn kind(field: &Field) -> Option<Kind> {
     }
     let data_type = field.data_type();
     if base(data_type).is_some() {
-        // The names of inner fields are those of declared columns.
+        // Inner fields get the names that declared columns use.
         return match fixed(data_type) {
             Some((dtype, sizes)) => fixed_type(dtype, &sizes).map(Kind::Logical),
             None => Some(Kind::Logical(data_type.clone())),
@@ -100,7 +101,7 @@ pub(crate) fn kind(field: &Field) -> Option<Kind> {
     })
 }
 
-/// The types in a kind that elements do not have.
+/// Returns the types in a kind that elements do not have.
 #[cfg(feature = "cli")]
 pub(crate) fn types_in(kind: &Kind) -> Vec<&DataType> {
     match kind {
@@ -111,7 +112,7 @@ pub(crate) fn types_in(kind: &Kind) -> Vec<&DataType> {
     }
 }
 
-/// The word for a type, as Hugging Face's features and Arrow's Python package have it.
+/// Returns the name of a type, as in Hugging Face's features and Arrow's Python package.
 pub(crate) fn word(data_type: &DataType) -> String {
     use DataType::*;
     match data_type {
@@ -134,7 +135,7 @@ pub(crate) fn word(data_type: &DataType) -> String {
     }
 }
 
-/// The type that a word stands for.
+/// Parses the name of a type.
 pub(crate) fn of_word(word: &str) -> Option<DataType> {
     use DataType::*;
     match word {
@@ -189,10 +190,10 @@ fn unit(word: &str) -> Option<TimeUnit> {
     [Second, Millisecond, Microsecond, Nanosecond].into_iter().find(|unit| short(*unit) == word)
 }
 
-/// A column of the values of [`base`] as a column of `to`.
+/// Converts a column of values of [`base`] to a column of `to`.
 ///
 /// # Errors
-/// The row, and [`ErrorKind::Data`](crate::ErrorKind::Data), for a value that `to` does not hold.
+/// The row, and [`ErrorKind::Data`](crate::ErrorKind::Data), if `to` cannot hold a value.
 pub(super) fn retyped(array: ArrayRef, to: &DataType) -> Result<ArrayRef, Refused> {
     use DataType::*;
     let whole = |error| (0, failed(error));
@@ -220,7 +221,7 @@ fn unlike(value: &str, to: &DataType) -> Error {
     Error::data(format!("{value} where the column holds {}", word(to)))
 }
 
-/// Decimals of their text.
+/// Parses decimals.
 fn decimals<T: DecimalType + ArrowPrimitiveType<Native: FromStr>>(
     array: &ArrayRef,
     digits: u8,
@@ -237,7 +238,7 @@ fn decimals<T: DecimalType + ArrowPrimitiveType<Native: FromStr>>(
     Ok(Arc::new(numbers.with_precision_and_scale(digits, scale).map_err(|e| (0, failed(e)))?))
 }
 
-/// The digits of a decimal without the point, `scale` of them after it; `None` for a text with more.
+/// Returns a decimal's digits without the point, with `scale` digits after it; `None` if the text has more.
 fn unscaled(text: &str, scale: i8) -> Option<String> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     if !part.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -253,7 +254,7 @@ fn unscaled(text: &str, scale: i8) -> Option<String> {
     }
 }
 
-/// Lists of numbers as lists of `size` each.
+/// Converts lists of numbers to lists of `size` items.
 fn lists(array: &ArrayRef, size: usize, to: &DataType) -> Result<ArrayRef, Refused> {
     let list = array.as_list::<i32>();
     let values = list.values().to_data();

@@ -1,4 +1,4 @@
-//! Parts that the formats made of Arrow's record batches share.
+//! Shared parts of the formats built on Arrow record batches.
 
 pub(crate) mod block_files;
 mod build;
@@ -28,7 +28,7 @@ use arrow_schema::ArrowError;
 
 use crate::error::{Error, ErrorKind};
 
-/// Makes an error of what Arrow says of why it could not write.
+/// Converts Arrow's error for a failed write.
 #[cold]
 pub(crate) fn failed(error: ArrowError) -> Error {
     match error {

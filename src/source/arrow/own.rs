@@ -1,8 +1,8 @@
-//! Arrays over memory that others may write to: a file that is mapped, a table that views one.
+//! Arrays over memory that other processes may write to: a mapped file, or a table that views a mapped file.
 //!
-//! Arrow's arrays find values by offsets and views, which are checked when an array is made and never again. So those are copied, and the
-//! copies are checked: whatever happens to the memory afterwards, no value lies outside of its buffer. Values stay where they are, and keys
-//! of dictionaries are checked whenever one is used.
+//! Arrow locates values by offsets and views, which are checked only when an array is made. So offsets and views are
+//! copied, and the copies are checked: no value ever reaches outside of its buffer, even if the memory changes later.
+//! Values are not copied, and dictionary keys are checked at every use.
 
 use std::sync::Arc;
 
@@ -19,28 +19,28 @@ use arrow_schema::{ArrowError, DataType};
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
-/// The batch with offsets and views of its own. They take 4 to 16 bytes of memory for each text and list.
+/// Copies the offsets and views of a batch, which takes 4 to 16 bytes for each text and list.
 ///
 /// # Errors
-/// If one of them points outside of its buffer, or a text is not UTF-8.
+/// If an offset or a view points outside of its buffer, or a text is not UTF-8.
 #[cfg(feature = "python")]
 pub(crate) fn batch(batch: &RecordBatch) -> Result<RecordBatch> {
     columns(batch, Values::Owned)
 }
 
-/// The same, where the values of dictionaries have offsets of their own already: batches share them.
+/// Like `batch`, but shares the values of dictionaries, whose offsets were copied before.
 #[cfg(feature = "arrow")]
 pub(crate) fn batch_of_file(batch: &RecordBatch) -> Result<RecordBatch> {
     columns(batch, Values::Shared)
 }
 
-/// An array with offsets and views of its own.
+/// Copies the offsets and views of an array.
 #[cfg(feature = "arrow")]
 pub(crate) fn array(array: &ArrayRef) -> Result<ArrayRef> {
     own(array, Values::Owned)
 }
 
-/// What is done with the values of dictionaries.
+/// Whether to copy the offsets of dictionary values, or to share the values unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     Owned,
@@ -103,9 +103,9 @@ fn list<O: OffsetSizeTrait>(array: &ArrayRef, values: Values) -> Result<ArrayRef
     Ok(Arc::new(GenericListArray::try_new(field, offsets, own(&items.slice(first, length), values)?, nulls)?))
 }
 
-/// A copy of offsets into `room` values, and the range of the values that they are into: the first and how many. The copy begins at 0.
+/// Copies offsets into `room` values, shifted to begin at 0. Also returns the first value and the number of values.
 fn copied<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, room: usize) -> Result<(OffsetBuffer<O>, (usize, usize))> {
-    // Each is read once.
+    // Each offset is read only once, because the memory may change.
     let mut own: Vec<O> = offsets.iter().copied().collect();
     let (first, last) = (own.first().copied().unwrap_or_default(), own.last().copied().unwrap_or_default());
     let rises = first >= O::default() && own.windows(2).all(|pair| pair[0] <= pair[1]);

@@ -1,4 +1,4 @@
-//! Columns out of the names of folders: `date=2024-01-01/part=3/0.parquet`, as Hive, Spark and DuckDB write them.
+//! Columns from the names of folders: `date=2024-01-01/part=3/0.parquet`, as written by Hive, Spark and DuckDB.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -10,23 +10,24 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::error::{Error, Result};
 use crate::place::{Location, unescaped};
 
-/// The name that stands for null.
+/// Name of a folder that means null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Columns out of the folders of files.
+/// Columns from the folders of files.
 #[derive(Debug, Default)]
 pub(crate) struct Partitions {
     fields: Vec<FieldRef>,
-    /// The value of each field, for each file.
+    /// Value of each field, per file.
     values: Vec<Vec<Option<String>>>,
 }
 
 impl Partitions {
-    /// The columns of files, each with the number of folders between it and the folder that was given. Those folders are read; with
-    /// `wanted`, all folders of a path; with `Some(false)`, none.
+    /// Reads the columns of `files`, each with the number of folders between it and the folder that was given.
+    ///
+    /// If `wanted` is `None`, those folders are read; if `true`, all folders of the path; if `false`, none.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a path that has a name twice.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a path has two folders for a column.
     pub(crate) fn of(files: &[(Location, usize)], wanted: Option<bool>) -> Result<Self> {
         if wanted == Some(false) {
             return Ok(Self::default());
@@ -63,7 +64,7 @@ impl Partitions {
         self.fields.iter().any(|field| field.name() == name)
     }
 
-    /// The column of a file, if its folders give one.
+    /// Returns the column of a file, if its folders give a column of this name.
     pub(crate) fn column(&self, file: usize, name: &str, rows: usize) -> Option<(FieldRef, ArrayRef)> {
         let at = self.fields.iter().position(|field| field.name() == name)?;
         let (field, value) = (&self.fields[at], self.values.get(file)?.get(at)?.as_deref());
@@ -77,7 +78,7 @@ impl Partitions {
         Some((field.clone(), array))
     }
 
-    /// Text that tells these columns from others, for the identity of a source; empty if there are none.
+    /// Returns text for a source's identity that distinguishes these columns from others; empty if there are none.
     pub(crate) fn params(&self) -> String {
         if self.fields.is_empty() {
             return String::new();
@@ -94,7 +95,7 @@ impl Partitions {
     }
 }
 
-/// The names and values of the last `below` folders of a path that have some.
+/// Returns the names and values of the `name=value` folders among the last `below` folders of a path.
 fn pairs(path: &Path, below: usize) -> Result<Vec<(String, Option<String>)>> {
     let names = path.parent().into_iter().flat_map(Path::components).filter_map(|component| match component {
         Component::Normal(name) => name.to_str(),
@@ -103,7 +104,7 @@ fn pairs(path: &Path, below: usize) -> Result<Vec<(String, Option<String>)>> {
     let names: Vec<&str> = names.collect();
     let mut pairs: Vec<(String, Option<String>)> = Vec::new();
     for (name, value) in names[names.len().saturating_sub(below)..].iter().filter_map(|name| name.split_once('=')) {
-        // Spark escapes what a file system may refuse.
+        // Spark escapes characters that a file system may refuse.
         let [name, value] = [name, value].map(|text| unescaped(text).to_string_lossy().into_owned());
         if name.is_empty() {
             continue;

@@ -1,4 +1,4 @@
-//! Rows of columns without elements: lengths, and where cells lie.
+//! Rows of columns without elements: the length of each row, and the places of its cells.
 
 use arrow_buffer::ArrowNativeType;
 
@@ -6,23 +6,25 @@ use super::column::{Column, Numbers, Offsets};
 use super::value::Memory;
 use crate::element::{Buffer, Ragged, RaggedColumn, Run};
 
-/// A column of rows that are placed as spans come, in whatever order.
+/// Column whose rows are placed in any order, span by span.
 #[derive(Default)]
 pub(super) struct RaggedMut {
     column: Option<RaggedColumn>,
     rows: usize,
-    /// Cells that were copied, and where they go: row, first byte, cells.
+    /// Cells that were copied.
     copied: Vec<u8>,
+    /// Places of copied cells: row, first byte in `copied`, number of cells.
     waiting: Vec<(usize, usize, usize)>,
 }
 
 impl RaggedMut {
-    /// For so many rows.
+    /// Creates a column of `rows` rows.
     pub(super) fn new(rows: usize) -> Self {
         Self { rows, ..Self::default() }
     }
 
-    /// Places runs of rows of `column`; `None` if one of them is null, or they are not the cells that the others are.
+    /// Places runs of rows of `column`. Returns `None` if a row is null or is not numbers of the type and inner shape
+    /// of the rows placed before.
     pub(super) fn place_runs(&mut self, column: &Column, runs: &[Run], memory: Memory) -> Option<()> {
         let (numbers, nulls) = match column {
             Column::Numbers(numbers, nulls) | Column::Lists(_, numbers, nulls) => (numbers, nulls),
@@ -42,7 +44,7 @@ impl RaggedMut {
                 Offsets::Large(offsets) => place_lists(out, memory, runs, cell, |row| offsets[row].as_usize()),
             };
         }
-        // A scalar is a sequence of one.
+        // A scalar is a row of a single cell.
         let (cells, inner) = numbers.shape().split_first().map_or((1, &[][..]), |(&cells, inner)| (cells, inner));
         let out = self.column_of(numbers, inner)?;
         let mut rows = Run::rows(runs);
@@ -72,7 +74,7 @@ impl RaggedMut {
         Some(())
     }
 
-    /// The column that has such cells.
+    /// Returns the output column, or `None` if its type or inner shape differs.
     fn column_of(&mut self, numbers: &Numbers, inner: &[usize]) -> Option<&mut RaggedColumn> {
         let column = self.column.get_or_insert_with(|| RaggedColumn::new(numbers.dtype(), inner, self.rows));
         (column.dtype() == numbers.dtype() && column.inner() == inner).then_some(column)
@@ -102,7 +104,7 @@ fn place_lists(
     Some(())
 }
 
-/// Rows of these columns, once all are placed.
+/// Builds the rows of these columns after all were placed.
 pub(super) fn finish(rows: usize, columns: Vec<RaggedMut>) -> Option<Ragged> {
     columns.into_iter().try_fold(Ragged::new(rows), |ragged, column| ragged.with_column(column.finish()?).ok())
 }

@@ -1,4 +1,4 @@
-//! Elements on their way into record batches.
+//! Collection of elements into record batches.
 
 use std::sync::Arc;
 
@@ -10,35 +10,35 @@ use super::kind::{Kind, all};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
-/// Collects elements. The first of them say what columns there are, unless that is known before.
+/// Collector of elements. The first batch determines the columns, unless they were declared.
 pub(crate) struct Rows {
     columns: Option<Columns>,
     waiting: Vec<Element>,
     bytes: usize,
     most: usize,
     most_bytes: usize,
-    /// Rows that left as batches.
+    /// Rows that were returned in batches.
     done: u64,
 }
 
-/// The columns that there are.
+/// Columns of the batches.
 #[derive(Debug)]
 pub(crate) struct Columns {
     fields: Vec<(Name, Kind)>,
     schema: SchemaRef,
 }
 
-/// Declarations of columns before there are rows.
+/// Declaration of columns before the first row.
 #[derive(Clone, Debug)]
 pub(crate) enum Declared {
     Nothing,
-    /// The columns of this element.
+    /// Columns of this element.
     Example(Element),
     Columns(Vec<(Name, Kind)>),
 }
 
 impl Declared {
-    /// The columns, if they were said.
+    /// Returns the columns, if they were declared.
     pub(crate) fn columns(&self) -> Result<Option<Columns>> {
         match self {
             Self::Nothing => Ok(None),
@@ -54,18 +54,18 @@ impl Columns {
         Ok(Self { fields, schema })
     }
 
-    /// The kind of values that each of them holds.
+    /// Returns the name and kind of each column.
     #[cfg(feature = "arrow")]
     pub(crate) fn fields(&self) -> &[(Name, Kind)] {
         &self.fields
     }
 
-    /// The columns of an element.
+    /// Returns the columns of an element.
     fn like(example: &Element) -> Result<Self> {
         Self::of(std::iter::once(example), 0)
     }
 
-    /// The columns that hold all of these elements.
+    /// Returns the columns that hold all of these elements.
     fn of<'a>(elements: impl Iterator<Item = &'a Element>, first: u64) -> Result<Self> {
         let mut kind = Kind::Tree(Vec::new());
         for (element, row) in elements.zip(first..) {
@@ -79,12 +79,12 @@ impl Columns {
 }
 
 impl Rows {
-    /// Batches of so many rows, or of the rows of so many bytes if they are fewer.
+    /// Collects batches of `rows` rows, or fewer if the rows reach `bytes` bytes before.
     pub(crate) fn new(rows: usize, bytes: usize, columns: Option<Columns>) -> Self {
         Self { columns, waiting: Vec::new(), bytes: 0, most: rows.max(1), most_bytes: bytes, done: 0 }
     }
 
-    /// Adds a row, and gives the batch that it fills.
+    /// Adds a row; returns a batch if the row fills it.
     pub(crate) fn push(&mut self, row: &Element) -> Result<Option<RecordBatch>> {
         self.bytes += row.nbytes();
         self.waiting.push(row.clone());
@@ -94,7 +94,7 @@ impl Rows {
         self.take()
     }
 
-    /// The rows that wait, if there are any.
+    /// Returns the pending rows as a batch, if there are any.
     pub(crate) fn take(&mut self) -> Result<Option<RecordBatch>> {
         if self.waiting.is_empty() {
             return Ok(None);
@@ -111,18 +111,18 @@ impl Rows {
         Ok(Some(batch))
     }
 
-    /// The columns, once they are known; if there were no rows, there are none.
+    /// Returns the schema, which has no columns before they are known.
     pub(crate) fn schema(&self) -> SchemaRef {
         self.columns.as_ref().map_or_else(|| Arc::new(Schema::empty()), |columns| columns.schema.clone())
     }
 
-    /// The columns, once they are known.
+    /// Returns the columns, if they are known.
     #[cfg(feature = "arrow")]
     pub(crate) fn into_columns(self) -> Option<Columns> {
         self.columns
     }
 
-    /// The kind of each column of values, in the order of Arrow's leaves.
+    /// Returns the kind of each leaf column, in the order of Arrow's leaves.
     #[cfg(feature = "parquet")]
     pub(crate) fn leaves(&self) -> Vec<Kind> {
         let mut leaves = Vec::new();
@@ -132,7 +132,7 @@ impl Rows {
         leaves
     }
 
-    /// Bytes that wait.
+    /// Returns the size of the pending rows, in bytes.
     #[cfg(feature = "parquet")]
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.bytes

@@ -1,4 +1,4 @@
-//! Rows that are decoded many at a time: one by one, and in batches.
+//! Rows that are decoded in groups (spans), and read row by row or as batches.
 
 use std::path::Path;
 
@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::source::contained::contained;
 use crate::source::units::{Held, Key, Unit};
 
-/// Reads records by number where they are the rows of [`Spans`]: the part of `RandomAccess` that is not about files.
+/// Implements the part of `RandomAccess` that does not depend on files, for sources whose records are rows of
+/// [`Spans`].
 macro_rules! rows_of_spans {
     () => {
         type Record = $crate::element::Element;
@@ -49,10 +50,10 @@ macro_rules! rows_of_spans {
 }
 pub(crate) use rows_of_spans;
 
-/// Decoded rows: the columns asked for.
+/// Decoded rows, with the requested columns.
 pub(crate) struct Span {
     columns: Vec<Column>,
-    /// Arrays that the spans were made of.
+    /// Arrays from which the columns were prepared.
     arrays: Vec<(FieldRef, ArrayRef)>,
     rows: usize,
     bytes: usize,
@@ -60,7 +61,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The columns of a batch that are at `places`. They take `bytes` of memory.
+    /// Takes the columns at `places` from a batch. They occupy `bytes` of memory.
     #[cfg(feature = "python")]
     pub(crate) fn at(batch: &RecordBatch, places: &[usize], memory: Memory, bytes: usize) -> Self {
         let fields = batch.schema_ref().fields();
@@ -68,10 +69,10 @@ impl Span {
         Self::of(arrays, batch.num_rows(), memory, bytes)
     }
 
-    /// The rows of a batch of file `file`, with the columns that all files have together. They take `bytes` of memory.
+    /// Takes the rows of a batch of file `file`, with the common columns of all files. They occupy `bytes` of memory.
     ///
     /// # Errors
-    /// As [`Columns::fit`].
+    /// As for [`Columns::fit`].
     pub(crate) fn new(
         batch: &RecordBatch,
         file: usize,
@@ -95,10 +96,10 @@ impl Span {
         Ok(Element::from_unique(values))
     }
 
-    /// Writes `runs` of rows to elements that have the fields, column by column: what a column is decides once for many of its
-    /// values how they are made.
+    /// Writes `runs` of rows to elements that already have the fields. Works column by column, to match on a column's
+    /// type once for many values.
     fn fill(&self, runs: &[Run], elements: &mut [Element]) -> Result<()> {
-        /// So few that they stay in the nearest cache until the last column is there.
+        /// Rows per step: few enough to stay in the L1 cache until the last column is written.
         const FEW: usize = 32;
         let rows: Vec<(usize, usize)> = Run::rows(runs).collect();
         for few in rows.chunks(FEW) {
@@ -109,7 +110,8 @@ impl Span {
         Ok(())
     }
 
-    /// Places `runs` of rows of the columns at `places`; `None` where an element would have to say what is wrong with it.
+    /// Places `runs` of rows of the columns at `places`. Returns `None` if another column may fail, because only an
+    /// element can report that error.
     fn place_runs(&self, runs: &[Run], places: &[usize], columns: &mut [RaggedMut]) -> Option<()> {
         let is_left = |(at, column): (usize, &Column)| !places.contains(&at) && column.may_fail();
         if self.columns.iter().enumerate().any(is_left) {
@@ -139,7 +141,7 @@ impl Unit for Span {
     }
 
     fn only(&self, rows: &[u32]) -> Option<Self> {
-        // A view of a file takes no memory.
+        // A view of a file occupies no memory.
         if self.memory == Memory::Viewed {
             return None;
         }
@@ -151,34 +153,34 @@ impl Unit for Span {
     }
 }
 
-/// Place of a row: its span, its number there, and the rows from it on to the end of the span.
+/// Place of a row: its span, its index there, and the number of rows from it to the end of the span.
 pub(crate) struct Place {
     pub(crate) key: Key,
     pub(crate) row: usize,
     pub(crate) left: usize,
 }
 
-/// The span that was read last: the next row is in it, too, as a rule.
+/// The span that was read last, which usually contains the next row too.
 type Latest = Option<(Key, Held<Span>)>;
 
-/// A source whose rows lie in spans.
+/// Source whose rows are decoded in spans.
 pub(crate) trait Spans {
-    /// Names of the columns, which are unique.
+    /// Returns the names of the columns, which are unique.
     fn names(&self) -> &[Name];
 
-    /// Finds the place of a row.
+    /// Returns the place of a row.
     fn find(&self, row: u64) -> Result<Place>;
 
-    /// A span, decoded: all of it, or these rows at least.
+    /// Returns a decoded span, with all of its rows or at least these rows.
     fn span(&self, key: Key, rows: &[Run]) -> Result<Held<Span>>;
 
-    /// Notes that these rows are read of a span that was had before: nobody need keep them for this any more.
+    /// Notes a read of these rows from a span that was returned before: the cache need not keep them for this read.
     fn note(&self, key: Key, rows: &mut dyn Iterator<Item = usize>);
 
-    /// The file of a span, if it is in one.
+    /// Returns the file of a span, if it has a file.
     fn path(&self, key: Key) -> Option<&Path>;
 
-    /// A span with these rows: the latest one, if it is that. No other is held while it is decoded.
+    /// Returns a span with these rows, reusing `latest` if it has them. Drops `latest` before decoding another span.
     fn at_hand<'a>(&self, key: Key, rows: &[Run], latest: &'a mut Latest) -> Result<&'a Held<Span>> {
         let has_all = |held: &Held<Span>| held.is_whole() || each_row(rows).all(|row| held.place(row).is_some());
         let span = match latest.take().filter(|(known, held)| *known == key && has_all(held)) {
@@ -191,7 +193,7 @@ pub(crate) trait Spans {
         Ok(&latest.insert((key, span)).1)
     }
 
-    /// A row, out of the span that was read before if it is there.
+    /// Returns a row, from the latest span if possible.
     fn row(&self, index: u64, latest: &mut Latest) -> Result<Element> {
         let Place { key, row, .. } = self.find(index)?;
         let wanted = [Run { from: row, to: 0, len: 1 }];
@@ -203,18 +205,18 @@ pub(crate) trait Spans {
         })
     }
 
-    /// Does what [`row`](Self::row) does for each.
+    /// Returns what [`row`](Self::row) would return for each index.
     fn rows(&self, indices: &[u64]) -> Many<Element> {
         let mut elements: Vec<Element> = indices.iter().map(|_| Element::nulls(self.names())).collect();
         let mut latest = None;
         match self.each_span(indices, |span, runs| span.fill(runs, &mut elements).map(Some)) {
             Some(()) => elements.into(),
-            // Each says itself what is wrong with it.
+            // Read one by one, each row returns its own error.
             None => Many::one_by_one(indices, |index| self.row(index, &mut latest).map(Some)),
         }
     }
 
-    /// The batch of these rows, at least one, copied out of their columns: see
+    /// Copies these rows, at least one, from their columns into a batch: see
     /// [`RandomAccess::read_stacked`](crate::dataset::map::RandomAccess::read_stacked).
     fn stacked(&self, indices: &[u64]) -> GetStacked<Element> {
         let mut begun = None;
@@ -229,7 +231,8 @@ pub(crate) trait Spans {
         Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
     }
 
-    /// These rows, at least one, without elements: see [`RandomAccess::read_ragged`](crate::dataset::map::RandomAccess::read_ragged).
+    /// Returns these rows, at least one, without making elements: see
+    /// [`RandomAccess::read_ragged`](crate::dataset::map::RandomAccess::read_ragged).
     fn ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
         let place = |name: &Name| self.names().iter().position(|other| other == name);
         let places: Vec<usize> = names.iter().map(place).collect::<Option<_>>()?;
@@ -238,9 +241,9 @@ pub(crate) trait Spans {
         ragged::finish(indices.len(), columns)
     }
 
-    /// Gives `take` every span with the runs of its rows, that of the first index first, and in it the run of that index; the others in
-    /// whatever order. Each is looked up once, and none is held while another is decoded. `None` once something is wrong, or `take`
-    /// says so.
+    /// Calls `take` for each span with the runs of its rows. The first call is for the span of the first index, whose
+    /// run comes first; other spans follow in any order. Each span is looked up once, and dropped before another is
+    /// decoded. Returns `None` on the first failure, or if `take` returns `None`.
     fn each_span(&self, indices: &[u64], mut take: impl FnMut(&Span, &[Run]) -> Result<Option<()>>) -> Option<()> {
         let mut pieces = self.pieces(indices).ok()?;
         let first = pieces.first().map(|(key, _)| *key);
@@ -262,7 +265,7 @@ pub(crate) trait Spans {
         Some(())
     }
 
-    /// Rows that lie one behind the other, and are asked for so, and the span of each run of them.
+    /// Splits indices into runs of consecutive rows in a span, and returns each run with its span.
     fn pieces(&self, indices: &[u64]) -> Result<Vec<(Key, Run)>> {
         let (mut pieces, mut to) = (Vec::new(), 0);
         while let Some(&index) = indices.get(to) {
@@ -276,7 +279,7 @@ pub(crate) trait Spans {
     }
 }
 
-/// The rows of all `runs`.
+/// Returns the rows of all `runs`.
 pub(crate) fn each_row(runs: &[Run]) -> impl Iterator<Item = usize> + Clone {
     runs.iter().flat_map(|run| run.from..run.from + run.len)
 }

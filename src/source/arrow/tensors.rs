@@ -1,7 +1,7 @@
-//! Columns of arrays whose shape stands in the schema: by Arrow's own extension type, and by those of Hugging Face.
+//! Columns of arrays whose shape is in the schema, by Arrow's extension type or by the extension types of Hugging Face.
 //!
-//! Sources: <https://arrow.apache.org/docs/format/CanonicalExtensions.html#fixed-shape-tensor>; `Array2D` to `Array5D` as `datasets`
-//! 5.2.0 writes them.
+//! Sources: <https://arrow.apache.org/docs/format/CanonicalExtensions.html#fixed-shape-tensor>; `Array2D` to `Array5D`
+//! as written by `datasets` 5.2.0.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array as _, ArrayRef};
@@ -12,13 +12,13 @@ use super::types::EXTENSION;
 use super::value::{Memory, numbers};
 use crate::element::Array;
 
-/// Key under which a field has what its extension type says of itself.
+/// Metadata key for the parameters of a field's extension type.
 const METADATA: &str = "ARROW:extension:metadata";
 
-/// The dimensions of the arrays of a column; the first may be open.
+/// Dimensions of the arrays of a column. The first dimension may be open (`None`).
 pub(super) type Shape = Vec<Option<usize>>;
 
-/// Row `row` of a column whose rows are arrays of a shape that stands in its field, if it is such a column.
+/// Returns row `row` as an array of the shape in the field; `None` if the field has no shape or the row does not fit.
 pub(super) fn tensor(field: &Field, array: &dyn arrow_array::Array, row: usize, memory: Memory) -> Option<Array> {
     let mut shape = shape(field)?;
     let (item, items) = match array.data_type() {
@@ -36,7 +36,7 @@ pub(super) fn tensor(field: &Field, array: &dyn arrow_array::Array, row: usize, 
     Array::new(dtype, &shape.into_iter().collect::<Option<Vec<_>>>()?, data).ok()
 }
 
-/// The numbers in lists of lists, all of which are of these lengths.
+/// Returns the numbers inside of nested lists that all have these lengths.
 fn innermost<'a>(item: &'a Field, items: ArrayRef, lengths: &[Option<usize>]) -> Option<(&'a Field, ArrayRef)> {
     let (DataType::List(inner), Some((length, rest))) = (item.data_type(), lengths.split_first()) else {
         return Some((item, items));
@@ -49,11 +49,11 @@ fn innermost<'a>(item: &'a Field, items: ArrayRef, lengths: &[Option<usize>]) ->
     }
     let (begin, end) = (*offsets.first()?, *offsets.last()?);
     let values = lists.values().slice(usize::try_from(begin).ok()?, usize::try_from(end - begin).ok()?);
-    // Its field lives as long as that of the column.
+    // The field of the items is borrowed from the column's field.
     innermost(inner, values, rest)
 }
 
-/// The shape that stands in a field, if one does.
+/// Returns the shape from a field's metadata, if present.
 pub(super) fn shape(field: &Field) -> Option<Shape> {
     let metadata = field.metadata();
     let name = metadata.get(EXTENSION).filter(|_| !metadata.is_empty())?;

@@ -1,4 +1,4 @@
-//! Tests that what is written reads back as it was.
+//! Tests that written values read back unchanged.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::element::{Array, Buffer, DType, Element, Value};
 use crate::element::{Name, Ragged};
 use crate::error::Result;
 
-/// Whether all values of a column are numbers of more than a bit.
+/// Returns true if all values of a column are numbers other than booleans.
 #[cfg(all(feature = "arrow", feature = "parquet"))]
 fn all_numbers(rows: &[Element], name: &str) -> bool {
     rows.iter().all(|row| row.array(name).is_ok_and(|array| array.dtype() != DType::Bool))
 }
 
-/// Rows without elements are the values: of a scalar one cell.
+/// Checks that rows without elements have the cells of the values; a scalar is a row of a single cell.
 #[cfg(all(feature = "arrow", feature = "parquet"))]
 fn same_cells(rows: &Ragged, values: &[&Value]) {
     let [column] = rows.columns() else { panic!("{} columns", rows.columns().len()) };
@@ -36,7 +36,7 @@ fn same_cells(rows: &Ragged, values: &[&Value]) {
     }
 }
 
-/// Kind that a column may have, and the values that go with it.
+/// Kind of a column, from which its values are generated.
 #[derive(Clone, Debug)]
 enum Column {
     Number(DType),
@@ -56,7 +56,7 @@ fn columns() -> impl Strategy<Value = Column> {
         Just(Column::Bytes),
     ];
     leaf.prop_recursive(2, 6, 3, |inner| {
-        // A list of numbers is an array.
+        // A list of numbers would read back as an array.
         let items = inner.clone().prop_filter("no number", |item| !matches!(item, Column::Number(_)));
         prop_oneof![vec(inner, 1..3).prop_map(Column::Tree), items.prop_map(|item| Column::List(item.into()))]
     })
@@ -71,7 +71,7 @@ fn array(dtype: DType, shape: &[usize], seed: &[u8]) -> Array {
     Array::new(dtype, shape, Buffer::copy_from(&bytes)).unwrap()
 }
 
-/// Values of a column; some of them are null.
+/// Generates values of a column; some of them are null.
 fn values(column: &Column) -> BoxedStrategy<Value> {
     let seed = vec(any::<u8>(), 1..40);
     let value = match column.clone() {
@@ -170,7 +170,7 @@ proptest! {
 }
 
 proptest! {
-    /// However a column was cut, and whatever is null in it.
+    /// The column may be sliced anywhere, and any value may be null.
     #[test]
     fn columns_made_ready_have_the_same_values(rows in rows(), cut in any::<Index>(), viewed: bool) {
         let memory = if viewed { Memory::Viewed } else { Memory::Copied };
@@ -184,7 +184,7 @@ proptest! {
         }
     }
 
-    /// A batch out of columns is a stack of the elements, and there is none where they do not stack.
+    /// A batch built from columns equals the stacked elements. There is no batch if the elements do not stack.
     #[cfg(all(feature = "arrow", feature = "parquet"))]
     #[test]
     fn batches_out_of_columns_are_stacks(rows in rows(), picks in vec(any::<Index>(), 1..6), batch_rows in 1usize..9, packed: bool) {
@@ -203,7 +203,7 @@ proptest! {
             arrow.write(row).unwrap();
         }
         let content = |file: Vec<u8>| vec![("x".into(), Buffer::copy_from(&file).into())];
-        // A cache of nothing keeps one span.
+        // A cache of 0 bytes keeps one span.
         let parquet = ParquetOptions::default().cache_bytes(0).open_contents(content(parquet.finish().unwrap())).unwrap();
         let arrow = ArrowOptions::default().cache_bytes(0).open_contents(content(arrow.finish().unwrap())).unwrap();
         let picked: Vec<_> = indices.iter().map(|&at| rows[at as usize].clone()).collect();
@@ -212,7 +212,7 @@ proptest! {
         let all: Vec<u64> = (0..rows.len() as u64).collect();
         prop_assert_eq!(parquet.read_many(&all).dense().unwrap(), rows.as_slice());
         prop_assert_eq!(arrow.read_many(&all).dense().unwrap(), rows.as_slice());
-        // What is wrong is told of its row alone.
+        // An error affects only its own row.
         let slots = parquet.read_many(&[0, parquet.len(), 0]).into_iter();
         let told: Vec<_> = slots.map(|slot| slot.map_err(|e| e.message().to_owned())).collect();
         let missing = format!("no record {0}: there are {0}", rows.len());
@@ -235,7 +235,7 @@ proptest! {
     }
 }
 
-/// Made ready or not, one by one or many at a time.
+/// Checks that prepared and unprepared columns have equal values, one by one and many at a time.
 fn same_values(field: &FieldRef, array: &ArrayRef, memory: Memory) {
     let ready = column::Column::of(field, array);
     let rows: Vec<_> = (0..array.len()).map(|row| (row, array.len() - 1 - row)).collect();
@@ -249,7 +249,7 @@ fn same_values(field: &FieldRef, array: &ArrayRef, memory: Memory) {
     }
 }
 
-/// Reads what no writer here writes: the schema says more than the type, or nulls are where they matter.
+/// Reads columns that the writers here never write: the schema refines the type, or nulls are in unusual places.
 #[test]
 fn columns_of_others_are_made_ready() {
     use arrow_array::types::Int32Type;
@@ -299,7 +299,7 @@ fn columns_of_others_are_made_ready() {
     }
 }
 
-/// One that has all that the rows have.
+/// Returns an element with every field of the rows.
 #[cfg(feature = "columns")]
 fn example(rows: &[Element]) -> Element {
     fn merge(a: Value, b: &Value) -> Value {
@@ -336,7 +336,7 @@ fn what_does_not_fit_is_told_with_its_place() {
     let one = |value: Value| Element::new().with("x", value);
     let number = |n: i64| one(Array::scalar(n).into());
     assert_eq!(told(&[number(1), one("a".into())]), "record 1: column x: text where a number of int64 came before");
-    // The columns are those of the first two.
+    // The first two rows determine the columns.
     let rows = [number(1), number(2), number(3), one(Array::scalar(1.5).into())];
     assert_eq!(told(&rows), "record 3: column x: a number of float64 where a number of int64 came before");
     let rows = [number(1), number(2), number(3).with("y", "new")];
@@ -370,7 +370,7 @@ fn lists_of_numbers_are_arrays_and_keep_their_nulls() {
     assert_eq!(read[2].array("x").unwrap().as_slice::<i64>().unwrap(), [1, 1]);
 }
 
-/// A disk that is full after so many bytes.
+/// Writer that fails like a full disk after this number of bytes.
 #[cfg(all(feature = "arrow", feature = "parquet"))]
 #[derive(Debug)]
 struct Full(usize);
@@ -408,7 +408,7 @@ fn what_cannot_be_written_is_told_and_ends_the_file() {
     }
 }
 
-/// As JSON has them: what is empty may be of any type.
+/// JSON yields an untyped empty array for every empty list, so it must fit any type of column.
 #[test]
 fn empty_arrays_fit_in_every_column_of_arrays_and_lists() {
     let x = |value: Value| Element::new().with("x", value);

@@ -1,22 +1,22 @@
-//! Number types here and in Arrow.
+//! Number types of elements, and the Arrow types for them.
 
 use arrow_schema::{DataType, Field};
 
 use crate::element::DType;
 
-/// The extension type of a column of `bfloat16`, which Arrow has no type for: its bits lie in a column of `uint16`.
+/// Extension type of a `bfloat16` column, which Arrow does not have: a column of `uint16` holds the bits.
 pub(crate) const BFLOAT16: &str = "gristmill.bfloat16";
 
-/// Key under which a field names its extension type.
+/// Metadata key for the name of a field's extension type.
 pub(crate) const EXTENSION: &str = "ARROW:extension:name";
 
-/// Whether the `uint16` of a column are `bfloat16`.
+/// Returns true if a field's `uint16` values are `bfloat16`.
 pub(crate) fn is_bfloat16(field: &Field) -> bool {
     let metadata = field.metadata();
     !metadata.is_empty() && metadata.get(EXTENSION).is_some_and(|name| name == BFLOAT16)
 }
 
-/// The type of Arrow that numbers of this type are stored as.
+/// Returns the Arrow type that stores numbers of this type.
 pub(crate) fn data_type(dtype: DType) -> DataType {
     match dtype {
         DType::Bool => DataType::Boolean,

@@ -1,4 +1,4 @@
-//! Arrow's arrays, one row at a time, as values.
+//! Rows of Arrow arrays as values.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::types::is_bfloat16;
 use crate::element::{Array, Buffer, DType, Element, Owner, Scalar, Text, Value};
 use crate::error::{Error, Result};
 
-/// Runs `$body` with `$p` as the typed form of a primitive `$array`, or `$other` if it is none.
+/// Runs `$body` with `$p` as the typed form of a primitive `$array`, or `$other` if the array is not primitive.
 macro_rules! with_primitive {
     ($array:expr, $p:ident => $body:expr, _ => $other:expr) => {
         match $array.data_type() {
@@ -50,7 +50,7 @@ macro_rules! with_primitive {
     }};
 }
 
-/// Whether columns of this type are read.
+/// Returns true if columns of this type can be read.
 pub(crate) fn is_supported(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
@@ -62,24 +62,24 @@ pub(crate) fn is_supported(data_type: &DataType) -> bool {
     }
 }
 
-/// Whether a [value](value) of this type may fail to be made.
+/// Returns true if the conversion of a [value](value) of this type may fail.
 pub(super) fn may_fail(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
         List(item) | LargeList(item) | FixedSizeList(item, _) | Map(item, _) => may_fail(item.data_type()),
         Struct(fields) => fields.iter().any(|field| may_fail(field.data_type())),
-        // A key may have no value.
+        // A key may be out of range.
         Dictionary(..) => true,
         other => !is_supported(other),
     }
 }
 
-/// Fate of the memory behind a value.
+/// Ownership of a value's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// The value has its own: the batch may go.
+    /// The value owns a copy: the batch may be dropped.
     Copied,
-    /// Arrays and bytes view the batch's, and keep it alive.
+    /// Arrays and bytes view the batch's memory and keep it alive.
     Viewed,
 }
 
@@ -100,10 +100,10 @@ impl Owner for View {
     }
 }
 
-/// Row `row` of `array`, a column of `field`.
+/// Returns row `row` of `array`, a column of `field`.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) if the array is not what its type promises.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if the array contradicts its type.
 pub(crate) fn value(field: &Field, array: &dyn arrow_array::Array, row: usize, memory: Memory) -> Result<Value> {
     if array.is_null(row) {
         return Ok(Value::Null);
@@ -158,7 +158,7 @@ fn other(field: &Field, array: &dyn arrow_array::Array, row: usize, memory: Memo
     })
 }
 
-/// A copy of a text. Whatever is not UTF-8 in it is replaced: others may have written to a mapped file since it was checked.
+/// Copies a text and replaces invalid UTF-8: another process may have changed a mapped file after its check.
 pub(super) fn text(text: &str) -> Value {
     let text = Text::from(text);
     match simdutf8::basic::from_utf8(text.as_bytes()) {
@@ -177,7 +177,7 @@ fn binary<O: OffsetSizeTrait>(array: &GenericBinaryArray<O>, row: usize, memory:
     Value::Bytes(memory.of(&array.values().slice_with_length(begin, length)))
 }
 
-/// All items of one list: an array if they are numbers, or lists of fixed size of such, and none is null.
+/// Returns the items of a list: as an array if they are non-null numbers or fixed-size lists of such, else as a list.
 fn list(item: &Field, items: ArrayRef, memory: Memory) -> Result<Value> {
     let mut shape = vec![items.len()];
     let (mut field, mut inner) = (item, items.clone());
@@ -195,15 +195,15 @@ fn list(item: &Field, items: ArrayRef, memory: Memory) -> Result<Value> {
     (0..items.len()).map(|row| value(item, &items, row, memory)).collect::<Result<_>>().map(Value::List)
 }
 
-/// Numbers or truth values without nulls, as the bytes of an array.
+/// Returns non-null numbers or booleans as the bytes of an array.
 pub(super) fn numbers(field: &Field, array: &ArrayRef, memory: Memory) -> Option<(DType, Buffer)> {
     let (dtype, bytes) = plain(field, array)?;
-    // Truth values take a byte here and a bit there.
+    // `plain` already unpacked booleans into a new buffer, so a second copy is unnecessary.
     let memory = if dtype == DType::Bool { Memory::Viewed } else { memory };
     Some((dtype, memory.of(&bytes)))
 }
 
-/// The same as Arrow holds them; of truth values one byte for each.
+/// Returns numbers as stored by Arrow; booleans are unpacked to a byte each.
 pub(super) fn plain(field: &Field, array: &ArrayRef) -> Option<(DType, arrow_buffer::Buffer)> {
     if *array.data_type() == DataType::Boolean {
         let truths: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();

@@ -1,4 +1,4 @@
-//! Columns of one file as the type that all files have together.
+//! Conversion of a file's columns to the types that hold the column's values in all files.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use super::value::{Memory, plain, value};
 use crate::element::{DType, Value, cast_number};
 use crate::error::{Error, Result};
 
-/// A column of `from` with the values of `to`.
+/// Converts a column of `from` to the values of `to`.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the column for a value that `to` does not hold.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data), with the column, if `to` cannot hold a value.
 pub(crate) fn widened(array: &ArrayRef, from: &Field, to: &Field) -> Result<(FieldRef, ArrayRef)> {
     if same_values(from, to) {
         return Ok((Arc::new(from.clone()), array.clone()));
     }
     let array = values(array, from, to).map_err(|e| within(e, from.name()))?;
-    // Decimals are widened as their text.
+    // Decimals are widened as text.
     let field = Field::new(to.name(), array.data_type().clone(), true).with_metadata(to.metadata().clone());
     Ok((field.into(), array))
 }
@@ -74,7 +74,7 @@ fn numbers(array: &ArrayRef, from: DType, to: DType) -> Result<ArrayRef> {
     flat(to, widened, array.nulls().cloned()).map_err(|(_, error)| error)
 }
 
-/// The digits of a whole number or a decimal.
+/// Returns the digits of a whole number or a decimal.
 fn value_text(field: &Field, array: &ArrayRef, row: usize) -> Result<String> {
     Ok(match value(field, array, row, Memory::Copied)? {
         Value::Str(text) => text.to_string(),
@@ -86,7 +86,7 @@ fn value_text(field: &Field, array: &ArrayRef, row: usize) -> Result<String> {
     })
 }
 
-/// Decimals of `to`, as their text.
+/// Returns decimals of `to`, as text.
 fn digits(array: &ArrayRef, from: &Field, to: &DataType) -> Result<ArrayRef> {
     let (has, wants) = (scale(array.data_type()).unwrap_or(0), scale(to).unwrap_or(0));
     let mut rest = "0".repeat(usize::try_from(wants - has).unwrap_or(0));
@@ -97,7 +97,7 @@ fn digits(array: &ArrayRef, from: &Field, to: &DataType) -> Result<ArrayRef> {
     Ok(Arc::new(texts.into_iter().collect::<StringArray>()))
 }
 
-/// Decimals as floats.
+/// Converts decimals to floats.
 fn parsed(array: &ArrayRef, from: &Field) -> Result<ArrayRef> {
     let floats = each(array, |row| {
         let text = value_text(from, array, row)?;
@@ -106,12 +106,12 @@ fn parsed(array: &ArrayRef, from: &Field) -> Result<ArrayRef> {
     Ok(Arc::new(floats.into_iter().collect::<Float64Array>()))
 }
 
-/// The results of `read` for all rows, except null ones.
+/// Returns the results of `read` for all non-null rows, and `None` for null rows.
 fn each<T>(array: &ArrayRef, read: impl Fn(usize) -> Result<T>) -> Result<Vec<Option<T>>> {
     (0..array.len()).map(|row| (!array.is_null(row)).then(|| read(row)).transpose()).collect()
 }
 
-/// Texts as their bytes.
+/// Converts texts to their bytes.
 fn bytes(array: &ArrayRef, from: &Field) -> Result<ArrayRef> {
     let bytes = each(array, |row| match value(from, array, row, Memory::Copied)? {
         Value::Str(text) => Ok(text.as_bytes().to_vec()),
@@ -120,7 +120,7 @@ fn bytes(array: &ArrayRef, from: &Field) -> Result<ArrayRef> {
     Ok(Arc::new(bytes.into_iter().collect::<LargeBinaryArray>()))
 }
 
-/// Dates, times and durations in the unit of `to`.
+/// Converts dates, times and durations to the unit of `to`.
 fn times(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let wrong = || unlike(array, to);
     let (from, unit) = (tick(array.data_type()).ok_or_else(wrong)?, tick(to).ok_or_else(wrong)?);
@@ -142,7 +142,7 @@ fn times(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     as_type(&scaled, to)
 }
 
-/// Structs with the fields that they have in all files.
+/// Converts structs to the fields that they have in all files.
 fn tree(array: &ArrayRef, fields: &Fields, to: &DataType) -> Result<ArrayRef> {
     let from = array.as_struct_opt().ok_or_else(|| unlike(array, to))?;
     let (mut known, mut columns) = (Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ fn tree(array: &ArrayRef, fields: &Fields, to: &DataType) -> Result<ArrayRef> {
     Ok(Arc::new(tree.map_err(failed)?))
 }
 
-/// Lists with the items that they have in all files.
+/// Converts lists to the items that they have in all files.
 fn lists(array: &ArrayRef, item: &FieldRef, to: &DataType) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::List(_) => Arc::new(items::<i32>(array, item)?),
@@ -190,7 +190,7 @@ fn items<O: OffsetSizeTrait>(array: &ArrayRef, to: &Field) -> Result<GenericList
     GenericListArray::try_new(field, offsets, values, nulls).map_err(failed)
 }
 
-/// Makes the error that an array is not of the type that its schema has.
+/// Returns the error for an array whose type differs from its schema.
 #[cold]
 fn unlike(array: &ArrayRef, promised: &dyn Display) -> Error {
     Error::data(format!("an array of type {} where {promised} is promised", array.data_type()))

@@ -1,4 +1,4 @@
-//! Record batches and dictionaries, decoded: views of the file as long as they are not compressed, with offsets of their own.
+//! Decoding of record batches and dictionaries. Uncompressed values are views of the file; offsets are copied.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use crate::source::arrow::own;
 use crate::source::contained::{check_claim, contained};
 use crate::source::content::Content;
 
-/// Values of dictionaries by their numbers.
+/// Values of dictionaries, by dictionary id.
 pub(super) type Dictionaries = HashMap<i64, ArrayRef>;
 
-/// A batch, and the bytes of memory that it takes beside those of the file.
+/// Decodes a batch, and returns it with the memory it occupies outside of the file, in bytes.
 pub(super) fn decode(
     content: &Content,
     schema: &SchemaRef,
@@ -45,7 +45,7 @@ pub(super) fn decode(
     Ok((decoded, memory))
 }
 
-/// The dictionaries of this list, which build on each other.
+/// Decodes the dictionaries of this list, each of which may extend an earlier dictionary.
 pub(super) fn dictionaries(content: &Content, schema: &Schema, list: &[Dictionary]) -> Result<Dictionaries> {
     let mut known = Dictionaries::new();
     for dictionary in list {
@@ -83,7 +83,7 @@ fn changed() -> Error {
     Error::data("the file changed since it was opened")
 }
 
-/// Holds what a batch says of its buffers against its body, before Arrow's decoder believes it.
+/// Checks a batch's buffers against its body, because Arrow's decoder trusts them.
 fn check(batch: ipc::RecordBatch<'_>, body: &Buffer) -> Result<()> {
     let compression = batch.compression().map(|compression| compression.codec());
     if let Some(codec) =
@@ -103,7 +103,7 @@ fn check(batch: ipc::RecordBatch<'_>, body: &Buffer) -> Result<()> {
         })?;
         if compression.is_some() && !bytes.is_empty() {
             let length = bytes.first_chunk().ok_or_else(|| Error::data("a compressed buffer without its length"))?;
-            // Below 0: this one is not compressed.
+            // A negative length marks a buffer that is not compressed.
             let length = u64::try_from(i64::from_le_bytes(*length)).unwrap_or(0);
             (packed, unpacked) = (packed + bytes.len() as u64, unpacked.saturating_add(length));
         }
@@ -111,7 +111,7 @@ fn check(batch: ipc::RecordBatch<'_>, body: &Buffer) -> Result<()> {
     check_claim(packed, unpacked).map_err(|error| error.help("if it is true, write smaller record batches"))
 }
 
-/// The same bytes as Arrow holds them.
+/// Wraps the bytes as an Arrow buffer, without a copy.
 fn arrow_buffer(bytes: Buffer) -> ArrowBuffer {
     struct View(Buffer);
 
@@ -123,15 +123,15 @@ fn arrow_buffer(bytes: Buffer) -> ArrowBuffer {
     ArrowBuffer::from(Bytes::from_owner(View(bytes)))
 }
 
-/// Bytes that an array itself takes, its children included.
+/// Estimated overhead of an array in bytes, without its buffers.
 const NODE: usize = 256;
 
-/// The memory of an array that does not lie in the body of its batch.
+/// Returns the memory of an array outside of the body of its batch, in bytes.
 fn own_bytes(array: &ArrayData, body: &Range<*const u8>) -> usize {
     let buffers = array.buffers().iter().chain(array.nulls().map(|nulls| nulls.buffer()));
     let own = buffers.filter(|buffer| !body.contains(&buffer.as_ptr())).map(ArrowBuffer::len).sum::<usize>();
     let children = match array.data_type() {
-        // All batches share its values.
+        // All batches share the values of a dictionary.
         DataType::Dictionary(..) => 0,
         _ => array.child_data().iter().map(|child| own_bytes(child, body)).sum(),
     };

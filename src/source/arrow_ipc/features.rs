@@ -1,7 +1,7 @@
-//! Columns as the features of Hugging Face's `datasets`.
+//! Columns as features of Hugging Face's `datasets`.
 //!
-//! Lists are `Sequence`, and those of trees a list of one tree: all versions of `datasets` know these, and the later ones turn them
-//! into their `List`.
+//! A list is a `Sequence`, and a list of trees is a JSON list with a single tree. All versions of `datasets` read both,
+//! and later versions convert them to their `List`.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -9,7 +9,7 @@ use crate::element::{DType, Name};
 use crate::source::arrow::kind::Kind;
 use crate::source::arrow::logical::{fixed, word};
 
-/// As `dataset_info.json` has them.
+/// Returns the features of columns, as in `dataset_info.json`.
 pub(crate) fn features(columns: &[(Name, Kind)]) -> Json {
     let feature = |(name, kind): &(Name, Kind)| (name.to_string(), feature(kind));
     Json::Object(columns.iter().map(feature).collect::<Map<_, _>>())
@@ -23,7 +23,7 @@ fn feature(kind: &Kind) -> Json {
         Kind::Bytes => value("binary"),
         Kind::Array(dtype, inner) => sequence(of_sizes(number(*dtype), inner)),
         Kind::Empty(dtype) => sequence(number(*dtype)),
-        // A `Sequence` of trees is a tree of lists.
+        // A `Sequence` of trees would be a tree of lists.
         Kind::List(items) if matches!(**items, Kind::Tree(_)) => json!([feature(items)]),
         Kind::List(items) => sequence(feature(items)),
         Kind::Tree(fields) => features(fields),
@@ -34,7 +34,7 @@ fn feature(kind: &Kind) -> Json {
     }
 }
 
-/// Lists of fixed sizes, the outermost first.
+/// Returns nested lists of fixed sizes, the outermost size first.
 fn of_sizes(items: Json, sizes: &[usize]) -> Json {
     let list = |items, size: &usize| json!({"feature": items, "length": size, "_type": "Sequence"});
     sizes.iter().rev().fold(items, list)
@@ -44,7 +44,7 @@ fn sequence(items: Json) -> Json {
     json!({"feature": items, "_type": "Sequence"})
 }
 
-/// Numbers of `bfloat16` are stored by their bits.
+/// Returns the feature of a number; `bfloat16` is stored as its bits.
 fn number(dtype: DType) -> Json {
     value(if dtype == DType::BF16 { "uint16" } else { dtype.name() })
 }

@@ -1,4 +1,4 @@
-//! Folders that `Dataset.save_to_disk` of Hugging Face's `datasets` wrote.
+//! Folders written by `Dataset.save_to_disk` of Hugging Face's `datasets`.
 
 use std::path::{Component, Path};
 
@@ -15,19 +15,19 @@ use crate::source::detect::detect_folder;
 use crate::source::files::{Patterns, Renamed};
 use crate::source::formats::Format;
 
-/// Says which files there are, in which order.
+/// File that lists the data files, in order.
 pub(super) const STATE: &str = "state.json";
-/// Says what is known of the data set; without features, they are taken from the files.
+/// File that describes the data set. If it has no features, they come from the data files.
 pub(super) const INFO: &str = "dataset_info.json";
-/// Says which data sets are in the folders beside it.
+/// File that lists the splits: data sets in subfolders.
 const SPLITS: &str = "dataset_dict.json";
 
-/// Part of `state.json` that is read.
+/// Fields that are read from `state.json`.
 #[derive(Deserialize)]
 struct State {
     #[serde(rename = "_data_files")]
     data_files: Vec<DataFile>,
-    /// Old versions chose rows by files of their numbers.
+    /// Row selections of old versions, as files of row numbers.
     #[serde(rename = "_indices_data_files", default)]
     indices: Option<Vec<DataFile>>,
 }
@@ -37,7 +37,7 @@ struct DataFile {
     filename: String,
 }
 
-/// The text of `state.json` for these files.
+/// Returns the text of `state.json` for these files.
 pub(crate) fn state(names: &[String], fingerprint: u64) -> String {
     let files: Vec<_> = names.iter().map(|name| serde_json::json!({ "filename": name })).collect();
     let state = serde_json::json!({
@@ -52,7 +52,7 @@ pub(crate) fn state(names: &[String], fingerprint: u64) -> String {
     format!("{state:#}\n")
 }
 
-/// The text of `dataset_info.json` of a data set that has these columns, if it has any.
+/// Returns the text of `dataset_info.json`, with the features of the columns if they are known.
 pub(crate) fn info(columns: Option<&[(Name, Kind)]>) -> String {
     let mut info = serde_json::json!({ "citation": "", "description": "", "homepage": "", "license": "" });
     if let Some(columns) = columns {
@@ -61,13 +61,13 @@ pub(crate) fn info(columns: Option<&[(Name, Kind)]>) -> String {
     format!("{info:#}\n")
 }
 
-/// Part of `dataset_dict.json` that is read.
+/// Fields that are read from `dataset_dict.json`.
 #[derive(Deserialize)]
 struct Splits {
     splits: Vec<String>,
 }
 
-/// The same patterns, with the files of a data set in place of its folder.
+/// Replaces folders that are data sets with their files.
 pub(super) fn expand<P: Patterns>(patterns: P) -> Result<Renamed<P>> {
     let mut all = Vec::new();
     for location in patterns.patterns().into_iter().map(Location::from) {
@@ -83,7 +83,7 @@ pub(super) fn expand<P: Patterns>(patterns: P) -> Result<Renamed<P>> {
     Ok(Renamed { names: all, given: patterns })
 }
 
-/// The same of a folder in a store, where it can be one: that it is one shows by what lies in it.
+/// Returns the files of a folder in a store, or `None` if the folder is not a data set, judging by its contents.
 fn far_files(folder: &Location) -> Result<Option<Vec<Location>>> {
     let is_pattern = folder.as_ref().to_string_lossy().contains(['*', '?', '[', '{']);
     if is_pattern || folder.as_ref().extension().is_some() {
@@ -98,7 +98,7 @@ fn far_files(folder: &Location) -> Result<Option<Vec<Location>>> {
     }
 }
 
-/// The files of a data set, in its order.
+/// Returns the files of a data set, in its order.
 fn files(folder: &Location) -> Result<Vec<Location>> {
     let open = |name| Content::open(&folder.join(name), Access::Normal);
     if folder.as_ref().join(SPLITS).is_file() {
@@ -107,7 +107,7 @@ fn files(folder: &Location) -> Result<Vec<Location>> {
     files_of(folder, &open(STATE)?)
 }
 
-/// Makes the error that there is not one data set but the splits of one.
+/// Returns the error for a folder that has several splits instead of a single data set.
 fn several(folder: &Location, splits: &Content) -> Result<Error> {
     let splits = read::<Splits>(&folder.join(SPLITS), splits)?.splits;
     let folders: Vec<_> = splits.iter().map(|split| folder.as_ref().join(split).display().to_string()).collect();

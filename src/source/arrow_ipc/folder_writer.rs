@@ -1,4 +1,4 @@
-//! Writing folders that `datasets.load_from_disk` of Hugging Face reads.
+//! Writer of folders for `datasets.load_from_disk` of Hugging Face.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -13,8 +13,8 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::source::arrow::rows::Columns;
 
-/// Writes elements as a folder of Arrow's streams that `datasets.load_from_disk` of Hugging Face reads, and
-/// [`Arrow`](super::Arrow) as well.
+/// Writer of elements to a folder of Arrow streams. `datasets.load_from_disk` of Hugging Face and
+/// [`Arrow`](super::Arrow) read the folder.
 ///
 /// ```
 /// use gristmill::Element;
@@ -29,27 +29,27 @@ use crate::source::arrow::rows::Columns;
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// Columns are made of values as [`ArrowWriter`] makes them; `datasets` takes their features from them. The files are not
-/// compressed, so rows are read where they lie. `state.json`, without which the folder is no data set, is written last.
+/// Columns are made from values as in [`ArrowWriter`]; `datasets` derives its features from the columns. The files are
+/// not compressed, so rows are read as views. `state.json`, which makes the folder a data set, is written last.
 ///
 /// # Errors
-/// The errors of [`ArrowWriter`], with the file.
+/// As for [`ArrowWriter`], with the file.
 ///
 /// # Determinism
-/// The same elements make the same files.
+/// Equal elements give equal files.
 #[must_use = "a folder that is not finished cannot be read"]
 pub struct HuggingFaceWriter {
     folder: PathBuf,
     options: ArrowWriterOptions,
     file_bytes: u64,
     current: Option<Current>,
-    /// Of the files before.
+    /// Columns of the files written before.
     columns: Option<Columns>,
     names: Vec<String>,
     hash: Xxh3,
 }
 
-/// The file that is being written.
+/// File that is being written.
 struct Current {
     path: PathBuf,
     writer: ArrowWriter<Hashed>,
@@ -57,10 +57,10 @@ struct Current {
 }
 
 impl HuggingFaceWriter {
-    /// Begins a folder, which need not be there, of files of about so many bytes; `datasets` itself makes them of 500 MB.
+    /// Creates the folder if necessary. Each file has about `file_bytes` bytes; `datasets` itself uses 500 MB.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be made.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be created.
     pub fn new(folder: impl AsRef<Path>, file_bytes: u64) -> Result<Self> {
         let (folder, options) = (folder.as_ref().to_owned(), ArrowWriterOptions::new().stream());
         fs::create_dir_all(&folder).map_err(|e| Error::io(e, &folder))?;
@@ -71,7 +71,7 @@ impl HuggingFaceWriter {
     /// Adds a row.
     ///
     /// # Errors
-    /// The errors that the type lists.
+    /// As listed for the type.
     pub fn write(&mut self, row: &Element) -> Result<()> {
         let current = match &mut self.current {
             Some(current) => current,
@@ -85,7 +85,7 @@ impl HuggingFaceWriter {
     /// Ends the folder.
     ///
     /// # Errors
-    /// The errors that the type lists.
+    /// As listed for the type.
     pub fn finish(mut self) -> Result<()> {
         if self.names.is_empty() && self.current.is_none() {
             self.begin()?;
@@ -124,7 +124,7 @@ impl fmt::Debug for HuggingFaceWriter {
     }
 }
 
-/// Writer that hashes what is written: the hash tells these files from others.
+/// Writer that hashes its output; the hash is the fingerprint of the files.
 struct Hashed {
     out: BufWriter<File>,
     hash: Xxh3,

@@ -1,7 +1,6 @@
-//! Messages of Arrow's streaming format, which its files are made of too: where they begin and end.
+//! Boundaries of the messages of Arrow's streaming format, which also make up its files.
 //!
-//! Arrow's own reader believes the lengths it reads. Here each is held against the size of the file before anything is
-//! done with it.
+//! Arrow's reader trusts the lengths in a file. Here, each length is checked against the size of the file before use.
 
 use arrow_ipc::{Message, root_as_message};
 
@@ -9,29 +8,29 @@ use crate::element::Buffer;
 use crate::error::{Error, Result};
 use crate::source::content::Content;
 
-/// Place of a message in its file: its header, and behind that its body.
+/// Place of a message in its file: its header, followed by its body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// Of the first byte, that of a length.
+    /// Offset of the first byte of the message, which begins with a length.
     pub(super) start: u64,
     pub(super) body: u64,
     pub(super) end: u64,
 }
 
-/// The header of a message, as flatbuffers have it.
+/// Header of a message, as a flatbuffer.
 pub(super) struct Header(Buffer);
 
 impl Header {
-    /// Its fields, verified.
+    /// Returns the verified fields.
     pub(super) fn message(&self) -> Result<Message<'_>> {
         root_as_message(self.0.as_bytes()).map_err(|e| Error::data(format!("the header of a message is damaged: {e}")))
     }
 }
 
-/// The message that begins at byte `start`, or nothing where the stream ends.
+/// Reads the message at byte `start`, or returns `None` at the end of the stream.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset if it does not lie in the file.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data), with the offset, if the message exceeds the file.
 pub(super) fn read(content: &Content, start: u64) -> Result<Option<(Frame, Header)>> {
     let found = at(content, start);
     found.map_err(|e| e.offset(start))
@@ -43,11 +42,11 @@ fn at(content: &Content, start: u64) -> Result<Option<(Frame, Header)>> {
         let bytes = content.read(at..at.saturating_add(4))?;
         Ok(u32::from_le_bytes(bytes.as_bytes().try_into().unwrap_or_default()))
     };
-    // A stream may end without saying so.
+    // The marker at the end of a stream is optional.
     if rest == 0 {
         return Ok(None);
     }
-    // Before 0.15, the length came first.
+    // Before version 0.15, a message began with its length, without a marker.
     let (length, header) = match word(start)? {
         u32::MAX => (word(start + 4)?, start + 8),
         length => (length, start + 4),
@@ -60,7 +59,7 @@ fn at(content: &Content, start: u64) -> Result<Option<(Frame, Header)>> {
         return Err(Error::data(format!("a header of {} bytes where {room} are left", length.cast_signed())));
     }
     let body = header + u64::from(length);
-    // A copy: a field that was verified in a mapped file may be another when it is read.
+    // Copied, because a mapped file may change between the check and the use.
     let header = Header(Buffer::copy_from(content.read(header..body)?.as_bytes()));
     let stated = header.message()?.bodyLength();
     let room = content.len() - body;
@@ -69,7 +68,7 @@ fn at(content: &Content, start: u64) -> Result<Option<(Frame, Header)>> {
     Ok(Some((Frame { start, body, end: body + bytes }, header)))
 }
 
-/// Makes the error of bytes that Arrow's verifier refuses.
+/// Returns the error for bytes that Arrow's verifier rejects.
 pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Error {
     Error::data(format!("{what}: {error}"))
 }

@@ -1,10 +1,10 @@
-//! The target of the fuzzers.
+//! Fuzz target.
 
 use super::ArrowOptions;
 use crate::element::Buffer;
 use crate::source::fuzzing::some;
 
-/// An Arrow file or stream.
+/// Opens and reads an Arrow file or stream.
 pub(crate) fn arrow(data: &[u8]) {
     let contents = vec![("x.arrow".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = ArrowOptions::default().open_contents(contents) {

@@ -1,4 +1,4 @@
-//! Places of the record batches and dictionaries of a file.
+//! Places of the record batches and dictionaries in a file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,42 +13,43 @@ use crate::error::{Error, Result};
 use crate::source::contained::contained;
 use crate::source::content::Content;
 
-/// Contents of the headers of a file.
+/// Headers of a file.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) schema: SchemaRef,
     pub(super) batches: Vec<Batch>,
-    /// The dictionaries that batches refer to, in the order in which they build on each other.
+    /// Lists of dictionaries that batches refer to. Within a list, a later dictionary may build on an earlier
+    /// dictionary.
     pub(super) dictionaries: Vec<Arc<Vec<Dictionary>>>,
 }
 
-/// A record batch.
+/// Place and properties of a record batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch {
     pub(super) frame: Frame,
     pub(super) rows: u64,
     pub(super) is_compressed: bool,
-    /// Number of the dictionaries in [`Layout::dictionaries`].
+    /// Index of the batch's dictionaries in [`Layout::dictionaries`].
     pub(super) dictionaries: usize,
 }
 
-/// A dictionary, or what is added to one.
+/// Place of a dictionary, or of an addition to a dictionary.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dictionary {
     id: i64,
     pub(super) frame: Frame,
 }
 
-/// Begins and ends a file.
+/// First and last bytes of a file.
 const MAGIC: &[u8] = b"ARROW1";
-/// Behind the footer: its length, and the magic number.
+/// Bytes after the footer: its length, and the magic number.
 const TRAILER: u64 = 10;
 
 /// Reads the headers of a file or a stream.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the offset for damage, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-/// the first version of Feather and for numbers in big-endian order.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data), with the offset, if the file is damaged.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for version 1 of Feather and for big-endian numbers.
 pub(super) fn read(content: &Content) -> Result<Layout> {
     let head = content.read(0..content.len().min(8))?;
     match head.as_bytes() {
@@ -63,7 +64,7 @@ pub(super) fn read(content: &Content) -> Result<Layout> {
     }
 }
 
-/// A file: its footer says where everything is.
+/// Reads a file, whose footer lists the messages.
 fn file(content: &Content) -> Result<Layout> {
     let Some(trailer) = content.len().checked_sub(TRAILER).filter(|&at| at >= 8) else {
         return Err(Error::data(format!("{} bytes: the file is cut", content.len())).offset(content.len()));
@@ -78,7 +79,7 @@ fn file(content: &Content) -> Result<Layout> {
     let start = start.ok_or_else(|| {
         Error::data(format!("a footer of {length} bytes where there is room for {}", trailer - 8)).offset(trailer)
     })?;
-    // A copy, for the reason that headers of messages are.
+    // Copied, because a mapped file may change between the check and the use.
     let footer = Buffer::copy_from(content.read(start..trailer)?.as_bytes());
     let at_footer = |e: Error| e.offset(start);
     let footer = root_as_footer(footer.as_bytes()).map_err(|e| at_footer(damaged("the footer is damaged", e)))?;
@@ -90,20 +91,20 @@ fn file(content: &Content) -> Result<Layout> {
     for block in footer.dictionaries().into_iter().flatten() {
         walk.block(content, block, MessageHeader::DictionaryBatch)?;
     }
-    // All dictionaries are for all batches: what is in a file is not replaced.
+    // All dictionaries apply to all batches: a file never replaces a dictionary.
     for block in footer.recordBatches().into_iter().flatten() {
         walk.block(content, block, MessageHeader::RecordBatch)?;
     }
     Ok(walk.layout)
 }
 
-/// Finds the header of a message, as the footer has it.
+/// Returns the place of a message's header, according to the footer.
 fn header(block: &Block) -> Option<Range<u64>> {
     let start = u64::try_from(block.offset()).ok()?;
     Some(start..start.checked_add(u64::try_from(block.metaDataLength()).ok()?)?)
 }
 
-/// A stream: one message after the other, the schema first.
+/// Reads a stream: a sequence of messages, beginning with the schema.
 fn stream(content: &Content) -> Result<Layout> {
     let none = || Error::data("no message of Arrow begins here").offset(0);
     let (mut frame, header) = frame::read(content, 0)?.ok_or_else(none)?;
@@ -117,7 +118,7 @@ fn stream(content: &Content) -> Result<Layout> {
     Ok(walk.layout)
 }
 
-/// The columns that a schema has.
+/// Returns the columns of a schema.
 fn read_schema(schema: ipc::Schema<'_>) -> Result<SchemaRef> {
     if schema.endianness() != Endianness::Little {
         return Err(Error::unsupported("numbers lie in big-endian order"));
@@ -125,10 +126,10 @@ fn read_schema(schema: ipc::Schema<'_>) -> Result<SchemaRef> {
     contained(|| try_fb_to_schema(schema).map(Arc::new).map_err(|e| damaged("the schema is damaged", e)))
 }
 
-/// Messages that were met so far.
+/// State of the scan over the messages.
 struct Walk {
     layout: Layout,
-    /// Whether a batch refers to the latest dictionaries already, so that another must not replace one of them.
+    /// True if a batch refers to the latest dictionaries, so that a replacement needs a new list.
     in_use: bool,
 }
 
@@ -138,7 +139,7 @@ impl Walk {
         Self { layout: Layout { schema, batches: Vec::new(), dictionaries }, in_use: false }
     }
 
-    /// A message of which the footer says where it is and of what kind.
+    /// Adds a message whose place and kind are in the footer.
     fn block(&mut self, content: &Content, block: &Block, kind: MessageHeader) -> Result<()> {
         let stated = block.offset();
         let damaged = || Error::data(format!("the footer promises a message of Arrow at byte {stated}"));
@@ -173,7 +174,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Takes a dictionary: one that is added to another changes nothing for the batches in front of it, one that replaces it does.
+    /// Adds a dictionary. A delta does not affect the batches before it. A replacement does, so it starts a new list if
+    /// a batch uses the current list.
     fn dictionary(&mut self, dictionary: Dictionary, is_delta: bool) {
         let known = &mut self.layout.dictionaries;
         let latest = known.len() - 1;

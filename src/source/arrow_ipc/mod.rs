@@ -1,4 +1,4 @@
-//! Arrow's IPC format: files, streams, Feather, folders of Hugging Face: rows by number.
+//! Arrow IPC files and streams, Feather files and Hugging Face folders: rows by number.
 
 mod batch;
 mod features;
@@ -41,37 +41,43 @@ use crate::error::Result;
 use crate::fork::OwnLock;
 use crate::mmap::Access;
 
-/// Rows of Arrow's IPC files and streams, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`](crate::Element).
+/// Rows of Arrow IPC files and streams, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of
+/// [`Element`](crate::Element).
 ///
-/// Also of the second version of Feather, which is the same format, and of folders that `Dataset.save_to_disk` of Hugging
-/// Face's `datasets` wrote, whose files are read in the order that their `state.json` gives. Values are those of the table of
-/// `Parquet`: numbers, text, bytes, lists as arrays of one dimension, lists of fixed size as more dimensions, structs as trees,
-/// dictionaries as their values. Columns of the extension types `arrow.fixed_shape_tensor` and Hugging Face's `Array2D` to
-/// `Array5D` are arrays of the shape that they have in the schema. Columns of several files go by name and are widened, as those of `Parquet`. A column of `uint16` that is marked as the extension type `gristmill.bfloat16` is `bfloat16`.
+/// Also reads version 2 of Feather, which is the IPC file format, and folders written by `Dataset.save_to_disk` of
+/// Hugging Face's `datasets`. The files of such a folder are read in the order of its `state.json`.
+///
+/// Values are as in the table of `Parquet`: numbers, text and bytes; lists as arrays of one dimension, with another
+/// dimension for each fixed-size list; structs as trees; dictionaries as their values. Columns of the extension type
+/// `arrow.fixed_shape_tensor` and of Hugging Face's `Array2D` to `Array5D` are arrays of the shape in the schema. A
+/// column of `uint16` with the extension type `gristmill.bfloat16` is `bfloat16`. Columns of several files are merged
+/// by name and widened, as in `Parquet`.
 ///
 /// # Errors
-/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with the file, and the record batch if it is in one: the others are read.
-/// The format has no checksums: changed numbers are not noticed. The first version of Feather, numbers in big-endian order,
-/// and columns of intervals, unions, runs and list views are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with the file, and with the record batch if the damage is
+/// inside a batch. Other batches are still read. The format has no checksums, so changed numbers are not detected.
+/// Version 1 of Feather, big-endian numbers, and columns of intervals, unions, runs and list views are
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 ///
 /// # Cost
-/// Opening reads the header of every record batch. Batches that are not compressed, as those of Hugging Face, stay where they
-/// are: their first reading checks them once (text must be UTF-8), and arrays and bytes are views of the file.
-/// Batches of LZ4 or Zstandard are decoded whole, and kept up to [`cache_bytes`](ArrowOptions::cache_bytes), shared by all
-/// threads. Shuffled reading of more than that keeps the rows that a pass asks for soon, as many as have room there, and decodes a batch
-/// once for all of those: the larger the part of the data that has room, the less often.
+/// Opening reads the header of every record batch. Uncompressed batches, such as Hugging Face's, are not copied: the
+/// first read checks them once (text must be UTF-8), and arrays and bytes are views of the file.
+///
+/// Batches compressed by LZ4 or Zstandard are decoded whole and cached for all threads, up to
+/// [`cache_bytes`](ArrowOptions::cache_bytes). For shuffled reads of more data than that, the cache holds the rows that
+/// the pass needs soon, and a batch is decoded once for all of them. A larger cache means fewer decodes.
 ///
 /// # Source
-/// <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>; folders as `datasets`
-/// 5.0.1 writes them.
+/// <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>; folders as
+/// written by `datasets` 5.0.1.
 pub struct Arrow(BlockFiles<Batches>);
 
-/// Files, and the record batches of them.
+/// Open files and their record batches.
 struct Batches {
     files: Vec<File>,
-    /// The file of each record batch, and its number there.
+    /// File of each record batch, and the number of the batch in the file.
     places: Vec<(u32, u32)>,
-    /// The columns of all files.
+    /// Columns of all files.
     columns: Columns,
 }
 
@@ -79,17 +85,17 @@ struct File {
     path: PathBuf,
     content: Content,
     layout: Layout,
-    /// Places of the columns that are read.
+    /// Indices of the columns to read.
     places: Vec<usize>,
-    /// The dictionaries that were decoded last, which as a rule are those of all batches.
+    /// Dictionaries that were decoded last; usually all batches share them.
     dictionaries: OwnLock<Option<(usize, Arc<Dictionaries>)>>,
 }
 
 impl Arrow {
-    /// Opens files, globs or folders: of Hugging Face, or of `.arrow` and `.feather` files.
+    /// Opens files, globs or folders: Hugging Face folders, or folders of `.arrow` and `.feather` files.
     ///
     /// # Errors
-    /// If nothing is found, a header is damaged, or no type holds the values of a column in two files.
+    /// If nothing is found, a header is damaged, or the types of a column in two files have no common type.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
@@ -140,7 +146,7 @@ impl Blocked for Batches {
     fn span(&self, units: &Units<Span>, key: Key, rows: &[Run]) -> Result<Held<Span>> {
         let (file, batch) = (&self.files[key.0], key.1 as usize);
         units.get_or_decode(key, each_row(rows), || {
-            // What was decompressed, or came from far away, may go when its memory is wanted.
+            // Decompressed or downloaded data is evicted when its memory is needed, so values must be copies.
             let memory = if file.is_mapped(batch) { Memory::Viewed } else { Memory::Copied };
             file.decode(batch, |decoded, bytes| Span::new(decoded, key.0, &self.columns, memory, bytes))
         })
@@ -161,18 +167,18 @@ impl Blocked for Batches {
 }
 
 impl File {
-    /// Whether a record batch is read where it lies.
+    /// Returns true if a record batch is read as a view of the mapped file.
     fn is_mapped(&self, batch: usize) -> bool {
         self.content.here().is_some() && !self.layout.batches[batch].is_compressed
     }
 
-    /// Bytes of the record batches that are decoded, as they are in the file.
+    /// Returns the size in the file of the record batches that are decoded, in bytes.
     fn decoded_bytes(&self) -> u64 {
         let batches = self.layout.batches.iter().enumerate().filter(|(at, _)| !self.is_mapped(*at));
         batches.map(|(_, batch)| batch.frame.end - batch.frame.start).sum()
     }
 
-    /// Decodes a record batch, and gives it to `make` with the bytes that it takes.
+    /// Decodes a record batch, and passes it to `make` with the memory it occupies in bytes.
     fn decode(&self, at: usize, make: impl FnOnce(&RecordBatch, usize) -> Result<Span>) -> Result<Span> {
         let batch = &self.layout.batches[at];
         let decoded = self.dictionaries(batch.dictionaries).and_then(|dictionaries| {
@@ -195,7 +201,7 @@ impl File {
     }
 }
 
-/// Options with which [`Arrow`] files are opened.
+/// Options to open [`Arrow`] files.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct ArrowOptions {
@@ -214,38 +220,43 @@ impl Default for ArrowOptions {
 source_options!(ArrowOptions of Arrow, access at access);
 
 impl ArrowOptions {
-    /// The columns to read, in this order, by their top-level names; all of them at first.
+    /// Sets the columns to read, by top-level name, in this order; all columns by default.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
         self
     }
 
-    /// Bytes of decoded record batches that are kept; 256 MiB at first. Of those that are not compressed only what Arrow needs
-    /// to find their values counts. The latest is kept whatever its size.
+    /// Sets the size of the cache for decoded record batches, in bytes; 256 MiB by default.
+    ///
+    /// An uncompressed batch counts only with the memory that Arrow needs to locate its values. The most recent batch
+    /// is kept regardless of its size.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them. At first the folders between a folder
-    /// that is opened and its files do; with `true` all folders of a path, with `false` none. A column of whole numbers is `i64`, others are
-    /// text; `__HIVE_DEFAULT_PARTITION__` is null. A column of the files that has the name of such a column is not read.
+    /// Sets which folders named `key=value` give columns, in the layout of Hive, Spark and DuckDB.
+    ///
+    /// By default, the folders between an opened folder and its files do; with `true`, all folders of a path; with
+    /// `false`, none. A column of whole numbers is `i64`, any other is text; `__HIVE_DEFAULT_PARTITION__` is null. A
+    /// column of a folder replaces a column of the files with this name.
     pub fn hive_partitioning(mut self, wanted: bool) -> Self {
         self.hive_partitioning = Some(wanted);
         self
     }
 
-    /// Opens files, globs or folders: of Hugging Face, or of `.arrow` and `.feather` files.
+    /// Opens files, globs or folders: Hugging Face folders, or folders of `.arrow` and `.feather` files.
     ///
     /// # Errors
-    /// As [`Arrow::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is
-    /// named, and for a folder whose data sets are in folders of their own, the splits.
+    /// As for [`Arrow::open`]. Also [`ErrorKind::Config`](crate::ErrorKind::Config) if a column does not exist or is
+    /// named twice, if the list of columns is empty, and for a folder with splits, each of which is a data set in a
+    /// subfolder.
     pub fn open(self, patterns: impl Patterns) -> Result<Arrow> {
         let (read, partitions) = self.read(patterns)?;
         self.open_read(read, partitions)
     }
 
-    /// The same, where `choose` is given the names of all columns and returns those to read.
+    /// Like `open`, but passes the names of all columns to `choose`, which returns the names to read.
     #[cfg(feature = "spec")]
     pub(crate) fn open_choosing(
         self,
@@ -264,7 +275,7 @@ impl ArrowOptions {
         Ok((read_headers(content::open_each(files, self.access)?)?, partitions))
     }
 
-    /// Opens files that are in memory already.
+    /// Opens files that are already in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_contents(self, contents: Contents) -> Result<Arrow> {
         self.open_read(read_headers(contents)?, Partitions::default())
@@ -287,7 +298,7 @@ impl ArrowOptions {
     }
 }
 
-/// A file whose headers have been read.
+/// A file and its headers.
 type Headers = (PathBuf, Content, Layout, FileId);
 
 fn read_headers(contents: Contents) -> Result<Vec<Headers>> {

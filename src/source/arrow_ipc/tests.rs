@@ -59,7 +59,7 @@ fn dictionaries_grow_and_are_replaced() {
         let source = open(&bytes).unwrap();
         let want = ["a", "b", "c", "a", "x", "y", "z", "y"];
         assert_eq!(texts(&source, 0..8), want, "{handling:?}");
-        // From the last to the first, and nothing is kept in between.
+        // Reads from last to first, with an empty cache.
         let source = Arrow::options().cache_bytes(0);
         let source = source.open_contents(vec![("x".into(), Content::from(Buffer::copy_from(&bytes)))]).unwrap();
         assert!(texts(&source, (0..8).rev()).iter().rev().eq(want), "{handling:?}");
@@ -110,14 +110,14 @@ fn lists_of_fixed_size_are_dimensions() {
     );
 }
 
-/// Numbers of 16 bytes, in a file whose writer aligned them to 8.
+/// Reads numbers of 16 bytes from a file aligned to 8 bytes.
 #[test]
 fn what_is_not_aligned_is_copied() {
     let decimals = Decimal128Array::from(vec![12_345, -1]).with_precision_and_scale(10, 2).unwrap();
     let options = IpcWriteOptions::try_new(8, false, MetadataVersion::V5).unwrap();
     let column = ("x", Shared::new(decimals) as ArrayRef);
     for pad in 0..4 {
-        // A name of another length moves what is behind it.
+        // A name of another length moves the bytes after it.
         let other =
             (&"yyyyyyyyyyyyyyyyyyyyyyyyy"[..1 + 8 * pad], Shared::new(Int32Array::from(vec![1, 2])) as ArrayRef);
         let source = open(&stream(&[batch(vec![other, column.clone()])], options.clone())).unwrap();
@@ -143,7 +143,7 @@ fn brain_floats_are_marked() {
     }
 }
 
-/// As versions before 0.15 wrote them: without the mark in front of the length.
+/// Reads headers as written before version 0.15: without the marker before the length.
 #[test]
 fn old_headers_are_read() {
     let options = IpcWriteOptions::try_new(8, true, MetadataVersion::V4).unwrap();
@@ -158,7 +158,7 @@ fn lengths_are_held_against_the_file() {
     let rows = [batch(vec![("x", Shared::new(Int32Array::from_iter_values(0..100)) as ArrayRef)])];
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap();
     let bytes = stream(&rows, options);
-    // The length of the compressed buffer, as it was before.
+    // Uncompressed length of the buffer.
     let length = 400u64.to_le_bytes();
     let at = bytes.windows(8).position(|window| window == length).unwrap();
     let mut claims = bytes.clone();
@@ -216,7 +216,7 @@ fn folders_are_written_in_several_files() {
         let folder = dir.path().join(name);
         let mut writer = HuggingFaceWriter::new(&folder, file_bytes).unwrap();
         for i in 0..10i64 {
-            // What a later file has too little of is still of the columns of the first.
+            // Later files have nulls only, but keep the columns of the first file.
             let value = if i < 4 { Value::from(Array::scalar(i)) } else { Value::Null };
             writer.write(&Element::new().with("i", value).with("text", "abcd")).unwrap();
         }
@@ -266,7 +266,7 @@ fn shapes_in_the_schema_are_those_of_arrays() {
             ([3, 4].as_slice(), (0..12).collect::<Vec<_>>().as_slice())
         );
     }
-    // What is not what it says is what it is.
+    // Columns with wrong metadata keep the shape of their lists.
     for (name, told, sizes) in [
         (array, r#"[[3, 4], "int32"]"#, [4, 3, 5]),
         (array, r#"[[4, 3], "int32"]"#, [4, 4, 4]),
@@ -279,7 +279,7 @@ fn shapes_in_the_schema_are_those_of_arrays() {
     }
 }
 
-/// As the shards of a sink are, of which each has the columns of its own rows.
+/// Like the shards of a sink: the rows of each shard determine its columns.
 #[test]
 fn files_of_nulls_alone_are_of_any_type() {
     use crate::source::{ArrowWriter, ArrowWriterOptions};

@@ -1,4 +1,4 @@
-//! Writing Arrow's IPC files and streams.
+//! Writer of Arrow IPC files and streams.
 
 use std::fmt;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::source::arrow::failed;
 use crate::source::arrow::kind::Kind;
 use crate::source::arrow::rows::{Columns, Declared, Rows};
 
-/// Writes elements as the rows of an IPC file, which is also the second version of Feather, or of a stream.
+/// Writer of elements as rows of an IPC file, which is also version 2 of Feather, or of an IPC stream.
 ///
 /// ```
 /// use gristmill::source::{ArrowWriter, ArrowWriterOptions};
@@ -26,21 +26,22 @@ use crate::source::arrow::rows::{Columns, Declared, Rows};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// Columns are made of values as [`ParquetWriter`](super::super::ParquetWriter) makes them: numbers, text and bytes as they are, arrays
-/// of one dimension as lists, of more as lists of lists of fixed size (the first dimension may differ from row to row, the
-/// others not), trees as structs, lists as lists. They are those of the first record batch, or of an
-/// [`example`](ArrowWriterOptions::example). A column that a row does not have is null, and a list of numbers without nulls reads
-/// back as an array; all else reads back as it was.
+/// Columns are made from values as in [`ParquetWriter`](super::super::ParquetWriter): numbers, text and bytes
+/// unchanged, trees as structs, lists as lists. An array of one dimension becomes a list, and each further dimension a
+/// fixed-size list; only the first dimension may differ from row to row.
+///
+/// The first record batch or an [`example`](ArrowWriterOptions::example) determines the columns. A column that a row
+/// does not have is null. A list of numbers without nulls reads back as an array; all other values read back unchanged.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record for a value that its column cannot hold, at the latest when the
-/// file is finished; [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written. A writer that has failed writes no more.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record if a column cannot hold a value, reported by `finish` at
+/// the latest; [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written. After an error, all writes fail.
 ///
 /// # Determinism
-/// The same elements and options make the same bytes, for one version of the codecs.
+/// Equal elements and options give equal bytes, for a given version of the codecs.
 ///
 /// # Cost
-/// The elements of a record batch are held until it is full.
+/// Holds the elements of a record batch until the batch is full.
 #[must_use = "a file that is not finished cannot be read"]
 pub struct ArrowWriter<W: Write> {
     rows: Rows,
@@ -49,7 +50,7 @@ pub struct ArrowWriter<W: Write> {
 }
 
 enum State<W: Write> {
-    /// The columns are not known yet.
+    /// Nothing is written yet.
     Waiting(W),
     File(Box<FileWriter<W>>),
     Stream(Box<StreamWriter<W>>),
@@ -60,7 +61,7 @@ enum State<W: Write> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArrowCompression {
-    /// Not at all: rows are then read where they lie.
+    /// Uncompressed: rows are read as views of the file.
     None,
     /// LZ4 frames.
     Lz4,
@@ -68,7 +69,7 @@ pub enum ArrowCompression {
     Zstd(i32),
 }
 
-/// Options with which an Arrow file is written.
+/// Options to write an Arrow file.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are given to a writer"]
 pub struct ArrowWriterOptions {
@@ -87,42 +88,42 @@ impl Default for ArrowWriterOptions {
 }
 
 impl ArrowWriterOptions {
-    /// A file, not compressed, record batches of 1,024 rows or 16 MiB.
+    /// Writes an uncompressed file with record batches of 1,024 rows or 16 MiB.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A stream, which has no index at its end, instead of a file.
+    /// Writes a stream, which has no index at its end, instead of a file.
     pub fn stream(mut self) -> Self {
         self.stream = true;
         self
     }
 
-    /// Sets how record batches are compressed; not at all at first.
+    /// Sets the compression of record batches; uncompressed by default.
     pub fn compression(mut self, compression: ArrowCompression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Rows in a record batch at most; 1,024 at first. Where it is compressed, reading any of them decodes all of them.
+    /// Sets the largest number of rows per record batch; 1,024 by default. A compressed batch is always decoded whole.
     pub fn batch_rows(mut self, rows: usize) -> Self {
         self.batch_rows = rows.max(1);
         self
     }
 
-    /// Bytes of values in a record batch, about, at most; 16 MiB at first.
+    /// Sets the approximate largest size of the values in a record batch, in bytes; 16 MiB by default.
     pub fn batch_bytes(mut self, bytes: usize) -> Self {
         self.batch_bytes = bytes.max(1);
         self
     }
 
-    /// The columns are those of this element, whose values do not count.
+    /// Sets the columns to the columns of this element; its values are not written.
     pub fn example(mut self, example: Element) -> Self {
         self.columns = Declared::Example(example);
         self
     }
 
-    /// The columns are these.
+    /// Sets the columns.
     pub(crate) fn columns(mut self, columns: Vec<(Name, Kind)>) -> Self {
         self.columns = Declared::Columns(columns);
         self
@@ -139,15 +140,15 @@ impl ArrowWriterOptions {
 }
 
 impl<W: Write> ArrowWriter<W> {
-    /// Begins a file in `out`.
+    /// Starts a file in `out`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a level that a codec does not have.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the codec does not have the compression level.
     pub fn new(out: W, options: ArrowWriterOptions) -> Result<Self> {
         Self::with_columns(out, options, None)
     }
 
-    /// The same, of the columns of another file.
+    /// Like `new`, with the columns of another file.
     pub(super) fn with_columns(out: W, options: ArrowWriterOptions, columns: Option<Columns>) -> Result<Self> {
         options.ipc().map_err(|e| Error::config(e.to_string()))?;
         let columns = match columns {
@@ -161,7 +162,7 @@ impl<W: Write> ArrowWriter<W> {
     /// Adds a row.
     ///
     /// # Errors
-    /// The errors that the type lists.
+    /// As listed for the type.
     pub fn write(&mut self, row: &Element) -> Result<()> {
         if matches!(self.state, State::Failed) {
             return Err(failed_before());
@@ -170,15 +171,15 @@ impl<W: Write> ArrowWriter<W> {
         batch.map_or(Ok(()), |batch| self.write_batch(&batch))
     }
 
-    /// Ends the file, and gives back what it was written to.
+    /// Ends the file, and returns the inner writer.
     ///
     /// # Errors
-    /// The errors that the type lists.
+    /// As listed for the type.
     pub fn finish(self) -> Result<W> {
         self.finish_with_columns().map(|(out, _)| out)
     }
 
-    /// The same, and what another file of the same columns needs.
+    /// Like `finish`, and also returns the columns, to start another file with them.
     pub(super) fn finish_with_columns(mut self) -> Result<(W, Option<Columns>)> {
         if let Some(batch) = self.rows.take()? {
             self.write_batch(&batch)?;
@@ -202,7 +203,7 @@ impl<W: Write> ArrowWriter<W> {
         written.inspect_err(|_| self.state = State::Failed).map_err(failed)
     }
 
-    /// Writes the schema, as soon as it is known.
+    /// Writes the schema, if it was not written yet.
     fn begin(&mut self) -> Result<()> {
         self.state = match mem::replace(&mut self.state, State::Failed) {
             State::Waiting(out) => self.open(out).map_err(failed)?,

@@ -1,18 +1,18 @@
-//! Records that are a frame of zstd each, decompressed with bounded memory.
+//! Records compressed as a zstd frame each, decompressed with bounded memory.
 
 use zstd::zstd_safe::get_frame_content_size;
 
 use super::super::decompress::{zstd, zstd_unsized};
 use crate::error::{Error, Result};
 
-/// Bytes that any frame may decompress to.
+/// Decompressed bytes that any frame may have.
 const LARGEST: u64 = 64 << 20;
-/// Bytes that one byte of a frame may decompress to beyond that.
+/// Decompressed bytes that a frame may have beyond [`LARGEST`], per compressed byte.
 const RATIO: u64 = 1000;
-/// The bytes of which `frame` was made.
+/// Decompresses `frame`.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is damaged, or would be longer than 64 MiB and 1000 times the frame.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is damaged, or is longer than 64 MiB plus 1000 times the frame.
 pub(super) fn decompress(frame: &[u8]) -> Result<Vec<u8>> {
     let length = frame.len() as u64;
     let most = LARGEST.saturating_add(length.saturating_mul(RATIO));
@@ -58,11 +58,11 @@ mod tests {
 
     #[test]
     fn a_frame_is_not_believed_beyond_its_bounds() {
-        // A header alone: a frame of one segment whose size, of 8 bytes, is 2^40.
+        // A header alone: a single-segment frame that states a size of 2^40, in 8 bytes.
         let mut bomb = b"\x28\xb5\x2f\xfd\xe0".to_vec();
         bomb.extend_from_slice(&(1u64 << 40).to_le_bytes());
         assert!(decompress(&bomb).unwrap_err().message().contains("says that it holds 1099511627776"));
-        // 70 MB of zeros in a few kB, whose size is not stated.
+        // 90 MiB of zeros in a few kB, without a stated size.
         let mut stream = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
         let zeros = vec![0; 1 << 20];
         (0..90).for_each(|_| stream.write_all(&zeros).unwrap());

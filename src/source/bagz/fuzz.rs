@@ -1,10 +1,10 @@
-//! The target of the fuzzers.
+//! Fuzz target.
 
 use super::Bagz;
 use crate::dataset::map::RandomAccess;
 use crate::source::fuzzing::some;
 
-/// A Bagz file whose name says, by the first byte, that it is compressed, that it is not, or nothing.
+/// Reads a Bagz file. The first byte selects its name: compressed, uncompressed or undetermined.
 pub(crate) fn bagz(data: &[u8]) {
     let Some((first, file)) = data.split_first() else { return };
     let name = ["a.bagz", "a.bag", "a"][usize::from(first % 3)];

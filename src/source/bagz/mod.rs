@@ -1,7 +1,7 @@
-//! Bagz files: records of bytes by number, each compressed by itself.
+//! Bagz files: records of bytes by number, each compressed separately.
 //!
-//! The format: <https://github.com/google-deepmind/bagz>. Records lie one behind the other; where each of them ends is
-//! said by its *limit*, a little-endian `u64`. Limits are at the tail of the file, or in a file of their own beside it.
+//! The format: <https://github.com/google-deepmind/bagz>. Records are stored one after the other. The *limit* of a
+//! record is its end, a little-endian `u64`. Limits are at the tail of the file, or in a separate file beside it.
 
 mod frame;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
@@ -26,10 +26,12 @@ use crate::mmap::Access;
 
 /// Records of Bagz files, by number: a [`RandomAccess`] source of bytes ([`Buffer`]).
 ///
-/// Records of a `.bagz` file are frames of zstd, those of a `.bag` file are as they are, views of the mapped file; of a file of
-/// another name, the first record says which. An empty record takes no bytes in either. Limits are read from the file
-/// `limits.NAME` if there is one beside `NAME`, else from the tail of the file itself. The name `x@4.bagz` stands for the four
-/// files `x-00000-of-00004.bagz` and so on, and `x@*.bagz` for as many as there are, as in Bagz itself.
+/// Records of a `.bagz` file are zstd frames. Records of a `.bag` file are uncompressed views of the mapped file. For
+/// any other name, the first record decides. An empty record always takes 0 bytes.
+///
+/// Limits are read from the file `limits.NAME` if it exists beside `NAME`, else from the tail of the file. As in Bagz
+/// itself, the name `x@4.bagz` means the four files `x-00000-of-00004.bagz` and so on. For `x@*.bagz`, the number of
+/// files is found from their names.
 ///
 /// ```
 /// use gristmill::dataset::map::RandomAccess;
@@ -46,25 +48,25 @@ use crate::mmap::Access;
 /// ```
 ///
 /// # Errors
-/// Opening a file whose last limit does not fit its size is [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset. Any other
-/// limit is checked when its record is read, and costs that record and its neighbour alone. A record may be 64 MiB and 1000
-/// times its compressed size.
+/// Opening returns [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset if the last limit of a file does
+/// not fit its size. Other limits are checked when their records are read; a bad limit affects only its record and the
+/// next. A record may have 64 MiB plus 1000 times its compressed size.
 ///
 /// # Cost
-/// Opening looks at the last limit, however many there are. Reading looks at two, and decompresses one record.
+/// Opening checks the last limit of each file. Reading looks up two limits and decompresses a single record.
 pub struct Bagz(Files<Frames>);
 
 impl Bagz {
     /// Opens files, globs, sharded names or directories (of `.bagz` and `.bag` files).
     ///
     /// # Errors
-    /// If nothing is found, or the last limit of a file does not fit.
+    /// If nothing is found, or the last limit of a file does not fit its size.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
 }
 
-/// Options with which [`Bagz`] files are opened.
+/// Options to open [`Bagz`] files.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct BagzOptions {
@@ -76,15 +78,15 @@ pub struct BagzOptions {
 source_options!(BagzOptions of Bagz, access at access);
 
 impl BagzOptions {
-    /// Whether records were dealt out to the files in turn, Bagz's `INTERLEAVED`: record `i` of all is record `i / n` of file
-    /// `i % n`. `false` at first: the records of one file follow those of the one before.
+    /// Sets whether records were distributed round-robin, as in Bagz's `INTERLEAVED`: with `n` files, record `i` is
+    /// record `i / n` of file `i % n`. With `false`, the default, the files follow one another.
     pub fn interleaved(mut self, interleaved: bool) -> Self {
         self.interleaved = interleaved;
         self
     }
 
-    /// Whether records are frames of zstd, whatever the files are called. At first those of `.bagz` files are, those of `.bag` files are
-    /// not, and of others the first record shows it.
+    /// Sets whether records are zstd frames, regardless of the file's name. By default, `.bagz` files are compressed,
+    /// `.bag` files are not, and the first record decides for other names.
     pub fn compressed(mut self, compressed: bool) -> Self {
         self.compressed = Some(compressed);
         self
@@ -93,8 +95,8 @@ impl BagzOptions {
     /// Opens files, globs, sharded names or directories (of `.bagz` and `.bag` files).
     ///
     /// # Errors
-    /// As [`Bagz::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the files are to be interleaved and their lengths do not
-    /// allow it.
+    /// As for [`Bagz::open`]; also [`ErrorKind::Config`](crate::ErrorKind::Config) if `interleaved` is set and the
+    /// lengths of the files contradict it.
     pub fn open(self, patterns: impl Patterns) -> Result<Bagz> {
         let names = patterns.patterns().iter().flat_map(|path| expand(path)).collect();
         let found = files::find(Renamed { names, given: patterns }, Format::Bagz.endings())?;
@@ -117,21 +119,21 @@ impl BagzOptions {
         Ok(Bagz(files))
     }
 
-    /// A file that is in memory already.
+    /// Opens a file that is already in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(self, name: &str, bytes: &[u8]) -> Result<Bagz> {
         self.of(vec![(name.into(), Buffer::copy_from(bytes).into())])
     }
 }
 
-/// Whether a file is the limits of another one, beside which it lies.
+/// Returns true if a file holds the limits of another file beside it.
 fn holds_limits(path: &Path, all: &[PathBuf]) -> bool {
     let name = files::file_name(path);
     let records = name.strip_prefix("limits.").map(|records| path.with_file_name(records));
     records.is_some_and(|records| all.contains(&records) || records.exists())
 }
 
-/// Checks that records can have been dealt out in turn.
+/// Checks that the lengths of the files fit a round-robin distribution.
 fn check_turns(files: &Files<Frames>) -> Result<()> {
     let (all, count) = (files.len(), files.files().len() as u64);
     for (turn, file) in (0..count).zip(files.files()) {
@@ -146,9 +148,9 @@ fn check_turns(files: &Files<Frames>) -> Result<()> {
 
 /// Reader of records.
 struct Frames {
-    /// The number of files, where records were dealt out to them in turn.
+    /// Number of files, if records were distributed round-robin.
     in_turns: Option<u64>,
-    /// Compression as the options say it.
+    /// Compression according to the options.
     compressed: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! One file of records, and where their limits are.
+//! A file of records and its limits.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,28 +13,28 @@ use crate::mmap::Access;
 
 /// Bytes of a limit.
 const LIMIT: u64 = 8;
-/// The first bytes of a frame of zstd.
+/// First bytes of a zstd frame.
 const FRAME: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// Knowledge of a file of records.
+/// Layout of a file of records.
 pub(super) struct Shard {
-    /// Bytes of the records together.
+    /// Total size of the records, in bytes.
     records: u64,
     limits: Limits,
     packed: bool,
 }
 
-/// The ends of records.
+/// Ends of records.
 struct Limits {
-    /// The file they are in, if that is not the one of the records.
+    /// File with the limits, if it is separate.
     path: Option<PathBuf>,
-    /// The byte of it at which they begin.
+    /// Offset of the first limit in its file.
     start: u64,
     bytes: Buffer,
 }
 
 impl Shard {
-    /// Its records are compressed as it `is_packed`, or as its name or its first record says.
+    /// Opens a file. Without `is_packed`, its name or its first record decides whether records are compressed.
     pub(super) fn open(file: &mut Opening, access: Access, is_packed: Option<bool>) -> Result<Self> {
         let beside = file.path.beside(limits_path);
         let limits = match content::beside(&beside, access)? {
@@ -50,7 +50,7 @@ impl Shard {
         Ok(shard)
     }
 
-    /// Finds the bytes of a record.
+    /// Returns the place of a record in the file.
     pub(super) fn range(&self, record: u64) -> Result<Range<u64>> {
         self.limits.of(record, self.records)
     }
@@ -75,9 +75,9 @@ impl Shard {
         unpacked.map(Buffer::from_vec).map_err(|e| if is_frame { e } else { told(e) })
     }
 
-    /// Whether records are frames of zstd: the name says so, or else the first of them that is not empty.
+    /// Returns true if records are zstd frames, judging by the name, or else by the first record that is not empty.
     fn is_packed(&self, path: &Path, file: &Content) -> bool {
-        /// Records that are looked at.
+        /// Number of records to examine.
         const LOOKED_AT: u64 = 64;
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("bagz") => return true,
@@ -92,7 +92,8 @@ impl Shard {
 }
 
 impl Limits {
-    /// Reads the limits at the tail of the file of the records: the last one is where they begin.
+    /// Reads the limits at the tail of the file of records. The last limit is also the offset at which the limits
+    /// begin.
     fn tail(content: &Content) -> Result<Self> {
         let size = content.len();
         if size == 0 {
@@ -108,7 +109,7 @@ impl Limits {
         Ok(Self { path: None, start, bytes: content.read(start..size)? })
     }
 
-    /// Reads the limits in a file of their own.
+    /// Reads the limits from a separate file.
     fn separate(path: PathBuf, content: &Content) -> Result<Self> {
         let over = content.len() % LIMIT;
         if over != 0 {
@@ -118,16 +119,17 @@ impl Limits {
         Ok(Self { path: Some(path), start: 0, bytes: content.whole()? })
     }
 
-    /// Finds the bytes of a record, among `records` of them.
+    /// Returns the place of a record. `records` is the total size of the records in bytes.
     ///
-    /// Limits ascend. One that both of those before it are above, or both of those behind it below, is damaged, and not they.
+    /// Limits ascend. A limit is damaged if both limits before it are greater, or both limits after it are smaller.
+    /// These neighbours are then intact.
     fn of(&self, record: u64, records: u64) -> Result<Range<u64>> {
         let limits = self.bytes.as_bytes();
         let count = limits.len() as u64 / LIMIT;
         if record >= count {
             return Err(Error::data(format!("no record {record}: there are {count}")));
         }
-        // Where record `place` begins and the one before it ends.
+        // Returns the start of record `place`, which is the limit of the record before it.
         let at = |place: u64| place.checked_sub(1).map_or(0, |before| limit(limits, before).unwrap_or(records));
         let (start, end) = (at(record), at(record + 1));
         let is_below = at(record.saturating_sub(1)).min(at(record.saturating_sub(2))) > start;

@@ -1,14 +1,14 @@
-//! Names that stand for all files of a set: `x@4.bagz`.
+//! Names that mean all files of a set: `x@4.bagz`.
 
 use std::path::{Path, PathBuf};
 
 use super::super::files::file_name;
 
-/// The most files that a name stands for: the numbers in their names have five digits.
+/// Most files of a set: the numbers in their names have five digits.
 const MOST: u32 = 99_999;
 
-/// The files that a name stands for: `x@4.bagz` for `x-00000-of-00004.bagz` to `x-00003-of-00004.bagz`, `x@*.bagz` for as many
-/// as the name of the first of them says; any other name for itself.
+/// Expands a name to the files of its set. `x@4.bagz` means `x-00000-of-00004.bagz` to `x-00003-of-00004.bagz`, and
+/// `x@*.bagz` takes the number of files from the name of the first file. Any other name means itself.
 pub(crate) fn expand(path: &Path) -> Vec<PathBuf> {
     let name = file_name(path).into_owned();
     let parts = name.split_once('@').filter(|_| !path.exists());
@@ -26,13 +26,13 @@ pub(crate) fn expand(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Counts the files, as the name of the first one says.
+/// Returns the number of files according to the name of the first file.
 fn count_of(path: &Path, stem: &str, ending: &str) -> Option<u32> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let first = format!("{stem}-00000-of-");
     let count = |name: &str| name.strip_prefix(&first)?.strip_suffix(ending)?.parse().ok();
     let names = std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    // Of two sets of one name neither is meant.
+    // If there are two sets of this name, the name is ambiguous and means neither.
     let mut counts = names.filter_map(|name| count(&name));
     counts.next().filter(|_| counts.next().is_none())
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A file with its limits at the tail, and the same limits by themselves.
+/// Returns a file with its limits at the tail, and the limits alone.
 fn bag(records: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
     let mut end = 0u64;
     let limit = |record: &&[u8]| {
@@ -98,7 +98,7 @@ fn a_bad_limit_costs_two_records() {
     let error = source.read(1).unwrap_err().to_string();
     assert_eq!(error, "a.bag: record 1: byte 20: its limits are 3 and 9223372036854775808, in 12 bytes of records");
     assert!(source.read(2).unwrap_err().to_string().starts_with("a.bag: record 2: byte 28: "));
-    // Limits that are no damage by themselves, but beside their neighbours.
+    // Limits that are damaged only in comparison to their neighbours.
     for (damaged, limit) in [(3, 1u64), (2, 16)] {
         let (mut file, limits) = bag(&[b"one", b"two", b"six", b"ten", b"fig", b"nut"]);
         let at = file.len() - limits.len() + damaged * 8;

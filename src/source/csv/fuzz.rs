@@ -1,4 +1,4 @@
-//! The target of the fuzzers.
+//! Fuzz target.
 
 use super::Csv;
 use crate::dataset::map::RandomAccess;
@@ -6,7 +6,7 @@ use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::Buffer;
 use crate::source::delimited::Dialect;
 
-/// A CSV file: its fields are those that the `csv` crate finds, and a stream yields what reading by number does.
+/// Reads a CSV file. Checks its fields against the `csv` crate, and records of the stream against reads by number.
 pub(crate) fn csv(data: &[u8]) {
     let options = Csv::options().header(false).infer_rows(3);
     let Ok(source) = options.open_bytes(data) else { return };

@@ -1,4 +1,4 @@
-//! CSV files, and others of fields between delimiters.
+//! CSV files, and other files with delimited fields.
 
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(in crate::source) mod fuzz;
@@ -32,15 +32,19 @@ use crate::error::{Error, Result};
 use crate::mmap::Access;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
-/// Bytes in which the delimiter is looked for.
+/// Bytes in which to look for the delimiter.
 const HEAD: u64 = 64 << 10;
 
-/// Records of CSV files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`], a field a column.
+/// Records of CSV files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`], with a
+/// field per column.
 ///
-/// Records end with LF or CRLF outside of quotes; empty lines are none. A quote is doubled within quotes. The first record of each
-/// file names the columns, unless [`CsvOptions::header`] says otherwise; one without a name is called `column_3`, by its number from
-/// 0 on. Columns are scalars of `int64`, `float64` or `bool`, or text: the first of these that all fields of the first 1,000 records
-/// are, or what [`CsvOptions::types`] declares. An empty field of a column of numbers is null; of text it is empty text.
+/// Records end with LF or CRLF outside of quotes. Empty lines are skipped. A quote is doubled within quotes. The first
+/// record of each file names the columns by default: see [`CsvOptions::header`]. A column without a name is `column_3`,
+/// by its number from 0 on.
+///
+/// Columns are scalars of `int64`, `float64` or `bool`, or text. The type is declared by [`CsvOptions::types`], or is
+/// the first of these that fits all fields of the first 1,000 records. An empty field is null in a column of numbers,
+/// and empty text in a column of text.
 ///
 /// ```
 /// use gristmill::source::Csv;
@@ -57,26 +61,27 @@ const HEAD: u64 = 64 << 10;
 /// ```
 ///
 /// # Errors
-/// Reading a record with more or fewer fields than columns, a field that is not of its column's type or not UTF-8, or a quote that is
-/// never closed is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, line and byte offset. Opening reports a header with a name
-/// twice, files of different columns, and chosen columns that are not there.
+/// Reading an invalid record returns [`ErrorKind::Data`](crate::ErrorKind::Data) with file, line and byte offset. A
+/// record is invalid if it has more or fewer fields than columns, a field of the wrong type, invalid UTF-8, or a quote
+/// that is never closed. Opening fails if a header has a name twice, if files have no columns in common, or if a chosen
+/// column does not exist.
 ///
 /// # Cost
-/// Opening goes over each file once for its records, or takes them from the [`IndexCache`]; 4 bytes a record are held. Reading goes
-/// once over the record.
+/// Opening scans each file once for its records, or loads their index from the [`IndexCache`]; 4 bytes per record are
+/// held. Reading scans the record once.
 pub struct Csv(Files<Table>);
 
 impl Csv {
     /// Opens files, globs or directories (of `.csv` and `.tsv` files) with the default options.
     ///
     /// # Errors
-    /// If nothing is found, or a header is not in order.
+    /// If nothing is found, or a header is invalid.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
 }
 
-/// Options with which [`Csv`] files are opened, or streams of compressed ones.
+/// Options to open [`Csv`] files, or streams of compressed CSV files.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct CsvOptions {
@@ -114,63 +119,69 @@ impl Default for CsvOptions {
 source_options!(CsvOptions of Csv, access at access);
 
 impl CsvOptions {
-    /// Sets where the index of records is kept; beside the file at first.
+    /// Sets the place of the index of records; beside the file by default.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.cache = cache;
         self
     }
 
-    /// The byte between fields. At first that of comma, tab, semicolon and bar by which the first records have the same number of
-    /// fields, and the most; a comma, or for `.tsv` files a tab, where none has two.
+    /// Sets the byte between fields.
+    ///
+    /// By default, the delimiter is guessed among comma, tab, semicolon and bar. The candidate must split the first
+    /// records into equally many fields; the largest number of fields wins. If no candidate gives two fields, the
+    /// delimiter is a tab for `.tsv` files and a comma for others.
     pub fn delimiter(mut self, delimiter: u8) -> Self {
         self.delimiter = Some(delimiter);
         self
     }
 
-    /// The byte around fields that hold delimiters or line ends; `"` at first, `None` for files without such a thing.
+    /// Sets the byte around fields that contain delimiters or line ends; `"` by default, `None` for files without
+    /// quotes.
     pub fn quote(mut self, quote: Option<u8>) -> Self {
         self.quote = quote;
         self
     }
 
-    /// Whether the first record of each file names the columns; at first so unless [`names`](Self::names) are given.
+    /// Sets whether the first record of each file names the columns; true by default unless [`names`](Self::names) are
+    /// given.
     pub fn header(mut self, header: bool) -> Self {
         self.header = Some(header);
         self
     }
 
-    /// The names of all columns, where there is no header, or instead of it.
+    /// Sets the names of all columns, instead of a header.
     pub fn names<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.names = Some(to_names(names));
         self
     }
 
-    /// The columns to read, in this order; all of them at first.
+    /// Sets the columns to read, in this order; all columns by default.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(to_names(columns));
         self
     }
 
-    /// Sets what the fields of some columns are, instead of what their first records look like.
+    /// Sets the types of some columns, instead of guessing them from the first records.
     pub fn types<S: AsRef<str>>(mut self, types: impl IntoIterator<Item = (S, CsvType)>) -> Self {
         self.types = types.into_iter().map(|(name, kind)| (Name::new(name.as_ref()), kind)).collect();
         self
     }
 
-    /// The fields that are null, in columns of text, too, where they are not quoted. At first only the empty field is, in columns
-    /// of numbers.
+    /// Sets the fields that mean null. In a column of text, a quoted field is never null. By default, only the empty
+    /// field means null, and only in columns of numbers.
     pub fn nulls<S: AsRef<str>>(mut self, nulls: impl IntoIterator<Item = S>) -> Self {
         self.nulls = Some(nulls.into_iter().map(|null| null.as_ref().to_owned()).collect());
         self
     }
 
-    /// Records from which types are guessed; 1,000 at first.
+    /// Sets the number of records from which types are guessed; 1,000 by default.
     pub fn infer_rows(mut self, rows: usize) -> Self {
         self.infer_rows = rows;
         self
     }
 
-    /// Bytes in the longest record of a stream; 16 MiB at first. Compressed files can hold records far longer than themselves.
+    /// Sets the largest size of a stream's record, in bytes; 16 MiB by default. A compressed file may hold much longer
+    /// records.
     pub fn max_record_bytes(mut self, bytes: usize) -> Self {
         self.max_record_bytes = bytes.max(1);
         self
@@ -179,12 +190,12 @@ impl CsvOptions {
     /// Opens files, globs or directories (of `.csv` and `.tsv` files).
     ///
     /// # Errors
-    /// As [`Csv::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) for options that contradict each other.
+    /// As for [`Csv::open`]; also [`ErrorKind::Config`](crate::ErrorKind::Config) if options contradict each other.
     pub fn open(self, patterns: impl Patterns) -> Result<Csv> {
         self.of(content::open_all(patterns, Format::Csv.endings(), self.access)?)
     }
 
-    /// The same of files that are open, all of which are held in memory, or mapped.
+    /// Opens files from their contents, each of which is mapped or loaded whole.
     pub(crate) fn of(&self, contents: Contents) -> Result<Csv> {
         self.check()?;
         let dialect = self.dialect(&contents)?;
@@ -201,7 +212,7 @@ impl CsvOptions {
         Files::of(table, files, &ids).map(Csv)
     }
 
-    /// A file that is in memory already.
+    /// Opens a file that is already in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(&self, bytes: &[u8]) -> Result<Csv> {
         self.of(vec![("a.csv".into(), crate::Buffer::copy_from(bytes).into())])
@@ -228,7 +239,7 @@ impl CsvOptions {
         self.header.unwrap_or(self.names.is_none())
     }
 
-    /// The dialect of the first file that is not empty.
+    /// Returns the dialect of the first file that is not empty.
     fn dialect(&self, contents: &Contents) -> Result<Dialect> {
         let first = contents.iter().find(|(_, content)| content.len() > 0);
         let delimiter = match (self.delimiter, first) {
@@ -239,7 +250,7 @@ impl CsvOptions {
         Ok(Dialect { delimiter, quote: self.quote })
     }
 
-    /// The columns of all files, by name. Files whose fields are others than the columns get the places of theirs.
+    /// Merges the columns of all files by name. Records the places of the fields in files with other columns.
     fn table(&self, dialect: Dialect, files: &mut [File<Index>]) -> Result<Table> {
         let with_records: Vec<usize> = (0..files.len()).filter(|&at| files[at].index.starts.len() > 0).collect();
         let first = with_records.first().map(|&at| &files[at]);
@@ -274,7 +285,7 @@ fn to_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Vec<Name> {
     names.into_iter().map(|name| Name::new(name.as_ref())).collect()
 }
 
-/// The delimiter of a file.
+/// Guesses the delimiter of a file.
 fn guess(path: &Path, content: &Content) -> Result<u8> {
     let head = content.head(HEAD)?;
     let is_cut = head.len() as u64 == HEAD && content.len() > HEAD;
@@ -289,22 +300,22 @@ fn guess(path: &Path, content: &Content) -> Result<u8> {
     Ok(guessed.unwrap_or(by_name))
 }
 
-/// Places of the records of a file.
+/// Index of the records of a file.
 pub(crate) struct Index {
     starts: Starts,
-    /// Records before the first that counts: the header.
+    /// Number of header records before the first record.
     headers: u64,
-    /// Places of the fields among the columns, if they are not the columns in their order.
+    /// Column of each field of the file, if the fields are not exactly the columns in order.
     places: Option<Places>,
 }
 
-/// The bytes of a file that is held whole.
+/// Returns the bytes of a file that is held whole.
 fn held(content: &Content) -> &[u8] {
     content.here().unwrap_or_default()
 }
 
 impl File<Index> {
-    /// Finds where a record begins, the header counted, and its bytes, up to where the next one begins.
+    /// Returns the offset and the bytes of a record, up to the next record. The header counts as a record.
     fn raw(&self, record: u64) -> Option<(usize, &[u8])> {
         let (starts, bytes) = (&self.index.starts, held(&self.content));
         let start = usize::try_from(starts.get(record)?).ok()?;
@@ -313,7 +324,7 @@ impl File<Index> {
         begins_line(bytes, start).then_some((start, record))
     }
 
-    /// The records that count.
+    /// Returns the records without the header.
     fn rows(&self) -> impl Iterator<Item = &[u8]> {
         (self.index.headers..self.index.starts.len()).filter_map(|row| Some(self.raw(row)?.1))
     }
@@ -331,7 +342,7 @@ impl File<Index> {
     }
 }
 
-/// Finds where the records of a file begin.
+/// Returns the offsets of the records of a file.
 fn starts(file: &[u8], dialect: Dialect) -> Result<Starts> {
     check_plain(file, "read it as a stream (`CsvOptions::stream`; from Python `IterDataset.csv`), or decompress it")?;
     let skipped = if file.starts_with(BOM) { BOM.len() } else { 0 };
@@ -358,12 +369,12 @@ impl Numbered for Table {
         self.element(bytes, file.index.places.as_deref()).map_err(|fault| file.located(record, fault))
     }
 
-    /// None: files that lie far away are read when they are opened.
+    /// Returns no ranges: files in a store are read whole by `open`.
     fn ranges(&self, _: &File<Index>, _: u64) -> impl IntoIterator<Item = Range<u64>> {
         None
     }
 
-    /// Records say themselves where they are, by their line.
+    /// Returns the error unchanged, because it already has the line of the record.
     fn locate(&self, _: &File<Index>, _: u64, error: Error) -> Error {
         error
     }
@@ -378,7 +389,7 @@ impl Numbered for Table {
 }
 
 named_source!(Csv of Element {
-    /// Fields go straight into columns.
+    /// Writes fields directly to columns.
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Element> {
         let mut batch = BatchMut::like(&self.read(*indices.first()?).ok()?, indices.len()).ok()?;
         let mut columns: Vec<&mut ColumnMut> = batch.columns_mut().map(|(_, column)| column).collect();

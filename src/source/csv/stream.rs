@@ -1,4 +1,4 @@
-//! CSV files read front to back: what compression leaves of them.
+//! CSV files as streams, mainly for compressed files.
 
 use std::path::Path;
 
@@ -16,44 +16,44 @@ use crate::error::{Error, Result};
 use crate::units::Bytes;
 
 file_stream! {
-    /// Records of `.csv.gz`, `.csv.zst`, `.csv.lz4` and plain CSV files, read front to back: an [`IterDataset`](crate::IterDataset) of [`Element`], those of
-    /// [`Csv`](super::Csv).
+    /// Records of `.csv.gz`, `.csv.zst`, `.csv.lz4` and plain CSV files, in order: an
+    /// [`IterDataset`](crate::IterDataset) of [`Element`], with the elements of [`Csv`](super::Csv).
     ///
-    /// Compression is known by its magic number: gzip of one or many members, zstd and LZ4 of one or many frames, or none. Made by
-    /// [`CsvOptions::stream`].
+    /// Compression is detected by its magic number: gzip with one or more members, zstd and LZ4 with one or more
+    /// frames, or uncompressed. Created by [`CsvOptions::stream`].
     ///
     /// # Errors
-    /// The errors of [`Csv`](super::Csv) with the offset in the decompressed text, and those of a [`TextStream`](crate::source::TextStream)
-    /// for streams that are cut or damaged.
+    /// As for [`Csv`](super::Csv), with the offset in the decompressed text. Truncated or damaged streams are errors as
+    /// for a [`TextStream`](crate::source::TextStream).
     ///
     /// # Cost
-    /// As a [`TextStream`](crate::source::TextStream). Opening reads the records from which types are guessed.
+    /// As for a [`TextStream`](crate::source::TextStream). Opening reads the records from which types are guessed.
     CsvStream of Element, CsvStreamIter at TextStreamState, by CsvRecords
 }
 
-/// Rules by which records are read.
+/// Parser of records.
 struct CsvRecords {
     text: Text,
     table: Table,
 }
 
-/// The bytes of a record.
+/// Bytes of a record.
 type Record = Vec<u8>;
 
-/// Rules by which records are found.
+/// Splitter of text into records.
 struct Text {
     bounds: Bounds,
     dialect: Dialect,
     has_header: bool,
-    /// Whether the header of each file names its columns.
+    /// True if the header of each file names its columns.
     by_name: bool,
 }
 
 impl CsvOptions {
-    /// Opens files, globs or directories (of `.csv.gz`, `.csv.zst`, `.csv.lz4`, `.csv` files and the like) as a stream of their records.
+    /// Opens files, globs or directories (of `.csv.gz`, `.csv.zst`, `.csv.lz4`, `.csv` files and the like) as a stream.
     ///
     /// # Errors
-    /// As [`Csv::open`](super::Csv::open).
+    /// As for [`Csv::open`](super::Csv::open).
     pub fn stream(self, patterns: impl Patterns) -> Result<CsvStream> {
         self.stream_of(content::open_streams(patterns, &Format::endings_of("csv"))?)
     }
@@ -75,7 +75,7 @@ impl CsvOptions {
 }
 
 impl Text {
-    /// Reads what the first files begin with, so many records of them as far as these reach.
+    /// Reads up to `most` records from the start of the files.
     fn beginning(&self, files: &Contents, most: usize) -> Result<Beginning> {
         let mut beginning = Beginning { most, ..Beginning::default() };
         let mut damage = None;
@@ -92,17 +92,17 @@ impl Text {
             }
         }
         match damage {
-            // Else it is told when it is its turn.
+            // Otherwise, the pass returns the error when it reaches the file.
             Some(error) if beginning.header.is_none() && beginning.rows.is_empty() => Err(error),
             _ => Ok(beginning),
         }
     }
 }
 
-/// Bytes of standard input in which records for the guess are looked for.
+/// Bytes of standard input from which records for the guess are taken.
 const LOOK: u64 = 1 << 20;
 
-/// Records from which types are guessed.
+/// First records of the files, from which types are guessed.
 #[derive(Default)]
 struct Beginning {
     header: Option<Record>,
@@ -112,12 +112,12 @@ struct Beginning {
 }
 
 impl Beginning {
-    /// More are not held for a guess.
+    /// Returns true if there are enough records for a guess, or their size reaches the limit.
     fn is_enough(&self, text: &Text) -> bool {
         self.rows.len() >= self.most || self.bytes >= text.bounds.line_bytes
     }
 
-    /// Reads the first bytes of standard input. The last record may be cut.
+    /// Reads the first bytes of standard input. Their last record may be incomplete.
     fn read_head(&mut self, text: &Text, path: &Path, head: Buffer) -> Result<()> {
         let is_cut = head.len() as u64 == LOOK;
         let read = self.read(text, path, &Content::from(head));
@@ -133,7 +133,7 @@ impl Beginning {
             let first = self.header.get_or_insert_with(|| reader.record.clone());
             let named = |header: &[u8]| names(text.dialect, header).ok();
             if text.by_name && named(first) != named(&reader.record) {
-                // Fields in another order say nothing of these columns.
+                // The fields are in another order, so the records do not fit these columns.
                 return Ok(());
             }
         }
@@ -145,16 +145,16 @@ impl Beginning {
     }
 }
 
-/// Puts the lines of a file together where quotes hold line ends.
+/// Reader that joins the lines of a record if quotes contain line ends.
 struct RecordReader {
     lines: LineReader,
-    /// The present record, with line ends inside of it as they are.
+    /// Current record, with its inner line ends unchanged.
     record: Record,
-    /// Beginning of the record in the decompressed text.
+    /// Offset of the record in the decompressed text.
     start: u64,
-    /// Its line, from 1.
+    /// Line of the record, from 1.
     line: u64,
-    /// Places of the fields of the file among the columns, if they are not the columns in their order.
+    /// Column of each field of the file, if the fields are not exactly the columns in order.
     places: Option<Places>,
 }
 
@@ -164,7 +164,7 @@ impl RecordReader {
         Ok(Self { lines, record: Vec::new(), start: byte, line, places: None })
     }
 
-    /// Goes to the next record, if there is one.
+    /// Advances to the next record; returns false at the end.
     fn next(&mut self, text: &Text) -> Result<bool> {
         self.record.clear();
         let mut inside = false;
@@ -176,7 +176,7 @@ impl RecordReader {
                 (self.start, self.line) = (line.offset, line.number);
             }
             self.record.extend_from_slice(line.bytes);
-            // Who splits the record takes one off its end, no more.
+            // `Dialect::fields` strips a single carriage return from the end of the record.
             self.record.extend_from_slice(if line.crlf { b"\r" } else { b"" });
             inside = text.dialect.ends_inside(line.bytes, inside);
             if !inside {

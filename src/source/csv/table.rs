@@ -1,4 +1,4 @@
-//! The columns of a file, and records as rows of them.
+//! The columns of files, and the conversion of records to rows.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::types::{CsvType, Guess, bits};
 use crate::element::{Array, ColumnMut, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// Fault of a record, and its place there.
+/// Fault of a record, and its offset in the record.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -24,7 +24,7 @@ impl Fault {
         Self { at, message: message.into(), help: None }
     }
 
-    /// Of a record on line `line`, which begins at byte `start` of its file, if that is known.
+    /// Converts to an error for a record on line `line`. `start` is the record's offset in its file, if known.
     #[cold]
     pub(super) fn located(self, record: &[u8], start: Option<u64>, line: u64) -> Error {
         let before = &record[..self.at.min(record.len())];
@@ -43,12 +43,12 @@ impl From<Unclosed> for Fault {
     }
 }
 
-/// Columns that there are, and which of them are read.
+/// All columns, with the selection of columns to read.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) dialect: Dialect,
     columns: Vec<Column>,
-    /// Names in the order of the elements.
+    /// Names of the columns to read, in the order of the elements.
     wanted: Vec<Name>,
     nulls: Nulls,
 }
@@ -59,18 +59,18 @@ struct Column {
     kind: CsvType,
     guess: Guess,
     guessed: bool,
-    /// Its place in elements, if it is read.
+    /// Index of the column in elements, if the column is read.
     slot: Option<usize>,
 }
 
-/// Places of the fields of a file among the columns of all files.
+/// Column of each field of a file, as an index into the columns of all files.
 pub(super) type Places = Box<[usize]>;
 
-/// The fields that stand for nothing.
+/// Fields that mean null.
 #[derive(Clone, Debug)]
 struct Nulls {
     words: Vec<String>,
-    /// Whether they are in text, too, where they are not quoted.
+    /// True if an unquoted field also means null in a column of text.
     in_text: bool,
 }
 
@@ -82,10 +82,10 @@ impl Nulls {
 }
 
 impl Table {
-    /// The table of files the first of which begins with `rows`, behind its `header` if it has one.
+    /// Creates the table of files. The first file has the `header`, if any, followed by `rows`.
     ///
     /// # Errors
-    /// A fault of the header. Those of rows are for who reads them.
+    /// A fault of the header. Faults of rows are reported when the rows are read.
     pub(super) fn new<R: AsRef<[u8]>>(
         options: &CsvOptions,
         dialect: Dialect,
@@ -110,8 +110,8 @@ impl Table {
         Ok(table)
     }
 
-    /// Adds the columns of another file, and guesses types from its first `rows`, too. Gives the places of its fields, if they are not those
-    /// of the columns.
+    /// Adds the columns of another file, and guesses types also from its first `rows`. Returns the places of its
+    /// fields, if the fields are not exactly the columns in order.
     ///
     /// # Errors
     /// A fault of the header.
@@ -137,10 +137,10 @@ impl Table {
         Ok(places)
     }
 
-    /// The places of the fields of a file among the columns, if they are not the columns in their order.
+    /// Returns the column of each field of a file, if the fields are not exactly the columns in order.
     ///
     /// # Errors
-    /// A fault of the header, and a column that is not known.
+    /// A fault of the header, or an unknown column.
     pub(super) fn places(&self, header: &[u8]) -> Result<Option<Places>, Fault> {
         let names = names(self.dialect, header)?;
         if names.iter().eq(self.columns.iter().map(|column| &column.name)) {
@@ -161,7 +161,7 @@ impl Table {
     fn guess_types<R: AsRef<[u8]>>(&mut self, options: &CsvOptions, places: Option<&[usize]>, rows: &[R]) {
         for row in rows.iter().take(options.infer_rows) {
             for (at, field) in self.dialect.fields(row.as_ref()).map_while(Result::ok).enumerate() {
-                // As a number it is null if it is as anything.
+                // A null word does not affect the guess, even if quoted, because a column of numbers reads it as null.
                 let is_null = self.nulls.words.iter().any(|word| word.as_bytes() == &*field.bytes);
                 let place = places.map_or(Some(at), |places| places.get(at).copied());
                 if let Some(column) = place.and_then(|place| self.columns.get_mut(place)).filter(|_| !is_null) {
@@ -177,10 +177,10 @@ impl Table {
         }
     }
 
-    /// Reads these columns only, in this order; all of them if they are not said.
+    /// Selects the columns to read, in this order; all columns if none were chosen.
     ///
     /// # Errors
-    /// A column, here or among those with types, that is not there.
+    /// A chosen column, or a column with a declared type, that does not exist.
     pub(super) fn choose(mut self, options: &CsvOptions) -> Result<Self> {
         let names: Vec<Name> = self.columns.iter().map(|column| column.name.clone()).collect();
         let typed = options.types.iter().map(|(name, _)| name);
@@ -194,7 +194,7 @@ impl Table {
         Ok(self)
     }
 
-    /// Names and types, as far as they shape elements.
+    /// Describes the names and types of the columns that are read, and other options that affect elements.
     pub(super) fn identity(&self) -> String {
         let named = |column: &Column| column.slot.map(|slot| (slot, format!("{}: {}", column.name, column.kind)));
         let mut columns: Vec<_> = self.columns.iter().filter_map(named).collect();
@@ -204,7 +204,7 @@ impl Table {
         format!(", delimiter={:?}, columns=[{}]{nulls}", char::from(self.dialect.delimiter), columns.join(", "))
     }
 
-    /// The element of a record.
+    /// Converts a record to an element.
     pub(super) fn element(&self, record: &[u8], places: Option<&[usize]>) -> Result<Element, Fault> {
         let mut element = Element::nulls(&self.wanted);
         let put = |slot, column: &Column, field: &Field<'_>| column.put(field, &self.nulls, element.place_mut(slot));
@@ -212,7 +212,8 @@ impl Table {
         Ok(element)
     }
 
-    /// Writes a record as row `row` into the columns of a batch of elements; `None` if it is bad, or not like the first.
+    /// Writes a record to row `row` of the columns of a batch; returns `None` if it is invalid, or unlike the first
+    /// row.
     pub(super) fn copy(
         &self,
         record: &[u8],
@@ -235,7 +236,7 @@ impl Table {
         alike.then_some(())
     }
 
-    /// Gives `take` every column that is read: its place in elements, and the field.
+    /// Calls `take` for each column to read, with its index in elements and its field.
     #[inline]
     fn each_field<'a>(
         &self,
@@ -261,7 +262,7 @@ impl Table {
     #[cold]
     fn ragged(&self, record: &[u8], columns: usize) -> Fault {
         let fields = self.dialect.fields(record).count();
-        // The first field too many, or the end of the last one there is.
+        // The first surplus field, or the end of the last field if fields are missing.
         let extra = self.dialect.fields(record).nth(columns).and_then(Result::ok).map(|field| field.at);
         let end = record.trim_ascii_end().len();
         Fault::new(extra.unwrap_or(end), format!("{fields} fields, where there are {columns} columns"))
@@ -273,7 +274,7 @@ impl Column {
         Self { name, kind: CsvType::Text, guess: Guess::default(), guessed: true, slot: None }
     }
 
-    /// Writes the value of a field to its place, which is null.
+    /// Writes the value of a field to `place`, which is null before.
     #[inline]
     fn put(&self, field: &Field<'_>, nulls: &Nulls, place: &mut Value) -> Result<(), Fault> {
         if nulls.has(field, self.kind) {
@@ -304,12 +305,12 @@ fn text<'a>(field: &'a Field<'_>) -> Result<&'a str, Fault> {
     utf8::text(&field.bytes).map_err(|(at, message)| Fault::new(field.at + usize::from(field.quoted) + at, message))
 }
 
-/// The name of a column that has none.
+/// Returns the name of a column without a name.
 fn numbered(column: usize) -> Name {
     Name::new(format!("column_{column}"))
 }
 
-/// The names in a header.
+/// Returns the names in a header.
 pub(super) fn names(dialect: Dialect, header: &[u8]) -> Result<Vec<Name>, Fault> {
     let (mut names, mut seen) = (Vec::new(), HashSet::new());
     for (number, field) in dialect.fields(header).enumerate() {

@@ -37,7 +37,7 @@ fn what_is_wrong_has_a_line_and_a_byte() {
     let text = "a,b\n1,\"x\ny\"\n\n2\n3,z,4\nfive,x\n";
     assert_eq!(error(text, 1), "a.csv: line 5: byte 14: 1 fields, where there are 2 columns");
     assert_eq!(error(text, 2), "a.csv: line 6: byte 19: 3 fields, where there are 2 columns");
-    // The last one made the column text.
+    // The last record made the column text, so it must not take part in the guess.
     let source = Csv::options().infer_rows(3).open_bytes(text.as_bytes()).unwrap();
     let wrong = source.read(3).unwrap_err();
     assert_eq!(wrong.to_string(), "a.csv: line 7: byte 21: column \"a\": \"five\" is no int64");
@@ -64,7 +64,7 @@ fn headers_name_the_columns_of_all_files() {
     let row = Csv::open(dir.path()).unwrap().read(2).unwrap();
     let expected = Element::new().with("column_0", Value::Null).with("text", "fig").with("id", Array::scalar(2i64));
     assert_eq!(row, expected);
-    // Without a header, the first record is taken for one.
+    // Without a header, the first record is taken for the header.
     write("e.csv", "3,nut\n4,pea\n");
     let wrong = Csv::open(dir.path()).unwrap_err().to_string();
     assert!(
@@ -89,7 +89,7 @@ fn columns_of_files_go_by_name() {
     let row =
         |id: Value, text: &str, score: Value| Element::new().with("id", id).with("text", text).with("score", score);
     let number = |number: f64| Value::from(Array::scalar(number));
-    // Types hold the first records of each file.
+    // Types fit the first records of each file.
     let expected = [
         row(number(1.0), "oat", Value::Null),
         row(number(2.0), "rye", Value::Null),
@@ -100,7 +100,7 @@ fn columns_of_files_go_by_name() {
     assert_eq!((0..4).map(|at| source.read(at).unwrap()).collect::<Vec<_>>(), expected);
     let some = Csv::options().columns(["score", "text"]).open(dir.path()).unwrap();
     assert_eq!(some.read(3).unwrap(), Element::new().with("score", Value::Null).with("text", "nut"));
-    // A batch of rows that lack a number is none.
+    // Rows without a number do not form a batch.
     assert!(some.read_stacked(&[2, 3]).is_none() && some.read_stacked(&[2]).is_some());
     write("d.csv", "id,text\n1\n");
     let ragged = Csv::open(dir.path()).unwrap().read(4).unwrap_err().to_string();
@@ -214,7 +214,7 @@ mod streams {
     fn a_file_that_cannot_be_opened_is_behind_it_once_that_is_told() {
         use crate::dataset::iter::{BadRecords, laws};
         let dir = tempfile::tempdir().unwrap();
-        // The first of the damaged asks for a window of 2 GiB, the second has other columns.
+        // The first damaged file requires a window of 2 GiB; the second has other columns.
         let damaged: [&[u8]; 2] = [b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00", b"a,c\n5,6\n"];
         let files = [("a.csv", b"a,b\n1,2\n".as_slice()), ("b.csv.zst", damaged[0]), ("c.csv", damaged[1])];
         files.iter().for_each(|(name, bytes)| std::fs::write(dir.path().join(name), bytes).unwrap());
@@ -260,7 +260,7 @@ mod streams {
 }
 
 proptest! {
-    /// Shows that fields are read as they were written, whatever they hold.
+    /// Quoted fields read back unchanged, with any content.
     #[test]
     fn quoted_fields_come_back(rows in prop::collection::vec(prop::collection::vec("[ab\",;\r\n]{0,6}", 3), 0..6)) {
         let quoted = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
@@ -277,7 +277,7 @@ proptest! {
     }
 }
 
-/// A batch is a stack of the elements, and there is none where they do not stack or one is bad.
+/// A batch equals the stacked elements. There is no batch if the elements do not stack or a record is invalid.
 #[test]
 fn fields_go_straight_into_batches() {
     use crate::element::Stack;

@@ -1,4 +1,4 @@
-//! Types that the fields of a column become.
+//! Types of the fields of a column.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use half::{bf16, f16};
 
 use crate::element::DType;
 
-/// Type that the fields of a column become.
+/// Type of the fields of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CsvType {
     /// Text.
     Text,
-    /// A scalar of this type; `bool` of `true` or `false`, `1` or `0`.
+    /// A scalar of this type; a `bool` is `true` or `false`, `1` or `0`.
     Number(DType),
 }
 
 impl CsvType {
-    /// The type of that name: `str`, `bool`, NumPy's `int64` and Rust's `i64`, and so on.
+    /// Returns the type with this name: `str`, `bool`, NumPy's `int64` or Rust's `i64`, and so on.
     pub fn from_name(name: &str) -> Option<Self> {
         if name == "str" {
             return Some(Self::Text);
@@ -30,7 +30,7 @@ impl CsvType {
     }
 }
 
-/// The bits of a number, the lowest of the word, or nothing where a field is no number of this type.
+/// Returns the bits of a number in the low bits of a word; `None` if the field is not a number of this type.
 pub(super) fn bits(dtype: DType, text: &str) -> Option<u64> {
     let text = text.trim_ascii();
     Some(match dtype {
@@ -69,19 +69,19 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The type of a column, out of some of its fields.
+/// Type of a column, guessed from some of its fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Guess {
     seen: bool,
-    /// Of [`NUMBERS`], those that some field was not.
+    /// Types in [`NUMBERS`] that do not fit all fields.
     excluded: [bool; 3],
 }
 
-/// Types that are guessed, the first that all fields are.
+/// Types to guess; the first that fits all fields wins.
 const NUMBERS: [DType; 3] = [DType::I64, DType::F64, DType::Bool];
 
 impl Guess {
-    /// Takes a field that is not null into account.
+    /// Adds a non-null field.
     pub(super) fn add(&mut self, text: &str) {
         self.seen = true;
         for (excluded, dtype) in self.excluded.iter_mut().zip(NUMBERS) {
@@ -89,7 +89,7 @@ impl Guess {
         }
     }
 
-    /// Text where no field was seen, or none of the others fits.
+    /// Returns the guessed type: text if there were no fields, or no other type fits.
     pub(super) fn result(self) -> CsvType {
         let fits = NUMBERS.into_iter().zip(self.excluded).find(|(_, excluded)| self.seen && !excluded);
         fits.map_or(CsvType::Text, |(dtype, _)| CsvType::Number(dtype))

@@ -1,4 +1,4 @@
-//! JPEG and PNG, through the `image` crate.
+//! JPEG and PNG images, decoded by the `image` crate.
 
 use std::io::Cursor;
 
@@ -8,7 +8,8 @@ use super::super::contained::contained;
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, Result};
 
-/// Bytes that a decoder may take: of no image that compresses at all is a byte worth more than this, and of none is it more than 512 MiB.
+/// Limits the decoder's memory to 1,100 bytes per compressed byte plus 16 MiB, and to 512 MiB in total. No compressed
+/// image expands by a larger factor.
 fn limits(bytes: usize) -> Limits {
     const MOST: u64 = 512 << 20;
     let mut limits = Limits::default();
@@ -16,7 +17,8 @@ fn limits(bytes: usize) -> Limits {
     limits
 }
 
-/// The pixels, row by row: `u8`, of PNGs of 16 bits `u16`; with 1 channel for grey, 2 with alpha, 3 for colour, 4 with alpha.
+/// Decodes the pixels row by row: `u8`, or `u16` for 16-bit PNGs. An image has 1 channel (grey), 2 (grey, alpha),
+/// 3 (colour) or 4 (colour, alpha).
 pub(super) fn decode(bytes: &[u8]) -> Result<Array> {
     let image = contained(|| {
         let fault = |text: String| Error::data(format!("the image is damaged: {text}"));
@@ -81,7 +83,7 @@ mod tests {
         assert!(decode(b"GIF89a").is_err() && decode(b"").is_err());
     }
 
-    /// A PNG that says it has 100,000 × 100,000 pixels.
+    /// Decodes a PNG that claims 100,000 × 100,000 pixels.
     #[test]
     fn a_size_that_is_not_there_takes_no_memory() {
         let grey: DynamicImage = ImageBuffer::from_pixel(9, 8, Luma([200u8])).into();

@@ -1,4 +1,4 @@
-//! Decoders of what files within records hold: text, numbers, JSON, arrays, images.
+//! Decoders of files inside of records: text, numbers, JSON, arrays, images.
 
 #[cfg(feature = "image")]
 mod image;
@@ -12,10 +12,10 @@ use super::utf8;
 use crate::element::{Array, Buffer, Value};
 use crate::error::{Error, Result};
 
-/// Word for what becomes of images in this build, for the identity of what holds them.
+/// Type of decoded images in this build, for the identity of sources with images.
 pub(super) const IMAGES: &str = if cfg!(feature = "image") { "arrays" } else { "bytes" };
 
-/// Decodes a file by the last extension of its name; bytes where that says nothing.
+/// Decodes a file by the last extension of its name; returns its bytes if the extension is unknown.
 #[cfg(feature = "webdataset")]
 pub(super) fn by_extension(name: &str, data: Buffer) -> Result<Value> {
     match name.rsplit('.').next().unwrap_or(name) {
@@ -29,7 +29,7 @@ pub(super) fn by_extension(name: &str, data: Buffer) -> Result<Value> {
     }
 }
 
-/// Text in UTF-8.
+/// Decodes UTF-8 text.
 pub(super) fn text(data: &Buffer) -> Result<Value> {
     utf8_of(data).map(Value::from)
 }
@@ -38,7 +38,7 @@ fn utf8_of(data: &Buffer) -> Result<&str> {
     utf8::text(data.as_bytes()).map_err(|(at, message)| Error::data(message).offset(at as u64))
 }
 
-/// A whole number in decimal digits, white space around it left out: `i64`, or `u64` above its range.
+/// Decodes a whole number in decimal digits, ignoring white space around it: `i64`, or `u64` above its range.
 pub(super) fn integer(data: &Buffer) -> Result<Value> {
     let digits = utf8_of(data)?.trim();
     if let Ok(number) = digits.parse::<i64>() {
@@ -49,7 +49,7 @@ pub(super) fn integer(data: &Buffer) -> Result<Value> {
     Ok(Array::scalar(number).into())
 }
 
-/// A number as Python writes one: `f64`.
+/// Decodes a number in Python's notation: `f64`.
 #[cfg(feature = "mds")]
 pub(super) fn float(data: &Buffer) -> Result<Value> {
     let text = utf8_of(data)?.trim();
@@ -57,29 +57,29 @@ pub(super) fn float(data: &Buffer) -> Result<Value> {
     Ok(Array::scalar(number).into())
 }
 
-/// Returns as much of a text as a message can take.
+/// Returns the start of a text, short enough for a message.
 fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// A JSON document.
+/// Decodes a JSON document.
 pub(super) fn json(data: &Buffer) -> Result<Value> {
     json::document(utf8_of(data)?).map_err(|fault| Error::data(fault.message).offset(fault.at as u64))
 }
 
-/// An array as NumPy saves it.
+/// Decodes an array saved by NumPy.
 #[cfg(feature = "webdataset")]
 fn npy(data: Buffer) -> Result<Value> {
     npy::aligned(npy::decode(data)?).map(Value::from)
 }
 
-/// An archive of arrays as NumPy saves it.
+/// Decodes an archive of arrays saved by NumPy.
 #[cfg(feature = "webdataset")]
 fn npz(data: Buffer) -> Result<Value> {
     Npz::of("npz".into(), data)?.element().map(Value::from)
 }
 
-/// A JPEG or PNG image, as an array `[height, width, channels]`; its bytes in builds without the feature `image`.
+/// Decodes a JPEG or PNG image to an array `[height, width, channels]`; returns its bytes without the feature `image`.
 pub(super) fn image(data: Buffer) -> Result<Value> {
     #[cfg(feature = "image")]
     return self::image::decode(data.as_bytes()).map(Value::from);

@@ -1,23 +1,23 @@
-//! Elements as `tf.train.Example` and `tf.train.SequenceExample`.
+//! Encoding of elements as `tf.train.Example` and `tf.train.SequenceExample`.
 
 use super::super::varint::{put_bytes, put_varint};
 use super::wire::Kind;
 use crate::element::{Array, DType, Element, Value};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The bytes of a `tf.train.Example` of the fields of `element`.
+/// Encodes the fields of `element` as a `tf.train.Example`.
 ///
-/// Arrays of whole numbers and truth values become lists of `int64`, those of floats lists of `float`, row-major: shapes are not part
-/// of the format. Bytes, text and lists of them become lists of bytes, and null a feature without a list.
-/// `float64` is rounded to `float32`, the only float of the format.
+/// Arrays of whole numbers or booleans become lists of `int64`, and arrays of floats lists of `float`, in row-major
+/// order. The format has no shapes. Bytes, text and lists of them become lists of bytes. Null becomes a feature without
+/// a list. `float64` is rounded to `float32`, the only float of the format.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the name of a field that is a tree, a list of anything else, or a number above the
-/// largest `int64`.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the name of a field that is a tree, another kind of list, or a
+/// number above the largest `int64`.
 ///
 /// # Determinism
-/// Features are sorted by name: the same fields in any order make the same bytes, which are those of protocol buffers' own
-/// deterministic serialisation.
+/// Features are sorted by name, so the order of fields does not matter. The bytes equal protocol buffers' deterministic
+/// serialization.
 pub fn encode_example(element: &Element) -> Result<Vec<u8>> {
     let map = map(element.iter(), feature)?;
     let mut example = Vec::with_capacity(map.len() + 11);
@@ -25,17 +25,19 @@ pub fn encode_example(element: &Element) -> Result<Vec<u8>> {
     Ok(example)
 }
 
-/// The bytes of a `tf.train.SequenceExample`, whose `sequences` are the fields of these names, and whose context are the others.
+/// Encodes an element as a `tf.train.SequenceExample`. Fields named in `sequences` become sequences, others the
+/// context.
 ///
-/// A sequence is a list with an item for each step, or an array with a row for each, and a step is what [`encode_example`] makes a
-/// feature of: what [`ExampleParser`](super::ExampleParser) made of the sequences of a record makes that record again.
+/// A sequence is a list with an item per step, or an array with a row per step. Each step is encoded as in
+/// [`encode_example`]. Sequences from [`ExampleParser`](super::ExampleParser) encode to the sequences of the original
+/// record.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the name of a field, and of a step in it, that is none of these; also if the element
-/// has no field of one of the names.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the name of the field, and with the step, if a value cannot be
+/// encoded; also if the element lacks a field of `sequences`.
 ///
 /// # Determinism
-/// As [`encode_example`].
+/// As for [`encode_example`].
 pub fn encode_sequence_example<S: AsRef<str>>(element: &Element, sequences: &[S]) -> Result<Vec<u8>> {
     if let Some(name) = sequences.iter().map(AsRef::as_ref).find(|name| element.get(name).is_none()) {
         return Err(Error::data(format!("field {name:?}: is missing, where a sequence is wanted"))
@@ -50,7 +52,7 @@ pub fn encode_sequence_example<S: AsRef<str>>(element: &Element, sequences: &[S]
     Ok(example)
 }
 
-/// A map from the names of fields to their messages, sorted.
+/// Encodes a map from field names to their messages, sorted by name.
 fn map<'a>(
     fields: impl IntoIterator<Item = (&'a str, &'a Value)>,
     message: impl Fn(&Value) -> Result<Vec<u8>>,
@@ -73,7 +75,7 @@ fn in_field(name: &str, error: &Error) -> Error {
     error.help_text().into_iter().fold(told, Error::help)
 }
 
-/// A feature for each step.
+/// Encodes a list with a feature for each step.
 fn feature_list(value: &Value) -> Result<Vec<u8>> {
     let mut list = Vec::new();
     let mut put = |step: usize, value: &Value| -> Result<()> {
@@ -125,7 +127,7 @@ fn strings(values: &[Value]) -> Result<Vec<u8>> {
     Ok(list)
 }
 
-/// A packed list; an empty one has no bytes at all.
+/// Encodes a packed list; an empty list has no bytes.
 fn numbers(array: &Array) -> Result<(Kind, Vec<u8>)> {
     let mut packed = Vec::with_capacity(array.bytes().len());
     let kind = match array.dtype() {
@@ -145,7 +147,7 @@ fn numbers(array: &Array) -> Result<(Kind, Vec<u8>)> {
     Ok((kind, list))
 }
 
-/// Calls `f` with each number of an array of `$type`s.
+/// Calls `$f` with each number of an array of `$type`.
 macro_rules! each {
     ($array:expr, $type:ty, $f:expr) => {{
         let (numbers, _) = $array.bytes().as_chunks::<{ size_of::<$type>() }>();

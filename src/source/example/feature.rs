@@ -1,4 +1,4 @@
-//! Declarations of features, known before they are read.
+//! Declarations of features.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::wire::Kind;
 use crate::element::{Array, Buffer, Value};
 use crate::error::{Error, Result};
 
-/// Kind of the values of a feature.
+/// Type of the values of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FeatureType {
@@ -16,12 +16,12 @@ pub enum FeatureType {
     Float32,
     /// Strings of bytes.
     Bytes,
-    /// The same as text, which must be UTF-8.
+    /// Strings of bytes, as text, which must be UTF-8.
     Str,
 }
 
 impl FeatureType {
-    /// All of them, by the names that pipeline files have for them.
+    /// All types, with their names in pipeline files.
     pub(crate) const NAMES: [(&'static str, Self); 4] =
         [("int64", Self::Int64), ("float32", Self::Float32), ("bytes", Self::Bytes), ("str", Self::Str)];
 
@@ -41,20 +41,20 @@ impl fmt::Display for FeatureType {
     }
 }
 
-/// The values of a list, one behind the other.
+/// Values of a list, one after the other.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FeatureValues {
-    /// Of [`FeatureType::Int64`].
+    /// For [`FeatureType::Int64`].
     Int64(Vec<i64>),
-    /// Of [`FeatureType::Float32`].
+    /// For [`FeatureType::Float32`].
     Float32(Vec<f32>),
-    /// Of [`FeatureType::Bytes`] and [`FeatureType::Str`].
+    /// For [`FeatureType::Bytes`] and [`FeatureType::Str`].
     Bytes(Vec<Buffer>),
 }
 
 impl FeatureValues {
-    /// None yet.
+    /// Creates an empty list of this kind.
     pub(super) fn of(kind: Kind) -> Self {
         match kind {
             Kind::Int64 => Self::Int64(Vec::new()),
@@ -71,7 +71,7 @@ impl FeatureValues {
         }
     }
 
-    /// Counts the values.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Int64(values) => values.len(),
@@ -80,7 +80,7 @@ impl FeatureValues {
         }
     }
 
-    /// `count` times the one value there is.
+    /// Repeats the only value `count` times.
     fn repeat(self, count: usize) -> Self {
         match self {
             Self::Int64(values) => Self::Int64(values.repeat(count)),
@@ -89,7 +89,7 @@ impl FeatureValues {
         }
     }
 
-    /// As an array of `shape`, or as lists of it; they are as many as it needs.
+    /// Returns the values as an array of `shape`, or as nested lists. Their number must fit the shape.
     pub(super) fn shaped(self, dtype: FeatureType, shape: &[usize]) -> Result<Value> {
         match self {
             Self::Int64(values) => numbers(Array::from_vec(values), shape),
@@ -103,7 +103,7 @@ fn numbers(values: Array, shape: &[usize]) -> Result<Value> {
     Ok(Array::new(values.dtype(), shape, values.buffer().clone())?.into())
 }
 
-/// Lists of lists, as deep as the shape is long.
+/// Nests strings in lists, with a level for each dimension of `shape`.
 fn nested(values: &mut impl Iterator<Item = Buffer>, dtype: FeatureType, shape: &[usize]) -> Result<Value> {
     match shape.split_first() {
         None => string(values.next().unwrap_or(Buffer::EMPTY), dtype),
@@ -126,42 +126,42 @@ fn string(bytes: Buffer, dtype: FeatureType) -> Result<Value> {
 #[must_use = "it describes a feature for an `ExampleParser`"]
 pub struct FeatureSpec {
     pub(super) dtype: FeatureType,
-    /// `None` where the number of values varies.
+    /// `None` if the number of values varies.
     pub(super) shape: Option<Vec<usize>>,
     pub(super) default: Option<FeatureValues>,
     pub(super) may_be_missing: bool,
 }
 
 impl FeatureSpec {
-    /// Always so many values as `shape` needs, row-major: an array of that shape; of strings one, or lists of them.
-    /// In a sequence every step has that shape.
+    /// Declares exactly the values that `shape` needs, row-major, as an array of this shape. Strings give a single
+    /// string or nested lists. In a sequence, every step has this shape.
     pub fn fixed(dtype: FeatureType, shape: &[usize]) -> Self {
         Self { dtype, shape: Some(shape.to_owned()), default: None, may_be_missing: false }
     }
 
-    /// Any number of values: an array of one dimension, or a list of strings; empty where the feature is missing.
+    /// Declares any number of values: an array of one dimension, or a list of strings; empty if the feature is missing.
     pub fn variable(dtype: FeatureType) -> Self {
         Self { dtype, shape: None, default: None, may_be_missing: true }
     }
 
-    /// Sets what stands for it where it is missing: as many values as its shape needs, or one for all of them.
+    /// Sets the default for a missing feature: values for its whole shape, or a single value to repeat.
     pub fn default(mut self, values: FeatureValues) -> Self {
         self.default = Some(values);
         self
     }
 
-    /// Of a sequence: it may be missing, and then has no steps.
+    /// Allows a sequence to be missing; it then has no steps.
     pub fn allow_missing(mut self) -> Self {
         self.may_be_missing = true;
         self
     }
 
-    /// Values that the shape needs.
+    /// Returns the number of values that the shape needs.
     pub(super) fn size(&self) -> Option<usize> {
         self.shape.as_ref().map(|shape| shape.iter().product())
     }
 
-    /// The same, with a default of as many values as the shape needs.
+    /// Validates the declaration, and repeats a single default to fill the shape.
     pub(super) fn checked(mut self, in_sequence: bool) -> Result<Self> {
         let shape = self.shape.as_deref().unwrap_or_default();
         let Some(size) = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).filter(|&n| n <= MOST_VALUES) else {
@@ -193,10 +193,10 @@ impl FeatureSpec {
     }
 }
 
-/// Values of one feature: what is declared must fit in memory.
+/// Most values of a declared shape, so that a default fits in memory.
 const MOST_VALUES: usize = 1 << 28;
 
-/// As the identity of a source has it.
+/// Formats the declaration for the identity of a source.
 impl fmt::Display for FeatureSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.dtype)?;

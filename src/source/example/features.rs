@@ -1,4 +1,4 @@
-//! The features of a record, all of them or those that are declared.
+//! The features of a record: all of them, or the declared features.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use super::wire::{self, Kind, Message};
 use crate::element::{Buffer, Name, Value};
 use crate::error::{Error, Result};
 
-/// A choice of the features that are read.
+/// Selection of the features to read.
 #[derive(PartialEq)]
 pub(super) enum Features {
     All,
     Declared {
         specs: Vec<(Name, FeatureSpec)>,
-        /// Places in `specs`, by name.
+        /// Indices in `specs`, sorted by name.
         by_name: Vec<usize>,
     },
 }
 
-/// Makes a value of the message of a feature in a record, by what is declared; either may be missing.
+/// Reads a value from a feature's message in a record, by its declaration. Declaration or message may be missing.
 pub(super) type Read = fn(Option<&FeatureSpec>, Option<&[u8]>, &Buffer) -> Result<Value>;
 
 #[cold]
@@ -44,17 +44,17 @@ impl Features {
         Ok(Self::Declared { specs, by_name })
     }
 
-    /// Lists the features that are declared.
+    /// Returns the names of the declared features.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let specs = if let Self::Declared { specs, .. } = self { specs.as_slice() } else { &[] };
         specs.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Adds the features of a map in a record to `fields`.
+    /// Appends the features of a map in a record to `fields`.
     pub(super) fn read(&self, map: &[u8], record: &Buffer, value: Read, fields: &mut Vec<(Name, Value)>) -> Result<()> {
         match self {
             Self::All => {
-                // By name: protocol buffers write maps in no order.
+                // Sorted by name, because protocol buffers write maps in any order.
                 let mut all = BTreeMap::new();
                 for entry in wire::entries(map) {
                     let (name, message) = entry.map_err(|Damaged| no_example())?;
@@ -99,7 +99,7 @@ fn damaged(_: Damaged) -> Error {
     Error::data("its list is damaged")
 }
 
-/// A feature of an example, or of the context of a sequence.
+/// Reads a feature of an example, or of the context of a sequence example.
 pub(super) fn feature(spec: Option<&FeatureSpec>, message: Option<&[u8]>, record: &Buffer) -> Result<Value> {
     let list = message.map_or(Ok(None), wire::list).map_err(damaged)?;
     match (spec, list) {
@@ -125,7 +125,7 @@ fn values(kind: Kind, list: &[u8], record: &Buffer) -> Result<FeatureValues> {
     Ok(values)
 }
 
-/// Adds the values of a list of that kind.
+/// Appends the values of a list of this kind.
 fn add(values: &mut FeatureValues, list: &[u8], record: &Buffer) -> Result<()> {
     match values {
         FeatureValues::Int64(out) => lists::int64s(list, out),
@@ -135,7 +135,7 @@ fn add(values: &mut FeatureValues, list: &[u8], record: &Buffer) -> Result<()> {
     .map_err(damaged)
 }
 
-/// The values of a list, which must be of the kind that is declared.
+/// Returns the values of a list, which must be of the declared kind.
 fn of_kind(spec: &FeatureSpec, kind: Kind, list: &[u8], record: &Buffer) -> Result<FeatureValues> {
     if kind != spec.dtype.kind() {
         return Err(Error::data(format!("a list of {}, where {spec} is wanted", kind.as_str())));
@@ -160,7 +160,7 @@ fn check_size(spec: &FeatureSpec, len: usize) -> Result<()> {
     }
 }
 
-/// One string stands for itself.
+/// Returns a single string as bytes, and other values as an array or a list.
 fn inferred(values: FeatureValues) -> Result<Value> {
     match values {
         FeatureValues::Bytes(mut one) if one.len() == 1 => Ok(Value::Bytes(one.remove(0))),
@@ -171,7 +171,7 @@ fn inferred(values: FeatureValues) -> Result<Value> {
     }
 }
 
-/// A feature with a list for each step of a sequence.
+/// Reads a sequence, with a list for each step.
 pub(super) fn steps(spec: Option<&FeatureSpec>, message: Option<&[u8]>, record: &Buffer) -> Result<Value> {
     if let (None, Some(spec)) = (message, spec)
         && !spec.may_be_missing
@@ -205,7 +205,7 @@ pub(super) fn steps(spec: Option<&FeatureSpec>, message: Option<&[u8]>, record: 
     values.shaped(spec.dtype, &shape)
 }
 
-/// As the identity of a source has it; nothing for all of them.
+/// Formats declared features for the identity of a source; writes nothing for all features.
 impl fmt::Display for Features {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Declared { specs, .. } = self else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! The values of a list: packed, one by one, or both.
+//! The values of a list: packed, unpacked, or both.
 
 use super::super::varint::{Damaged, Field, Fields, varint};
 use super::wire::repeated;
 use crate::element::Buffer;
 
-/// Adds whole numbers to `out`.
+/// Appends whole numbers to `out`.
 pub(super) fn int64s(list: &[u8], out: &mut Vec<i64>) -> Result<(), Damaged> {
     for field in Fields::of(list) {
         match field? {
@@ -18,7 +18,7 @@ pub(super) fn int64s(list: &[u8], out: &mut Vec<i64>) -> Result<(), Damaged> {
 }
 
 fn unpack(mut packed: &[u8], out: &mut Vec<i64>) -> Result<(), Damaged> {
-    // Every number ends with a byte below 0x80.
+    // The last byte of every number is below 0x80.
     out.reserve(packed.iter().filter(|&&byte| byte < 0x80).count());
     while let Some((&first, rest)) = packed.split_first() {
         if first < 0x80 {
@@ -33,7 +33,7 @@ fn unpack(mut packed: &[u8], out: &mut Vec<i64>) -> Result<(), Damaged> {
     Ok(())
 }
 
-/// Adds floats to `out`.
+/// Appends floats to `out`.
 pub(super) fn floats(list: &[u8], out: &mut Vec<f32>) -> Result<(), Damaged> {
     for field in Fields::of(list) {
         let values = match field? {
@@ -51,7 +51,7 @@ pub(super) fn floats(list: &[u8], out: &mut Vec<f32>) -> Result<(), Damaged> {
     Ok(())
 }
 
-/// Adds strings of bytes to `out`, views of `record` where the list lies in that.
+/// Appends strings of bytes to `out`, as views of `record` if the list is inside of it.
 pub(super) fn strings(list: &[u8], record: &Buffer, out: &mut Vec<Buffer>) -> Result<(), Damaged> {
     for value in repeated(list) {
         out.push(view(record, value?));
@@ -59,7 +59,7 @@ pub(super) fn strings(list: &[u8], record: &Buffer, out: &mut Vec<Buffer>) -> Re
     Ok(())
 }
 
-/// `bytes` as a view of `record`, if that is where they lie.
+/// Returns `bytes` as a view of `record` if they are inside of it, else as a copy.
 fn view(record: &Buffer, bytes: &[u8]) -> Buffer {
     let start = (bytes.as_ptr() as usize).wrapping_sub(record.as_bytes().as_ptr() as usize);
     let inside = start.checked_add(bytes.len()).and_then(|end| record.slice(start..end));

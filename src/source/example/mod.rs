@@ -1,4 +1,5 @@
-//! `tf.train.Example` and `tf.train.SequenceExample`: records of named lists, which most TFRecord and many ArrayRecord files hold.
+//! `tf.train.Example` and `tf.train.SequenceExample`: records of named lists, used by most TFRecord and many
+//! ArrayRecord files.
 
 mod encode;
 mod feature;
@@ -22,15 +23,16 @@ use super::varint::Damaged;
 use crate::element::{Buffer, Element, Name};
 use crate::error::{Error, Result};
 
-/// Makes elements of records that are examples, by a declaration or by what they hold. Cloning shares the declaration.
+/// Parser of records that are examples, with declared or inferred features. Clones share the declaration.
 ///
-/// Declared features come in the order of the declaration, as their [`FeatureSpec`] says; others in the record are passed over.
+/// Declared features come in the order of the declaration, shaped by their [`FeatureSpec`]. Other features in the
+/// record are skipped.
 ///
-/// Inferred, all features come, by name: whole numbers as `i64` and floats as `f32` of shape `[values]`, one string as bytes,
-/// another number of strings as a list of bytes, and a feature whose list is of no kind as null. Of a sequence each feature is a
-/// list of steps, each of them so.
+/// Inferred features are all features of the record, sorted by name. Whole numbers are `i64` and floats `f32`, of shape
+/// `[values]`. A single string is bytes, and any other number of strings is a list of bytes. A feature without a list
+/// is null. A feature of a sequence is a list with such a value for each step.
 ///
-/// Fields of a sequence example stand beside those of its context.
+/// An element of a sequence example holds the context and the sequences side by side.
 ///
 /// ```
 /// use gristmill::source::{ExampleParser, FeatureSpec, FeatureType, encode_example};
@@ -49,9 +51,9 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Source
-/// The messages are those of TensorFlow's `example.proto` and `feature.proto`, what is declared is what `tf.io.parse_single_example` and
-/// `tf.io.parse_single_sequence_example` take. Packed lists and others, entries in any order and more than one of a name (the last
-/// counts) are read as protocol buffers want it.
+/// The messages are TensorFlow's `example.proto` and `feature.proto`. Declarations follow `tf.io.parse_single_example`
+/// and `tf.io.parse_single_sequence_example`. As protocol buffers require, lists may be packed or not, entries may be
+/// in any order, and the last of several entries with a name counts.
 #[derive(Clone, PartialEq)]
 #[must_use = "it does nothing until it parses"]
 pub struct ExampleParser(Arc<Form>);
@@ -63,15 +65,16 @@ enum Form {
 }
 
 impl ExampleParser {
-    /// All features of a `tf.train.Example`, as they are.
+    /// Parses all features of a `tf.train.Example`, with inferred types.
     pub fn inferred() -> Self {
         Self(Arc::new(Form::Example(Features::All)))
     }
 
-    /// These features of a `tf.train.Example`.
+    /// Parses these features of a `tf.train.Example`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are none, two have one name, or a default does not fit its shape.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are none, a name occurs twice, or a default does not
+    /// fit its shape.
     pub fn new<N: Into<Name>>(features: impl IntoIterator<Item = (N, FeatureSpec)>) -> Result<Self> {
         let features = features.into_iter().map(|(name, spec)| (name.into(), spec)).collect();
         let features = Features::declared(features, false)?;
@@ -81,16 +84,20 @@ impl ExampleParser {
         Ok(Self(Arc::new(Form::Example(features))))
     }
 
-    /// All of a `tf.train.SequenceExample`, as it is.
+    /// Parses all features of a `tf.train.SequenceExample`, with inferred types.
     pub fn inferred_sequences() -> Self {
         Self(Arc::new(Form::Sequence { context: Features::All, sequences: Features::All }))
     }
 
-    /// These features of a `tf.train.SequenceExample`: those of its context, and those that have a step for each point in time, where
-    /// fixed shapes give arrays of shape `[time, …]` (of strings lists), and others lists of arrays.
+    /// Parses these features of a `tf.train.SequenceExample`: features of its context, and sequences with a value per
+    /// step.
+    ///
+    /// A sequence of fixed shape gives an array of shape `[time, …]`, or lists for strings. Other sequences give lists
+    /// of arrays.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) as [`new`](Self::new); also if a feature of a sequence has a default.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) as for [`new`](Self::new); also if a sequence has a default, or
+    /// a name is both in the context and a sequence.
     pub fn sequences<N: Into<Name>>(
         context: impl IntoIterator<Item = (N, FeatureSpec)>,
         sequences: impl IntoIterator<Item = (N, FeatureSpec)>,
@@ -107,14 +114,14 @@ impl ExampleParser {
         Ok(Self(Arc::new(Form::Sequence { context, sequences })))
     }
 
-    /// The element that a record is. Strings of more than 8 bytes are views of the record.
+    /// Parses a record. Strings of more than 8 bytes are views of the record.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the record is no such message, or a feature is not what it is declared to be, with its
-    /// name, what was wanted and what was found.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the record is not such a message, or a feature does not match its
+    /// declaration. The error contains the feature's name, its declaration and the values found.
     ///
     /// # Cost
-    /// One pass over the record; numbers are copied, 8 bytes for each `i64` however short it is written.
+    /// One pass over the record. Numbers are copied; each `i64` takes 8 bytes, regardless of its encoded length.
     pub fn parse(&self, record: &Buffer) -> Result<Element> {
         let mut fields = Vec::new();
         match &*self.0 {
@@ -134,7 +141,7 @@ impl ExampleParser {
     }
 }
 
-/// The features in field `number` of a record.
+/// Reads the features in field `number` of a record.
 fn read(
     features: &Features,
     record: &Buffer,
@@ -146,7 +153,7 @@ fn read(
     features.read(&map, record, value, fields)
 }
 
-/// As the identity of a source has it.
+/// Formats the parser for the identity of a source.
 impl fmt::Display for ExampleParser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {

@@ -8,10 +8,10 @@ use crate::element::{Buffer, Element};
 use crate::error::{Error, Result};
 use crate::source::numbered::same_source;
 
-/// The records of a source of bytes as elements: see [`ExampleParser`].
+/// Source of elements, parsed from the records of a source of bytes: see [`ExampleParser`].
 ///
-/// Over `TfRecord` and `ArrayRecord` it is a [`RandomAccess`] source, over `TfRecordStream` an
-/// [`IterDataset`](crate::dataset::IterDataset). Errors name the file and the record in it.
+/// `Examples` is a [`RandomAccess`] source over `TfRecord` or `ArrayRecord`, and an
+/// [`IterDataset`](crate::dataset::IterDataset) over `TfRecordStream`. Errors name the file and the record in the file.
 #[must_use = "sources do nothing until read"]
 #[derive(Clone)]
 pub struct Examples<S> {
@@ -20,7 +20,7 @@ pub struct Examples<S> {
 }
 
 impl<S> Examples<S> {
-    /// The records of `records`, which are what `parser` parses.
+    /// Creates a source that parses `records` by `parser`.
     pub fn new(records: S, parser: ExampleParser) -> Self {
         Self { records, parser }
     }
@@ -106,7 +106,7 @@ mod stream {
         }
     }
 
-    /// A pass over a stream of [`Examples`].
+    /// Iterator over a stream of [`Examples`].
     pub struct ExamplesIter {
         records: TfRecordIter,
         parser: ExampleParser,
@@ -118,7 +118,7 @@ mod stream {
 
         fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
             let Some(record) = self.records.next(cx)? else { return Ok(None) };
-            // Counted it was by the records.
+            // `records` already counted the record.
             let element = cx.consumed(StageId(0), || self.parser.parse(&record));
             element.map(Some).map_err(|e| self.records.blame(e, cx))
         }

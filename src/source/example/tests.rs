@@ -4,14 +4,14 @@ use super::super::varint::{put_bytes, put_varint};
 use super::*;
 use crate::element::{Array, Value};
 
-/// A message of fields of bytes.
+/// Encodes a message with fields of bytes.
 fn message(fields: &[(u64, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     fields.iter().for_each(|(number, bytes)| put_bytes(&mut out, *number, bytes));
     out
 }
 
-/// An example of these features, each the bytes of its message.
+/// Encodes an example of these features, each as the bytes of its message.
 fn example(features: &[(&str, &[u8])]) -> Buffer {
     let entries: Vec<_> =
         features.iter().map(|(name, feature)| message(&[(1, name.as_bytes()), (2, feature)])).collect();
@@ -35,7 +35,7 @@ fn strings(values: &[&[u8]]) -> Vec<u8> {
     message(&[(1, &message(&list))])
 }
 
-/// A sequence example: the context, and for each feature its steps.
+/// Encodes a sequence example of a context, and the steps of each feature.
 fn sequence(context: &[(&str, &[u8])], lists: &[(&str, &[Vec<u8>])]) -> Buffer {
     let steps = |steps: &[Vec<u8>]| steps.iter().flat_map(|step| message(&[(1, step)])).collect::<Vec<u8>>();
     let lists: Vec<_> = lists.iter().map(|(name, all)| message(&[(1, name.as_bytes()), (2, &steps(all))])).collect();
@@ -78,7 +78,7 @@ fn long_strings_are_views_of_the_record() {
     assert!(record.as_bytes().as_ptr_range().contains(&text.as_bytes().as_ptr()));
 }
 
-/// Reads what writers need not do and readers must understand.
+/// Reads encodings that writers need not produce and readers must accept.
 #[test]
 fn lists_one_by_one_in_pieces_and_twice() {
     let one_by_one = message(&[(3, &[8, 5, 8, 0xac, 0x02, 10, 2, 1, 2])]);
@@ -254,7 +254,7 @@ fn every_dtype_is_encoded() {
     assert!(error(Value::List(vec![Value::Null])).contains("a list with null in it"));
 }
 
-/// By hand, from the definitions of the messages.
+/// Expected bytes were derived by hand from the message definitions.
 #[test]
 fn sequences_are_encoded_as_the_messages_are_defined() {
     let element = Element::new()
@@ -313,7 +313,7 @@ fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
         prop::collection::vec(any::<i64>(), 0..20).prop_map(|v| Array::from_vec(v).into()),
-        // No NaN, which equals nothing.
+        // No NaN, because NaN does not equal itself.
         prop::collection::vec(any::<i32>(), 0..20)
             .prop_map(|v| Array::from_vec(v.into_iter().map(|x| x as f32).collect::<Vec<_>>()).into()),
         string(),

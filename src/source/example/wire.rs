@@ -1,18 +1,18 @@
-//! The messages of `tensorflow/core/example/{example,feature}.proto`, taken apart without copies.
+//! Parser of the messages in `tensorflow/core/example/{example,feature}.proto`, without copies.
 //!
-//! All of them are maps from names to messages, and lists: `Example { Features features = 1 }`,
+//! The messages are lists, and maps from names to messages: `Example { Features features = 1 }`,
 //! `SequenceExample { Features context = 1; FeatureLists feature_lists = 2 }`, `Features { map<string, Feature> = 1 }`,
-//! `FeatureLists { map<string, FeatureList> = 1 }`, `FeatureList { repeated Feature = 1 }`, and a `Feature` that is one of
-//! `BytesList = 1`, `FloatList = 2`, `Int64List = 3`. They do not nest further.
+//! `FeatureLists { map<string, FeatureList> = 1 }`, `FeatureList { repeated Feature = 1 }`, and a `Feature` that holds
+//! `BytesList = 1`, `FloatList = 2` or `Int64List = 3`. They do not nest further.
 
 use std::borrow::Cow;
 
 use super::super::varint::{Damaged, Field, Fields};
 
-/// A message; a copy only where it came in pieces, which merge to what they are one behind the other.
+/// Message, copied only if it came in several pieces, which merge by concatenation.
 pub(super) type Message<'a> = Cow<'a, [u8]>;
 
-/// Kind of what a list holds.
+/// Kind of the values of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Bytes,
@@ -33,7 +33,7 @@ impl Kind {
         [Self::Bytes, Self::Float, Self::Int64].into_iter().find(|kind| kind.number() == number)
     }
 
-    /// In words.
+    /// Returns the name of the kind for messages.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -43,10 +43,10 @@ impl Kind {
     }
 }
 
-/// A feature: the kind of its list, and that list.
+/// Feature: the kind of its list, and the list.
 pub(super) type Feature<'a> = (Kind, Message<'a>);
 
-/// Adds a piece of a message.
+/// Appends a piece to a message.
 fn merge<'a>(message: &mut Option<Message<'a>>, piece: &'a [u8]) {
     match message {
         Some(before) => before.to_mut().extend_from_slice(piece),
@@ -54,7 +54,7 @@ fn merge<'a>(message: &mut Option<Message<'a>>, piece: &'a [u8]) {
     }
 }
 
-/// The field `number` of a message, which is a message again.
+/// Returns field `number` of a message, which is a message too.
 pub(super) fn part(message: &[u8], number: u64) -> Result<Option<Message<'_>>, Damaged> {
     let mut found = None;
     for field in Fields::of(message) {
@@ -67,7 +67,8 @@ pub(super) fn part(message: &[u8], number: u64) -> Result<Option<Message<'_>>, D
     Ok(found)
 }
 
-/// Every entry of a map, field 1 of `map`: its name and its message. Of entries of one name the last counts.
+/// Returns every entry of a map: its name and its message. `map` holds them in field 1; the last entry of a name
+/// counts.
 pub(super) fn entries(map: &[u8]) -> impl Iterator<Item = Result<(&[u8], Message<'_>), Damaged>> {
     repeated(map).map(|entry| {
         let (mut name, mut value) = (&[][..], None);
@@ -83,7 +84,7 @@ pub(super) fn entries(map: &[u8]) -> impl Iterator<Item = Result<(&[u8], Message
     })
 }
 
-/// Every message of field 1.
+/// Returns every message of field 1.
 pub(super) fn repeated(message: &[u8]) -> impl Iterator<Item = Result<&[u8], Damaged>> {
     Fields::of(message).filter_map(|field| match field {
         Ok((1, Field::Bytes(bytes), _)) => Some(Ok(bytes)),
@@ -92,7 +93,7 @@ pub(super) fn repeated(message: &[u8]) -> impl Iterator<Item = Result<&[u8], Dam
     })
 }
 
-/// The list of a feature; `None` where it has none. Of lists of several kinds the last counts.
+/// Returns the list of a feature, if it has a list. If it has lists of several kinds, the last list counts.
 pub(super) fn list(feature: &[u8]) -> Result<Option<Feature<'_>>, Damaged> {
     let mut found: Option<Feature<'_>> = None;
     for field in Fields::of(feature) {

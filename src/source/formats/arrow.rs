@@ -1,4 +1,4 @@
-//! Arrow's IPC format.
+//! Arrow IPC format.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use super::facts::{Facts, Turn};
 use super::probe::Probe;
 
 pub(super) const FACTS: Facts = Facts {
-    // Files, and the first version of Feather; streams.
+    // Files, version 1 of Feather, and streams.
     sign: Some((Turn::Magic, |probe| probe.begins(b"ARROW1") || probe.begins(b"FEA1") || begins_stream(probe))),
     is_folder: Some(is_hugging_face),
     ..Facts::of("arrow", &[".arrow", ".feather", ".arrows"])
 };
 
-/// A mark, and the length of a header that fits and is as long as they are made: a multiple of 8.
+/// Returns true for a stream's marker, followed by a header length that fits and is a multiple of 8, as in all streams.
 fn begins_stream(probe: &Probe) -> bool {
     match *probe.head() {
         [0xff, 0xff, 0xff, 0xff, a, b, c, d, ..] => {
@@ -23,7 +23,7 @@ fn begins_stream(probe: &Probe) -> bool {
     }
 }
 
-/// Whether `save_to_disk` of Hugging Face's `datasets` wrote the folder.
+/// Returns true if `save_to_disk` of Hugging Face's `datasets` wrote the folder.
 fn is_hugging_face(path: &Path) -> bool {
     let has = |name: &str| path.join(name).is_file();
     has("dataset_dict.json") || (has("state.json") && has("dataset_info.json"))

@@ -7,18 +7,18 @@ use crate::source::files::file_name;
 
 pub(super) const FACTS: Facts = Facts {
     sign: Some((Turn::End, |probe| ends_with_limits(probe.size, probe.tail()) || limits_path(&probe.path).exists())),
-    // It holds nothing at all where there are no records; where the first is damaged, the reader says so.
+    // A file without records is empty. If the first record is damaged, the reader reports the damage.
     could_be: |_| true,
     ..Facts::of("bagz", &[".bagz", ".bag"])
 };
 
-/// The file in which the limits of a Bagz file are, if they are not in itself.
+/// Returns the path of the separate file with the limits of a Bagz file.
 pub(in crate::source) fn limits_path(path: &Path) -> PathBuf {
     path.with_file_name(format!("limits.{}", file_name(path)))
 }
 
-/// Whether a file of `size` bytes that ends so may end with limits: they begin where the last one says, after something, and as
-/// far as they are seen, none is below the one before.
+/// Returns true if a file of `size` bytes with this tail may end with limits. The last limit must be the offset of the
+/// first, after at least a byte, and the limits in the tail must ascend.
 fn ends_with_limits(size: u64, tail: &[u8]) -> bool {
     let Some(end) = tail.last_chunk().copied().map(u64::from_le_bytes) else { return false };
     if end == 0 || end > size.saturating_sub(8) || !(size - end).is_multiple_of(8) {

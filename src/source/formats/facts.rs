@@ -1,55 +1,56 @@
-//! Everything that the rest of the crate knows of a format that is read, whether this build reads it or not.
+//! All facts of a format that the rest of the crate uses, whether this build reads the format or not.
 
 use std::path::Path;
 
 use super::Probe;
 
-/// Facts of a format, in its file: `Facts { …, ..Facts::of(…) }`.
+/// Facts of a format, stated in its file: `Facts { …, ..Facts::of(…) }`.
 pub(super) struct Facts {
     pub(super) name: &'static str,
-    /// The source of pipeline files that reads it.
+    /// Source of pipeline files that reads the format.
     pub(super) source: &'static str,
     pub(super) endings: &'static [&'static str],
-    /// Whether its files are compressed as a whole, and so read in order, not by number.
+    /// True if the files are compressed as a whole, so records are read in order and not by number.
     pub(super) is_compressed: bool,
-    /// Whether an index of its files is built and kept.
+    /// True if an index of the files is built and kept.
     pub(super) is_indexed: bool,
-    /// The sign by which a file is known, whatever its name, and when it is looked for.
+    /// Sign that identifies a file regardless of its name, and the turn in which it is checked.
     pub(super) sign: Option<(Turn, Recognise)>,
-    /// Whether a file without a sign and with a name that promises nothing is taken for one; of two, the later in the list.
+    /// Recognizes a file without any sign or known ending. If several formats match, the last in the list wins.
     pub(super) guess: Option<Recognise>,
-    /// Whether a file without the sign may yet be what its name promises. Where it is, the reader tells of damage, with its place.
+    /// Recognizes a file without the sign that may still be of the format, by its name. The reader then reports any
+    /// damage, with its place.
     pub(super) could_be: Recognise,
-    /// Whether a folder is a data set of this format as a whole.
+    /// Returns true if a folder as a whole is a data set of this format.
     pub(super) is_folder: Option<fn(&Path) -> bool>,
 }
 
-/// Whether a file is of a format.
+/// Returns true if a file is of a format.
 pub(super) type Recognise = fn(&Probe) -> bool;
 
-/// Times at which signs are looked for, one after the other: the surest at first.
+/// Order in which signs are checked, the most reliable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Turn {
-    /// Files beside it.
+    /// Other files beside the file.
     Beside,
-    /// A checksum of a whole header.
+    /// Checksum of a whole header.
     Header,
-    /// The end of the file. Its beginning, a record, may look like anything, also compressed.
+    /// End of the file. Its beginning, a record, may resemble any format, even a compressed format.
     End,
-    /// The beginning of the file once it is decompressed.
+    /// Beginning of the decompressed file.
     Packed,
-    /// A magic number.
+    /// Magic number.
     Magic,
-    /// A checksum of a length, one in 256 of which begins as a header of safetensors does.
+    /// Checksum of a length. One in 256 such files also begins like a safetensors header.
     Length,
-    /// An object of JSON, of which more than the brace fits.
+    /// JSON object with further evidence of a format.
     Json,
-    /// Any object of JSON.
+    /// Any JSON object.
     Any,
 }
 
 impl Facts {
-    /// A format that is read by number by the source of its name, known by its sign alone.
+    /// Facts of a format that has only a sign, and is read by number by the source of this name.
     pub(super) const fn of(name: &'static str, endings: &'static [&'static str]) -> Self {
         Self {
             name,
@@ -64,7 +65,7 @@ impl Facts {
         }
     }
 
-    /// The compressed files of a format that `source` reads.
+    /// Facts of the compressed files of a format that `source` reads.
     pub(super) const fn compressed(name: &'static str, source: &'static str, endings: &'static [&'static str]) -> Self {
         Self { source, is_compressed: true, could_be: Probe::is_compressed, ..Self::of(name, endings) }
     }

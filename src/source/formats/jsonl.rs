@@ -29,7 +29,7 @@ pub(super) const COMPRESSED: Facts = Facts {
     )
 };
 
-/// Whether the first line is an object of JSON, or as much of it as is there begins one.
+/// Returns true if the first line is a JSON object, or the start of a JSON object that continues after `head`.
 fn begins_json(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     if !text.starts_with(b"{") {
@@ -38,7 +38,7 @@ fn begins_json(head: &[u8]) -> bool {
     let line = text.split(|&byte| byte == b'\n').next().unwrap_or(text);
     match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
         Ok(_) => true,
-        // A first line longer than what is looked at.
+        // The first line is longer than the head.
         Err(error) => error.is_eof() && line.len() == text.len(),
     }
 }

@@ -1,4 +1,4 @@
-//! Folders of MDS, known by their `index.json`.
+//! MDS folders, recognized by their `index.json`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::source::content::Content;
 pub(super) const FACTS: Facts =
     Facts { sign: Some((Turn::Json, is_index)), is_folder: Some(is_folder), ..Facts::of("mds", &[]) };
 
-/// Whether it is the index of a folder.
+/// Returns true if the file is the index of a folder.
 fn is_index(probe: &Probe) -> bool {
     let head = probe.head();
     probe.name == "index.json"

@@ -1,4 +1,4 @@
-//! The formats that are read: each in a file of its own, and all of them in one list.
+//! The formats that are read: a file for each format, and a list of all formats.
 
 mod array_record;
 mod arrow;
@@ -26,10 +26,10 @@ pub(super) use self::probe::Probe;
 use crate::error::Error;
 use crate::place::unsharded;
 
-/// Makes a [`Format`] of each line: its [`Facts`], and the feature without which a build lacks it.
+/// Defines [`Format`] from lines with the [`Facts`] of a format, and the feature it requires.
 macro_rules! formats {
     ($($(#[$about:meta])* $format:ident = $facts:path $(, if $feature:literal)?;)*) => {
-        /// A format that is read.
+        /// Format of files that are read.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Format {
@@ -37,7 +37,7 @@ macro_rules! formats {
         }
 
         impl Format {
-            /// All of them.
+            /// All formats.
             pub const ALL: &[Self] = &[$(Self::$format),*];
 
             const fn facts(self) -> &'static Facts {
@@ -46,7 +46,7 @@ macro_rules! formats {
                 }
             }
 
-            /// The feature without which it is not read, and whether this build has it.
+            /// Returns the feature that the format requires, and whether this build has it.
             const fn needs(self) -> Option<(&'static str, bool)> {
                 match self {
                     $($(Self::$format => Some(($feature, cfg!(feature = $feature))),)?)*
@@ -72,7 +72,7 @@ formats! {
     CsvStream = csv::COMPRESSED, if "csv";
     /// Parquet: `Parquet`.
     Parquet = parquet::FACTS, if "parquet";
-    /// Arrow's IPC format, as Feather and folders of Hugging Face have it: `Arrow`.
+    /// Arrow IPC format, including Feather and folders of Hugging Face: `Arrow`.
     Arrow = arrow::FACTS, if "arrow";
     /// ArrayRecord: `ArrayRecord`.
     ArrayRecord = array_record::FACTS, if "array_record";
@@ -84,11 +84,11 @@ formats! {
     TfRecord = tf_record::FACTS, if "tf_record";
     /// Compressed TFRecord: `TfRecordStream`.
     TfRecordStream = tf_record::COMPRESSED, if "tf_record";
-    /// WebDataset's shards, tar archives: `WebDataset`.
+    /// WebDataset shards, which are tar archives: `WebDataset`.
     WebDataset = web_dataset::FACTS, if "webdataset";
-    /// Compressed shards of WebDataset: `WebDatasetStream`.
+    /// Compressed WebDataset shards: `WebDatasetStream`.
     WebDatasetStream = web_dataset::COMPRESSED, if "webdataset";
-    /// A folder of MDS, or its `index.json`: `Mds`.
+    /// An MDS folder, or its `index.json`: `Mds`.
     Mds = mds::FACTS, if "mds";
     /// A NumPy array: [`Npy`](super::Npy), or [`Tokens`](super::Tokens) if it has one dimension of ids.
     Npy = npy::FACTS;
@@ -101,22 +101,22 @@ formats! {
 }
 
 impl Format {
-    /// The name of the format in lower case, as reports and errors have it.
+    /// Returns the name of the format in lower case, as used by reports and errors.
     pub const fn as_str(self) -> &'static str {
         self.facts().name
     }
 
-    /// The source of pipeline files that reads it.
+    /// Returns the source of pipeline files that reads the format.
     pub const fn source(self) -> &'static str {
         self.facts().source
     }
 
-    /// Endings of names of such files.
+    /// Returns the endings of file names.
     pub const fn endings(self) -> &'static [&'static str] {
         self.facts().endings
     }
 
-    /// Endings of all the files that `source` of pipeline files reads: of compressed ones first.
+    /// Returns the endings of all files that `source` of pipeline files reads; endings of compressed files come first.
     pub(crate) fn endings_of(source: &str) -> Vec<&'static str> {
         let (packed, plain): (Vec<_>, Vec<_>) = Self::ALL
             .iter()
@@ -126,7 +126,7 @@ impl Format {
         packed.into_iter().chain(plain).flat_map(|facts| facts.endings).copied().collect()
     }
 
-    /// The feature of the crate without which it is not read, if there is one.
+    /// Returns the crate feature that the format requires, if any.
     pub const fn feature(self) -> Option<&'static str> {
         match self.needs() {
             Some((name, _)) => Some(name),
@@ -134,28 +134,28 @@ impl Format {
         }
     }
 
-    /// Whether this build reads it.
+    /// Returns true if this build reads the format.
     pub const fn is_built(self) -> bool {
         matches!(self.needs(), None | Some((_, true)))
     }
 
-    /// Whether records can be read by number.
+    /// Returns true if records can be read by number.
     pub const fn has_random_access(self) -> bool {
         !self.facts().is_compressed
     }
 
-    /// Whether an index of its files is built and kept.
+    /// Returns true if an index of the files is built and kept.
     #[cfg_attr(not(feature = "spec"), expect(dead_code, reason = "for those who say where indices are kept"))]
     pub(crate) fn is_indexed(self) -> bool {
         self.facts().is_indexed
     }
 
-    /// Makes the error that this build lacks [`feature`](Self::feature), and how to get one that does not.
+    /// Returns the error that this build lacks [`feature`](Self::feature), with the remedy.
     pub(crate) fn lacking(self) -> Error {
         lacking(self.as_str(), self.feature().unwrap_or_default())
     }
 
-    /// The format that the ending of a lower-case name promises: the longest ending counts.
+    /// Returns the format for the ending of a lower-case name; the longest known ending wins.
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         let name = unsharded(name).unwrap_or(name);
         let ending =
@@ -164,31 +164,31 @@ impl Format {
         longest.max_by_key(|(len, _)| *len).map(|(_, format)| format)
     }
 
-    /// The format whose sign a file shows, the surest first.
+    /// Returns the format whose sign a file has, checking the most reliable signs first.
     pub(super) fn by_sign(probe: &Probe) -> Option<Self> {
         let mut signs: Vec<_> = Self::ALL.iter().filter_map(|format| Some((format.facts().sign?, *format))).collect();
         signs.sort_by_key(|((turn, _), _)| *turn);
         signs.iter().find(|((_, shows), _)| shows(probe)).map(|(_, format)| *format)
     }
 
-    /// The format that a text without a sign is taken for, or a file that is `compressed`.
+    /// Guesses the format of a text without a sign, or of a `compressed` file.
     pub(super) fn by_guess(probe: &Probe, compressed: bool) -> Option<Self> {
         let alike = Self::ALL.iter().rev().filter(|format| format.facts().is_compressed == compressed);
         alike.copied().find(|format| format.facts().guess.is_some_and(|guess| guess(probe)))
     }
 
-    /// The format of a folder that is a data set as a whole.
+    /// Returns the format of a folder that is a data set as a whole.
     pub(super) fn by_folder(path: &Path) -> Option<Self> {
         Self::ALL.iter().copied().find(|format| format.facts().is_folder.is_some_and(|is_one| is_one(path)))
     }
 
-    /// Whether a file that shows no sign may yet be what its name promises.
+    /// Returns true if a file without a sign may still be of this format, by its name.
     pub(super) fn could_be(self, probe: &Probe) -> bool {
         (self.facts().could_be)(probe)
     }
 }
 
-/// Makes the error that files of a format need a feature that this build lacks, and how to get one that does not.
+/// Returns the error that files of a format need a feature that this build lacks, with the remedy.
 pub(crate) fn lacking(format: &str, feature: &str) -> Error {
     let what = if feature == "compress" { "compressed" } else { format };
     Error::unsupported(format!("{what} files need the feature `{feature}`, which this build lacks"))

@@ -1,4 +1,4 @@
-//! Parts of a file that are looked at to see what it is.
+//! Parts of a file from which its format is detected.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use crate::source::delimited::Dialect;
 use crate::source::files::file_name;
 use crate::source::signs::compression;
 
-/// Bytes that are looked at: enough for the first block of a compressed file to yield something.
+/// Bytes to read from the start: enough to decompress some of the first block of a compressed file.
 const HEAD: u64 = 64 << 10;
 
-/// Bytes that are looked at from the end.
+/// Bytes to read from the end.
 const TAIL: u64 = 4 << 10;
 
-/// Part of a file that is looked at.
+/// Start and end of a file, with its name and size.
 pub(crate) struct Probe {
     pub(super) size: u64,
     head: Buffer,
     tail: Buffer,
     pub(super) path: PathBuf,
-    /// In lower case.
+    /// Name of the file, in lower case.
     pub(in crate::source) name: String,
 }
 
@@ -56,28 +56,28 @@ impl Probe {
         !self.is_compressed()
     }
 
-    /// The first bytes of what is compressed.
+    /// Returns the first bytes of the decompressed file.
     pub(super) fn inflated(&self) -> Vec<u8> {
         crate::source::inflate::beginning(self.head(), 4 << 10)
     }
 
-    /// Whether it is compressed, and what is in it begins so.
+    /// Returns true if the file is compressed, and its decompressed bytes satisfy `begins`.
     pub(super) fn unpacks_to(&self, begins: fn(&[u8]) -> bool) -> bool {
         self.is_compressed() && begins(&self.inflated())
     }
 
-    /// Whether it is text.
+    /// Returns true if the file is text.
     pub(super) fn is_text(&self) -> bool {
         is_text(self.head())
     }
 
-    /// Whether it is text of which the first records have the same number of fields.
+    /// Returns true if the file is text whose first records have equally many fields.
     pub(super) fn has_fields(&self) -> bool {
         self.is_text() && Dialect::guess(self.head(), self.size > HEAD, 2).is_some()
     }
 }
 
-/// Whether it is text, as far as the bytes go: they may end within a character.
+/// Returns true if the bytes are text. They may end within a character.
 pub(super) fn is_text(head: &[u8]) -> bool {
     let valid = match simdutf8::compat::from_utf8(head) {
         Ok(_) => true,

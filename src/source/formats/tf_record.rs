@@ -6,7 +6,7 @@ use super::probe::Probe;
 pub(super) const FACTS: Facts = Facts {
     is_indexed: true,
     sign: Some((Turn::Length, |probe| begins(probe.head()))),
-    // It holds nothing at all where there are no records; where the first is damaged, the reader says so.
+    // A file without records is empty. If the first record is damaged, the reader reports the damage.
     could_be: |_| true,
     ..Facts::of("tfrecord", &[".tfrecord", ".tfrecords"])
 };
@@ -20,7 +20,7 @@ pub(super) const COMPRESSED: Facts = Facts {
     )
 };
 
-/// Whether records begin so, where they can be read.
+/// Returns true if the bytes begin with a record, in builds that read TFRecord.
 fn begins(head: &[u8]) -> bool {
     #[cfg(feature = "tf_record")]
     return crate::source::tf_record::is_tf_record(head);

@@ -4,7 +4,7 @@ use super::facts::{Facts, Turn};
 use super::probe::Probe;
 
 pub(super) const FACTS: Facts = Facts {
-    // llm.c's 20240520 and 20240801.
+    // The numbers 20240520 and 20240801 of llm.c.
     sign: Some((Turn::Magic, |probe| probe.begins(b"\x88\xd8\x34\x01") || probe.begins(b"\xa1\xd9\x34\x01"))),
     could_be: Probe::is_plain,
     ..Facts::of("tokens", &[".bin"])

@@ -1,4 +1,4 @@
-//! WebDataset's shards, tar archives.
+//! WebDataset shards, which are tar archives.
 
 use super::facts::{Facts, Turn};
 use super::probe::Probe;
@@ -6,7 +6,7 @@ use super::probe::Probe;
 pub(super) const FACTS: Facts = Facts {
     is_indexed: true,
     sign: Some((Turn::Header, |probe| begins_tar(probe.head()))),
-    // An archive of nothing begins with zeros; where the first header is damaged, the reader says so.
+    // An empty archive begins with zeros. If the first header is damaged, the reader reports the damage.
     could_be: Probe::is_plain,
     ..Facts::of("webdataset", &[".tar"])
 };
@@ -16,7 +16,7 @@ pub(super) const COMPRESSED: Facts = Facts {
     ..Facts::compressed("webdataset_stream", "webdataset", &[".tar.gz", ".tgz", ".tar.zst", ".tar.lz4"])
 };
 
-/// Whether a tar archive begins so: with a header whose checksum is the sum of its bytes, the field itself taken for spaces.
+/// Returns true if the bytes begin with a tar header, whose checksum is its byte sum with spaces in the checksum field.
 fn begins_tar(head: &[u8]) -> bool {
     let field = 148..156;
     let Some(header) = head.get(..512) else { return false };

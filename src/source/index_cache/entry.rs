@@ -1,4 +1,4 @@
-//! Entries that cache files have of an index in front of the places themselves.
+//! The header that a cache file stores for each index.
 
 use std::fs;
 use std::time::UNIX_EPOCH;
@@ -12,47 +12,47 @@ use crate::source::content::Content;
 use crate::source::files::FileId;
 use crate::source::starts::{Facts, Starts};
 
-/// Key of a file: what an index must have been made for.
+/// Identity of an indexed file. An index is valid only for a file with an equal key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(super) records: Records,
     pub(super) size: u64,
-    /// A hash of when it was changed.
+    /// Hash of the file's modification and change times; 0 for objects.
     pub(super) changed: u64,
     pub(super) sample: u64,
 }
 
 impl Key {
-    /// The key of a file; `None` for one of which nothing tells whether it is still what it was.
+    /// Returns the key of a file, or `None` if a file has no readable times or an object has no version.
     pub(super) fn of(file: &Location, content: &Content, id: &FileId, records: Records) -> Option<Self> {
         let (changed, sample) = match file {
             Location::Local(path) => (changed(&fs::metadata(path).ok()?)?, id.hash),
-            // By its whole URL, and the version, which says when it changed.
+            // The sample hashes the URL and the version. A changed object has a new version, so `changed` is 0.
             Location::Object(_) => (0, content.known_as()?),
         };
         Some(Self { records, size: id.size, changed, sample })
     }
 
-    /// Whether the file is worth a cache file of its own.
+    /// Returns true if the file is large enough for a separate cache file.
     pub(super) fn is_large(&self) -> bool {
         self.size >= IndexCache::MIN_BYTES
     }
 }
 
-/// Entry of an index: what it was made for, and what was found.
+/// Header of an index: the key of its file, and counts and a hash to verify the index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: Key,
-    /// Records.
+    /// Number of records.
     pub(super) len: u64,
     pub(super) pages: u64,
     pub(super) blanks: u64,
-    /// Of the index.
+    /// Hash of the index.
     pub(super) hash: u64,
 }
 
 impl Entry {
-    /// 8 numbers: what starts there, size, changed, sample, records, pages, blanks, hash.
+    /// Size of an entry, 8 numbers: kind of records, size, changed, sample, records, pages, blanks, hash.
     pub(super) const BYTES: usize = 64;
 
     pub(super) fn of(key: &Key, starts: &Starts) -> Self {
@@ -66,7 +66,7 @@ impl Entry {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    /// The one that stands there, if it is one.
+    /// Reads an entry from the start of `bytes`. Returns `None` if it is truncated or its kind of records is unknown.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..Self::BYTES)?;
         let number = |i| number(bytes, i);
@@ -75,7 +75,7 @@ impl Entry {
         Some(Self { key, len: number(4), pages: number(5), blanks: number(6), hash: number(7) })
     }
 
-    /// The index of these parts, if it is that which was found.
+    /// Builds the index from these parts. Returns `None` if its hash differs from the stored hash.
     pub(super) fn starts(&self, pages: Vec<u64>, lows: Buffer) -> Option<Starts> {
         let keep_blank = self.key.records == Records::AllLines;
         let starts = Starts::new(pages, lows, Facts { size: self.key.size, keep_blank, blanks: self.blanks });
@@ -83,8 +83,9 @@ impl Entry {
     }
 }
 
-/// A hash of when a file was changed: of the time that it says, and of the time that the system noted, which nobody sets. So a file
-/// whose bytes were replaced and whose time was set back is known for another, and so is a copy.
+/// Hashes the modification time of a file and, on Unix, its change time, which programs cannot set.
+///
+/// The hash therefore differs for a copy, and for a file that was rewritten with its modification time restored.
 fn changed(metadata: &fs::Metadata) -> Option<u64> {
     let said = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     let mut hasher = Xxh3::new();

@@ -1,4 +1,7 @@
-//! One index for the small files of a folder. Each for itself is searched faster than a cache file is looked up; a thousand are not.
+//! One shared index for the small files of a folder.
+//!
+//! Searching a small file is faster than looking up a cache file for it. Searching a thousand small files is slower
+//! than a single lookup.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -16,16 +19,16 @@ use crate::source::content::Contents;
 use crate::source::files::file_name;
 use crate::source::starts::Starts;
 
-/// The small files of an opening that lie in one folder and are worth an index together.
+/// The small files of one folder in one open call, if together they are large enough for an index.
 pub(super) struct Group {
     folder: Location,
-    /// Place where their index is kept.
+    /// Path of the shared index.
     at: PathBuf,
     files: Vec<Member>,
 }
 
 struct Member {
-    /// Its number in the opening.
+    /// Position of the file in the list passed to [`Group::all`].
     file: usize,
     name: u64,
     key: Key,
@@ -44,7 +47,7 @@ impl Group {
         worth.filter_map(|(folder, files)| Some(Self { at: cache.path_for_small(&folder)?, folder, files })).collect()
     }
 
-    /// Takes from their index what is right of it.
+    /// Loads each file's valid entry from the shared index.
     pub(super) fn load(&self, kept: &mut [Option<Starts>]) {
         let Some(index) = FolderIndex::open(&self.at) else { return };
         let get = |file: &Member| index.get(file.name, &file.key);
@@ -52,7 +55,7 @@ impl Group {
         self.files.iter().zip(found).for_each(|(file, found)| kept[file.file] = found);
     }
 
-    /// Keeps the index, if enough had to be searched that was not `kept`.
+    /// Writes the shared index if the files missing from `kept` are large enough together.
     pub(super) fn keep(&self, kept: &[Option<Starts>], starts: &[Starts]) {
         if are_worth(self.files.iter().filter(|file| kept[file.file].is_none())) {
             let row = |file: &Member| {
@@ -65,29 +68,29 @@ impl Group {
     }
 }
 
-/// Whether they are together as large as a file that has a cache file.
+/// Returns true if the files together are at least [`IndexCache::MIN_BYTES`] in size.
 fn are_worth<'a>(files: impl IntoIterator<Item = &'a Member>) -> bool {
     files.into_iter().map(|file| file.key.size).sum::<u64>() >= IndexCache::MIN_BYTES
 }
 
-/// Makes what stands for the name of a file. That two have the same is no harm: an index is of one size, time and content.
+/// Hashes the name of a file. A collision is harmless, because the key must match as well.
 fn name(path: &Path) -> u64 {
     xxh3_64(file_name(path).as_bytes())
 }
 
 const MAGIC: &[u8; 8] = b"gmfiles1";
-/// Magic, the number of rows and their hash. Then the rows, in order; then the starts (`u32` each) of each.
+/// Magic, number of rows, hash of the rows. The sorted rows follow, then the starts of each file (`u32` each).
 const HEADER: usize = MAGIC.len() + 16;
-/// The name, an entry, and where its starts lie.
+/// Hash of the file name, an entry, and the byte offset of the starts.
 const ROW: usize = 8 + Entry::BYTES + 8;
 
-/// The index of a folder, as it lies in its cache file.
+/// The index of a folder, in the layout of its cache file.
 pub(crate) struct FolderIndex {
     file: Buffer,
     rows_end: usize,
 }
 
-/// By name, and what starts at the places.
+/// Sort key of a row: hash of the file name, then kind of records.
 type Order = (u64, u64);
 
 impl FolderIndex {
@@ -95,7 +98,9 @@ impl FolderIndex {
         Self::decode(bytes_of(at)?)
     }
 
-    /// The index in a cache file, if it is one and its rows are right; what they tell of shows when it is asked for.
+    /// Reads a cache file. Returns `None` if the magic or the hash of the rows is wrong.
+    ///
+    /// The starts are checked by [`get`](Self::get).
     pub(crate) fn decode(file: Buffer) -> Option<Self> {
         let header = file.as_bytes().get(..HEADER)?.strip_prefix(MAGIC)?;
         let rows_end = usize::try_from(number(header, 0)).ok()?.checked_mul(ROW)?.checked_add(HEADER)?;
@@ -107,16 +112,16 @@ impl FolderIndex {
         self.file.as_bytes()[HEADER..self.rows_end].as_chunks().0
     }
 
-    /// Finds where records start in a file, if it is one of those that the index was made for.
+    /// Returns the starts of records in a file. Returns `None` if the index has no valid row for the file.
     pub(crate) fn get(&self, name: u64, key: &Key) -> Option<Starts> {
         let at = self.rows().binary_search_by_key(&(name, key.records.number()), order).ok()?;
         let (entry, lows) = self.row(&self.rows()[at])?;
-        // A small file has one page, an empty one none.
+        // A small file has one page, and an empty file has none.
         let pages = vec![0; usize::try_from(entry.pages).ok().filter(|&pages| pages < 2)?];
         (entry.key == *key).then(|| entry.starts(pages, lows))?
     }
 
-    /// Lists those that are right.
+    /// Returns the starts of all valid rows.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn all(&self) -> Vec<Starts> {
         self.rows().iter().filter_map(|row| self.get(order(row).0, &self.row(row)?.0.key)).collect()
@@ -129,8 +134,9 @@ impl FolderIndex {
         Some((entry, self.file.slice(start..end)?))
     }
 
-    /// Keeps these, and those beside them of an index that is there already: others open other files of a folder. Of files that went, it
-    /// keeps nothing.
+    /// Writes these rows, merged with the rows of an existing index for other files of the folder.
+    ///
+    /// Drops the rows of deleted files.
     fn store(at: &Path, folder: &Location, new: impl Iterator<Item = (Order, (Entry, Buffer))>) {
         let mut all: BTreeMap<Order, (Entry, Buffer)> = BTreeMap::new();
         if let Some(old) = Self::open(at) {
@@ -162,7 +168,7 @@ fn order(row: &[u8; ROW]) -> Order {
     (number(row, 0), number(row, 1))
 }
 
-/// Makes what stands for the names in a folder, where they can be told.
+/// Hashes the names of all files in a folder. Returns `None` for objects and unreadable folders.
 fn names(folder: &Location) -> Option<HashSet<u64>> {
     let Location::Local(folder) = folder else { return None };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

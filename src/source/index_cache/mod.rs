@@ -1,11 +1,12 @@
-//! Indices of files: where their records start, kept on disk, so that files are searched once: a large file has a cache file of its own, the
-//! small files of a folder have one together.
+//! A cache on disk of indices, which list the start of each record in a file. Each file is searched only once.
 //!
-//! The index that a cache file has of a file is used only if size, times of change and sampled content of that are those it was made for and
-//! its own hash is right. Anything else, unwritable folders included, means that the index is built again in memory.
+//! A large file has a separate cache file. The small files of a folder share one.
 //!
-//! The hash finds damage, not malice: whoever may write beside the data may also leave records out. That is no more than writing the
-//! data allows, and less than a line that is none: where a record begins is looked at again when it is read.
+//! A cached index is used only if its hash is correct and the file's size, change times and sampled content match.
+//! Otherwise the index is rebuilt in memory. An unwritable folder has that effect too.
+//!
+//! The hash detects damage, not tampering. A user with write access next to the data can hide records. That is no more
+//! than write access to the data allows. A start that is not the start of a record is detected on reading.
 
 mod entry;
 mod folder;
@@ -36,38 +37,40 @@ use crate::place::{self, Location};
 use crate::startup::making;
 use crate::temporary::{Readers, Temporary};
 
-/// The place of indices of lines and records.
+/// Location of the index cache for lines and records.
 ///
-/// An index is believed if it is whole and was made for a file of this size, these times of change and this content, as far as that is
-/// sampled: a folder that others may write to is one where they may hide records. A copy of a file is searched once more, as its
-/// times are its own.
+/// A cached index is used if it is intact and matches the file's size, change times and sampled content. Users with
+/// write access to the cache folder can hide records. A copied file is searched again, because its change times differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexCache {
-    /// Beside the file, as `.NAME.gmi`, and of files under 8 MiB together as `.gmi` in their folder, once they are 8 MiB; of objects
-    /// in the folder where [blocks](crate::store) of objects are kept, if there is one.
+    /// Next to the data. A file of 8 MiB or more has a cache file `.NAME.gmi`. The smaller files of a folder share a
+    /// cache file `.gmi` if together they reach 8 MiB. Objects are indexed in the folder that caches
+    /// [blocks](crate::store) of objects, if there is one.
     #[default]
     Beside,
-    /// In this folder, which is made if it is not there: of each large file, and of the small files of each folder.
+    /// In this folder, which is created if missing. Each file of 8 MiB or more has a cache file there. The smaller
+    /// files of each folder share a cache file.
     Folder(PathBuf),
-    /// Nowhere.
+    /// No cache.
     Off,
 }
 
 impl IndexCache {
-    /// Fewer bytes, in one file or in several, are searched faster than a cache file is looked up and checked.
+    /// Minimum total size of the files in an index, in bytes. Searching less data is faster than looking up and
+    /// verifying a cache file.
     pub(crate) const MIN_BYTES: u64 = 8 << 20;
 
-    /// The path of a file's index, if it is kept.
+    /// Returns the path of a file's index, or `None` if it is not cached.
     pub(crate) fn path_for(&self, file: &Location) -> Option<PathBuf> {
         let name = file_name(file.as_ref());
         match (self, file) {
             (Self::Off, _) => None,
-            // Nothing is written into stores unasked.
+            // Nothing is written to an object store unless requested.
             (Self::Beside, Location::Object(_)) => Self::Folder(crate::store::index_folder()?).path_for(file),
             (Self::Beside, Location::Local(path)) => Some(path.with_file_name(format!(".{name}.gmi"))),
             (Self::Folder(folder), _) => {
-                // The folder of a bare name.
+                // The parent of a bare file name is the empty path.
                 let text = if file.as_ref().as_os_str().is_empty() { Path::new(".") } else { file.as_ref() };
                 let full = fs::canonicalize(text).unwrap_or_else(|_| place::shown(text).into_owned());
                 let hash = xxh3_64(full.as_os_str().as_encoded_bytes());
@@ -76,17 +79,17 @@ impl IndexCache {
         }
     }
 
-    /// The path of the index of a folder's small files, if it is kept.
+    /// Returns the path of the index shared by a folder's small files, or `None` if it is not cached.
     pub(crate) fn path_for_small(&self, folder: &Location) -> Option<PathBuf> {
         match (self, folder) {
-            // A name that no index of one file has.
+            // No index of a single file has this name.
             (Self::Beside, Location::Local(folder)) => Some(folder.join(".gmi")),
             _ => self.path_for(folder),
         }
     }
 }
 
-/// The kind of records that start at the places of an index.
+/// Kind of the indexed records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Records {
     /// Lines that are not blank.
@@ -99,13 +102,13 @@ pub(crate) enum Records {
     /// Samples of WebDataset.
     #[cfg_attr(not(feature = "webdataset"), allow(dead_code, reason = "for that format"))]
     Samples,
-    /// Records of CSV of this delimiter and quote.
+    /// Records of CSV with this delimiter and quote.
     #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "for that format"))]
     Fields(u8, Option<u8>),
 }
 
 impl Records {
-    /// As a cache file has it: a small number, or one whose bytes are those of the dialect.
+    /// Encodes the kind for a cache file: a small number, or the bytes of a CSV dialect.
     fn number(self) -> u64 {
         match self {
             Self::Lines => 0,
@@ -118,7 +121,7 @@ impl Records {
         }
     }
 
-    /// The kind to which [`number`](Self::number) gives this one.
+    /// Decodes a kind from its [`number`](Self::number).
     fn of(number: u64) -> Option<Self> {
         match u32::try_from(number).ok()?.to_le_bytes() {
             [0, 0, 0, 0] => Some(Self::Lines),
@@ -132,8 +135,9 @@ impl Records {
     }
 }
 
-/// Finds where records start in each of these files, and what tells the files from others: from the cache, or by `find`, which is given the
-/// number of a file, and then cached.
+/// Returns the starts of records and the identity of each file.
+///
+/// Loads valid starts from the cache. For other files, calls `find` with the position in `files` and caches the result.
 ///
 /// # Errors
 /// The errors of `find`, with the path of the file.
@@ -145,7 +149,7 @@ pub(crate) fn load_or_find(
 ) -> Result<(Vec<Starts>, Vec<FileId>)> {
     let told = |(path, content): &(Location, Content)| {
         let id = content.id(path);
-        // What is kept nowhere is looked for nowhere.
+        // Without a cache, no key is computed.
         let key = if *cache == IndexCache::Off { None } else { Key::of(path, content, &id, records) };
         (id, key)
     };
@@ -171,10 +175,12 @@ pub(crate) fn load_or_find(
     Ok((starts, ids))
 }
 
-/// Larger cache files are mapped, not read: many processes then share the memory of one.
+/// Larger cache files are mapped instead of read, so that processes share the memory.
 const MOST_READ: u64 = 256 << 20;
 
-/// The bytes of a cache file, if it is there: of any but a very large one a copy, so that no change to the file is felt.
+/// Returns the content of a cache file, or `None` if it cannot be read.
+///
+/// Files up to [`MOST_READ`] bytes are copied, so that later changes to the file have no effect.
 fn bytes_of(at: &Path) -> Option<Buffer> {
     let mut file = fs::File::open(at).ok()?;
     let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
@@ -182,7 +188,7 @@ fn bytes_of(at: &Path) -> Option<Buffer> {
         return Mapping::open(at, Access::Normal).ok().map(|file| Buffer::from_owner(Arc::new(file)));
     }
     let mut bytes = Vec::new();
-    // Of words, so that the starts of records, which are numbers, lie at places for such.
+    // Allocated as `u64`, so that the `u32` starts are aligned.
     bytes.try_reserve_exact((metadata.len() as usize).div_ceil(8)).ok()?;
     bytes.resize((metadata.len() as usize).div_ceil(8), 0u64);
     let room = &mut bytemuck::cast_slice_mut(&mut bytes)[..metadata.len() as usize];
@@ -190,7 +196,8 @@ fn bytes_of(at: &Path) -> Option<Buffer> {
     Buffer::from_vec(bytes).slice(0..metadata.len() as usize)
 }
 
-/// Writes a temporary file beside `at` and renames it, so that no reader ever sees a part. Where that cannot be done, nothing is cached.
+/// Writes a temporary file next to `at` and renames it, so that readers never see a partial file. Failures are logged,
+/// and nothing is cached.
 fn store(at: &Path, write: impl FnOnce(&mut BufWriter<fs::File>) -> io::Result<()>) {
     let create = || {
         at.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -205,7 +212,7 @@ fn store(at: &Path, write: impl FnOnce(&mut BufWriter<fs::File>) -> io::Result<(
     }
 }
 
-/// Number `i` of those that stand there, which are little-endian.
+/// Returns little-endian `u64` number `i` of `bytes`.
 fn number(bytes: &[u8], i: usize) -> u64 {
     u64::from_le_bytes(bytes[i * 8..i * 8 + 8].try_into().expect("8 bytes"))
 }

@@ -1,4 +1,4 @@
-//! The index of one file, in a cache file of its own.
+//! The index of one large file, in a separate cache file.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use crate::error::Result;
 use crate::source::starts::Starts;
 
 const MAGIC: &[u8; 8] = b"gmlines1";
-/// Magic and an entry. Then the pages (`u64` each) and the starts (`u32` each), to the end of the file.
+/// Magic and an entry. The pages (`u64` each) and the starts (`u32` each) fill the rest of the file.
 const HEADER: usize = MAGIC.len() + Entry::BYTES;
 
-/// The index of `key` from the cache file `at`, or found and then kept there.
+/// Loads the index of `key` from the cache file `at`, or calls `find` and caches the result there.
 ///
 /// # Errors
-/// Errors that `find` reports.
+/// The errors of `find`.
 pub(super) fn load_or_find(at: Option<PathBuf>, key: &Key, find: impl FnOnce() -> Result<Starts>) -> Result<Starts> {
     let Some(at) = at else { return find() };
     if let Some(starts) = bytes_of(&at).and_then(|file| decode(&file, key)) {
@@ -33,12 +33,12 @@ pub(super) fn load_or_find(at: Option<PathBuf>, key: &Key, find: impl FnOnce() -
     Ok(starts)
 }
 
-/// Reads what a cache file says in front.
+/// Reads the entry at the start of a cache file.
 pub(crate) fn entry(bytes: &[u8]) -> Option<Entry> {
     Entry::from_bytes(bytes.strip_prefix(MAGIC)?)
 }
 
-/// The index in a cache file, or `None` if it is not exactly one made for `key`.
+/// Reads the index in a cache file. Returns `None` unless its key is `key`, and its length and hash are correct.
 pub(crate) fn decode(file: &Buffer, key: &Key) -> Option<Starts> {
     let bytes = file.as_bytes();
     let entry = entry(bytes).filter(|entry| entry.key == *key)?;

@@ -70,7 +70,7 @@ fn a_damaged_cache_file_is_ignored_and_written_again() {
     assert_eq!(fs::read_dir(dir.path().join("new/folder")).unwrap().count(), 1);
 }
 
-/// Replaced in the middle, where no sample is taken, and of the same size and time: nothing is given that is no line.
+/// The changed middle is not sampled, and size and modification time are preserved. Reads return whole lines or fail.
 #[cfg(unix)]
 #[test]
 fn a_file_whose_time_was_set_back_is_searched_again() {
@@ -88,14 +88,14 @@ fn a_file_whose_time_was_set_back_is_searched_again() {
     file.write_all(b"01234567\n9abcdef").unwrap();
     file.set_modified(modified).unwrap();
     drop(file);
-    // Whoever has it open sees what is no line any more.
+    // The source opened before the change reports that the index no longer fits.
     let text = read(&before, middle + 1250).unwrap_err().to_string();
     assert!(text.contains("a.txt: record 525538: the index is of another file, or the file was changed"), "{text}");
     let after = open();
     assert_eq!([1250, 1251].map(|line| read(&after, middle + line).unwrap()), ["01234567", "9abcdef0123456789abcde"]);
 }
 
-/// An index lies in memory of its own: cutting its file harms nobody who has it open.
+/// An index is copied to memory, so truncating its cache file does not affect open sources.
 #[test]
 fn a_cache_file_that_is_cut_while_it_is_in_use_stops_nobody() {
     let dir = tempfile::tempdir().unwrap();
@@ -117,7 +117,7 @@ fn an_unwritable_place_means_no_cache() {
     assert_eq!(opened(&small, &cache), opened(&small, &IndexCache::Off));
 }
 
-/// Files of 1 MiB of these numbers, each of lines of its own length.
+/// Writes a file of 1 MiB for each number. Line lengths differ between files.
 fn small(dir: &Path, numbers: impl IntoIterator<Item = usize>) -> Vec<PathBuf> {
     let write = |i: usize| {
         let path = dir.join(format!("{i}.txt"));
@@ -128,7 +128,7 @@ fn small(dir: &Path, numbers: impl IntoIterator<Item = usize>) -> Vec<PathBuf> {
     numbers.into_iter().map(write).collect()
 }
 
-/// Counts the files that were searched, and returns what was found.
+/// Opens files. Returns the number of searched files and the results.
 fn opened_as(files: &[PathBuf], records: Records, cache: &IndexCache) -> (usize, (Vec<Starts>, Vec<String>)) {
     let open = |path: &PathBuf| {
         let file = Location::from(path);
@@ -162,13 +162,13 @@ fn small_files_of_a_folder_are_searched_once() {
     let hidden =
         |dir: &Path| fs::read_dir(dir).unwrap().flatten().filter(|e| file_name(&e.path()).starts_with('.')).count();
     assert_eq!((hidden(dir.path()), dir.path().join(".gmi").exists()), (1, true));
-    // Some of them in another order, with those of another folder, and too few for a look.
+    // A subset in another order; then with files of another folder; then too few files to use the index.
     let mut some: Vec<PathBuf> = files[3..12].iter().rev().cloned().collect();
     assert_eq!(searched(&some, &beside), 0);
     some.extend(small(other.path(), 0..3));
     assert_eq!((searched(&some, &beside), searched(&files[..7], &beside)), (3, 7));
     assert_eq!(hidden(other.path()), 0);
-    // What starts there belongs to it.
+    // The index of another kind of records has separate rows.
     let all_lines = || opened_as(&files, Records::AllLines, &beside).0;
     assert_eq!((all_lines(), all_lines(), searched(&files, &beside)), (20, 0, 0));
     let folder = IndexCache::Folder(other.path().join("indices"));
@@ -190,7 +190,7 @@ fn of_files_that_change_only_those_are_searched() {
             fs::write(path, text).unwrap();
         }
     };
-    // Searched faster than an index is written.
+    // Searching this file is faster than writing an index.
     change(0..1);
     assert_eq!((searched(), searched(), written() == first), (1, 1, true));
     change(1..8);
@@ -198,7 +198,7 @@ fn of_files_that_change_only_those_are_searched() {
     assert!(written().len() > first.len());
 }
 
-/// An index of other files of the folder stays, without those that went.
+/// Rows of other files in the folder are kept. Rows of deleted files are dropped.
 #[test]
 fn an_index_grows_with_what_is_opened() {
     let dir = tempfile::tempdir().unwrap();
@@ -238,7 +238,7 @@ fn a_damaged_index_of_a_folder_is_ignored_and_written_again() {
     }
 }
 
-/// Shows that no more is read than is there, whatever rows claim whose hash is right.
+/// Rows with a correct hash and wrong claims cause no reads past the end of the file.
 #[test]
 fn rows_of_other_files_are_not_believed() {
     let path = Path::new("a");

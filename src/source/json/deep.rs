@@ -1,4 +1,4 @@
-//! Values below the top of a record, as serde_json reads them.
+//! Nested values of a record, parsed by serde_json.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::text::Fault;
 use super::{MAX_NAMES, repeated, too_many, unexpected};
 use crate::element::{Array, Element, Value};
 
-/// Reads the value at `at`, of any kind, by serde_json, which limits the depth to 128.
+/// Parses the value at `at`, of any kind, with serde_json, which limits the depth to 128.
 pub(super) fn other<'a, T: Deserialize<'a>>(line: &'a str, at: usize) -> Result<(T, usize), Fault> {
     let mut values = serde_json::Deserializer::from_str(&line[at..]).into_iter::<T>();
     match values.next() {
@@ -23,7 +23,7 @@ fn located(line: &str, at: usize, error: &serde_json::Error) -> Fault {
     let text = error.to_string();
     let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
     let place = line.len().min(at + error.column().saturating_sub(1));
-    // The error is of the first letter, or of the one after it.
+    // The error's column points at the first letter, or up to two bytes after it.
     for at in [place, place.saturating_sub(1), place.saturating_sub(2)] {
         let is_here = |number: &&str| line.as_bytes()[at..].starts_with(number.as_bytes());
         if let Some(number) = ["-Infinity", "NaN", "Infinity"].into_iter().find(is_here) {
@@ -33,10 +33,10 @@ fn located(line: &str, at: usize, error: &serde_json::Error) -> Fault {
     Fault::new(place, message)
 }
 
-/// A value below the top, as serde_json reads it. With `STRICT` a repeated name is an error where it stands.
+/// A value parsed by serde_json. With `STRICT`, a repeated name is an error at its position.
 pub(super) struct Json<const STRICT: bool> {
     pub(super) item: Item,
-    /// Whether an object in it repeats a name.
+    /// True if an object in the value repeats a name.
     pub(super) repeats: bool,
 }
 
@@ -50,7 +50,7 @@ impl<const STRICT: bool> Json<STRICT> {
     }
 }
 
-/// Numbers stay plain until it is known whether they become an array.
+/// A list item or a scalar. Numbers stay plain in case they become items of an array.
 pub(super) enum Item {
     Int(i64),
     Float(f64),
@@ -133,7 +133,7 @@ impl<'de, const STRICT: bool> Visitor<'de> for JsonVisitor<STRICT> {
     }
 }
 
-/// The items of a list: an array as long as all are numbers.
+/// Items of a list: an array while all are numbers, otherwise values.
 enum Items {
     Ints(Vec<i64>),
     Floats(Vec<f64>),

@@ -1,4 +1,4 @@
-//! One JSON record: an object, read into an [`Element`].
+//! Parsing of one JSON record, which is an object, into an [`Element`].
 
 mod deep;
 #[cfg(test)]
@@ -13,38 +13,39 @@ pub(super) use self::text::Fault;
 use self::text::{own_string, skip_string, string};
 use crate::element::{Array, Element, Name, Value};
 
-/// Names in one object. Far more than a record has, and few enough that looking for a repeated one stays cheap.
+/// Maximum number of names in one object: more than real records have, and few enough to keep the check for repeated
+/// names cheap.
 const MAX_NAMES: usize = 10_000;
 
-/// Parts that are taken out of records.
+/// The fields to read from a record.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
-    /// Every field, in the order of the record.
+    /// All fields, in the order of the record.
     All,
-    /// These, in this order.
+    /// These fields, in this order.
     Columns(Vec<Name>),
 }
 
-/// Policy for a record in which an object has a name twice.
+/// What to do if an object in a record repeats a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RepeatedNames {
-    /// The last value stands, in the place of the first, as Python's `json`, pandas and serde_json have it. Such records are counted in
-    /// the report.
+    /// Uses the last value, at the position of the first, like Python's `json`, pandas and serde_json. Such records are
+    /// counted in the report.
     #[default]
     Last,
-    /// The record is bad.
+    /// Rejects the record.
     Error,
 }
 
-/// The names that stood before in the record that is being read.
+/// The policy for repeated names, and whether the record has one.
 struct Repeats {
     policy: RepeatedNames,
     found: bool,
 }
 
 impl Repeats {
-    /// The name before the value at `at` is one of them.
+    /// Applies the policy to a repeated name whose value is at `at`.
     #[cold]
     fn take(&mut self, at: usize, name: &str) -> Result<(), Fault> {
         match self.policy {
@@ -56,24 +57,24 @@ impl Repeats {
         }
     }
 
-    /// An object within the value at `at` has one of them.
+    /// Applies the policy to a repeated name in a nested object of the value at `at`.
     #[cold]
     fn take_within(&mut self, line: &str, at: usize) -> Result<(), Fault> {
         self.found = true;
         match self.policy {
             RepeatedNames::Last => Ok(()),
-            // Once more, for the place.
+            // Parses again, to find the position.
             RepeatedNames::Error => other::<Json<true>>(line, at).map(drop),
         }
     }
 }
 
-/// The reason why a record cannot be read.
+/// Reason why a record cannot be read.
 #[derive(Debug)]
 pub(crate) enum RecordFault {
-    /// It is damaged.
+    /// The record is not valid JSON.
     Damaged(Fault),
-    /// It lacks a column.
+    /// The record lacks this column.
     Missing(Name),
 }
 
@@ -83,7 +84,7 @@ impl From<Fault> for RecordFault {
     }
 }
 
-/// Reads one record, and says whether a name was repeated in it. Fields that are not wanted are checked for structure and not built.
+/// Parses one record. The returned flag is true if a name was repeated. Unwanted fields are checked for syntax only.
 pub(crate) fn record(line: &str, wanted: &Wanted, policy: RepeatedNames) -> Result<(Element, bool), RecordFault> {
     let mut repeats = Repeats { policy, found: false };
     let element = match wanted {
@@ -121,11 +122,11 @@ fn chosen(line: &str, columns: &[Name], repeats: &mut Repeats) -> Result<Element
         Some(value) => Ok((name.clone(), value)),
         None => Err(RecordFault::Missing(name.clone())),
     };
-    // The list of columns names none twice.
+    // The columns have distinct names.
     Ok(Element::from_unique(columns.iter().zip(values).map(field).collect::<Result<_, _>>()?))
 }
 
-/// The names in a record, for messages; those before the damage if it is damaged.
+/// Returns the names in a record, for messages. For a damaged record, returns the names before the damage.
 pub(crate) fn names(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     let _ = fields(line, |name, at| {
@@ -135,7 +136,7 @@ pub(crate) fn names(line: &str) -> Vec<String> {
     names
 }
 
-/// Walks over the fields of an object: `field(name, at)` reads the value at `at` and says where it ends.
+/// Iterates over the fields of an object. `field(name, at)` parses the value at `at` and returns its end.
 #[inline]
 fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>) -> Result<(), Fault> {
     let bytes = line.as_bytes();
@@ -143,7 +144,7 @@ fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>
     if bytes.get(at) != Some(&b'{') {
         let Fault { at, message } = unexpected(line, at, "a record, which is an object: {");
         let is_array = bytes.get(at) == Some(&b'[');
-        // Of a file that is an array of records, or of pretty ones.
+        // The file is an array of records, or pretty-printed.
         let help = if is_array { ": `jq -c '.[]' FILE` writes each item of an array as a line" } else { "" };
         return Err(Fault::new(at, message + help));
     }
@@ -170,7 +171,7 @@ fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>
     }
 }
 
-/// A whole document of any kind, as a value below the top of a record is read; of a repeated name the last value stands.
+/// Parses a whole document of any kind, with the rules for nested values. Uses the last value of a repeated name.
 #[cfg(any(feature = "mds", feature = "webdataset"))]
 pub(crate) fn document(text: &str) -> Result<Value, Fault> {
     let mut repeats = Repeats { policy: RepeatedNames::Last, found: false };
@@ -185,7 +186,7 @@ fn end(line: &str, at: usize) -> Result<(), Fault> {
     }
 }
 
-/// The next byte that is not white space.
+/// Returns the position of the next byte that is not white space.
 #[inline]
 fn space(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
@@ -198,7 +199,7 @@ fn space(bytes: &[u8], mut at: usize) -> usize {
 fn unexpected(line: &str, at: usize, want: &str) -> Fault {
     match line[at..].chars().next() {
         Some(c) => Fault::new(at, format!("expected {want}, found {c:?}")),
-        // A record that goes on on the next line, as pretty printers write them.
+        // The record continues on the next line, as pretty printers write it.
         None if line.trim() == "{" => {
             let text =
                 format!("expected {want}, found the end of the line: `jq -c . FILE` writes each record as a line");
@@ -244,7 +245,7 @@ fn skip(line: &str, at: usize) -> Result<usize, Fault> {
     other::<IgnoredAny>(line, at).map(|(_, end)| end)
 }
 
-/// A whole number of up to 18 digits, if that and nothing else is the value at `at`.
+/// Parses an integer of up to 18 digits. Returns `None` if the value at `at` is anything else.
 #[inline]
 fn small_integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     let negative = bytes.get(at) == Some(&b'-');
@@ -257,7 +258,7 @@ fn small_integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
         number = number * 10 + i64::from(digit - b'0');
         end += 1;
     }
-    // JSON has no numbers such as 007, and -0 is a fraction to serde_json.
+    // JSON forbids leading zeros as in 007, and serde_json parses -0 as a float.
     let plain = end > start && (bytes[start] != b'0' || (end - start == 1 && !negative));
     let closed = matches!(bytes.get(end), Some(b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'));
     (plain && closed).then_some((if negative { -number } else { number }, end))

@@ -112,13 +112,13 @@ fn of_a_repeated_name_the_last_value_stands() {
     }
     let element = all(r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
     assert_eq!(element.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b"], "as in Python's dict");
-    // What is not wanted is not looked at.
+    // Unwanted fields are not checked for repeated names.
     assert!(
         !record(r#"{"a": 1, "b": 2, "b": 3}"#, &Wanted::Columns(vec![Name::new("a")]), RepeatedNames::Error).unwrap().1
     );
 }
 
-/// Makes what an element would be as JSON, where that is unique.
+/// Converts a value back to JSON, for kinds with a unique form.
 fn to_json(value: &Value) -> Tree {
     match value {
         Value::Null => Tree::Null,
@@ -154,7 +154,7 @@ fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Whole numbers among fractions become fractions: not the same JSON again.
+/// Returns true unless a list mixes integers and floats. A mixed list becomes floats and does not round-trip.
 fn unmixed(list: &[Tree]) -> bool {
     list.iter().filter(|t| t.is_number()).all(Tree::is_i64) || list.iter().all(Tree::is_f64)
 }
@@ -173,7 +173,7 @@ proptest! {
         }
     }
 
-    /// One byte changed, removed or added: never a panic, and an error wherever serde_json sees one.
+    /// Changes one byte. The parser never panics, and rejects every record that serde_json rejects.
     #[test]
     fn damage(map in prop::collection::btree_map(".{0,4}", tree(), 1..4), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut line = serde_json::to_vec(&map).unwrap();
@@ -181,7 +181,7 @@ proptest! {
         line[at] = byte;
         if let Ok(line) = std::str::from_utf8(&line) {
             let theirs = serde_json::from_str::<serde_json::Map<String, Tree>>(line);
-            // A repeated name is an error of ours alone.
+            // A repeated name is an error only for this parser.
             if theirs.is_err() {
                 prop_assert!(all(line).is_err(), "{}", line);
             }

@@ -1,7 +1,7 @@
-//! Strings of JSON: found, checked and decoded in one pass over the bytes.
+//! Parsing of JSON strings: finds the end, checks and decodes in one pass over the bytes.
 //!
-//! Text corpora are mostly one long string a record, with an escape every few dozen bytes. So many bytes at a time are
-//! compared with everything that ends a run of plain characters, and copied in the same step.
+//! Most records of text corpora are one long string with an escape every few dozen bytes. A block of bytes is therefore
+//! compared with all special characters at once, and copied in the same step.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use wide::u8x32;
 
 use crate::element::Text;
 
-/// Fault of a record, and the byte at which it is.
+/// An error in a record, and its byte position.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) at: usize,
@@ -24,10 +24,10 @@ impl Fault {
     }
 }
 
-/// Bytes that are looked at together.
+/// Number of bytes compared at once.
 const BLOCK: usize = 32;
 
-/// A bit for every byte that is a quote, a backslash or below 0x20.
+/// Returns a bit mask of the bytes that are a quote, a backslash or below 0x20.
 #[inline]
 fn specials(block: [u8; BLOCK]) -> u32 {
     let bytes = u8x32::new(block);
@@ -36,7 +36,7 @@ fn specials(block: [u8; BLOCK]) -> u32 {
     (is(b'"') | is(b'\\') | control).to_bitmask()
 }
 
-/// The bytes from `at` on; quotes stand for those behind the end.
+/// Returns the block of bytes at `at`, padded with quotes past the end.
 #[inline]
 fn block(bytes: &[u8], at: usize) -> [u8; BLOCK] {
     match bytes.get(at..at + BLOCK) {
@@ -53,7 +53,7 @@ fn last_block(bytes: &[u8], at: usize) -> [u8; BLOCK] {
     block
 }
 
-/// Finds the next quote, backslash or control character from `at` on; the length if there is none.
+/// Finds the next quote, backslash or control character, at `at` or later. Returns the length if there is none.
 #[inline]
 fn next_special(bytes: &[u8], mut at: usize) -> usize {
     loop {
@@ -65,7 +65,7 @@ fn next_special(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The string whose first character is at `at`, decoded, and the place behind its closing quote.
+/// Decodes the string whose first character is at `at`. Returns the text and the position after its closing quote.
 #[inline]
 pub(super) fn string(line: &str, at: usize) -> Result<(Cow<'_, str>, usize), Fault> {
     let end = next_special(line.as_bytes(), at);
@@ -75,27 +75,27 @@ pub(super) fn string(line: &str, at: usize) -> Result<(Cow<'_, str>, usize), Fau
     decode(line, at, |text| text.to_owned()).map(|(text, end)| (Cow::Owned(text), end))
 }
 
-/// The same, as text of its own.
+/// Like [`string`], but always copies the text.
 #[inline]
 pub(super) fn own_string(line: &str, at: usize) -> Result<(Text, usize), Fault> {
     decode(line, at, |text| Text::new(text))
 }
 
-/// Decodes a string into memory that the thread keeps, hands it to `take`, and says where the string ends.
+/// Decodes a string into a buffer of the thread, passes it to `take`, and returns the position after the closing quote.
 fn decode<T>(line: &str, at: usize, take: impl FnOnce(&str) -> T) -> Result<(T, usize), Fault> {
     thread_local! {
         static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
-    /// More is given back, so that one long record does not stay in memory.
+    /// A larger buffer is freed, so that one long record does not occupy memory.
     const KEPT: usize = 1 << 20;
     let mut out = SCRATCH.take();
-    // Decoding makes no string longer; whole blocks are written.
+    // Decoding never lengthens a string, but whole blocks are written.
     let need = line.len() - at + BLOCK;
     if out.len() < need {
         out.resize(need, 0);
     }
     let result = decode_into(line.as_bytes(), at, &mut out).and_then(|(len, end)| {
-        // Parts of a valid text and characters: always valid, and cheap to show.
+        // Never fails, because all parts are complete characters. The check is cheap.
         let text = simdutf8::basic::from_utf8(&out[..len]).map_err(|_| Fault::new(at, "the string is not UTF-8"))?;
         Ok((take(text), end))
     });
@@ -105,12 +105,12 @@ fn decode<T>(line: &str, at: usize, take: impl FnOnce(&str) -> T) -> Result<(T, 
     result
 }
 
-/// Decodes to the front of `out`; returns the length there and the place behind the closing quote.
+/// Decodes into the start of `out`. Returns the decoded length and the position after the closing quote.
 fn decode_into(bytes: &[u8], start: usize, out: &mut [u8]) -> Result<(usize, usize), Fault> {
     let (mut at, mut len) = (start, 0);
     loop {
         let block = block(bytes, at);
-        // Of a run's last block more is copied than belongs to it; what comes next is written over that.
+        // The last block of a run copies excess bytes, which the next write overwrites.
         out[len..len + BLOCK].copy_from_slice(&block);
         let found = specials(block);
         if found == 0 {
@@ -137,7 +137,7 @@ fn decode_into(bytes: &[u8], start: usize, out: &mut [u8]) -> Result<(usize, usi
     }
 }
 
-/// Names what is wrong with a string that goes on with `byte`, or that ends there.
+/// Returns the error for a string that has `byte` at `at`, or ends there.
 #[cold]
 fn no_text(at: usize, byte: Option<u8>) -> Fault {
     match byte {
@@ -146,7 +146,7 @@ fn no_text(at: usize, byte: Option<u8>) -> Fault {
     }
 }
 
-/// Meanings of the character behind a backslash; 0 for `u` and for what may not stand there.
+/// Unescaped characters, indexed by the byte after the backslash; 0 for `u` and for invalid escapes.
 const SIMPLE: [u8; 256] = {
     let mut table = [0; 256];
     let pairs = [
@@ -167,7 +167,7 @@ const SIMPLE: [u8; 256] = {
     table
 };
 
-/// Checks the string whose first character is at `at`, and gives the place behind its closing quote.
+/// Checks the string whose first character is at `at`, and returns the position after its closing quote.
 #[inline]
 pub(super) fn skip_string(line: &str, mut at: usize) -> Result<usize, Fault> {
     let bytes = line.as_bytes();
@@ -181,7 +181,7 @@ pub(super) fn skip_string(line: &str, mut at: usize) -> Result<usize, Fault> {
     }
 }
 
-/// The character of the escape whose backslash is at `at`, and the place behind it.
+/// Decodes the escape whose backslash is at `at`. Returns the character and the position after it.
 #[inline]
 fn unescape(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
     match bytes.get(at + 1) {
@@ -191,7 +191,7 @@ fn unescape(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
     }
 }
 
-/// The character of `\uXXXX`, or of two of them that are a surrogate pair.
+/// Decodes `\uXXXX`, or a surrogate pair of two such escapes.
 fn unicode(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
     let high = unit(bytes, at)?;
     if let Some(c) = char::from_u32(high) {
@@ -234,7 +234,7 @@ mod tests {
             prop_assert_eq!(decode(&serde_json::to_string(&text).unwrap()).unwrap(), text);
         }
 
-        /// Escapes that are right and wrong, in all mixtures: the same answer as serde_json, or an error from both.
+        /// Mixtures of valid and invalid escapes: results equal those of serde_json, or both fail.
         #[test]
         fn agrees_with_serde_json(inner in r#"([a-zé𝔘 ]{0,9}|\\["\\/bfnrtu]|\\u[dD][89abcdAB][0-9a]{2}|\\u[0-9a-f]{4}|\\u00|["\x01\t\\]){0,8}"#) {
             let line = format!("\"{inner}\"");

@@ -1,4 +1,4 @@
-//! Elements as JSON.
+//! Writing of elements as JSON.
 
 use half::{bf16, f16};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::element::{Array, DType, Element, Value};
 use crate::error::{Error, Result};
 
-/// Writes the object that an element is.
+/// Writes an element as a JSON object.
 pub(in crate::source) fn object(out: &mut Vec<u8>, element: &Element) -> Result<()> {
     out.push(b'{');
     for (at, (name, field)) in element.iter().enumerate() {
@@ -48,7 +48,7 @@ fn list(out: &mut Vec<u8>, len: usize, item: impl Fn(&mut Vec<u8>, usize) -> Res
     Ok(())
 }
 
-/// The numbers of an array, as lists of lists for its dimensions.
+/// Writes an array as nested lists, one level for each dimension.
 fn numbers(out: &mut Vec<u8>, shape: &[usize], array: &Array) -> Result<()> {
     nested(out, shape, array.bytes(), writer_of(array.dtype()))
 }
@@ -59,7 +59,7 @@ fn nested(out: &mut Vec<u8>, shape: &[usize], bytes: &[u8], number: Number) -> R
     list(out, rows, |out, at| nested(out, inner, &bytes[at * row..(at + 1) * row], number))
 }
 
-/// Writes the number that lies in so many bytes.
+/// A function that writes the number with these bytes.
 type Number = fn(&mut Vec<u8>, &[u8]) -> Result<()>;
 
 fn writer_of(dtype: DType) -> Number {
@@ -85,7 +85,7 @@ fn writer_of(dtype: DType) -> Number {
     }
 }
 
-/// An array of a dtype has whole numbers of it.
+/// Converts the bytes of a number to an array. Their length is always `N`, because arrays contain complete numbers.
 fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut number = [0; N];
     number.copy_from_slice(bytes);
@@ -104,7 +104,7 @@ fn always(out: &mut Vec<u8>, value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Writes what JSON always holds.
+/// Writes a value that always has a JSON form.
 fn plain(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(out, value).expect("text and finite numbers are written to memory");
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 pub(super) use super::super::decompress::Codec;
 use crate::error::{Error, Result};
 
-/// The name that streaming has for a codec, which is also the ending of its files, and the level that it has by default.
+/// Each codec's name in streaming, which is also its file extension, and its default level.
 const CODECS: [(&str, Codec, u32); 5] = [
     ("br", Codec::Brotli, 11),
     ("bz2", Codec::Bzip2, 9),
@@ -15,10 +15,10 @@ const CODECS: [(&str, Codec, u32); 5] = [
 ];
 
 impl Codec {
-    /// Codec and level of `zstd` or `zstd:7`.
+    /// Parses a codec with an optional level, such as `zstd` or `zstd:7`.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for another one.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an unknown codec or level.
     pub(super) fn parse(text: &str) -> Result<(Self, u32)> {
         let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
         let known = CODECS.iter().find(|(known, ..)| *known == name);
@@ -40,12 +40,12 @@ impl Codec {
         }
     }
 
-    /// The ending of files.
+    /// Returns the extension of compressed files.
     pub(super) fn ending(self) -> &'static str {
         CODECS.iter().find(|(_, codec, _)| *codec == self).map_or("", |(name, ..)| name)
     }
 
-    /// The `length` bytes that `packed` was made of.
+    /// Decompresses `packed` into exactly `length` bytes.
     pub(super) fn decompress(self, packed: &[u8], length: u64) -> Result<Vec<u8>> {
         self.unpack(packed, length).map_err(|e| Error::data(format!("the {} data are damaged: {e}", self.ending())))
     }

@@ -1,4 +1,4 @@
-//! Values as bytes: the other way of [`Encoding::decode`].
+//! Encoding of values, the inverse of [`Encoding::decode`].
 
 use super::super::encode::whole;
 use super::super::json;
@@ -7,12 +7,12 @@ use super::images;
 use crate::element::{Array, DType, Value};
 use crate::error::{Error, Result};
 
-/// The encoding of a column whose first value this is.
+/// Infers the encoding of a column from its first value.
 pub(super) fn infer(value: &Value) -> String {
     match value {
         Value::Str(_) => "str".to_owned(),
         Value::Bytes(_) => "bytes".to_owned(),
-        // The format has no arrays of nothing; JSON, in which they have these types, has.
+        // MDS cannot represent empty arrays. JSON can, and reads them back as `i64`.
         Value::Array(array) if array.shape() == [0] && matches!(array.dtype(), DType::I64 | DType::F64) => {
             "json".to_owned()
         }
@@ -26,10 +26,10 @@ pub(super) fn infer(value: &Value) -> String {
 }
 
 impl Encoding {
-    /// Adds the bytes of a value.
+    /// Appends the bytes of a value.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a value that the encoding has no bytes for.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a value that the encoding cannot represent.
     pub(super) fn encode(&self, value: &Value, out: &mut Vec<u8>) -> Result<()> {
         match (self, value) {
             (Self::Bytes, Value::Bytes(bytes)) => out.extend_from_slice(bytes.as_bytes()),
@@ -51,7 +51,7 @@ impl Encoding {
     }
 }
 
-/// The bytes of a number; of `int`, a whole number of any width.
+/// Returns the bytes of a number. `int` accepts an integer of any width.
 fn scalar(dtype: DType, array: &Array) -> Result<Vec<u8>> {
     let wrong = || Error::data(format!("an array {}{:?}, not a number of {dtype}", array.dtype(), array.shape()));
     match array.shape() {
@@ -61,7 +61,7 @@ fn scalar(dtype: DType, array: &Array) -> Result<Vec<u8>> {
     }
 }
 
-/// A number in as many digits as it takes to read the same again.
+/// Formats a float with enough digits to parse back to an equal `f64`.
 fn float(array: &Array) -> Result<String> {
     let digits = match (array.shape(), array.as_slice::<f64>(), array.as_slice::<f32>()) {
         ([], Ok([number]), _) => Some(format!("{number:?}")),

@@ -1,6 +1,6 @@
-//! Layouts of values in bytes.
+//! Encodings of values as bytes.
 //!
-//! The encodings are those of [streaming](https://github.com/mosaicml/streaming), `streaming/base/format/mds/encodings.py`.
+//! Source: [streaming](https://github.com/mosaicml/streaming), `streaming/base/format/mds/encodings.py`.
 
 use super::super::decode;
 use super::images;
@@ -8,36 +8,36 @@ use super::ndarray::NdArray;
 use crate::element::{Array, Buffer, DType, Value};
 use crate::error::{Error, Result};
 
-/// Kind of the values of a column.
+/// Encoding of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Bytes,
     Str,
-    /// Numbers without dimensions. `int` is one of 64 bits.
+    /// Scalars of this type. `int` is `i64`.
     Scalar(DType),
     NdArray(NdArray),
-    /// Numbers in decimal digits.
+    /// An integer as decimal digits.
     StrInt,
     StrFloat,
     StrDecimal,
     Json,
     Image(Image),
-    /// Images behind a word of zeros, their number and their sizes.
+    /// A word of zeros, the number of images, their sizes, and the images.
     ImageList(Image),
-    /// Images of JPEG behind their number and their sizes.
+    /// The number of JPEG images, their sizes, and the images.
     JpegArray,
-    /// Refused where it is read.
+    /// Pickled values, which are rejected on reading.
     Pickle,
 }
 
-/// Layout of an image.
+/// Encoding of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Image {
-    /// A file of JPEG.
+    /// A JPEG file.
     Jpeg,
-    /// A file of PNG.
+    /// A PNG file.
     Png,
-    /// Size, mode, pixels.
+    /// Size, mode and pixels of a Pillow image.
     Pil,
 }
 
@@ -55,16 +55,16 @@ const SCALARS: [DType; 11] = [
     DType::F64,
 ];
 
-/// Whether the format has numbers of this type.
+/// Returns true if the format supports numbers of this type.
 pub(super) fn has(dtype: DType) -> bool {
     SCALARS.contains(&dtype)
 }
 
 impl Encoding {
-    /// By its name.
+    /// Parses the name of an encoding.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for another one.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an unknown name.
     pub(super) fn parse(name: &str) -> Result<Self> {
         Ok(match name {
             "bytes" => Self::Bytes,
@@ -93,7 +93,7 @@ impl Encoding {
         DType::from_name(name).filter(|&dtype| has(dtype)).map(Self::Scalar)
     }
 
-    /// Bytes of every value, where they are as many of each.
+    /// Returns the size of a value in bytes, or `None` if sizes vary.
     pub(super) fn size(&self) -> Option<u64> {
         match self {
             Self::Scalar(dtype) => Some(dtype.size() as u64),
@@ -102,7 +102,7 @@ impl Encoding {
         }
     }
 
-    /// The value of these bytes. Images of JPEG and PNG stay bytes unless they are asked for.
+    /// Decodes a value. JPEG and PNG images stay bytes unless `with_images` is set.
     pub(super) fn decode(&self, data: Buffer, with_images: bool) -> Result<Value> {
         let image = |kind: Image, data| images::decode(kind, data, with_images);
         match self {
@@ -122,7 +122,7 @@ impl Encoding {
     }
 }
 
-/// Makes the error of reading a column of pickles.
+/// Returns the error for reading a column of pickles.
 pub(super) fn pickled() -> Error {
     Error::unsupported("values are pickles, which can run code: refused").help("choose the other columns")
 }

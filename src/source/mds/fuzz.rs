@@ -1,9 +1,9 @@
-//! The target of the fuzzers.
+//! The fuzz target.
 
 use super::Mds;
 use crate::source::fuzzing::some;
 
-/// An index of MDS; and a shard, of columns of every encoding, compressed as the first byte says.
+/// Reads the input as an index. Then reads it as a shard with every encoding; the first byte selects the compression.
 pub(crate) fn mds(data: &[u8]) {
     let open = |index: &[u8], shard: &[u8]| Mds::options().cache_bytes(0).open_bytes(index, shard).ok();
     open(data, &[]);

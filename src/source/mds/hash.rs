@@ -1,4 +1,4 @@
-//! Hashes of files, by the names that Python's `hashlib` and `xxhash` have for them.
+//! Hashes of files, by their names in Python's `hashlib` and `xxhash`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,11 +10,11 @@ use xxhash_rust::{xxh3, xxh32, xxh64};
 
 use crate::error::{Error, Result};
 
-/// The names of those that are computed.
+/// Names of the supported hashes.
 pub(super) const NAMES: [&str; 11] =
     ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "xxh128", "xxh32", "xxh3_128", "xxh3_64", "xxh64"];
 
-/// The hash of that name in hexadecimal digits, or `None` for another name.
+/// Computes a hash in hexadecimal digits. Returns `None` for an unknown name.
 pub(super) fn hash(name: &str, bytes: &[u8]) -> Option<String> {
     Some(match name {
         "md5" => hex(&Md5::digest(bytes)),
@@ -38,10 +38,11 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Checks that a file has these hashes. Those that are not known here are passed over, unless all are.
+/// Checks the hashes of a file. Ignores unknown hashes if at least one is known.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) for another hash; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where none can be checked.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if a hash differs.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if no hash is known.
 pub(super) fn check(hashes: &BTreeMap<String, String>, bytes: &[u8]) -> Result<()> {
     let mut checked = false;
     for (name, stored) in hashes {
@@ -68,7 +69,7 @@ pub(super) fn check(hashes: &BTreeMap<String, String>, bytes: &[u8]) -> Result<(
 mod tests {
     use super::*;
 
-    /// As Python's `hashlib` and `xxhash` have them of `b"gristmill"`.
+    /// Hashes of `b"gristmill"`, computed by Python's `hashlib` and `xxhash`.
     #[test]
     fn known_answers() {
         let known = KNOWN;

@@ -1,11 +1,11 @@
-//! Images, and lists of them.
+//! Images and lists of images.
 
 use super::super::decode;
 use super::encoding::Image;
 use crate::element::{Array, Buffer, DType, Value};
 use crate::error::{Error, Result};
 
-/// One image; those of JPEG and PNG stay bytes unless they are asked for.
+/// Decodes an image. JPEG and PNG images stay bytes unless `with_images` is set.
 pub(super) fn decode(kind: Image, data: Buffer, with_images: bool) -> Result<Value> {
     match kind {
         Image::Jpeg | Image::Png if !with_images => Ok(Value::Bytes(data)),
@@ -14,12 +14,12 @@ pub(super) fn decode(kind: Image, data: Buffer, with_images: bool) -> Result<Val
     }
 }
 
-/// Images behind their number and their sizes, all behind `skip` bytes that mean nothing.
+/// Decodes a list of images: `skip` ignored bytes, the number of images, their sizes, and the images.
 pub(super) fn list(data: &Buffer, skip: usize, image: impl Fn(Buffer) -> Result<Value>) -> Result<Value> {
     let cut = || Error::data(format!("a list of images of {} bytes that ends too early", data.len()));
     let count = word(data, skip).ok_or_else(cut)? as usize;
     let sizes = skip + 4;
-    // Every image has a size: this bounds how many there can be.
+    // Every image has a size, so the length of the data bounds the number of images.
     let mut at = count
         .checked_mul(4)
         .and_then(|bytes| bytes.checked_add(sizes))
@@ -37,7 +37,7 @@ pub(super) fn list(data: &Buffer, skip: usize, image: impl Fn(Buffer) -> Result<
     Ok(Value::List(images))
 }
 
-/// The bytes of such a list.
+/// Encodes a list of images, after `skip` zero bytes.
 pub(super) fn put_list(images: &[Vec<u8>], skip: usize, out: &mut Vec<u8>) -> Result<()> {
     let word = |number: usize| u32::try_from(number).map_err(|_| Error::data("a list of images of 4 GiB or more"));
     out.resize(out.len() + skip, 0);
@@ -53,7 +53,7 @@ fn word(data: &Buffer, at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*data.as_bytes().get(at..)?.first_chunk()?))
 }
 
-/// Width, height, length of the mode, mode and pixels, as Pillow has them in memory.
+/// Decodes a Pillow image: width, height, length of the mode, mode and pixels, laid out as in Pillow's memory.
 fn pil(data: &Buffer) -> Result<Array> {
     let cut = || Error::data(format!("an image of {} bytes that ends in its header", data.len()));
     let [width, height, length] = [0, 4, 8].map(|at| word(data, at).map(|number| number as usize));
@@ -70,7 +70,7 @@ fn pil(data: &Buffer) -> Result<Array> {
     super::super::npy::aligned(Array::new(dtype, &[height, width, channels], pixels)?)
 }
 
-/// Number type and channels of Pillow's modes.
+/// Returns the number type and the number of channels of a Pillow mode.
 fn layout(mode: &[u8]) -> Option<(DType, usize)> {
     Some(match mode {
         b"L" | b"P" => (DType::U8, 1),
@@ -84,7 +84,7 @@ fn layout(mode: &[u8]) -> Option<(DType, usize)> {
     })
 }
 
-/// The bytes of an array `[height, width, channels]` as Pillow has an image of it.
+/// Encodes an array `[height, width, channels]` as a Pillow image.
 pub(super) fn put_pil(array: &Array, out: &mut Vec<u8>) -> Result<()> {
     let mode: Option<&[u8]> = match (array.dtype(), array.shape()) {
         (DType::U8, [_, _, 1]) => Some(b"L"),

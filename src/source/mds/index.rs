@@ -1,4 +1,4 @@
-//! `index.json`: which shards there are, and what is in them.
+//! `index.json`: the list of shards and their contents.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The version of the format.
+/// Supported version of the format.
 pub(super) const VERSION: u64 = 2;
-/// The name of the file.
+/// Name of the index file.
 pub(super) const INDEX: &str = "index.json";
 
-/// The whole file.
+/// Content of the index file.
 #[derive(Deserialize)]
 pub(super) struct Index {
     version: u64,
@@ -23,12 +23,12 @@ pub(super) struct Index {
 pub(super) struct ShardInfo {
     version: u64,
     format: String,
-    /// Of other formats, there may be none of these.
+    /// Shards of other formats may lack the three column fields.
     #[serde(default)]
     pub(super) column_names: Vec<String>,
     #[serde(default)]
     pub(super) column_encodings: Vec<String>,
-    /// Bytes of a value; none where they vary.
+    /// Size of a value in bytes, or `None` if sizes vary.
     #[serde(default)]
     pub(super) column_sizes: Vec<Option<u64>>,
     pub(super) compression: Option<String>,
@@ -47,11 +47,11 @@ pub(super) struct FileInfo {
 }
 
 impl Index {
-    /// Reads the file, and checks that what it says is possible.
+    /// Parses the index and checks it for impossible values.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset or the shard, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// another version and for shards of other formats.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset or the shard.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for another version, or for shards of other formats.
     pub(super) fn parse(json: &[u8]) -> Result<Self> {
         let index: Self = serde_json::from_slice(json).map_err(|e| {
             let text = e.to_string();
@@ -66,7 +66,7 @@ impl Index {
     }
 }
 
-/// The byte that an error's line and column stand for.
+/// Returns the byte offset of an error's line and column.
 fn offset(json: &[u8], error: &serde_json::Error) -> u64 {
     let before: usize =
         json.split_inclusive(|&b| b == b'\n').take(error.line().saturating_sub(1)).map(<[u8]>::len).sum();
@@ -106,7 +106,7 @@ impl ShardInfo {
 }
 
 impl FileInfo {
-    /// A name must stay inside of the folder.
+    /// Checks that the file name does not lead out of the folder.
     fn check(&self) -> Result<()> {
         use std::path::{Component, Path};
         let mut parts = Path::new(&self.basename).components().peekable();

@@ -1,5 +1,6 @@
-//! The record that a writer keeps of its shards, in JSON as Python's `json.dumps(…, sort_keys=True)` writes it: shards and index are then, byte for
-//! byte, those of streaming.
+//! JSON headers of shards, and `index.json`, formatted like Python's `json.dumps(…, sort_keys=True)`.
+//!
+//! Uncompressed shards and the index are therefore identical, byte for byte, to the files that streaming writes.
 
 use std::io;
 
@@ -9,15 +10,17 @@ use serde_json::ser::{Formatter, Serializer};
 use super::encoding::Encoding;
 use super::index::{FileInfo, VERSION};
 
-/// A column that is written.
+/// A column of the output.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// As it was given, and what it stands for.
+    /// Name of the encoding as given, and its parsed form.
     pub(super) encoding: (String, Encoding),
 }
 
-/// Entries that are the same of every shard, and at the end of a shard those that are its own. Fields stand in the order of their names.
+/// Header common to all shards. `raw_data`, `samples` and `zip_data` are set for the entry of a finished shard.
+///
+/// The fields are declared in alphabetical order, as in Python's output.
 #[derive(Serialize)]
 pub(super) struct Config<'a> {
     column_encodings: Vec<&'a str>,
@@ -63,7 +66,7 @@ impl<'a> Config<'a> {
     }
 }
 
-/// `index.json`, of what was said of each shard.
+/// Builds `index.json` from the entries of the shards.
 pub(super) fn index(shards: &[Vec<u8>]) -> Vec<u8> {
     let mut text = b"{\"shards\": [".to_vec();
     text.extend_from_slice(&shards.join(b", ".as_slice()));
@@ -78,7 +81,7 @@ fn python_json(value: &impl Serialize) -> Vec<u8> {
     out
 }
 
-/// A space behind commas and colons, and nothing but ASCII.
+/// Writes a space after commas and colons, and only ASCII.
 struct Python;
 
 impl Formatter for Python {

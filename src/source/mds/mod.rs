@@ -1,4 +1,4 @@
-//! MDS: folders of shards, as MosaicML's [streaming](https://github.com/mosaicml/streaming) reads and writes them.
+//! MDS: folders of shards in the format of MosaicML's [streaming](https://github.com/mosaicml/streaming).
 
 mod codec;
 mod encode;
@@ -37,40 +37,52 @@ use crate::error::{Error, Result};
 use crate::mmap::Access;
 use crate::place::Location;
 
-/// Samples of MDS folders, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
+/// Samples of MDS folders: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
 ///
-/// A folder has an `index.json` of version 2 and the shards that it names. Several folders (streaming's streams) follow each other.
+/// A folder has an `index.json` of version 2 and the shards it names. Several folders (streaming's streams) are
+/// concatenated in order.
 ///
 /// | encoding | value |
 /// |---|---|
 /// | `bytes` | bytes |
 /// | `str` | text |
 /// | `int` | scalar `i64` |
-/// | `uint8` … `float64` | scalar of the type |
-/// | `str_int` | scalar `i64`; `u64` above its range, and no longer numbers |
+/// | `uint8` … `float64` | scalar of that type |
+/// | `str_int` | scalar `i64`, or `u64` above its range; longer numbers are errors |
 /// | `str_float` | scalar `f64` |
 /// | `str_decimal` | text, exact: `-12.50` |
-/// | `json` | as [`Jsonl`](super::Jsonl) has values |
+/// | `json` | as in [`Jsonl`](super::Jsonl) |
 /// | `ndarray`, `ndarray:float32`, `ndarray:float32:3,4` | array |
-/// | `jpeg`, `png` | array `u8` (`u16` of PNG's deep colours) `[height, width, channels]`, with the feature `image`; else, or if [told to](MdsOptions::images), bytes |
-/// | `pil` | array `[height, width, channels]` of the type of Pillow's mode; palettes are not in the format |
-/// | `list[jpeg]`, `list[png]`, `list[pil]`, `jpeg_array` | list of those |
+/// | `jpeg`, `png` | array `[height, width, channels]` of `u8`, or `u16` for 16-bit PNG; see below |
+/// | `pil` | array `[height, width, channels]` of the mode's type; the format omits palettes |
+/// | `list[jpeg]`, `list[png]`, `list[pil]`, `jpeg_array` | list of images as above |
 ///
-/// `pkl` is [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) unless the column is left out: pickles can run code.
+/// JPEG and PNG images stay bytes if [`images`](MdsOptions::images) is false, and in builds without the feature
+/// `image`.
+///
+/// A column of pickles (`pkl`) is [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) unless it is excluded by
+/// [`columns`](MdsOptions::columns), because pickles can run code.
 ///
 /// # Errors
-/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, record and byte offset; the other samples are read. A shard that is missing, or not
-/// as long as `index.json` says, is one when the folder is opened. Hashes are checked if it is [asked for](MdsOptions::check_hashes).
+/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with file, record and byte offset. Other samples stay
+/// readable. Opening fails if a shard is missing or its length differs from `index.json`. Hashes are checked if
+/// [`check_hashes`](MdsOptions::check_hashes) is set.
 ///
 /// # Cost
-/// Opening reads `index.json` and maps the shards. A sample of a shard that is not compressed is read by itself, and what is bytes is a view of the file. A
-/// compressed shard is decompressed whole when a sample of it is read, and kept, up to [`cache_bytes`](MdsOptions::cache_bytes), for all threads: reading in order
-/// decompresses each once. Shuffled reading of more than that keeps the samples that a pass asks for soon, as many as have room there, and decompresses a
-/// shard once for all of those: the larger the part of the data that has room, the less often. Shuffle windows instead, or decompress the files: where
-/// one lies beside its compressed copy, it is the one that is read. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
+/// Opening reads `index.json` and maps the shards. A sample of an uncompressed shard is read separately, and values of
+/// bytes are views of the file.
+///
+/// A compressed shard is decompressed whole when any of its samples is read. Decompressed shards are cached up to
+/// [`cache_bytes`](MdsOptions::cache_bytes) and shared by all threads. Reading in order decompresses each shard once.
+///
+/// Shuffled reading of data larger than the cache keeps only the samples that are due soon, as many as fit. A shard is
+/// decompressed once for all of its kept samples, so a larger cache means fewer decompressions. Shuffle windows
+/// instead, or decompress the files: an uncompressed file next to its compressed copy takes precedence.
+///
+/// Do not change the files while they are read: see [`Mapping`](super::Mapping).
 pub struct Mds(GroupedFiles<MdsOptions>);
 
-/// Options with which MDS folders are opened.
+/// Options for reading MDS folders.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct MdsOptions {
@@ -90,43 +102,48 @@ impl Default for MdsOptions {
 source_options!(MdsOptions of Mds, access at access);
 
 impl MdsOptions {
-    /// The columns to read, in this order; all of them at first.
+    /// Sets the columns to read, in this order. Default: all columns.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
         self
     }
 
-    /// Whether images of JPEG and PNG become arrays, as they do at first; else they stay bytes. Builds without the feature `image` know bytes alone.
+    /// Sets whether JPEG and PNG images are decoded to arrays. Default: true.
+    ///
+    /// Without the feature `image`, these images always stay bytes.
     pub fn images(mut self, images: bool) -> Self {
         self.images = images;
         self
     }
 
-    /// Whether the hashes in `index.json` are checked when a shard is first read, which reads all of it; at first they are not.
-    /// Hashes of a compressed file are enough. Known are MD5, SHA-1, SHA-2 and xxHash; others are passed over.
+    /// Sets whether to check the hashes in `index.json`. Default: false.
+    ///
+    /// The first read of a shard then reads and hashes all of it. For a compressed shard, hashes of the compressed file
+    /// are sufficient. MD5, SHA-1, SHA-2 and xxHash are supported. Unknown hashes are ignored if at least one is known.
     pub fn check_hashes(mut self, check: bool) -> Self {
         self.check_hashes = check;
         self
     }
 
-    /// Bytes of decompressed shards that are kept; 512 MiB at first. The latest shard is kept whatever its size.
+    /// Sets the maximum memory for decompressed shards, in bytes. Default: 512 MiB. Always keeps the latest shard.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Opens folders, or the `index.json` in them.
+    /// Opens folders, or the `index.json` files in them.
     ///
     /// # Errors
-    /// As [`Mds::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
+    /// The errors of [`Mds::open`]. [`ErrorKind::Config`](crate::ErrorKind::Config) if the chosen columns are empty,
+    /// repeated or missing in the data.
     pub fn open(self, patterns: impl Patterns) -> Result<Mds> {
         self.columns.as_deref().map_or(Ok(()), check_choice)?;
-        // Of a folder, the file of that name in it.
+        // A folder stands for its `index.json`.
         let indices = content::open_all(&patterns, &[INDEX], Access::Normal)?;
         self.open_indices(indices, &patterns)
     }
 
-    /// The same, of each `index.json`.
+    /// Opens the shards of each `index.json`.
     fn open_indices(self, indices: Contents, patterns: &impl Patterns) -> Result<Mds> {
         let ids = indices.iter().map(|(path, content)| content.id(path)).collect();
         let parsed = abreast::try_each(indices, |(path, content)| {
@@ -143,7 +160,7 @@ impl MdsOptions {
         self.of(ids, files)
     }
 
-    /// A data set of one shard, in memory.
+    /// Opens shards in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(self, index: &[u8], shard: &[u8]) -> Result<Mds> {
         let index = Index::parse(index)?;
@@ -166,7 +183,7 @@ impl MdsOptions {
         for (at, info) in index.shards.iter().enumerate() {
             let own = Columns::of(info, self.columns.as_deref());
             let own = own.map_err(|e| named_shard(at, e).path(path).offset(0))?;
-            // Shards of one data set have the same, as a rule.
+            // Shards of one dataset usually have equal columns.
             let known = columns.last().filter(|last| ***last == own).cloned();
             columns.push(known.unwrap_or_else(|| Arc::new(own)));
         }
@@ -191,21 +208,21 @@ fn named_shard(at: usize, error: Error) -> Error {
 }
 
 impl Mds {
-    /// Opens folders, or the `index.json` in them, all columns.
+    /// Opens folders, or the `index.json` files in them, with all columns.
     ///
     /// # Errors
-    /// If nothing is found, an `index.json` is damaged, or a shard is missing or not of the length that is said there.
+    /// If nothing is found, an `index.json` is damaged, or a shard is missing or has a different length than listed.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
 
-    /// Reads everything: hashes where there are some, the places of samples, and every value that the options ask for.
+    /// Reads all shards. Checks the hashes, if any, and the positions of samples, and decodes all values as configured.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for the first damage that is found.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for the first damage found.
     ///
     /// # Cost
-    /// All bytes of all shards, one shard a thread.
+    /// Reads all bytes of all shards, one shard per thread.
     pub fn verify(&self) -> Result<()> {
         let verify = |file: &File<Shard>| file.verify(self.0.format().images);
         cores::try_map(self.0.files(), verify).map(drop)

@@ -1,18 +1,18 @@
-//! Arrays: type and shape are in front of the numbers, unless the name of the encoding has them.
+//! Arrays: type and shape precede the numbers, unless the encoding's name specifies them.
 
 use super::super::npy;
 use super::encoding::has;
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, Result};
 
-/// Properties that all arrays of a column share.
+/// Type and shape shared by all arrays of a column, if the encoding's name specifies them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NdArray {
     dtype: Option<DType>,
     shape: Option<Vec<usize>>,
 }
 
-/// The byte that stands for each type.
+/// Type codes of the format.
 const CODES: [(u8, DType); 11] = [
     (8, DType::U8),
     (9, DType::I8),
@@ -28,7 +28,7 @@ const CODES: [(u8, DType); 11] = [
 ];
 
 impl NdArray {
-    /// `float32:3,4`, `float32` or nothing.
+    /// Parses the part of the name after `ndarray:`: `float32:3,4`, `float32` or an empty string.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let dtype = match parts.next().unwrap_or_default() {
@@ -43,7 +43,7 @@ impl NdArray {
         (parts.next().is_none() && (dtype.is_some() || shape.is_none())).then_some(Self { dtype, shape })
     }
 
-    /// Bytes of every array, where they are known.
+    /// Returns the size of an array in bytes, or `None` if it varies.
     pub(super) fn size(&self) -> Option<u64> {
         let (dtype, shape) = (self.dtype?, self.shape.as_ref()?);
         shape.iter().try_fold(dtype.size() as u64, |n, &dim| n.checked_mul(dim as u64))
@@ -67,11 +67,11 @@ impl NdArray {
         npy::aligned(Array::new(dtype, &shape, numbers)?)
     }
 
-    /// The bytes of an array.
+    /// Encodes an array.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for one of another type or shape, and for what the format has no place for: no
-    /// dimensions, a dimension of 0, 64 dimensions.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if type or shape differ from the column's. The format also excludes
+    /// scalars, dimensions of 0, and more than 63 dimensions.
     pub(super) fn encode(&self, array: &Array, out: &mut Vec<u8>) -> Result<()> {
         let (dtype, shape) = (array.dtype(), array.shape());
         let code = CODES.iter().find(|(_, known)| *known == dtype).map(|(code, _)| *code);
@@ -99,7 +99,7 @@ fn take<'a>(data: &'a Buffer, at: &mut usize, bytes: usize) -> Result<&'a [u8]> 
     taken.ok_or_else(|| Error::data(format!("an array of {} bytes that ends in its shape", data.len())))
 }
 
-/// Their number and width in one byte, and then the dimensions.
+/// Reads the dimensions. Their first byte combines their number and their width.
 fn dims(data: &Buffer, at: &mut usize) -> Result<Vec<usize>> {
     let byte = take(data, at, 1)?[0];
     let (count, width) = (usize::from(byte >> 2), 1 << (byte & 3));
@@ -139,7 +139,7 @@ mod tests {
         (bytes, read)
     }
 
-    /// Compares with what streaming 0.13.0 writes of `np.arange(6, dtype="uint16").reshape(2, 3)`.
+    /// Compares with the output of streaming 0.13.0 for `np.arange(6, dtype="uint16").reshape(2, 3)`.
     #[test]
     fn the_three_forms() {
         let numbers = [0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0];

@@ -1,4 +1,4 @@
-//! One shard: how many samples, where each begins, what the columns are, and the samples.
+//! Reading of one shard: number of samples, their positions, columns, and data.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use crate::place::Location;
 use crate::source::numbered::File;
 use crate::source::units::Unit;
 
-/// Knowledge of a shard.
+/// Description of a shard: its file, its columns, and the positions of its samples.
 pub(crate) struct Shard {
     info: FileInfo,
-    /// Codec of a compressed shard, and the entry of what must come out.
+    /// Codec of a compressed shard, and the entry of its decompressed form.
     packed: Option<(Codec, FileInfo)>,
     pub(super) samples: u64,
     pub(super) columns: Arc<Columns>,
-    /// Number of samples and their places, once read.
+    /// Number of samples and their positions, read on first use.
     table: OnceLock<Buffer>,
-    /// Whether hashes were found right; of a compressed shard that is asked each time.
+    /// True if the hashes were found correct. For a compressed shard, hashes are checked at each decompression instead.
     checked: AtomicBool,
 }
 
 impl Shard {
-    /// The file of a shard in `folder` that is read: the one that is not compressed where there are both.
+    /// Returns the path of a shard in `folder`. An uncompressed file takes precedence over its compressed copy.
     pub(super) fn path(folder: &Path, info: &ShardInfo) -> PathBuf {
         let raw = folder.join(&info.raw_data.basename);
         match &info.zip_data {
@@ -39,7 +39,7 @@ impl Shard {
         }
     }
 
-    /// The shard of which `content` is the file.
+    /// Builds the shard with the file `content`, and checks its length.
     pub(super) fn open(at: Location, content: Content, info: &ShardInfo, columns: Arc<Columns>) -> Result<File<Self>> {
         let zip = info.zip_data.as_ref().filter(|zip| at.as_ref().ends_with(&zip.basename));
         let (said, packed) = match (zip, &info.compression) {
@@ -60,12 +60,12 @@ impl Shard {
         self.packed.is_some()
     }
 
-    /// Bytes of the shard where it is compressed, once it is not.
+    /// Returns the size of a compressed shard after decompression, or 0 for an uncompressed shard.
     pub(super) fn unpacked_bytes(&self) -> u64 {
         self.packed.as_ref().map_or(0, |(_, raw)| raw.bytes)
     }
 
-    /// The sample at `place` of a compressed shard.
+    /// Returns the sample at `place` of a decompressed shard.
     pub(super) fn read_unpacked(&self, unpacked: &Unpacked, place: usize, with_images: bool) -> Result<Element> {
         let read = match unpacked {
             Unpacked::Whole(bytes, _) => self.sample(&Content::from(bytes.clone()), bytes, place as u64, with_images),
@@ -77,7 +77,7 @@ impl Shard {
         read.map_err(of_unpacked)
     }
 
-    /// Bytes of the places of samples, in front of them.
+    /// Returns the size in bytes of the table of positions, which precedes the samples.
     fn table_len(&self) -> u64 {
         4 * (self.samples + 2)
     }
@@ -107,7 +107,7 @@ impl File<Shard> {
         Ok(())
     }
 
-    /// Checks the hashes of a shard that is not compressed, the first time: the mapping stays what it is.
+    /// Checks the hashes of an uncompressed shard on first use only, because the mapping does not change afterwards.
     pub(super) fn check_once(&self) -> Result<()> {
         if !self.index.checked.load(Relaxed) {
             self.unpack(true)?;
@@ -116,7 +116,7 @@ impl File<Shard> {
         Ok(())
     }
 
-    /// All of the shard, decompressed; with its hashes checked if it is asked for.
+    /// Returns the whole shard, decompressed if necessary. Checks its hashes if `check` is set.
     pub(super) fn unpack(&self, check: bool) -> Result<Buffer> {
         let (file, info) = (self.content.whole()?, &self.index.info);
         if check {
@@ -124,26 +124,26 @@ impl File<Shard> {
         }
         let Some((codec, raw)) = &self.index.packed else { return Ok(file) };
         let bytes = codec.decompress(file.as_bytes(), raw.bytes).map_err(|e| e.offset(0))?;
-        // The hashes of what was compressed say enough, unless there are none.
+        // Correct hashes of the compressed file imply correct contents.
         if check && info.hashes.is_empty() {
             hash::check(&raw.hashes, &bytes)?;
         }
         Ok(Buffer::from_vec(bytes))
     }
 
-    /// All of a compressed shard, decompressed; with its hashes checked if it is asked for.
+    /// Decompresses a compressed shard. Checks its hashes if `check` is set.
     pub(super) fn unpacked(&self, check: bool) -> Result<Unpacked> {
         let bytes = self.unpack(check)?;
         self.index.check_count(&bytes).map_err(of_unpacked)?;
         Ok(Unpacked::Whole(bytes, self.index.samples as usize))
     }
 
-    /// A sample of a shard that is not compressed.
+    /// Reads a sample of an uncompressed shard.
     pub(super) fn read(&self, record: u64, with_images: bool) -> Result<Element> {
         self.index.sample(&self.content, self.table()?, record, with_images)
     }
 
-    /// Finds the bytes that reading a record takes.
+    /// Returns the byte range needed to read a record.
     pub(super) fn range(&self, record: u64) -> Option<Range<u64>> {
         if self.index.is_packed() {
             return Some(0..self.content.len());
@@ -152,7 +152,7 @@ impl File<Shard> {
         Some(begin..end)
     }
 
-    /// The same, without a wait: of a shard whose table has not come, the table.
+    /// Like `range`, but does not wait for the table. Returns the table's range if it is not loaded.
     pub(super) fn next_range(&self, record: u64) -> Option<Range<u64>> {
         let is_known = self.index.is_packed() || self.index.table.get().is_some();
         if is_known { self.range(record) } else { Some(0..self.index.table_len()) }
@@ -167,7 +167,7 @@ impl File<Shard> {
         Ok(self.index.table.get_or_init(|| table))
     }
 
-    /// Checks hashes, where `index.json` has some, and the places of all samples, and decodes each.
+    /// Checks the hashes if `index.json` has any, and the positions of all samples, and decodes each sample.
     pub(super) fn verify(&self, with_images: bool) -> Result<()> {
         let fault = |e: Error| e.path(&self.path);
         let Shard { info, packed, samples, .. } = &self.index;
@@ -185,11 +185,11 @@ impl File<Shard> {
     }
 }
 
-/// A compressed shard, decompressed.
+/// A decompressed shard, or some samples of it.
 pub(crate) enum Unpacked {
-    /// All of it, and how many samples it has.
+    /// The whole shard, and its number of samples.
     Whole(Buffer, usize),
-    /// Some samples, and where each begins in the shard.
+    /// Selected samples, each with its position in the shard.
     Some(Vec<(u64, Buffer)>),
 }
 
@@ -218,7 +218,7 @@ impl Unit for Unpacked {
     }
 }
 
-/// Finds a sample in the table of a shard of so many.
+/// Returns the byte range of a sample, from the table of a shard with `samples` samples.
 fn place(table: &Buffer, samples: u64, record: u64, length: u64) -> Result<(u64, u64)> {
     let at = 4 * (record + 1);
     let place = |at: u64| word(table, at as usize).map(u64::from);
@@ -232,7 +232,7 @@ fn place(table: &Buffer, samples: u64, record: u64, length: u64) -> Result<(u64,
     Ok((begin, end))
 }
 
-/// Says that an offset is not one of the file.
+/// Notes in an error that its offset refers to the decompressed shard.
 #[cold]
 fn of_unpacked(error: Error) -> Error {
     error.and(" (bytes of the decompressed shard)")
@@ -246,7 +246,7 @@ fn word(bytes: &Buffer, at: usize) -> Option<u32> {
 #[derive(Debug, PartialEq)]
 pub(super) struct Columns {
     all: Vec<Column>,
-    /// Places of those that are read, in the order in which they are.
+    /// Indices of the columns to read, in output order.
     chosen: Vec<usize>,
 }
 
@@ -254,12 +254,12 @@ pub(super) struct Columns {
 struct Column {
     name: Name,
     encoding: Encoding,
-    /// Bytes of every value; where there are none, each sample says.
+    /// Size of a value in bytes. If `None`, each sample contains the size.
     size: Option<u64>,
 }
 
 impl Columns {
-    /// The columns that `index.json` names, of which those in `wanted` are read, or all.
+    /// Builds the columns listed in `index.json`. Only columns in `wanted` are read, or all columns if it is `None`.
     pub(super) fn of(info: &ShardInfo, wanted: Option<&[Name]>) -> Result<Self> {
         let parts = info.column_names.iter().zip(&info.column_encodings).zip(&info.column_sizes);
         let column = |((name, encoding), size): ((&String, &String), &Option<u64>)| {
@@ -287,7 +287,7 @@ impl Columns {
         Ok(Self { all, chosen })
     }
 
-    /// The element of a sample that begins at byte `start` of its shard.
+    /// Decodes a sample that begins at byte `start` of its shard.
     fn decode(&self, sample: &Buffer, start: u64, with_images: bool) -> Result<Element> {
         let places = self.places(sample).map_err(|e| e.offset(start))?;
         let mut fields = Vec::with_capacity(self.chosen.len());
@@ -300,7 +300,7 @@ impl Columns {
         Ok(Element::from_unique(fields))
     }
 
-    /// Finds the values in a sample: behind the sizes of those that vary, one behind the other, to its end.
+    /// Returns the byte ranges of the values, which follow the table of varying sizes and fill the sample exactly.
     fn places(&self, sample: &Buffer) -> Result<Vec<(usize, usize)>> {
         let varying = self.all.iter().filter(|column| column.size.is_none()).count();
         let (mut sizes, mut at) = (0, 4 * varying as u64);
@@ -320,12 +320,12 @@ impl Columns {
         if at != sample.len() as u64 {
             return Err(Error::data(format!("values of {at} bytes in a sample of {}", sample.len())));
         }
-        // All lie in the sample, whose length is one of memory.
+        // All ranges lie within the sample, so they fit in `usize`.
         Ok(places.into_iter().map(|(from, to)| (from as usize, to as usize)).collect())
     }
 }
 
-/// Offsets inside a value are not offsets of the shard: they go into the message.
+/// Moves offsets within a value into the message, because they are not offsets of the shard.
 fn within(name: &str, error: Error) -> Error {
     let outer = Error::new(error.kind(), format!("column {name:?}: {error}"));
     match error.help_text() {

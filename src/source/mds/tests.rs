@@ -1,4 +1,4 @@
-//! Tests that what is written is read, whatever it is.
+//! Round trips through folders, and rejected values.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn elements() -> impl Strategy<Value = Vec<Element>> {
     prop::collection::vec(element, 1..30)
 }
 
-/// The fields in the order of their names, as the format has them; and by their bytes, since NaN is not NaN.
+/// Formats fields sorted by name, as in the format, and by their bytes, because NaN differs from itself.
 fn sorted(element: &Element) -> String {
     let mut fields: Vec<_> = element.iter().collect();
     fields.sort_by_key(|(name, _)| *name);
@@ -72,7 +72,7 @@ fn what_cannot_be_written_is_refused_with_its_place() {
     );
     assert!(error(&mut writer, Element::new()).contains("record 1: no field \"x\""));
     assert!(error(&mut writer, Element::new().with("x", "a").with("y", "b")).contains("\"y\" is no column"));
-    // What was refused is not there.
+    // Rejected samples are not written.
     writer.write(&Element::new().with("x", "more")).unwrap();
     writer.finish().unwrap();
     let source = Mds::open(dir.path().join("a")).unwrap();
@@ -87,7 +87,7 @@ fn what_cannot_be_written_is_refused_with_its_place() {
     assert_eq!(Mds::open(dir.path().join("empty")).unwrap().len(), 0);
 }
 
-/// Every encoding that is given, and what comes back of it.
+/// Writes a column of every writable encoding and reads it back.
 #[test]
 fn columns_of_every_encoding() {
     let dir = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn columns_of_every_encoding() {
     }
 }
 
-/// A file that is not compressed is read in place of its compressed copy.
+/// An uncompressed file takes precedence over its compressed copy.
 #[test]
 fn a_shard_that_is_there_twice_is_read_as_it_is() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Writing folders of MDS.
+//! Writing of MDS folders.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::layout::{self, Column, Config};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 
-/// Writes the samples of an MDS folder, one after the other; [`finish`](Self::finish) writes `index.json`, without which it is none.
+/// Writes samples to an MDS folder. [`finish`](Self::finish) writes `index.json`, which readers require.
 ///
 /// ```
 /// use gristmill::dataset::map::RandomAccess;
@@ -31,59 +31,61 @@ use crate::error::{Error, Result};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// Columns are those of the first element unless they are [given](MdsWriterOptions::columns), sorted by name as the format has them: text is `str`,
-/// bytes are `bytes`, numbers are of their type (`i64` is `int`), arrays are `ndarray` of their type, and whatever else is `json`. Every element must
-/// have them; fields that are no columns are an error, too, unless the columns are given.
+/// The columns are inferred from the first element unless they are [given](MdsWriterOptions::columns). They are sorted
+/// by name, as the format requires. Inferred encodings are `str` for text, `bytes` for bytes, the number type for
+/// scalars (`int` for `i64`), `ndarray` with the number type for arrays, and `json` for other values. Every element
+/// must have all columns. Additional fields are errors unless the columns are given.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with record and column for a value that its encoding cannot hold, [`ErrorKind::Io`](crate::ErrorKind::Io) for files.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with record and column for a value that its encoding cannot represent.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if a file cannot be written.
 ///
 /// # Determinism
-/// The same elements and options make the same bytes, for one version of the codecs; shards before compression are those that streaming
-/// 0.13.0 writes.
+/// Equal elements and options produce equal bytes for a given version of the codecs. Uncompressed shards are identical
+/// to those that streaming 0.13.0 writes.
 ///
 /// # Cost
-/// Holds one shard, which is hashed, compressed and written when it is full.
+/// Holds one shard in memory. A full shard is hashed, compressed and written.
 #[must_use = "a folder that is not finished cannot be read"]
 pub struct MdsWriter {
     out: Out,
     options: MdsWriterOptions,
     columns: Vec<Column>,
-    /// Description that shards begin with, once the columns are known.
+    /// Header of each shard, set once the columns are known.
     config: Vec<u8>,
     shard: Pending,
-    /// Of each shard, what `index.json` says.
+    /// Entry of each shard in `index.json`.
     shards: Vec<Vec<u8>>,
     samples: u64,
 }
 
-/// Place that files go to.
+/// Destination of files.
 enum Out {
     Folder(PathBuf),
-    /// Nowhere yet: one shard is made, for a sink.
+    /// No files. The writer builds a single shard for a sink.
     Memory,
 }
 
-/// A shard as it lies on a disk, and what `index.json` says of it.
+/// The file of a finished shard, and its entry in `index.json`.
 pub(crate) struct MdsShard {
     pub(crate) bytes: Vec<u8>,
     pub(crate) entry: String,
 }
 
-/// A shard that is being filled.
+/// An unfinished shard.
 #[derive(Default)]
 struct Pending {
     data: Vec<u8>,
-    /// End of each sample in the data.
+    /// End of each sample in `data`.
     ends: Vec<u64>,
 }
 
-/// Options with which an MDS folder is written.
+/// Options for writing an MDS folder.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `create`"]
 pub struct MdsWriterOptions {
     columns: Vec<(String, String)>,
-    /// Whether there may be no other fields.
+    /// True if fields outside the columns are errors.
     exact: bool,
     compression: Option<String>,
     hashes: Vec<String>,
@@ -97,46 +99,50 @@ impl Default for MdsWriterOptions {
 }
 
 impl MdsWriterOptions {
-    /// Names of the columns and their encodings; those of the first element at first. Other fields are left out.
+    /// Sets the names and encodings of the columns. Default: inferred from the first element. Drops other fields.
     pub fn columns<N: Into<String>, E: Into<String>>(mut self, columns: impl IntoIterator<Item = (N, E)>) -> Self {
         self.columns = columns.into_iter().map(|(name, encoding)| (name.into(), encoding.into())).collect();
         self
     }
 
-    /// The columns are these, and other fields are errors.
+    /// Sets the columns. Other fields are errors.
     pub(crate) fn exactly(mut self, columns: impl IntoIterator<Item = (String, String)>) -> Self {
         self.exact = true;
         self.columns(columns)
     }
 
-    /// Sets how shards are compressed: `zstd`, `gz`, `bz2`, `br` or `snappy`, all but the last with a level if there is to be one: `zstd:7`. Not at first.
+    /// Sets the compression of shards: `zstd`, `gz`, `bz2`, `br` or `snappy`. Default: none.
+    ///
+    /// All but `snappy` accept a level, as in `zstd:7`.
     pub fn compression(mut self, compression: impl Into<String>) -> Self {
         self.compression = Some(compression.into());
         self
     }
 
-    /// The hashes of files that `index.json` is to have: `md5`, `sha1`, `sha224`, `sha256`, `sha384`, `sha512`, `xxh32`, `xxh64`, `xxh128`,
-    /// `xxh3_64` and `xxh3_128`. None at first.
+    /// Sets the hashes of files in `index.json`: `md5`, `sha1`, `sha224`, `sha256`, `sha384`, `sha512`, `xxh32`,
+    /// `xxh64`, `xxh128`, `xxh3_64` and `xxh3_128`. Default: none.
     pub fn hashes<S: Into<String>>(mut self, hashes: impl IntoIterator<Item = S>) -> Self {
         self.hashes = hashes.into_iter().map(Into::into).collect();
-        // As the format wants them.
+        // The format requires sorted hashes.
         self.hashes.sort();
         self.hashes.dedup();
         self
     }
 
-    /// Bytes of a shard before it is compressed: the sample that would exceed them begins the next. 64 MiB at first; with `None`
-    /// all samples are one shard.
+    /// Sets the maximum size of a shard before compression, in bytes. Default: 64 MiB.
+    ///
+    /// A sample that would exceed the maximum begins the next shard. With `None`, all samples form one shard.
     pub fn size_limit(mut self, bytes: Option<u64>) -> Self {
         self.size_limit = bytes;
         self
     }
 
-    /// Begins a folder, which is made if it is not there.
+    /// Creates a folder if it is missing, and starts writing to it.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it holds an `index.json` already, for a hash that is not known, or a column twice;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an encoding or a compression that is not written; [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be made.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the folder contains an `index.json`, a hash is unknown, or a
+    /// column is repeated. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an encoding or a compression
+    /// that cannot be written. [`ErrorKind::Io`](crate::ErrorKind::Io) if the folder cannot be created.
     pub fn create(self, folder: impl AsRef<Path>) -> Result<MdsWriter> {
         let folder = folder.as_ref().to_owned();
         let mut writer = self.begin()?;
@@ -149,7 +155,7 @@ impl MdsWriterOptions {
         Ok(writer)
     }
 
-    /// One shard, whatever its size, which [`MdsWriter::into_shard`] gives.
+    /// Starts a single shard of any size, which [`MdsWriter::into_shard`] returns.
     pub(crate) fn one_shard(self) -> Result<MdsWriter> {
         self.size_limit(None).begin()
     }
@@ -172,7 +178,7 @@ impl MdsWriterOptions {
     }
 }
 
-/// Columns in the order of the format.
+/// Parses the columns, and sorts them by name as the format requires.
 fn sorted(columns: &[(String, String)]) -> Result<Vec<Column>> {
     let column = |(name, encoding): &(String, String)| {
         let parsed = Encoding::parse(encoding).map_err(|e| e.and(&format!(", of column {name:?}")))?;
@@ -190,24 +196,24 @@ fn sorted(columns: &[(String, String)]) -> Result<Vec<Column>> {
 }
 
 impl MdsWriter {
-    /// Begins a folder with the default options.
+    /// Starts writing to a folder with the default options.
     ///
     /// # Errors
-    /// As [`MdsWriterOptions::create`].
+    /// The errors of [`MdsWriterOptions::create`].
     pub fn create(folder: impl AsRef<Path>) -> Result<Self> {
         Self::options().create(folder)
     }
 
-    /// The options, to change before creating.
+    /// Returns the default options.
     pub fn options() -> MdsWriterOptions {
         MdsWriterOptions::default()
     }
 
-    /// Adds a sample.
+    /// Appends a sample.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with record and column, and the sample is not written; [`ErrorKind::Io`](crate::ErrorKind::Io) if a shard that
-    /// is full cannot be.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with record and column; the sample is not written.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a full shard cannot be written.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         if self.columns.is_empty() {
             let inferred: Vec<_> = element.iter().map(|(name, value)| (name.to_owned(), infer(value))).collect();
@@ -228,20 +234,20 @@ impl MdsWriter {
         Ok(())
     }
 
-    /// Samples so far.
+    /// Returns the number of samples so far.
     pub fn len(&self) -> u64 {
         self.samples
     }
 
-    /// Whether there is no sample yet.
+    /// Returns true if no sample has been written.
     pub fn is_empty(&self) -> bool {
         self.samples == 0
     }
 
-    /// Writes what is left and `index.json`.
+    /// Writes the last shard and `index.json`.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the folder is no data set then.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails. The folder is then incomplete and cannot be read.
     pub fn finish(mut self) -> Result<()> {
         if !self.shard.ends.is_empty() {
             self.flush()?;
@@ -249,13 +255,13 @@ impl MdsWriter {
         self.put(INDEX, &layout::index(&self.shards))
     }
 
-    /// Takes these columns.
+    /// Sets the columns and the header that follows from them.
     fn have(&mut self, columns: Vec<Column>) {
         self.columns = columns;
         self.config = self.said().text();
     }
 
-    /// The sizes of values that vary, and all values.
+    /// Encodes a sample: the sizes of varying values, then all values.
     fn encode(&self, element: &Element) -> Result<Vec<u8>> {
         if (self.options.columns.is_empty() || self.options.exact)
             && let Some((name, _)) = element.iter().find(|(name, _)| self.columns.iter().all(|c| c.name != *name))
@@ -287,13 +293,13 @@ impl MdsWriter {
         Config::new(columns, options.compression.as_deref(), &options.hashes, options.size_limit)
     }
 
-    /// Bytes of the shard as it is.
+    /// Returns the current size of the uncompressed shard, in bytes.
     fn size(&self) -> u64 {
         let Pending { data, ends } = &self.shard;
         4 * (ends.len() as u64 + 2) + self.config.len() as u64 + data.len() as u64
     }
 
-    /// Writes the shard that is being filled.
+    /// Finishes the current shard and writes it.
     fn flush(&mut self) -> Result<()> {
         let (name, shard) = self.end_shard(format!("shard.{:05}.mds", self.shards.len()))?;
         self.put(&name, &shard.bytes)?;
@@ -301,7 +307,7 @@ impl MdsWriter {
         Ok(())
     }
 
-    /// The shard that is being filled, as the file of this name lies on the disk, and the whole name of that.
+    /// Finishes the current shard. Returns its file name, with the extension of the codec, and its content.
     fn end_shard(&mut self, name: String) -> Result<(String, MdsShard)> {
         let shard = std::mem::take(&mut self.shard);
         let raw = self.bytes(&shard);
@@ -322,7 +328,7 @@ impl MdsWriter {
         Ok((name, MdsShard { bytes, entry }))
     }
 
-    /// The one shard of all samples, whose file is to have this name, with the ending of its compression.
+    /// Returns all samples as a single shard with this file name. The codec's extension is optional in `name`.
     pub(crate) fn into_shard(mut self, name: &str) -> Result<MdsShard> {
         let raw = match name.find(".mds.") {
             Some(at) => &name[..at + ".mds".len()],
@@ -331,7 +337,7 @@ impl MdsWriter {
         self.end_shard(raw.to_owned()).map(|(_, shard)| shard)
     }
 
-    /// Number of samples, where each begins and the last ends, what they are, samples.
+    /// Lays out a shard: number of samples, the start of each and the end of the last, header, samples.
     fn bytes(&self, shard: &Pending) -> Vec<u8> {
         let start = 4 * (shard.ends.len() as u64 + 2) + self.config.len() as u64;
         let mut bytes = Vec::with_capacity(start as usize + shard.data.len());
@@ -344,7 +350,7 @@ impl MdsWriter {
         bytes
     }
 
-    /// Makes the entry of a file in `index.json`.
+    /// Builds the entry of a file in `index.json`.
     fn file(&self, basename: String, bytes: &[u8]) -> FileInfo {
         let hash = |name: &String| Some((name.clone(), hash::hash(name, bytes)?));
         let hashes: BTreeMap<String, String> = self.options.hashes.iter().filter_map(hash).collect();
@@ -358,17 +364,17 @@ impl MdsWriter {
     }
 }
 
-/// `index.json` of shards that say so of themselves.
+/// Builds `index.json` from the entries of shards.
 pub(crate) fn mds_index(entries: &[&str]) -> Vec<u8> {
     layout::index(&entries.iter().map(|entry| entry.as_bytes().to_vec()).collect::<Vec<_>>())
 }
 
-/// The encoding of a column that holds this value, unless another is chosen.
+/// Returns the default encoding of a column with this first value.
 pub(crate) fn mds_encoding_of(value: &Value) -> String {
     infer(value)
 }
 
-/// Whether there is such an encoding, and it is written.
+/// Returns true if the encoding exists and can be written.
 pub(crate) fn mds_encoding_is_known(name: &str) -> bool {
     Encoding::parse(name).is_ok_and(|encoding| encoding != Encoding::Pickle)
 }

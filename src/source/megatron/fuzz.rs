@@ -1,9 +1,9 @@
-//! The target of the fuzzers.
+//! The fuzz target.
 
 use super::{Megatron, MegatronUnit};
 use crate::source::fuzzing::some;
 
-/// An index of Megatron's, over a few ids.
+/// Reads the input as a Megatron index over a few ids.
 pub(crate) fn megatron(data: &[u8]) {
     for unit in [MegatronUnit::Sequence, MegatronUnit::Document] {
         if let Ok(source) = Megatron::options().unit(unit).open_bytes(data, &[1; 64]) {

@@ -1,4 +1,4 @@
-//! Places of sequences and documents: the `.idx` file.
+//! The `.idx` file: positions of sequences and documents.
 
 use std::ops::Range;
 
@@ -6,35 +6,37 @@ use super::super::content::Content;
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, Result};
 
-/// Of Megatron-Core: version, number type, two counts; then lengths, places, ends of documents, perhaps modes.
+/// Start of a Megatron-Core index. Version, number type and two counts follow, then the lengths and positions of the
+/// sequences, the document boundaries, and optional modes.
 const MAGIC: &[u8] = b"MMIDIDX\0\0";
 const HEADER: u64 = 34;
-/// Of its predecessors: version, number type and its size, three counts (two in fairseq's, which has no documents); then two
-/// lists of places, the first of which is of no use here, dimensions, ends of documents.
+/// Start of a legacy index. Version, number type and its size follow, then three counts (two in fairseq's index, which
+/// has no documents), two lists of positions, dimensions, and document boundaries. The first list of positions is
+/// unused.
 const LEGACY_MAGIC: &[u8] = b"TNTIDX\0\0";
 const LEGACY_HEADER: u64 = 48;
 
-/// Whether an index begins so.
+/// Returns true if a file with this start is an index.
 pub(crate) fn is_index(head: &[u8]) -> bool {
     head.starts_with(MAGIC) || head.starts_with(LEGACY_MAGIC)
 }
 
-/// An index, of which only the head has been checked.
+/// An index. Only its header has been checked.
 pub(crate) struct Index {
     dtype: DType,
     sequences: u64,
-    /// Lengths in numbers, `i32`. The legacy index has none: a sequence ends where the next begins.
+    /// Lengths of sequences in numbers, `i32`. A legacy index has none: each sequence ends at the start of the next.
     lengths: Option<List>,
-    /// Places where sequences begin, `i64`: in bytes, in the legacy index in numbers.
+    /// Starts of sequences, `i64`: in bytes, or in numbers for a legacy index.
     places: List,
-    /// The first sequence of each document and the end of the last, `i64`.
+    /// First sequence of each document and end of the last document, `i64`.
     documents: List,
     modes: Option<Array>,
 }
 
-/// Numbers of one size in a row.
+/// A packed list of numbers of equal size.
 struct List {
-    /// Place in the file at which they begin.
+    /// Byte offset of the list in the file.
     at: u64,
     bytes: Buffer,
 }
@@ -75,7 +77,7 @@ impl Index {
         let (code, size) = (fields.number()?, fields.number()?);
         let dtype = number_type(code, Some(size)).map_err(|e| e.offset(fields.at - 16))?;
         let (sequences, dimensions) = (fields.number()?, fields.number()?);
-        // Two lists of a place for each sequence and one for the end, and the dimensions.
+        // Two lists with the start of each sequence and the end of the last, and the dimensions.
         let numbers = sequences.checked_add(1).and_then(|places| places.checked_mul(2)?.checked_add(dimensions));
         let without = numbers.and_then(|numbers| numbers.checked_mul(8)?.checked_add(LEGACY_HEADER));
         let documents = if without == Some(content.len()) { 0 } else { fields.number()? };
@@ -98,7 +100,7 @@ impl Index {
         self.sequences
     }
 
-    /// Counts the documents; where an index has none, each sequence is one.
+    /// Returns the number of documents. Without document boundaries, each sequence is a document.
     pub(super) fn documents(&self) -> u64 {
         match self.documents.bytes.len() as u64 / 8 {
             0 => self.sequences,
@@ -106,12 +108,12 @@ impl Index {
         }
     }
 
-    /// The mode of each sequence.
+    /// Modes of the sequences, if the index has any.
     pub(super) fn modes(&self) -> Option<&Array> {
         self.modes.as_ref()
     }
 
-    /// Finds the bytes of a sequence.
+    /// Returns the byte range of a sequence in the data file.
     pub(super) fn sequence(&self, number: u64) -> Result<Range<u64>> {
         let size = self.dtype.size() as u64;
         let (place, at) = self.places.i64(number)?;
@@ -126,7 +128,7 @@ impl Index {
         range.ok_or_else(|| Error::data(format!("{length} numbers from {place} on")).offset(at))
     }
 
-    /// The sequences of a document.
+    /// Returns the sequences of a document.
     pub(super) fn document(&self, number: u64) -> Result<Range<u64>> {
         if self.documents.bytes.is_empty() {
             return Ok(number..number + 1);
@@ -143,7 +145,7 @@ impl Index {
 }
 
 impl List {
-    /// A number, and where in the file it is.
+    /// Returns a number and its byte offset in the file.
     fn i64(&self, number: u64) -> Result<(i64, u64)> {
         let value = self.chunk::<8>(number).map(i64::from_le_bytes)?;
         Ok((value, self.at + number * 8))
@@ -160,7 +162,7 @@ impl List {
     }
 }
 
-/// Reader of what an index has, front to back.
+/// Sequential reader of an index.
 struct Fields<'a> {
     content: &'a Content,
     at: u64,
@@ -202,7 +204,8 @@ impl Fields<'_> {
     }
 }
 
-/// The number types by their codes. Where the size of one is stated it decides, because what Python called a float has changed.
+/// Returns the number type for a code. The stored size decides the width of floats, because writers have used either
+/// width for Python's `float`.
 fn number_type(code: u64, size: Option<u64>) -> Result<DType> {
     let dtype = match (code, size) {
         (1, _) => DType::U8,
@@ -225,12 +228,12 @@ fn number_type(code: u64, size: Option<u64>) -> Result<DType> {
     }
 }
 
-/// The code of a number type in an index of Megatron-Core.
+/// Returns the code of a number type in a Megatron-Core index.
 pub(super) fn code_of(dtype: DType) -> Option<u8> {
     (1..=8).find(|&code| number_type(code.into(), None).is_ok_and(|known| known == dtype))
 }
 
-/// The bytes of an index of Megatron-Core.
+/// Encodes the header of a Megatron-Core index.
 pub(super) fn head(code: u8, sequences: u64, documents: u64) -> Vec<u8> {
     let mut head = MAGIC.to_vec();
     head.extend_from_slice(&1u64.to_le_bytes());

@@ -1,7 +1,8 @@
-//! Megatron's indexed datasets: a `.bin` file of token ids, and an `.idx` file that says where sequences and documents are.
+//! Megatron's indexed datasets: a `.bin` file of token ids, and an `.idx` file with the positions of sequences and
+//! documents.
 //!
-//! The formats: `IndexedDataset` of Megatron-Core (`megatron/core/datasets/indexed_dataset.py`), whose index begins with
-//! `MMIDIDX`; and the cached datasets of fairseq and of Megatron-LM before it, whose index begins with `TNTIDX`.
+//! Formats: `IndexedDataset` of Megatron-Core (`megatron/core/datasets/indexed_dataset.py`), whose index starts with
+//! `MMIDIDX`, and the cached datasets of fairseq and of the earlier Megatron-LM, whose index starts with `TNTIDX`.
 
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(in crate::source) mod fuzz;
@@ -24,46 +25,50 @@ use crate::mmap::Access;
 
 pub(crate) use self::index::is_index;
 
-/// The kinds of records of [`Megatron`] files.
+/// Unit of records of [`Megatron`] files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MegatronUnit {
-    /// A sequence: what was written at once.
+    /// A sequence, as passed to the writer.
     #[default]
     Sequence,
-    /// A document: the sequences between two ends of documents, as one.
+    /// A document: its sequences, concatenated.
     Document,
 }
 
-/// Token ids of Megatron's indexed datasets, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
+/// Token ids of Megatron's indexed datasets: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of
+/// [`Element`].
 ///
-/// A record is `{tokens: [ids]}`, of the number type that the index states: `uint8`, `int8`, `uint16`, `int16`, `int32`, `int64`,
-/// `float32` or `float64`. It is a view of the mapped file, but for a document whose sequences do not follow each other. Where the
-/// index has modes, there is `mode` too: an `int8` of a sequence, or an array of one for each sequence of a document.
+/// A record is `{tokens: [ids]}`. Its number type is that of the index: `uint8`, `int8`, `uint16`, `int16`, `int32`,
+/// `int64`, `float32` or `float64`, and in a legacy index also `uint32` or `uint64`. The ids are a view of the mapped
+/// file, unless a document's sequences are not contiguous in it. If the index has modes, records also have a field
+/// `mode`: an `int8` for a sequence, or an array of `int8` for a document, with a mode per sequence.
 ///
-/// A dataset is named by its `.idx` file, by its `.bin` file, or by what the two names share. Both kinds of index are read:
-/// `MMIDIDX` of Megatron-Core, and `TNTIDX` of its predecessors and fairseq. For crops of the ids regardless of sequences,
-/// open it as [`Tokens`](super::Tokens).
+/// A dataset is named by its `.idx` file, its `.bin` file, or the part that both names share. Both kinds of index are
+/// supported: `MMIDIDX` of Megatron-Core, and `TNTIDX` of its predecessors and fairseq. For crops that ignore the
+/// boundaries of sequences, open the dataset as [`Tokens`](super::Tokens).
 ///
 /// # Errors
-/// Opening an index that is cut, or of an unknown version or number type, is [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte
-/// offset. Places and lengths are checked when their sequence or document is read, and cost it alone.
+/// Opening fails with [`ErrorKind::Data`](crate::ErrorKind::Data) and the byte offset if the index is truncated, or has
+/// an unknown version or number type. A bad position or length fails only the affected sequence or document, on
+/// reading.
 ///
 /// # Cost
-/// Opening maps both files and reads the head of the index; reading looks at one entry of it, or those of a document's sequences.
+/// Opening maps both files and reads the header of the index. Reading a record accesses the index entries of its
+/// sequences.
 pub struct Megatron(Files<MegatronUnit>);
 
 impl Megatron {
-    /// Opens datasets, globs of their `.idx` files, or directories of them; a record is a sequence.
+    /// Opens datasets, globs of their `.idx` files, or directories of datasets. Each sequence is a record.
     ///
     /// # Errors
-    /// If nothing is found, a `.bin` file is missing, or the head of an index is damaged.
+    /// If nothing is found, a `.bin` file is missing, or the header of an index is damaged.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
 }
 
-/// Options of opening [`Megatron`] datasets.
+/// Options for opening [`Megatron`] datasets.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct MegatronOptions {
@@ -74,16 +79,16 @@ pub struct MegatronOptions {
 source_options!(MegatronOptions of Megatron, access at access);
 
 impl MegatronOptions {
-    /// Sets what a record is; a sequence at first.
+    /// Sets the unit of records. Default: sequences.
     pub fn unit(mut self, unit: MegatronUnit) -> Self {
         self.unit = unit;
         self
     }
 
-    /// Opens datasets, globs of their `.idx` files, or directories of them.
+    /// Opens datasets, globs of their `.idx` files, or directories of datasets.
     ///
     /// # Errors
-    /// As [`Megatron::open`].
+    /// The errors of [`Megatron::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<Megatron> {
         let names = patterns.patterns().iter().map(|path| index_of(path)).collect();
         let contents = content::open_all(Renamed { names, given: patterns }, Format::Megatron.endings(), self.access)?;
@@ -91,7 +96,7 @@ impl MegatronOptions {
             .map(Megatron)
     }
 
-    /// A dataset that is in memory already.
+    /// Opens a dataset in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(self, index: &[u8], data: &[u8]) -> Result<Megatron> {
         let contents = vec![("a.idx".into(), Buffer::copy_from(index).into())];
@@ -99,7 +104,7 @@ impl MegatronOptions {
     }
 }
 
-/// Reads an index, whose records are then those of `data`.
+/// Opens the index in `file`, and makes `data` the content of the file.
 fn open(file: &mut Opening, data: Content) -> Result<Index> {
     file.id.hash ^= data.id(&file.path).hash.rotate_left(1);
     let index = Index::open(&file.content)?;
@@ -107,7 +112,7 @@ fn open(file: &mut Opening, data: Content) -> Result<Index> {
     Ok(index)
 }
 
-/// The index of the dataset that a path names.
+/// Returns the index file of the dataset with this path.
 pub(crate) fn index_of(path: &Path) -> PathBuf {
     if path.extension().is_some_and(|ending| ending == "bin") {
         return path.with_extension("idx");
@@ -116,12 +121,12 @@ pub(crate) fn index_of(path: &Path) -> PathBuf {
     if path.is_file() || !longer.is_file() { path.to_owned() } else { longer }
 }
 
-/// The data of the dataset whose index this is.
+/// Returns the data file that belongs to an index file.
 fn data_of(index: &Path) -> PathBuf {
     index.with_extension("bin")
 }
 
-/// The ids of the dataset that a path names; of any other path, itself.
+/// Returns the data file of the dataset with this path. Returns any other path unchanged.
 pub(crate) fn ids_of(path: &Path) -> PathBuf {
     let index = index_of(path);
     if index.extension().is_some_and(|ending| ending == "idx") { data_of(&index) } else { path.to_owned() }
@@ -133,12 +138,12 @@ fn append(path: &Path, ending: &str) -> PathBuf {
     longer.into()
 }
 
-/// Whether a `.bin` file has an index of Megatron's beside it.
+/// Returns true if the path is a `.bin` file with a Megatron index next to it.
 pub(crate) fn has_index_beside(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "bin") && stored_type(path).is_some()
 }
 
-/// The number type of a `.bin` file's ids, if there is an index of Megatron's beside it that can be read.
+/// Returns the number type of a `.bin` file's ids. Returns `None` if no readable Megatron index is next to it.
 pub(crate) fn stored_type(path: &Path) -> Option<Result<DType>> {
     let path = path.with_extension("idx");
     let content = path.is_file().then(|| Content::open(&path.as_path().into(), Access::Normal).ok()).flatten()?;
@@ -156,7 +161,7 @@ impl File<Index> {
         })
     }
 
-    /// The bytes of sequences in the data, those that follow each other as one.
+    /// Returns the byte ranges of sequences in the data, with contiguous ranges merged.
     fn parts(&self, sequences: Range<u64>) -> Result<Vec<Range<u64>>> {
         let mut parts: Vec<Range<u64>> = Vec::new();
         for sequence in sequences {
@@ -185,14 +190,15 @@ impl File<Index> {
         })
     }
 
-    /// The ids in a range of the data's bytes.
+    /// Returns the ids in a byte range of the data.
     fn ids(&self, range: Range<u64>) -> Result<Array> {
         let bytes = self.bytes(range)?;
         let dtype = self.index.dtype();
         aligned(Array::new(dtype, &[bytes.len() / dtype.size()], bytes)?)
     }
 
-    /// The place of an element's ids, if they are here and in one piece, and are all that it has.
+    /// Returns the byte range of a record's ids. Returns `None` if the file is not in memory, the ids are not
+    /// contiguous, or records have modes.
     fn place(&self, number: u64, unit: MegatronUnit) -> Option<Range<u64>> {
         if self.content.here().is_none() || self.index.modes().is_some() {
             return None;
@@ -218,13 +224,13 @@ impl File<Index> {
         self.content.read(range)
     }
 
-    /// The ids of sequences that do not follow each other.
+    /// Concatenates the ids in several byte ranges.
     fn joined(&self, parts: &[Range<u64>]) -> Result<Array> {
         let size: u64 = parts.iter().map(|part| part.end - part.start).fold(0, u64::saturating_add);
         if size > self.content.len() {
             return Err(Error::data(format!("its sequences overlap: they have {size} bytes together")));
         }
-        // All of it is there before memory is taken for what the index says.
+        // Reads all ranges before allocating, so that a damaged index cannot cause a large allocation.
         let pieces = parts.iter().map(|part| self.bytes(part.clone())).collect::<Result<Vec<_>>>()?;
         let dtype = self.index.dtype();
         let mut ids = Array::builder(dtype, &[size as usize / dtype.size()])?;
@@ -239,7 +245,7 @@ impl File<Index> {
 }
 
 impl Megatron {
-    /// These records, whose ids are where they lie in mapped files.
+    /// Returns the records as references into the mapped files, without copying ids.
     fn ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
         if names != ["tokens"] {
             return None;

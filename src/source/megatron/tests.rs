@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::dataset::map::RandomAccess;
 
-/// Sequences [1, 2], [], [3], [4, 5, 6] of which the last two are a document.
+/// Writes the sequences [1, 2], [], [3], [4, 5, 6]. The last two form a document.
 fn written() -> (Vec<u8>, Vec<u8>) {
     let mut writer = MegatronWriter::options().several_sequences(true).write_to(Vec::new(), Vec::new()).unwrap();
     for (ids, ends) in [(vec![1u16, 2], true), (vec![], true), (vec![3], false), (vec![4, 5, 6], false)] {
@@ -15,7 +15,7 @@ fn written() -> (Vec<u8>, Vec<u8>) {
     writer.finish().unwrap()
 }
 
-/// The same as the predecessors wrote it, with an index of documents or fairseq's, which has none.
+/// Writes the sequences with a legacy index: with documents, like Megatron-LM, or without documents, like fairseq.
 fn legacy(documents: bool) -> (Vec<u8>, Vec<u8>) {
     let mut index = LEGACY.to_vec();
     let mut numbers = vec![1u64, 8, 2, 4, 4];
@@ -118,7 +118,7 @@ fn ids_that_do_not_fit_are_refused() {
 #[test]
 fn sequences_in_another_order_are_joined_and_may_not_overlap() {
     let (data, mut index) = written();
-    // Places are behind 34 bytes and four lengths; that of the third sequence becomes 0.
+    // The positions follow a header of 34 bytes and four lengths. The position of the third sequence becomes 0.
     let at = 34 + 16 + 16;
     index[at..at + 8].copy_from_slice(&0u64.to_le_bytes());
     let files = (data, index);

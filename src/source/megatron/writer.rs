@@ -1,4 +1,4 @@
-//! Writing Megatron's indexed datasets.
+//! Writing of Megatron's indexed datasets.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,8 +7,9 @@ use super::index::{code_of, head};
 use crate::element::{Array, DType, Element};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Writes a dataset of Megatron-Core: ids into one file, and at [`finish`](Self::finish) their index into another, of the same name
-/// but for the endings `.bin` and `.idx`.
+/// Writes a Megatron-Core dataset: ids to a `.bin` file, and an index to an `.idx` file with the same stem.
+///
+/// [`finish`](Self::finish) writes the index.
 ///
 /// ```
 /// use gristmill::source::{Megatron, MegatronWriter};
@@ -26,23 +27,22 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 ///
 /// # Determinism
-/// The same sequences and options make the same bytes.
+/// Equal sequences and options produce equal bytes.
 ///
 /// # Cost
-/// Held are 12 bytes for each sequence, and 13 where there are modes. Ids are written as they come, by many small writes: give it
-/// buffered files.
+/// Holds 12 bytes per sequence, or 13 with modes. Each call writes its ids directly, so pass buffered files.
 #[must_use = "a dataset that is not finished has no index"]
 pub struct MegatronWriter<W> {
     data: W,
     index: W,
     options: MegatronWriterOptions,
     lengths: Vec<i32>,
-    /// The first sequence of each document, and the end of the last.
+    /// First sequence of each document and end of the last document.
     documents: Vec<u64>,
     modes: Vec<u8>,
 }
 
-/// Options with which a dataset is written.
+/// Options for writing a dataset.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `write_to`"]
 pub struct MegatronWriterOptions {
@@ -51,24 +51,26 @@ pub struct MegatronWriterOptions {
 }
 
 impl MegatronWriterOptions {
-    /// The number type of the ids, into which those of others are turned if they fit; that of the first sequence, if it is not
-    /// said: `int32` if there is none. GPT-2's vocabulary and others below 65,536 fit `uint16`.
+    /// Sets the number type of ids. Integers of other types are converted if they fit.
+    ///
+    /// Default: the type of the first sequence, or `int32` for an empty dataset. Vocabularies below 65,536 ids, such as
+    /// GPT-2's, fit `uint16`.
     pub fn dtype(mut self, dtype: DType) -> Self {
         self.dtype = Some(dtype);
         self
     }
 
-    /// Whether a document may have several sequences, each until [`end_document`](MegatronWriter::end_document) is called. `false` at
-    /// first: each sequence is a document.
+    /// Sets whether documents contain several sequences, each ended by [`end_document`](MegatronWriter::end_document).
+    /// Default: false, so that each sequence is a document.
     pub fn several_sequences(mut self, several: bool) -> Self {
         self.several = several;
         self
     }
 
-    /// A writer of both files.
+    /// Creates a writer to both files.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] for a number type that the format does not have.
+    /// [`ErrorKind::Unsupported`] if the format lacks the number type.
     pub fn write_to<W: Write>(self, data: W, index: W) -> Result<MegatronWriter<W>> {
         self.dtype.map(code).transpose()?;
         Ok(MegatronWriter { data, index, options: self, lengths: Vec::new(), documents: vec![0], modes: Vec::new() })
@@ -76,17 +78,18 @@ impl MegatronWriterOptions {
 }
 
 impl MegatronWriter<io::Sink> {
-    /// The options, to change before a writer is made.
+    /// Returns the default options.
     pub fn options() -> MegatronWriterOptions {
         MegatronWriterOptions::default()
     }
 }
 
 impl<W: Write> MegatronWriter<W> {
-    /// Writes a sequence: the array `tokens` of one dimension, and `mode`, an `int8`, if the first had one.
+    /// Writes a sequence: the one-dimensional array `tokens`, and the `int8` scalar `mode` if the first had a mode.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] if it has none, or an id does not fit the number type; [`ErrorKind::Io`] if it cannot be written.
+    /// [`ErrorKind::Data`] if a field is missing or an id does not fit the number type.
+    /// [`ErrorKind::Io`] if writing fails.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         let tokens = element.array("tokens")?;
         let mode = element.get("mode").map(|_| element.array("mode")).transpose()?;
@@ -123,15 +126,15 @@ impl<W: Write> MegatronWriter<W> {
         byte.transpose()
     }
 
-    /// Ends a document with the sequence that was written last.
+    /// Ends the current document after the last written sequence.
     pub fn end_document(&mut self) {
         self.documents.push(self.lengths.len() as u64);
     }
 
-    /// Writes the index, and gives both files back, the data first. What was written since the last end of a document is one.
+    /// Writes the index. Returns both files, the data first. Trailing sequences without an end form a document.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be written.
+    /// [`ErrorKind::Io`] if writing fails.
     pub fn finish(mut self) -> Result<(W, W)> {
         let sequences = self.lengths.len() as u64;
         if self.documents.last() != Some(&sequences) {
@@ -150,7 +153,7 @@ impl<W: Write> MegatronWriter<W> {
     }
 }
 
-/// Computes where each sequence begins.
+/// Returns the start of each sequence in bytes.
 fn places(lengths: &[i32], size: u64) -> Vec<u64> {
     let place = |at: &mut u64, length: &i32| {
         let place = *at;
@@ -169,7 +172,7 @@ fn failed(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
-/// The bytes of ids as another type of whole numbers.
+/// Converts ids to another integer type, and returns their bytes.
 fn turned(ids: &Array, dtype: DType) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(ids.size() * dtype.size());
     for at in 0..ids.size() {

@@ -1,17 +1,17 @@
-//! The header of a `.npy` file, versions 1 to 3, plain number types.
+//! The header of a `.npy` file, versions 1 to 3, for plain number types.
 //!
-//! The format: `numpy.lib.format`. The header is a Python literal; exactly the dictionary that NumPy writes is read,
-//! without recursion, so that nothing in it can grow the stack or the heap.
+//! Format: `numpy.lib.format`. The header is a Python literal. The parser accepts only the dictionary that NumPy
+//! writes, and does not recurse, so that no header can exhaust the stack or the heap.
 
 use crate::element::DType;
 use crate::error::{Error, Result};
 
 /// The first bytes of a file.
 pub(in crate::source) const MAGIC: &[u8] = b"\x93NUMPY";
-/// NumPy's own limit.
+/// NumPy's limit.
 const MAX_DIMS: usize = 64;
 
-/// Place and kind of an array in a `.npy` file.
+/// Layout and position of the array in a `.npy` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) dtype: DType,
@@ -20,21 +20,21 @@ pub(crate) struct Header {
     pub(crate) shape: Vec<usize>,
     /// Byte offset of the first number.
     pub(crate) start: usize,
-    /// Bytes of all numbers.
+    /// Size of all numbers in bytes.
     pub(crate) len: usize,
 }
 
 impl Header {
-    /// Reads the header of a whole file, and checks that exactly the array it describes follows.
+    /// Parses the header of a whole file, and checks that the rest of the file is exactly the array.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
-    /// for types other than plain numbers.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for types other than plain numbers.
     pub(crate) fn parse(file: &[u8]) -> Result<Self> {
         Self::of(file, file.len())
     }
 
-    /// The same of a file of `size` bytes, of which this is the beginning.
+    /// Like [`parse`](Self::parse), for a file of `size` bytes that starts with `file`.
     pub(crate) fn of(file: &[u8], size: usize) -> Result<Self> {
         if !file.starts_with(MAGIC) {
             return Err(Error::data("not an npy file: its first bytes are not \\x93NUMPY").offset(0));
@@ -58,7 +58,7 @@ impl Header {
 }
 
 impl Header {
-    /// Whether the bytes of the array are those of an [`Array`](crate::Array): row-major and little-endian.
+    /// Returns true if the data is row-major and little-endian, as in an [`Array`](crate::Array).
     pub(crate) fn is_plain(&self) -> bool {
         !self.is_swapped() && !self.is_transposed()
     }
@@ -94,7 +94,7 @@ impl Fields {
     }
 }
 
-/// An error and where in the header it is.
+/// A result whose error has its position in the header.
 type Parsed<T> = Result<T, (usize, Error)>;
 
 struct Parser<'a> {
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         Ok(Fields { dtype, big_endian, fortran, shape: shape.ok_or_else(|| missing("shape"))? })
     }
 
-    /// The next byte that is not white space.
+    /// Skips white space and returns the next byte.
     fn peek(&mut self) -> Option<u8> {
         while matches!(self.text.get(self.at), Some(b' ' | b'\n' | b'\t' | b'\r')) {
             self.at += 1;
@@ -226,7 +226,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The codes of plain number types.
+/// NumPy's codes of the number types.
 const CODES: [(DType, &str); 12] = [
     (DType::Bool, "b1"),
     (DType::U8, "u1"),
@@ -242,13 +242,13 @@ const CODES: [(DType, &str); 12] = [
     (DType::F64, "f8"),
 ];
 
-/// Names a number type in little-endian order, as headers do.
+/// Returns the `descr` of a number type in little-endian order.
 fn descr_of(dtype: DType) -> Option<String> {
     let (_, code) = CODES.iter().find(|(known, _)| *known == dtype)?;
     Some(format!("{}{code}", if dtype.size() == 1 { '|' } else { '<' }))
 }
 
-/// The number type of a plain `descr`, and whether it is big-endian.
+/// Parses a plain `descr` into the number type and a flag for big-endian order.
 fn plain(descr: &[u8]) -> Result<(DType, bool)> {
     let (&order, code) = descr.split_first().ok_or_else(|| Error::data("the dtype is empty"))?;
     let known = CODES.iter().find(|(_, known)| known.as_bytes() == code);
@@ -267,11 +267,13 @@ fn plain(descr: &[u8]) -> Result<(DType, bool)> {
     }
 }
 
-/// Everything in front of the numbers, as NumPy writes it in version 1: up to a multiple of 64 bytes. It is as long for any number of
-/// rows if that is to be written over.
+/// Encodes the start of a file up to the numbers, as NumPy's version 1, padded to a multiple of 64 bytes.
+///
+/// With `any_rows`, the length does not depend on the number of rows, so that the header can be overwritten.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for what NumPy has not: `bfloat16`, and more than 64 dimensions.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for `bfloat16` and for more than 64 dimensions, which
+/// NumPy does not support.
 pub(super) fn encode(dtype: DType, shape: &[u64], any_rows: bool) -> Result<Vec<u8>> {
     let none = || Error::unsupported(format!("NumPy has no {dtype}"));
     let code = descr_of(dtype).ok_or_else(|| none().help("turn it into float32, or write safetensors"))?;
@@ -287,7 +289,7 @@ pub(super) fn encode(dtype: DType, shape: &[u64], any_rows: bool) -> Result<Vec<
         [_, row @ ..] if any_rows => text(&[&[u64::MAX], row].concat()).len(),
         _ => text(shape).len(),
     };
-    // Behind magic, version and length, with a line end.
+    // The text follows magic, version and length, and ends with a newline.
     let length = (10 + longest + 1).next_multiple_of(64) - 10;
     let mut header = [MAGIC, &[1, 0], &(length as u16).to_le_bytes()].concat();
     header.extend_from_slice(format!("{:<width$}\n", text(shape), width = length - 1).as_bytes());
@@ -328,7 +330,7 @@ mod tests {
     }
 
     proptest! {
-        /// Shows that any bytes are an error or a header that fits the file.
+        /// Every damaged file is an error, or its header fits the file.
         #[test]
         fn any_damage(at in 0usize..80, byte in any::<u8>(), cut in 0usize..100) {
             let mut bytes = file("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }", 24);

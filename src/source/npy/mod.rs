@@ -1,4 +1,4 @@
-//! NumPy arrays: `.npy`.
+//! NumPy arrays: `.npy` files.
 
 mod header;
 mod stored;
@@ -20,21 +20,25 @@ use crate::element::{Array, Buffer, Element, Name};
 use crate::error::{Error, Result};
 use crate::mmap::Access;
 
-/// Rows of `.npy` files along their first dimension: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
+/// Rows of `.npy` files along the first dimension: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of
+/// [`Element`].
 ///
-/// Record `i` is an element with one field, `data`, that holds row `i` of all files, an array without the first dimension. An array
-/// without dimensions is one record. Rows are views of the mapped files; those of files in stores are read one by one. An array in
-/// Fortran order or big-endian is read whole and turned into a copy, row-major and little-endian, when it is opened.
+/// Record `i` is an element with a single field, `data`. The field is row `i` of all files concatenated, an array
+/// without the first dimension. A scalar is one record.
 ///
-/// Versions 1 to 3 and plain types (`bool`, integers, floats) are read. Object arrays are pickles and are refused.
+/// Rows are views of the mapped files. Rows of files in stores are read individually. An array that is big-endian or in
+/// Fortran order is read whole on opening and converted to a row-major, little-endian copy.
+///
+/// Versions 1 to 3 and plain types (`bool`, integers, floats) are supported. Object arrays are pickles and are
+/// rejected.
 pub struct Npy(Files<Rows>);
 
 impl Npy {
-    /// Opens files, globs or directories (of `.npy` files).
+    /// Opens files, globs or directories of `.npy` files.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the damage, and for files whose rows are of other shapes or
-    /// types than those of the first; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for other types.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset for damage, or for a file whose rows differ in
+    /// shape or type from the first file's. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for other types.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         let contents = content::open_all(patterns, Format::Npy.endings(), Access::Normal)?;
         let format = Rows { field: Name::new("data") };
@@ -43,27 +47,27 @@ impl Npy {
         Ok(Self(files))
     }
 
-    /// Names the field of the elements; `data` at first.
+    /// Sets the name of the elements' field. Default: `data`.
     #[must_use]
     pub fn field(mut self, name: impl AsRef<str>) -> Self {
         self.0.format.field = Name::new(name.as_ref());
         self
     }
 
-    /// The whole array of the first file.
+    /// Returns the whole array of the first file.
     ///
     /// # Errors
-    /// As [`arrays`](Self::arrays).
+    /// The errors of [`arrays`](Self::arrays).
     pub fn array(&self) -> Result<Array> {
-        // There is no set of files that is empty.
+        // A source always has at least one file.
         let first = &self.0.files()[0];
         first.index.whole(&first.content)
     }
 
-    /// The whole arrays, one for each file.
+    /// Returns the whole array of each file.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a file of a store cannot be read.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a file in a store cannot be read.
     pub fn arrays(&self) -> Result<Vec<Array>> {
         self.0.files().iter().map(|file| file.index.whole(&file.content)).collect()
     }
@@ -74,7 +78,7 @@ impl Npy {
         file.index.row(&file.content, row)
     }
 
-    /// The batch of these rows, copied out of the files.
+    /// Copies rows from the files into a batch.
     fn stacked(&self, indices: &[u64]) -> GetStacked<Element> {
         self.0.fetch(indices);
         let first = self.row(*indices.first()?).ok()?;
@@ -87,7 +91,7 @@ impl Npy {
     }
 }
 
-/// Checks that all arrays have rows of one type and shape.
+/// Checks that the rows of all arrays have equal types and shapes.
 fn check_equal(files: &[File<Stored>]) -> Result<()> {
     let Some((first, others)) = files.split_first() else { return Ok(()) };
     for file in others {
@@ -101,7 +105,7 @@ fn check_equal(files: &[File<Stored>]) -> Result<()> {
     Ok(())
 }
 
-/// Reader that makes elements of rows.
+/// Format that reads rows as elements.
 struct Rows {
     field: Name,
 }
@@ -138,7 +142,7 @@ named_source!(Npy of Element {
     }
 });
 
-/// The array itself, or a copy where the file has it at an odd place.
+/// Returns the array, copied if its address in the file is not aligned.
 pub(super) fn aligned(array: Array) -> Result<Array> {
     if (array.bytes().as_ptr() as usize).is_multiple_of(array.dtype().size()) {
         return Ok(array);
@@ -146,7 +150,7 @@ pub(super) fn aligned(array: Array) -> Result<Array> {
     Array::new(array.dtype(), array.shape(), Buffer::copy_from(array.bytes()))
 }
 
-/// The array in the bytes of a whole `.npy` file: a view of them, or a copy where order or byte order differ from ours.
+/// Decodes a whole `.npy` file. Returns a view, or a copy if the array is big-endian or in Fortran order.
 pub(crate) fn decode(file: Buffer) -> Result<Array> {
     let header = Header::parse(file.as_bytes())?;
     let data = file.slice(header.start..header.start + header.len);
@@ -168,10 +172,10 @@ pub(crate) fn decode(file: Buffer) -> Result<Array> {
     Ok(out.freeze())
 }
 
-/// The bytes of a `.npy` file of version 1, as NumPy writes it.
+/// Encodes a `.npy` file of version 1, as NumPy writes it.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for `bfloat16`, which NumPy has not.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for `bfloat16`, which NumPy does not support.
 #[cfg(feature = "webdataset")]
 pub(crate) fn encode(array: &Array) -> Result<Vec<u8>> {
     let shape: Vec<u64> = array.shape().iter().map(|&length| length as u64).collect();
@@ -180,7 +184,7 @@ pub(crate) fn encode(array: &Array) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// From first-index-fastest to last-index-fastest: walks over the output, keeping the input's offset.
+/// Converts from column-major to row-major order. Iterates over the output and tracks the offset in the input.
 fn to_row_major(from: &[u8], to: &mut [u8], shape: &[usize], size: usize) {
     let mut index = vec![0; shape.len()];
     let strides: Vec<usize> =
@@ -210,7 +214,7 @@ mod tests {
     use crate::element::DType;
 
     fn npy(header: &str, data: &[u8]) -> Buffer {
-        // Padded so that the data starts at a multiple of 64, as NumPy does.
+        // Padded as by NumPy, so that the data starts at a multiple of 64.
         let text = format!("{header:<117}\n");
         let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
         file.extend_from_slice(text.as_bytes());
@@ -220,7 +224,7 @@ mod tests {
 
     #[test]
     fn fortran_order_and_big_endian_are_turned_around() {
-        // The array [[1, 2, 3], [4, 5, 6]] with the first index fastest.
+        // The array [[1, 2, 3], [4, 5, 6]] in column-major order.
         let data: Vec<u8> = [1u16, 4, 2, 5, 3, 6].iter().flat_map(|n| n.to_be_bytes()).collect();
         let a = decode(npy("{'descr': '>u2', 'fortran_order': True, 'shape': (2, 3), }", &data)).unwrap();
         assert_eq!(a.as_slice::<u16>().unwrap(), [1, 2, 3, 4, 5, 6]);
@@ -251,7 +255,7 @@ mod tests {
         }
     }
 
-    /// As `numpy.save` writes `np.arange(3, dtype="<u2")` and `np.float64(0.5)`.
+    /// Compares with the output of `numpy.save` for `np.arange(3, dtype="<u2")`, and round-trips other shapes.
     #[cfg(feature = "webdataset")]
     #[test]
     fn files_are_numpys() {

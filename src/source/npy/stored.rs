@@ -1,4 +1,4 @@
-//! The array of a file: all of it, or as much as its rows are asked for.
+//! The array of a file, in memory or read row by row.
 
 use std::ops::Range;
 
@@ -10,17 +10,17 @@ use crate::source::content::Content;
 
 /// An array in a file.
 pub(super) enum Stored {
-    /// Mapped, or turned into a copy.
+    /// Mapped, or converted to a copy.
     Here(Array),
-    /// Its rows are read where they lie.
+    /// In a store. Each row is read on demand.
     Far(Header),
 }
 
-/// A header that is longer is read with all of the file.
+/// Number of bytes read for a header. If a header is longer, the whole file is read.
 const HEAD: u64 = 64 << 10;
 
 impl Stored {
-    /// Leaves of the file what is still to be read of it.
+    /// Opens the array. Replaces `file` with an empty buffer if the array is now in memory.
     pub(super) fn open(file: &mut Content) -> Result<Self> {
         if file.here().is_none() {
             let head = file.read(0..file.len().min(HEAD))?;
@@ -48,12 +48,12 @@ impl Stored {
         }
     }
 
-    /// Records of it.
+    /// Returns the number of rows; 1 for a scalar.
     pub(super) fn rows(&self) -> u64 {
         self.shape().first().map_or(1, |&rows| rows as u64)
     }
 
-    /// Row `row`, below [`rows`](Self::rows).
+    /// Returns row `row`, which must be below [`rows`](Self::rows).
     pub(super) fn row(&self, file: &Content, row: u64) -> Result<Array> {
         let missing = || Error::data(format!("no row {row}: there are {}", self.rows()));
         match self {
@@ -66,7 +66,7 @@ impl Stored {
         }
     }
 
-    /// Finds a row, if it lies far away.
+    /// Returns the byte range of a row. Returns `None` if the array is in memory or has no such row.
     pub(super) fn far(&self, row: u64) -> Option<Range<u64>> {
         let Self::Far(header) = self else { return None };
         let size = (header.len as u64).checked_div(self.rows()).filter(|_| row < self.rows())?;
@@ -74,7 +74,7 @@ impl Stored {
         Some(start..start + size)
     }
 
-    /// All of it.
+    /// Returns the whole array.
     pub(super) fn whole(&self, file: &Content) -> Result<Array> {
         match self {
             Self::Here(array) => Ok(array.clone()),

@@ -1,4 +1,4 @@
-//! Writing `.npy` files.
+//! Writing of `.npy` files.
 
 use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -7,9 +7,10 @@ use super::header;
 use crate::element::{Array, DType, Element, Name};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Writes a `.npy` file of rows, one after the other, of one type and shape.
+/// Writes rows of equal type and shape to a `.npy` file.
 ///
-/// The header says how many rows there are: that is known beforehand, or it is written again by [`finish`](Self::finish).
+/// The header contains the number of rows. Either the number is set in advance, or [`finish`](Self::finish) rewrites
+/// the header.
 ///
 /// ```
 /// use gristmill::source::NpyWriter;
@@ -24,10 +25,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 ///
 /// # Determinism
-/// The same rows make the same bytes, however their number is known.
+/// Equal rows produce equal bytes, with or without a number of rows set in advance.
 ///
 /// # Source
-/// Version 1.0 of the format, `numpy.lib.format`. The header has room for any number of rows, as NumPy's own has.
+/// Version 1.0 of the format, `numpy.lib.format`. The header has space for any number of rows, like NumPy's.
 #[must_use = "a file that is not finished may have no header"]
 pub struct NpyWriter<W> {
     out: W,
@@ -37,16 +38,16 @@ pub struct NpyWriter<W> {
     patch: Option<Patch<W>>,
 }
 
-/// Writes the header over the one at the beginning.
+/// Overwrites the header at the start of the file.
 type Patch<W> = fn(&mut W, &[u8]) -> io::Result<()>;
 
-/// Type and shape of all rows.
+/// Type and shape of every row.
 struct Row {
     dtype: DType,
     shape: Vec<usize>,
 }
 
-/// Options with which a `.npy` file is written.
+/// Options for writing a `.npy` file.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `write_to`"]
 pub struct NpyWriterOptions {
@@ -55,22 +56,22 @@ pub struct NpyWriterOptions {
 }
 
 impl NpyWriterOptions {
-    /// Sets how many rows there will be.
+    /// Sets the total number of rows.
     pub fn rows(mut self, rows: u64) -> Self {
         self.rows = Some(rows);
         self
     }
 
-    /// The field of the elements that is written; the only one, if it is not said.
+    /// Sets the field to write. Default: the only field of the elements.
     pub fn field(mut self, name: impl AsRef<str>) -> Self {
         self.field = Some(Name::new(name.as_ref()));
         self
     }
 
-    /// A writer into `out`, for which the number of rows must be known.
+    /// Creates a writer to `out`. The number of rows must be set.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if it is not.
+    /// [`ErrorKind::Config`] if the number of rows is not set.
     pub fn write_to<W: Write>(self, out: W) -> Result<NpyWriter<W>> {
         if self.rows.is_none() {
             return Err(Error::config("the header of an npy file says how many rows there are, which is not known")
@@ -79,7 +80,7 @@ impl NpyWriterOptions {
         Ok(NpyWriter { out, options: self, row: None, written: 0, patch: None })
     }
 
-    /// A writer into `out`, which goes back to the beginning for the header.
+    /// Creates a writer to `out`, which seeks back to the start to rewrite the header.
     pub fn write_back_to<W: Write + Seek>(self, out: W) -> NpyWriter<W> {
         let patch: Patch<W> = |out, header| {
             let end = out.stream_position()?;
@@ -92,7 +93,7 @@ impl NpyWriterOptions {
 }
 
 impl NpyWriter<io::Sink> {
-    /// The options, to change before a writer is made.
+    /// Returns the default options.
     pub fn options() -> NpyWriterOptions {
         NpyWriterOptions::default()
     }
@@ -102,8 +103,8 @@ impl<W: Write> NpyWriter<W> {
     /// Writes an array as the next row.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] if the element has no such array, or one of another type or shape than the first; [`ErrorKind::Io`] if it
-    /// cannot be written.
+    /// [`ErrorKind::Data`] if the element lacks the array, or its type or shape differ from the first row's.
+    /// [`ErrorKind::Io`] if writing fails.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         self.append(element).map_err(|e| e.record(self.written))
     }
@@ -140,23 +141,23 @@ impl<W: Write> NpyWriter<W> {
         }
     }
 
-    /// Writes a header; that of a number of rows that is not known says that there are none.
+    /// Writes the header, with 0 rows if their number is not known yet.
     fn begin(&mut self) -> Result<()> {
         let header = self.header(self.options.rows.unwrap_or(0))?;
         self.out.write_all(&header).map_err(failed)
     }
 
     fn header(&self, rows: u64) -> Result<Vec<u8>> {
-        // Without a row, what NumPy makes of an empty list.
+        // Without rows, the array equals NumPy's for an empty list.
         let (dtype, row) = self.row.as_ref().map_or((DType::F64, [].as_slice()), |row| (row.dtype, &row.shape));
         let shape: Vec<u64> = [rows].into_iter().chain(row.iter().map(|&length| length as u64)).collect();
         header::encode(dtype, &shape, true)
     }
 
-    /// Writes what is missing, and gives the file back.
+    /// Writes or rewrites the header if necessary, and returns the output.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] if there are fewer rows than were promised, [`ErrorKind::Io`] if it cannot be written.
+    /// [`ErrorKind::Data`] if the number of rows differs from the number set. [`ErrorKind::Io`] if writing fails.
     pub fn finish(mut self) -> Result<W> {
         if let Some(rows) = self.options.rows.filter(|&rows| rows != self.written) {
             return Err(Error::data(format!("{} rows, where {rows} were promised", self.written)));

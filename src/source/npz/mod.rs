@@ -1,4 +1,4 @@
-//! Archives of NumPy arrays: `.npz`, which are zip files of `.npy` members.
+//! Archives of NumPy arrays: `.npz` files, which are zip files with `.npy` members.
 
 mod rows;
 mod zip;
@@ -18,21 +18,20 @@ use crate::error::{Error, Result};
 use crate::mmap::Access;
 use crate::units::Bytes;
 
-/// The named arrays of one `.npz` file, stored or deflated.
+/// The named arrays of a single `.npz` file, stored or deflated.
 ///
-/// The directory is read when the file is opened, an array when it is asked for; its CRC-32 is checked. A stored array
-/// is a view of the mapped file where it lies at a fitting place there.
+/// Opening reads only the directory. Each array is read on request and its CRC-32 is checked. A stored array is a view
+/// of the mapped file if its position is aligned.
 pub struct Npz {
     path: PathBuf,
     file: Buffer,
     members: Vec<Member>,
-    /// Bytes that deflated arrays may become.
+    /// Maximum size of deflated arrays after inflation.
     max_bytes: u64,
     identity: String,
 }
 
-/// Bytes that the deflated arrays of a file of so many may become, unless it is told otherwise: numbers as they occur shrink to no
-/// sixty-fourth, and of a small file that is made to harm little comes.
+/// Returns the default for [`Npz::max_bytes`]. Real data never compresses 64-fold, and small files do little harm.
 fn most_inflated(file: usize) -> u64 {
     (file as u64).saturating_mul(64).max(256 << 20)
 }
@@ -41,8 +40,8 @@ impl Npz {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset if its directory is damaged or cut,
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the name stands for several files.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset if the directory is damaged or truncated.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `pattern` matches several files.
     pub fn open(pattern: impl Patterns) -> Result<Self> {
         let files = locate(pattern, Format::Npz.endings())?;
         let [location] = files.as_slice() else {
@@ -52,7 +51,7 @@ impl Npz {
         Self::of(location.clone().into_path(), file)
     }
 
-    /// The archive in the bytes of a whole file.
+    /// Opens an archive from the bytes of a whole file.
     pub(super) fn of(path: PathBuf, file: Buffer) -> Result<Self> {
         let identity = identity(&[Content::from(file.clone()).id(&path)]);
         let members = directory(file.as_bytes()).map_err(|e| e.path(&path))?;
@@ -60,25 +59,26 @@ impl Npz {
         Ok(Self { path, file, members, max_bytes, identity })
     }
 
-    /// Bytes that deflated arrays may become, all that are asked for at a time together: 64 times those of the file at first, and 256
-    /// MiB at least.
+    /// Sets the maximum size of the deflated arrays of a single call after inflation, in bytes.
+    ///
+    /// Default: 64 times the file size, but at least 256 MiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Names of the arrays, in the order of the archive.
+    /// Returns the names of the arrays, in the order of the archive.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.members.iter().map(|m| m.name.strip_suffix(".npy").unwrap_or(&m.name))
     }
 
-    /// The array of that name.
+    /// Returns the array with this name.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if there is none or it is damaged, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
-    /// for other compression and for types other than plain numbers; data, too, for a deflated array of more than
-    /// [`max_bytes`](Self::max_bytes).
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the array is missing or damaged, or exceeds
+    /// [`max_bytes`](Self::max_bytes) after inflation. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// other compression methods, and for types other than plain numbers.
     pub fn array(&self, name: &str) -> Result<Array> {
         let at = self.names().position(|n| n == name);
         let missing = || Error::data(super::columns::instead(name, self.names().collect::<Vec<_>>()));
@@ -87,10 +87,10 @@ impl Npz {
         self.read(member).map_err(|e| within(&self.path, &member.name, e).offset(member.at))
     }
 
-    /// All arrays as one element.
+    /// Returns all arrays as an element.
     ///
     /// # Errors
-    /// As [`array`](Self::array).
+    /// The errors of [`array`](Self::array).
     pub fn element(&self) -> Result<Element> {
         self.check_size(&self.members)?;
         let mut element = Element::with_capacity(self.members.len());
@@ -100,7 +100,7 @@ impl Npz {
         Ok(element)
     }
 
-    /// Checks that the deflated ones of these members do not become more than they may.
+    /// Checks the total inflated size of the deflated members against [`max_bytes`](Self::max_bytes).
     fn check_size<'a>(&self, members: impl IntoIterator<Item = &'a Member>) -> Result<()> {
         let mut bytes = 0u64;
         for member in members.into_iter().filter(|member| member.method != 0) {
@@ -120,12 +120,12 @@ impl Npz {
         Ok(())
     }
 
-    /// Names what tells this archive from others: its name, its size, a hash.
+    /// Returns the identity of the archive: file name, size and a hash.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Lists what each array is, without reading it, and by name.
+    /// Returns the name and header of each array, without reading the data.
     fn headers(&self) -> Result<Vec<(&str, Header)>> {
         let header =
             |member: &Member| self.header(member).map_err(|e| within(&self.path, &member.name, e).offset(member.at));
@@ -138,12 +138,12 @@ impl Npz {
         let size = usize::try_from(member.size).map_err(|_| Error::data(format!("{} bytes", member.size)))?;
         match member.method {
             8 => Header::of(&inflated(packed, LONGEST_HEADER)?, size),
-            // What is compressed otherwise is refused when it is read.
+            // Other compression methods are rejected on reading.
             _ => Header::of(packed, size),
         }
     }
 
-    /// Whether every array is a view of the file, as far as it lies at a fitting place there.
+    /// Returns true if no array is compressed, so that aligned arrays are views of the file.
     fn is_stored(&self) -> bool {
         self.members.iter().all(|member| member.method == 0)
     }
@@ -172,7 +172,7 @@ impl Npz {
     }
 }
 
-/// Offsets inside a member are not offsets of the file: they go into the message.
+/// Moves offsets within a member into the message, because they are not offsets of the file.
 fn within(path: &Path, member: &str, error: Error) -> Error {
     Error::new(error.kind(), format!("member {member:?}: {error}")).path(path)
 }
@@ -183,10 +183,10 @@ impl fmt::Debug for Npz {
     }
 }
 
-/// Bytes that a header of version 1 may have, and more than one of any version has.
+/// Number of bytes inflated to read a header: the maximum of version 1, and more than real headers of any version need.
 const LONGEST_HEADER: u64 = 1 << 16;
 
-/// At most `size` bytes and one more, so that a wrong size is seen; memory grows with what is really there.
+/// Inflates at most `size + 1` bytes, to detect a wrong size. Memory grows with the actual data.
 fn inflated(packed: &[u8], size: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut stream = flate2::read::DeflateDecoder::new(packed).take(size.saturating_add(1));
@@ -211,7 +211,7 @@ mod tests {
         crc.sum()
     }
 
-    /// A zip file of one member.
+    /// Builds a zip file with a single member.
     fn zip(method: u16, data: &[u8], size: usize, crc: u32) -> Vec<u8> {
         let shared = |extra: &[u8]| {
             let mut bytes = [method.to_le_bytes().as_slice(), &[0; 4], &crc.to_le_bytes()].concat();

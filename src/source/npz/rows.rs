@@ -1,7 +1,7 @@
-//! Rows of archives whose arrays have the same number of them.
+//! Rows of archives whose arrays have equal numbers of rows.
 //!
-//! They are no [`Files`](crate::source::numbered::Files): what is read is an [`Npz`], which has its file and its part of the identity, and
-//! what is kept of it follows from options that are set when it is open.
+//! Not based on [`Files`](crate::source::numbered::Files): an [`Npz`] already has a file and an identity, and options
+//! set after opening control its cache.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,19 +20,21 @@ use crate::source::firsts::Firsts;
 use crate::source::formats::Format;
 use crate::source::npy::aligned;
 
-/// Rows of `.npz` files along the first dimension, which all arrays of an archive share: a [`RandomAccess`] source of [`Element`].
+/// Rows of `.npz` files along the first dimension: a [`RandomAccess`] source of [`Element`].
 ///
-/// Record `i` is an element of row `i` of every array, without the first dimension. All archives have arrays of the same names,
-/// types and shapes but for the number of rows.
+/// All arrays of an archive must have equal first dimensions. Record `i` contains row `i` of every array, without the
+/// first dimension. Names, types and shapes of the arrays must match in all archives, except for the number of rows.
 ///
 /// # Cost
-/// Opening reads the directories and the head of each array. The first row of an archive reads all of it, to check its CRC-32s. Rows
-/// of stored arrays are views of the mapped file. Deflated archives are inflated whole and kept, those read last, up to
-/// [`cache_bytes`](Self::cache_bytes): shuffled reading of many of them inflates one for almost every row.
+/// Opening reads the directories and the header of each array. The first read from an archive reads all of it, to check
+/// the CRC-32s. Rows of stored arrays are views of the mapped file.
+///
+/// Deflated archives are inflated whole. The most recently inflated archives are cached, up to
+/// [`cache_bytes`](Self::cache_bytes). Shuffled reading across many archives inflates an archive for almost every row.
 pub struct NpzRows {
     archives: Vec<Archive>,
     firsts: Firsts,
-    /// Inflated archives, the one read last at the end.
+    /// Inflated archives, most recent last.
     recent: OwnLock<VecDeque<(usize, Arc<Element>)>>,
     cache_bytes: usize,
     identity: String,
@@ -40,19 +42,19 @@ pub struct NpzRows {
 
 struct Archive {
     npz: Npz,
-    /// All arrays, if they are views and have been checked.
+    /// All arrays, if they are views and were checked.
     stored: OnceLock<Arc<Element>>,
 }
 
-/// An array's name, type and shape without the first dimension.
+/// An array's name, type, and shape without the first dimension.
 type Column = (String, DType, Vec<usize>);
 
 impl NpzRows {
-    /// Opens files, globs or directories (of `.npz` files).
+    /// Opens files, globs or directories of `.npz` files.
     ///
     /// # Errors
-    /// As [`Npz::open`], and [`ErrorKind::Data`](crate::ErrorKind::Data) where arrays of one archive differ in the number of rows, or
-    /// those of two in anything else.
+    /// The errors of [`Npz::open`]. [`ErrorKind::Data`](crate::ErrorKind::Data) if the arrays of an archive have
+    /// different numbers of rows, or the arrays of two archives differ in anything else.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         let files = files::locate(patterns, Format::Npz.endings())?;
         Self::of(cores::try_map_on(abreast::ends(&files), files, Npz::open)?)
@@ -74,14 +76,14 @@ impl NpzRows {
         Ok(Self { archives, firsts, recent: OwnLock::default(), cache_bytes: 256 << 20, identity })
     }
 
-    /// Bytes of inflated archives that are kept, beside the one read last; 256 MiB at first.
+    /// Sets the maximum memory for inflated archives, in bytes. Default: 256 MiB. Always keeps the latest archive.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Bytes that the deflated arrays of an archive may become: see [`Npz::max_bytes`].
+    /// Sets the maximum size of an archive's deflated arrays after inflation: see [`Npz::max_bytes`].
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.archives.iter_mut().for_each(|archive| archive.npz.max_bytes = bytes);
@@ -101,7 +103,7 @@ impl NpzRows {
         if let Some((_, element)) = recent().iter().find(|(known, _)| *known == at) {
             return Ok(element.clone());
         }
-        // Not under the lock: others read other archives meanwhile.
+        // Inflated without the lock, so that other threads can read other archives.
         let element = Arc::new(archive.npz.element()?);
         let mut recent = recent();
         recent.push_back((at, element.clone()));
@@ -113,7 +115,7 @@ impl NpzRows {
     }
 }
 
-/// Counts the rows that an archive has, and says what they are.
+/// Returns the number of rows of an archive, and its columns.
 fn described(npz: &Npz) -> Result<(u64, Vec<Column>)> {
     let (mut rows, mut columns): (Option<(&str, usize)>, _) = (None, Vec::new());
     for (name, header) in npz.headers()? {

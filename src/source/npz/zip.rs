@@ -1,10 +1,11 @@
-//! Parts of the zip format that archives of arrays use.
+//! The parts of the zip format that `.npz` archives use.
 //!
-//! The `zip` crate (9.8.1) does not keep the bounds that are kept here. It searches backwards for any directory that it can read, so that
-//! an archive whose end is cut off, and which holds another one uncompressed, is read as that other one; bytes before and behind the
-//! archive pass, too. It never looks at the names of local headers, lets the later of two members of one name hide the first, and says of
-//! no fault at which byte it lies. What would remain here is the comparison of names, the range in the mapping and the checksum; what
-//! would come are five crates.
+//! The `zip` crate (9.8.1) lacks the checks of this module. It searches backwards for any readable directory. In a
+//! truncated archive that contains another archive uncompressed, the crate therefore reads the inner archive. The crate
+//! also accepts bytes before and after the archive, and ignores the names in local headers. If two members have equal
+//! names, the later member hides the first. Its errors have no byte offset. With the crate, this module would still
+//! need the comparison of names, the range in the mapping, and the checksum. The crate would also add five
+//! dependencies.
 
 use crate::error::{Error, Result};
 
@@ -16,11 +17,11 @@ pub(super) struct Member {
     pub(super) crc: u32,
     pub(super) packed: u64,
     pub(super) size: u64,
-    /// Place of its local header.
+    /// Position of the local header.
     pub(super) at: u64,
 }
 
-/// Little-endian numbers at places that may not exist.
+/// Little-endian numbers. Return `None` past the end of `bytes`.
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
@@ -33,7 +34,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
-/// The central directory, by the end record at the end of the file (PKWARE's *.ZIP File Format Specification*, 4.3.12 to 4.3.16).
+/// Reads the central directory through the end record (PKWARE's *.ZIP File Format Specification*, 4.3.12 to 4.3.16).
 pub(super) fn directory(file: &[u8]) -> Result<Vec<Member>> {
     let end = end_record(file).ok_or_else(|| {
         Error::data("not a whole zip file: it has no end-of-directory record").offset(file.len() as u64)
@@ -52,7 +53,7 @@ pub(super) fn directory(file: &[u8]) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// Finds the end record: the last place with its signature whose comment reaches exactly to the end of the file.
+/// Returns the position of the end record: the last signature whose comment ends exactly at the end of the file.
 fn end_record(file: &[u8]) -> Option<usize> {
     const LEN: usize = 22;
     let last = file.len().checked_sub(LEN)?;
@@ -63,13 +64,13 @@ fn end_record(file: &[u8]) -> Option<usize> {
     (first..=last).rev().find(fits)
 }
 
-/// Number of entries and start of the directory.
+/// Returns the number of entries and the start of the directory.
 fn sizes(file: &[u8], end: usize) -> Option<(u64, usize)> {
     let (entries, start) = (u16_at(file, end + 10)?, u32_at(file, end + 16)?);
     if entries != u16::MAX && start != u32::MAX {
         return Some((entries.into(), start as usize));
     }
-    // Zip64: a locator lies before the end record.
+    // Zip64: a locator precedes the end record.
     let locator = end.checked_sub(20)?;
     if !file[locator..].starts_with(b"PK\x06\x07") {
         return None;
@@ -81,7 +82,7 @@ fn sizes(file: &[u8], end: usize) -> Option<(u64, usize)> {
     Some((u64_at(file, record.checked_add(32)?)?, usize::try_from(u64_at(file, record.checked_add(48)?)?).ok()?))
 }
 
-/// The directory entry at `at`, and where the next one is.
+/// Reads the directory entry at `at`. Returns the entry and the position of the next entry.
 fn entry(file: &[u8], at: usize) -> Option<Result<(Member, usize)>> {
     if !file.get(at..)?.starts_with(b"PK\x01\x02") {
         return None;
@@ -106,14 +107,14 @@ fn entry(file: &[u8], at: usize) -> Option<Result<(Member, usize)>> {
     Some(Ok((member, at + 46 + name_len + extra_len + comment_len)))
 }
 
-/// The name in the local header of a member.
+/// Returns the name in the local header of a member.
 fn local_name<'a>(file: &'a [u8], member: &Member) -> Option<&'a [u8]> {
     let at = usize::try_from(member.at).ok()?;
     let start = at.checked_add(30)?;
     file.get(start..start.checked_add(u16_at(file, at.checked_add(26)?)?.into())?)
 }
 
-/// Takes the 64-bit values out of the extra field, for those that did not fit.
+/// Replaces values that exceed 32 bits with the 64-bit values in the extra field.
 fn zip64(member: &mut Member, extra: &[u8]) -> Option<()> {
     const FULL: u64 = u32::MAX as u64;
     let mut at = 0;
@@ -131,7 +132,7 @@ fn zip64(member: &mut Member, extra: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Finds the bytes of a member, behind its local header, which is to have the name that the directory says.
+/// Returns the range of a member's data after its local header. The header's name must match the directory.
 pub(super) fn local_data(file: &[u8], member: &Member) -> Result<std::ops::Range<usize>> {
     let name = local_name(file, member).map(String::from_utf8_lossy);
     if let Some(name) = name.filter(|name| *name != member.name) {

@@ -1,4 +1,4 @@
-//! Files of which several records are decoded together.
+//! Files with records that are decoded in groups.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,48 +9,49 @@ use crate::dataset::{Blocks, Upcoming};
 use crate::error::Result;
 use crate::source::units::{Key, Unit, Units};
 
-/// A format of which several records are decoded together: chunks, compressed shards.
+/// A format that decodes several records together: chunks or compressed shards.
 pub(crate) trait Grouped: Numbered {
-    /// The type of records that were decoded together.
+    /// A group of records decoded together.
     type Unit: Unit;
 
-    /// Whether files have [blocks](RandomAccess::blocks) even where each record is decoded by itself.
+    /// True if files have [blocks](RandomAccess::blocks) even if each record is decoded separately.
     const ALWAYS_IN_BLOCKS: bool = false;
 
-    /// Whether records of a file are decoded together.
+    /// Returns true if records of a file are decoded in groups.
     fn is_grouped(&self, file: &File<Self::Index>) -> bool;
 
-    /// Bytes that all units of a file are decoded to.
+    /// Returns the decoded size of all units of a file, in bytes.
     fn decoded_bytes(&self, file: &File<Self::Index>) -> u64;
 
-    /// Counts the records of each unit of a file, in order.
+    /// Returns the number of records in each unit of a file, in order.
     fn units(&self, file: &File<Self::Index>) -> impl Iterator<Item = u64>;
 
-    /// Finds the unit of a record in its file, and the place of the record there; `None` if [`read`](Numbered::read) is the way to it.
+    /// Returns the unit of a record in its file, and the record's place in the unit. Returns `None` if records are read
+    /// separately, with [`read`](Numbered::read).
     fn unit(&self, file: &File<Self::Index>, record: u64) -> Option<(u64, usize)>;
 
     /// Decodes the unit of a record.
     fn decode(&self, file: &File<Self::Index>, record: u64) -> Result<Self::Unit>;
 
-    /// Reads a record, which is at `place` of what is held of its unit.
+    /// Reads the record at `place` in the cached form of its unit.
     fn take(&self, file: &File<Self::Index>, unit: &Self::Unit, place: usize, record: u64) -> Result<Self::Record>;
 
-    /// Brings nearer what is mapped of records that are read by themselves.
+    /// Prefetches the mapped memory of records that are read separately.
     fn approach(_files: &Files<Self>, _indices: &[u64]) {}
 }
 
-/// Files of such a format, and what is kept of them decoded.
+/// Files of a [`Grouped`] format, with a cache of decoded units.
 pub(crate) struct GroupedFiles<F: Grouped> {
     files: Files<F>,
     units: Units<F::Unit>,
-    /// Whether records of some files are decoded together.
+    /// True if any file is decoded in groups.
     is_grouped: bool,
-    /// Bytes that these are decoded to.
+    /// Decoded size of the grouped files in bytes.
     decoded: u64,
 }
 
 impl<F: Grouped> GroupedFiles<F> {
-    /// Files of which up to `cache_bytes` are kept decoded.
+    /// Creates a source that caches up to `cache_bytes` of decoded units.
     pub(crate) fn new(files: Files<F>, cache_bytes: usize) -> Self {
         let grouped = || files.files().iter().filter(|file| files.format.is_grouped(file));
         let decoded = grouped().map(|file| files.format.decoded_bytes(file)).fold(0, u64::saturating_add);
@@ -58,18 +59,19 @@ impl<F: Grouped> GroupedFiles<F> {
         Self { files, units, is_grouped, decoded }
     }
 
-    /// The files, in their order.
+    /// Returns the files in order.
     pub(crate) fn files(&self) -> &[File<F::Index>] {
         self.files.files()
     }
 
-    /// The options of reading.
+    /// Returns the format and its options.
     #[cfg(feature = "mds")]
     pub(crate) fn format(&self) -> &F {
         &self.files.format
     }
 
-    /// Finds the unit of a record, and its place there; `None` if it is read by itself, or cannot be.
+    /// Returns the unit of a record and the record's place there. Returns `None` if the record is read separately or
+    /// does not exist.
     #[inline]
     fn unit(&self, index: u64) -> Option<(Key, usize)> {
         let (at, record) = self.files.find(index).ok()?;
@@ -77,7 +79,7 @@ impl<F: Grouped> GroupedFiles<F> {
         Some(((at, unit), place))
     }
 
-    /// Does what `read` does with the place of a file, the format, the file and the number of a record.
+    /// Calls `read` with the file's position, the format, the file and the record's number in the file.
     #[inline]
     fn of_record<T>(&self, index: u64, read: impl FnOnce(usize, &F, &File<F::Index>, u64) -> Result<T>) -> Result<T> {
         let (at, record) = self.files.find(index)?;
@@ -107,7 +109,7 @@ impl<F: Grouped> RandomAccess for GroupedFiles<F> {
         if !self.is_grouped {
             return self.files.read(index);
         }
-        // The file and the place in it are looked up once for all that follows.
+        // Looks up the file and record only once.
         self.of_record(index, |at, format, file, record| match format.unit(file, record) {
             Some((unit, place)) => {
                 let take = |unit: &_, place, _| format.take(file, unit, place, record);
@@ -117,7 +119,7 @@ impl<F: Grouped> RandomAccess for GroupedFiles<F> {
         })
     }
 
-    /// Reads them file by file and unit by unit, so that each unit is decoded once.
+    /// Reads the records grouped by file and unit, so that each unit is decoded once.
     #[inline]
     fn read_many(&self, indices: &[u64]) -> Many<F::Record> {
         self.files.fetch(indices);

@@ -1,4 +1,4 @@
-//! Files whose records are read by number, one behind the other: what the sources of all formats share.
+//! Files with records addressed by number, concatenated in order: the basis of the sources of all formats.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 #[cfg(any(feature = "array_record", feature = "mds"))]
@@ -26,76 +26,77 @@ use crate::element::{Buffer, Element};
 use crate::error::{Error, Result};
 use crate::place::Location;
 
-/// A format whose records are read by number. Its value is the options of reading, which all files share.
+/// A format with records addressed by number. The value holds the options, which apply to all files.
 pub(crate) trait Numbered: Sized + Send + Sync {
-    /// The type that a record becomes.
+    /// Type of the records.
     type Record: Payload;
-    /// Knowledge of a file besides its bytes, as the places of its records.
+    /// Per-file data besides the content, such as the positions of records.
     type Index: Send + Sync;
 
-    /// The name of the source.
+    /// Name of the source.
     const NAME: &'static str;
-    /// Whether the source makes batches out of columns: see [`SourceFacts::has_columns`].
+    /// True if the source builds batches from columns: see [`SourceFacts::has_columns`].
     const HAS_COLUMNS: bool = false;
 
-    /// Whether records of files that are mapped are views of them.
+    /// True if records of mapped files are views.
     const IS_VIEW: bool = false;
 
-    /// Counts the records of a file.
+    /// Returns the number of records in a file.
     fn len(&self, file: &File<Self::Index>) -> u64;
 
     /// Reads a record of a file.
     fn read(&self, file: &File<Self::Index>, record: u64) -> Result<Self::Record>;
 
-    /// Finds the bytes that reading a record takes of a file that lies far away.
+    /// Returns the byte ranges needed to read a record from a file in a store.
     fn ranges(&self, file: &File<Self::Index>, record: u64) -> impl IntoIterator<Item = Range<u64>>;
 
-    /// Finds the bytes that will be read next for a record, without a wait for any others.
+    /// Returns the byte ranges to read next for a record, without waiting for other bytes.
     fn next_ranges(&self, file: &File<Self::Index>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
         self.ranges(file, record)
     }
 
-    /// Finds the file of a record, of so many as `firsts` counts, and the number of the record there.
+    /// Returns the file of record `index`, and the record's number in the file. `firsts` has the number of records
+    /// before each file.
     fn find(&self, firsts: &Firsts, index: u64) -> Result<(usize, u64)> {
         firsts.find(index)
     }
 
-    /// Adds to an error where it happened.
+    /// Adds the file and record to an error.
     #[cold]
     fn locate(&self, file: &File<Self::Index>, record: u64, error: Error) -> Error {
         error.path(&file.path).record(record)
     }
 
-    /// Bytes that a record takes up in its file, where that is known without reading.
+    /// Returns the size of a record in its file in bytes, or `None` if the size is unknown without reading.
     fn stored_bytes(&self, file: &File<Self::Index>, record: u64) -> Option<u64> {
         let _ = (file, record);
         None
     }
 
-    /// Says where a record is, without reading.
+    /// Describes the position of a record, without reading.
     fn place_in_words(&self, file: &File<Self::Index>, record: u64) -> String {
         format!("record {record} of {}", file.path.as_ref().display())
     }
 
-    /// Names the options that shape the data, to follow the identity of the files.
+    /// Returns the options that affect the data, as a suffix for the identity of the files.
     fn params(&self) -> String {
         String::new()
     }
 
-    /// Bytes that an index holds in memory, where that is counted.
+    /// Returns the memory used by an index in bytes, or `None` if it is not counted.
     fn index_bytes(_: &Self::Index) -> Option<u64> {
         None
     }
 
-    /// A remark that the report counts: see [`RandomAccess::take_note`].
+    /// Returns a remark for the report: see [`RandomAccess::take_note`].
     fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
 }
 
-/// A record whose bytes the report counts.
+/// A record with a size, which the report sums.
 pub(crate) trait Payload {
-    /// Payload bytes of it.
+    /// Returns the size of the payload in bytes.
     fn bytes(&self) -> u64;
 }
 
@@ -117,7 +118,7 @@ impl Payload for String {
     }
 }
 
-/// A file that is open.
+/// An open file.
 pub(crate) struct File<I> {
     pub(super) path: Location,
     pub(super) content: Content,
@@ -125,19 +126,19 @@ pub(crate) struct File<I> {
 }
 
 impl File<Starts> {
-    /// Finds the bytes of a record: to the next one, or to the end.
+    /// Returns the byte range of a record: up to the next record, or to the end of the file.
     pub(super) fn range(&self, record: u64) -> Option<Range<u64>> {
         let start = self.index.get(record)?;
         Some(start..self.index.get(record + 1).unwrap_or(self.content.len()))
     }
 }
 
-/// A file that is being opened.
+/// A file during opening.
 pub(crate) struct Opening {
     pub(super) path: Location,
-    /// The bytes that records will be read of.
+    /// The content to read records from.
     pub(super) content: Content,
-    /// Its part in the identity of the source.
+    /// Identity of the file.
     pub(super) id: FileId,
 }
 
@@ -153,25 +154,25 @@ impl Opening {
     }
 }
 
-/// Files of a format, in their order: what is behind the public name of a source.
+/// The files of a format, in order. The public sources are wrappers of this type.
 pub(crate) struct Files<F: Numbered> {
     pub(super) format: F,
     files: Vec<File<F::Index>>,
     firsts: Firsts,
-    /// Whether some files lie far away.
+    /// True if any file is in a store.
     far: bool,
     identity: String,
 }
 
 impl<F: Numbered> Files<F> {
-    /// Files with their indices, and what tells them from others.
+    /// Creates a source from indexed files and their identities.
     pub(super) fn of(format: F, files: Vec<File<F::Index>>, ids: &[FileId]) -> Result<Self> {
         let firsts = Firsts::of(files.iter().map(|file| format.len(file)))?;
         let far = content::any_far(files.iter().map(|file| &file.content));
         Ok(Self { format, files, firsts, far, identity: files::identity(ids) })
     }
 
-    /// Opens each file by `index`, many at a time.
+    /// Opens the files concurrently. `index` builds the index of each file.
     pub(super) fn open(
         format: F,
         contents: Contents,
@@ -183,7 +184,7 @@ impl<F: Numbered> Files<F> {
         Self::of(format, files, &ids)
     }
 
-    /// Takes from the cache where records start, or looks for them by `find`.
+    /// Opens files by the starts of their records, from the cache or by calling `find`.
     pub(super) fn indexed(
         format: F,
         contents: Contents,
@@ -199,18 +200,18 @@ impl<F: Numbered> Files<F> {
         Self::of(format, contents.into_iter().zip(starts).map(file).collect(), &ids)
     }
 
-    /// The files, in their order.
+    /// Returns the files in order.
     pub(super) fn files(&self) -> &[File<F::Index>] {
         &self.files
     }
 
-    /// Finds the file of a record, and its number there.
+    /// Returns the file of a record, and the record's number in the file.
     #[inline]
     pub(super) fn find(&self, index: u64) -> Result<(usize, u64)> {
         self.format.find(&self.firsts, index)
     }
 
-    /// Begins to fetch these records, where they lie far away: all at once, not one after the other.
+    /// Starts to fetch these records concurrently, if they are in files in a store.
     #[inline]
     pub(super) fn fetch(&self, indices: &[u64]) {
         if self.far {
@@ -219,7 +220,8 @@ impl<F: Numbered> Files<F> {
         }
     }
 
-    /// Returns the bytes that are read for these records, file by file, of the files that lie far away.
+    /// Returns the byte ranges needed for these records, each with the index of its file. Skips files that are not in a
+    /// store.
     fn ranges<'a, R: IntoIterator<Item = Range<u64>>>(
         &'a self,
         indices: &'a [u64],

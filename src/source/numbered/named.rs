@@ -1,6 +1,7 @@
-//! The public names of files: sources that ask another one.
+//! Public sources that delegate to an inner source.
 
-/// The methods of a [`RandomAccess`](crate::dataset::map::RandomAccess) that know no record, and ask the source in field `inner`.
+/// Implements the methods of [`RandomAccess`](crate::dataset::map::RandomAccess) that do not depend on the record type,
+/// by delegation to the field `inner`.
 macro_rules! same_source {
     ($inner:tt) => {
         fn len(&self) -> u64 {
@@ -45,7 +46,7 @@ macro_rules! same_source {
 }
 pub(in super::super) use same_source;
 
-/// A struct whose only field is [`Files`](super::Files) or the like as a source; `more` are methods besides.
+/// Implements `RandomAccess` for a struct whose only field is [`Files`](super::Files) or similar. `more` adds methods.
 macro_rules! named_source {
     ($source:ident of $record:ty $({ $($more:tt)* })?) => {
         impl $crate::dataset::map::RandomAccess for $source {
@@ -80,18 +81,19 @@ macro_rules! named_source {
 }
 pub(in super::super) use named_source;
 
-/// Methods that the options of all sources have: their first value, and [`Access`](crate::source::Access), kept `at` a field of them.
+/// Implements `options` for a source and `access` for its options. The field `at` holds the
+/// [`Access`](crate::source::Access).
 macro_rules! source_options {
     ($options:ident of $source:ident, access at $($access:tt).+) => {
         impl $source {
-            /// The options, to change before opening.
+            /// Returns the default options.
             pub fn options() -> $options {
                 $options::default()
             }
         }
 
         impl $options {
-            /// Sets how the files will be read.
+            /// Sets how files are read.
             pub fn access(mut self, access: $crate::source::Access) -> Self {
                 self.$($access).+ = access;
                 self

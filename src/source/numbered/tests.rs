@@ -1,6 +1,6 @@
 use super::*;
 
-/// Records of one byte each.
+/// Records of a single byte each.
 struct Letters;
 
 impl Numbered for Letters {

@@ -1,11 +1,11 @@
-//! Places of the pages of a group, and which bytes of a file some of its rows are made of.
+//! Positions of the pages of a row group, and the byte ranges needed for some of its rows.
 
 use std::ops::Range;
 
 use super::group::File;
 
-/// Finds the pages of rows `rows` of a row group, in the columns that are read: of the whole columns where there is no
-/// page index. What a damaged footer says is not believed but left to the decoder.
+/// Returns the byte ranges of the pages that contain `rows` of a row group, in the projected columns. Columns without a
+/// page index are included whole. Invalid values of a damaged footer are ignored; the decoder reports them.
 pub(super) fn pages(file: &File, group: usize, rows: Range<u64>) -> Vec<Range<u64>> {
     let metadata = file.metadata.metadata();
     let info = metadata.row_group(group);
@@ -23,7 +23,7 @@ pub(super) fn pages(file: &File, group: usize, rows: Range<u64>) -> Vec<Range<u6
         let first_row = |place: usize| pages.get(place).map_or(u64::MAX, |page| page.first_row_index.max(0) as u64);
         let is_wanted = |&place: &usize| first_row(place) < rows.end && first_row(place + 1) > rows.start;
         let offset = |place: usize| u64::try_from(pages[place].offset).unwrap_or(end);
-        // What is in front of the first page is the dictionary.
+        // The dictionary precedes the first page.
         ranges.push(begin..offset(0).max(begin));
         for place in (0..pages.len()).filter(is_wanted) {
             let size = u64::try_from(pages[place].compressed_page_size).unwrap_or(0);
@@ -33,7 +33,8 @@ pub(super) fn pages(file: &File, group: usize, rows: Range<u64>) -> Vec<Range<u6
     ranges
 }
 
-/// Finds the beginnings of the pages of a row group, in those columns that are read and have an index, by which their pages are read whole.
+/// Returns the starts of the pages of a row group, in the projected columns with a page index. Such pages are read
+/// whole.
 pub(super) fn starts(file: &File, group: usize) -> Vec<u64> {
     let metadata = file.metadata.metadata();
     let (info, Some(index)) = (metadata.row_group(group), metadata.page_index()) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! A file as the `parquet` crate reads it: slices without a copy where it is mapped, every range checked.
+//! Input for the `parquet` crate: slices of a file, without copies if it is mapped. Every range is checked.
 
 use std::fmt::Display;
 use std::io::{self, Read};
@@ -16,19 +16,19 @@ use crate::source::contained::check_claim;
 use crate::source::content::Content;
 use crate::sync::Locked;
 
-/// Bytes at the end of every file: the length of the footer, and that this is one.
+/// Number of bytes at the end of every file: the length of the footer and the magic.
 pub(super) const TAIL: u64 = 8;
 
 #[derive(Clone)]
 pub(super) struct Chunks {
     content: Content,
-    /// Beginnings of pages that are read whole, as they have an index; ascending.
+    /// Starts of pages that are read whole because they have an index; ascending.
     pages: Arc<[u64]>,
-    /// The reason why a range could not be read. Of that the decoder passes on a text at most.
+    /// Error of the last failed read. The decoder passes on at most its text.
     failure: Arc<Mutex<Option<Error>>>,
 }
 
-/// Owner that keeps the memory alive in [`Bytes`].
+/// Owner of the memory of a [`Bytes`].
 struct Piece(Buffer);
 
 impl AsRef<[u8]> for Piece {
@@ -42,7 +42,7 @@ impl Chunks {
         Self { content, pages: Arc::default(), failure: Arc::default() }
     }
 
-    /// The same, where pages that begin at these places are read whole.
+    /// Returns a copy in which pages with these starts are read whole.
     pub(super) fn with_pages(&self, mut pages: Vec<u64>) -> Self {
         pages.sort_unstable();
         Self { pages: pages.into(), ..self.clone() }
@@ -52,7 +52,7 @@ impl Chunks {
         &self.content
     }
 
-    /// The error that led to what the decoder reports, if reading failed.
+    /// Takes the error of a failed read, which caused the decoder's error.
     pub(super) fn failure(&self) -> Option<Error> {
         self.failure.locked().take()
     }
@@ -79,7 +79,7 @@ impl Length for Chunks {
 impl ChunkReader for Chunks {
     type T = From;
 
-    /// Reads headers of pages without an index, and the last bytes of the file: the decoder asks for nothing else in this way.
+    /// Reads headers of pages without an index, and the end of the file. The decoder uses this method for nothing else.
     fn get_read(&self, start: u64) -> Result<From> {
         self.slice(start, Some(start))?;
         if start.checked_add(TAIL) != Some(self.content.len()) {
@@ -97,8 +97,10 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// Checks that the header of the page at byte `start`, which has `room` bytes at most, makes no more work than it has bytes, and that
-/// the page may hold what it claims: the decoder takes as much memory.
+/// Checks the header of the page at byte `start`, which has at most `room` bytes.
+///
+/// Limits the work to parse the header by its length. Rejects an implausible page size, because the decoder allocates
+/// the claimed size.
 fn check(header: impl Read, start: u64, room: u64) -> Result<()> {
     let fault = |what: &dyn Display| ParquetError::General(format!("the page at byte {start}: {what}"));
     let [_, _, unpacked, packed] = thrift::check(header, PAGE).map_err(|e| fault(&format!("its header: {e}")))?;
@@ -111,10 +113,10 @@ fn check(header: impl Read, start: u64, room: u64) -> Result<()> {
     }
 }
 
-/// The bytes from some place on, to wherever they are read.
+/// Reader from a position in the file onward.
 pub(super) struct From {
     chunks: Chunks,
-    /// Place where the piece ends.
+    /// End of the current piece in the file.
     at: u64,
     piece: Buffer,
     taken: usize,
@@ -125,7 +127,7 @@ impl From {
         Self { chunks: chunks.clone(), at: start, piece: Buffer::EMPTY, taken: 0 }
     }
 
-    /// All of the rest where it is mapped; where it is far away not more than is likely to be read.
+    /// Reads the next piece: the rest of a mapped file, or at most 64 KiB from a store.
     fn next_piece(&mut self) -> Result<()> {
         const FAR: u64 = 64 << 10;
         let len = self.chunks.content.len();

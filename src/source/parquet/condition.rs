@@ -1,4 +1,4 @@
-//! Row groups that need not be read, by what the footer says of them.
+//! Selection of row groups by the statistics in the footer.
 
 use std::fmt;
 
@@ -15,7 +15,8 @@ use crate::source::arrow::partitions::Partitions;
 use crate::source::arrow::value::{Memory, value};
 use crate::source::arrow::widen::widened;
 
-/// Condition that must be true of a row, for [`ParquetOptions::row_groups_where`](super::ParquetOptions::row_groups_where): numbers within limits, or a text.
+/// Condition on a column, for [`ParquetOptions::row_groups_where`](super::ParquetOptions::row_groups_where): a range of
+/// numbers, or a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     column: Name,
@@ -25,37 +26,37 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Nothing yet, of this column.
+    /// Creates a condition on this column that every row satisfies.
     pub fn column(name: impl AsRef<str>) -> Self {
         Self { column: Name::new(name.as_ref()), min: None, max: None, equals: None }
     }
 
-    /// The number is not less.
+    /// Requires numbers of at least `min`.
     #[must_use]
     pub fn min(mut self, min: f64) -> Self {
         self.min = Some(min);
         self
     }
 
-    /// The number is not greater.
+    /// Requires numbers of at most `max`.
     #[must_use]
     pub fn max(mut self, max: f64) -> Self {
         self.max = Some(max);
         self
     }
 
-    /// The text is this.
+    /// Requires this text.
     #[must_use]
     pub fn equals(mut self, text: impl Into<String>) -> Self {
         self.equals = Some(text.into());
         self
     }
 
-    /// The condition of the column that all `files` have together. A file without the column has no such row.
+    /// Resolves the column in all `files`. A file without the column has no matching row.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if no file has the column, folders give it, or it has no order; as
-    /// [`columns::unified`] otherwise.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if no file has the column, the column comes from folders, or its
+    /// type has no order. Also the errors of [`columns::unified`].
     pub(super) fn of(&self, files: &[File], all: &Columns) -> Result<Compared<'_>> {
         if all.is_of_folders(&self.column) {
             let text = format!("folders give column {:?}, and row groups have no statistics of it", self.column);
@@ -104,10 +105,11 @@ pub(super) struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Whether each row group of a file may hold such a row. One of which the footer says nothing may.
+    /// Returns a flag for each row group of a file: false if no row can match. The flag is true for a row group without
+    /// statistics.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the column does not hold what it is compared with.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the type of the column does not match the condition.
     pub(super) fn may_hold(&self, metadata: &ArrowReaderMetadata) -> Result<Vec<bool>> {
         let (name, schema): (_, &Schema) = (self.column.name(), metadata.schema());
         let groups = metadata.metadata().row_groups();
@@ -131,7 +133,7 @@ impl Compared<'_> {
     }
 }
 
-/// As `filter` compares: what is rounded keeps its order.
+/// Converts a number as `filter` does. Rounding preserves the order.
 fn number(value: &Value) -> Option<f64> {
     let Value::Array(array) = value else { return None };
     let float = |array: &Array| {

@@ -1,18 +1,20 @@
-//! The fields that the `parquet` crate reads of headers, footers and page indices. It goes by their numbers alone and takes each for what
-//! it is by the format, whatever type the field claims to be of: what is of another type would be read as something that does not lie there.
+//! Fields that the `parquet` crate reads in headers, footers and page indices.
 //!
-//! The numbers: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift).
+//! The crate identifies fields only by number. It reads each field as the format's type, even if the file declares
+//! another type, and then misinterprets the bytes.
+//!
+//! Source: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift).
 
 use Type::{Binary, Bool, Byte, Double, List, Number, Struct};
 
-/// The number of a field, and what is read there.
+/// Number of a field, and the type that the crate reads.
 pub(super) type Field = (i16, Type);
 
 #[derive(Clone, Copy)]
 pub(super) enum Type {
     Bool,
     Byte,
-    /// Of 16, 32 or 64 bits: all are written in one way.
+    /// Integer of 16, 32 or 64 bits. All widths have equal encodings.
     Number,
     Double,
     Binary,
@@ -21,7 +23,7 @@ pub(super) enum Type {
 }
 
 impl Type {
-    /// Whether what is said to be of this type in a file is read as that.
+    /// Returns true if a value with this declared type is read correctly.
     pub(super) fn is(self, kind: u8) -> bool {
         match self {
             Bool => matches!(kind, 1 | 2),
@@ -35,7 +37,7 @@ impl Type {
     }
 }
 
-/// The header of a page, whose statistics are not read.
+/// Header of a page. Its statistics are not read.
 pub(super) const PAGE: &[Field] = &[
     (1, Number),
     (2, Number),
@@ -47,7 +49,7 @@ pub(super) const PAGE: &[Field] = &[
     (8, Struct(&[(1, Number), (2, Number), (3, Number), (4, Number), (5, Number), (6, Number), (7, Bool)])),
 ];
 
-/// Places of the pages of a column.
+/// Positions of the pages of a column.
 pub(super) const OFFSET_INDEX: &[Field] =
     &[(1, List(&Struct(&[(1, Number), (2, Number), (3, Number)]))), (2, List(&Number))];
 
@@ -146,7 +148,7 @@ const STATISTICS: &[Field] =
 const BOUNDING_BOX: &[Field] =
     &[(1, Double), (2, Double), (3, Double), (4, Double), (5, Double), (6, Double), (7, Double), (8, Double)];
 
-/// Read only where another crate asks the `parquet` crate for its `encryption`.
+/// Read only if another crate enables the feature `encryption` of the `parquet` crate.
 const ENCRYPTION: &[Field] = &[(1, AES), (2, AES)];
 
 const AES: Type = Struct(&[(1, Binary), (2, Binary), (3, Bool)]);

@@ -1,4 +1,4 @@
-//! The footer of a file, and the indices of pages that it tells of.
+//! Reading of the footer of a file and the page indices it refers to.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,10 +14,10 @@ use crate::source::contained::contained;
 use crate::source::content::Content;
 use crate::store::Bounded;
 
-/// Contents of the footer, and the places where pages begin.
+/// Reads the footer and the page indices.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset if it is damaged.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the damage.
 pub(super) fn read(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
     let Some(key) = chunks.content().known_as() else { return decoded(chunks) };
     if let Some(footer) = FOOTERS.lock().get(key) {
@@ -28,10 +28,10 @@ pub(super) fn read(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
     Ok(footer)
 }
 
-/// Bytes of the footers of objects that are kept for later openings.
+/// Memory for cached footers of objects, in bytes.
 const KEPT: u64 = 64 << 20;
 
-/// Footers of objects, by their URL and version.
+/// Cache of footers of objects, by URL and version.
 static FOOTERS: OwnLock<Bounded<u64, ArrowReaderMetadata>> = OwnLock::new(|| Mutex::new(Bounded::new(KEPT)));
 
 fn decoded(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
@@ -49,13 +49,13 @@ fn decoded(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
     contained(load).map_err(|e| chunks.failure().unwrap_or(e).offset(chunks.content().len() - TAIL))
 }
 
-/// Checks the last 8 bytes, so that damage there is told with its place, and what the footer makes of work.
+/// Checks the last 8 bytes, so that damage there is reported with its position. Limits the work to parse the footer.
 fn check(file: &Content) -> Result<()> {
     let size = file.len();
-    // The end first: where it lies far away, the rest of the footer comes with it.
+    // The end is read first, because a store then returns the footer along with it.
     let tail = file.read(size.saturating_sub(8)..size)?;
     let is_magic = |bytes: &[u8]| [b"PAR1", b"PARE"].iter().any(|magic| bytes == *magic);
-    // The beginning of a large object would be a request of its own.
+    // Reading the start of a large object would take a separate request.
     let ends = file.here().is_none() && tail.as_bytes().get(4..).is_some_and(is_magic);
     let begins = ends || is_magic(file.read(0..size.min(4))?.as_bytes());
     let Some(body) = size.checked_sub(12).filter(|_| begins) else {
@@ -80,8 +80,9 @@ fn check(file: &Content) -> Result<()> {
     checked.map(drop).map_err(|e| Error::data(format!("footer: {e}")).offset(begin))
 }
 
-/// The same of the indices of pages: each is there once, so that they are no longer together than the file. What lies outside of
-/// that is left to the decoder.
+/// Limits the work to parse the page indices. Each index is stored once, so their total size is at most the file size.
+///
+/// Ranges outside of the file are ignored; the decoder reports them.
 fn check_page_indices(file: &Content, metadata: &ParquetMetaData) -> Result<()> {
     let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
     let ranges = columns.filter_map(|column| {
@@ -97,7 +98,7 @@ fn check_page_indices(file: &Content, metadata: &ParquetMetaData) -> Result<()> 
         let text = format!("page indices of {total} bytes together, in a file of {}", file.len());
         return Err(Error::data(text).offset(start));
     }
-    // They follow each other in most files; where they do not, it is in one piece that the decoder reads them, too.
+    // Page indices are contiguous in most files. Otherwise, the decoder also reads their whole range at once.
     let bytes = file.read(start..end)?;
     for range in ranges {
         let index = &bytes.as_bytes()[(range.start - start) as usize..(range.end - start) as usize];

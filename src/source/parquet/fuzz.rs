@@ -1,10 +1,10 @@
-//! The target of the fuzzers.
+//! The fuzz target.
 
 use super::ParquetOptions;
 use crate::element::Buffer;
 use crate::source::fuzzing::some;
 
-/// A Parquet file.
+/// Reads the input as a Parquet file.
 pub(crate) fn parquet(data: &[u8]) {
     let contents = vec![("x.parquet".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = ParquetOptions::default().open_contents(contents) {

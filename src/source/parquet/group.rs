@@ -1,4 +1,4 @@
-//! One row group: spans of rows, decoded when they are asked for.
+//! One row group, decoded on demand in spans of rows.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ use crate::source::arrow::spans::Span;
 use crate::source::contained::contained;
 use crate::source::units::Held;
 
-/// Uncompressed bytes of a span, as far as rows are of equal size.
+/// Uncompressed size of a span in bytes, estimated as if all rows had equal sizes.
 const SPAN_BYTES: u64 = 16 << 20;
-/// Rows of a span: the decoder reserves memory by this number, so a damaged row count must not set it.
+/// Maximum rows of a span. The decoder reserves memory by this number, so a damaged row count must not set it.
 const SPAN_ROWS: u64 = 1 << 16;
 
-/// A file, its metadata, and what is read of it.
+/// A file, its metadata, and the projected columns.
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) chunks: Chunks,
@@ -39,10 +39,10 @@ pub(super) struct Group {
     group: usize,
     pub(super) rows: u64,
     span_rows: u64,
-    /// Whether pages can be found without reading those before them.
+    /// True if pages can be found without reading the pages before them.
     has_page_index: bool,
-    /// The decoder that stands in front of some span. Its lock is held while a span is decoded, so that threads that
-    /// read on in order wait for each other instead of decoding the same pages twice.
+    /// A decoder positioned at the start of a span. The lock is held while a span is decoded. Threads that read in
+    /// order therefore wait, instead of decoding pages twice.
     live: PerProcess<Mutex<Option<Live>>>,
 }
 
@@ -52,10 +52,10 @@ struct Live {
 }
 
 impl Group {
-    /// Row group `group` of `file`, which is number `at` of all files.
+    /// Creates row group `group` of `file`, which has index `at` in the list of files.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a row count below 0.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a negative row count.
     pub(super) fn new(at: usize, file: &File, group: usize) -> Result<Self> {
         let metadata = file.metadata.metadata();
         let info = metadata.row_group(group);
@@ -70,15 +70,16 @@ impl Group {
         Ok(Self { file: at, group, rows, span_rows, has_page_index, live: PerProcess::default() })
     }
 
-    /// The span that holds a row of this group, the row's place in it, and the rows from there to its end.
+    /// Returns the span of a row, the row's place in the span, and the number of rows from there to the span's end.
     pub(super) fn span_of(&self, row: u64) -> (u64, usize, usize) {
         let (span, place) = (row / self.span_rows, row % self.span_rows);
         let left = (self.span_rows - place).min(self.rows - row);
         (span, place as usize, left as usize)
     }
 
-    /// Decodes span `span`, unless `known` has it by the time it is this thread's turn. It and the spans passed on
-    /// the way there are handed to `put`.
+    /// Decodes span `span` after acquiring the lock, unless `known` then returns it.
+    ///
+    /// Passes the span to `put`, and also the spans before it that had to be decoded.
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) with file and row group for damaged pages.
@@ -94,7 +95,7 @@ impl Group {
             return Ok(span);
         }
         self.fetch(file, span);
-        // Taken out, so that a decoder that fails is gone.
+        // Taken out, so that a decoder that fails is dropped.
         let mut live = match slot.take() {
             Some(live) if live.next_span == span || (live.next_span < span && !self.has_page_index) => live,
             _ => Live { next_span: span, reader: self.guard(file, || self.reader(file, span))? },
@@ -111,12 +112,12 @@ impl Group {
         }
     }
 
-    /// Spans of it.
+    /// Returns the number of spans.
     pub(super) fn spans(&self) -> u64 {
         self.rows.div_ceil(self.span_rows)
     }
 
-    /// About the bytes of all rows, decoded: those of the pages of the columns that are read.
+    /// Estimates the decoded size of all rows in bytes, from the sizes of the projected columns' pages.
     pub(super) fn bytes(&self, file: &File) -> u64 {
         let info = file.metadata.metadata().row_group(self.group);
         let read = (0..info.num_columns()).filter(|&column| file.mask.leaf_included(column));
@@ -124,14 +125,14 @@ impl Group {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Finds the bytes that a span is made of, where they lie far away.
+    /// Returns the byte ranges of a span's pages. Returns no ranges if the file is not in a store.
     pub(super) fn pages(&self, file: &File, span: u64) -> Vec<Range<u64>> {
         let is_far = file.chunks.content().here().is_none();
         let rows = span * self.span_rows..(span + 1).saturating_mul(self.span_rows).min(self.rows);
         if is_far { super::ahead::pages(file, self.group, rows) } else { Vec::new() }
     }
 
-    /// Begins to fetch what a span is made of, where it lies far away, and what the next is made of, which is often read next.
+    /// Starts to fetch the pages of a span and the next span from a store. The next span is often read next.
     fn fetch(&self, file: &File, span: u64) {
         if file.chunks.content().here().is_none() {
             let rows = span * self.span_rows..(span + 2).saturating_mul(self.span_rows).min(self.rows);
@@ -139,14 +140,14 @@ impl Group {
         }
     }
 
-    /// Forgets the decoder, unless it is at work.
+    /// Drops the decoder, unless another thread is using it.
     pub(super) fn rest(&self) {
         if let Ok(mut live) = self.live.get().try_lock() {
             *live = None;
         }
     }
 
-    /// Whether it has more spans than one, and so keeps a decoder between them.
+    /// Returns true if the group has several spans, and therefore keeps a decoder between them.
     pub(super) fn is_large(&self) -> bool {
         self.span_rows < self.rows
     }
@@ -181,14 +182,14 @@ impl Group {
         }
     }
 
-    /// Runs foreign code on bytes of unknown quality: its panics become errors too.
+    /// Runs the decoder on untrusted bytes. Converts its panics into errors.
     fn guard<T>(&self, file: &File, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let result = contained(work).map_err(|error| file.chunks.failure().unwrap_or(error));
         result.map_err(|e| e.of(&format!("row group {}", self.group)).path(&file.path))
     }
 }
 
-/// Makes the decoder's error ours; of what lies far away, that of its store.
+/// Converts an error of the decoder. An error from a store is returned unchanged.
 fn damaged(error: ParquetError) -> Error {
     match error {
         ParquetError::External(source) => match source.downcast::<Error>() {

@@ -1,4 +1,4 @@
-//! Parquet files: rows by number.
+//! Parquet files as sources of rows.
 
 mod ahead;
 mod chunk;
@@ -51,63 +51,68 @@ use crate::fork::PerProcess;
 use crate::mmap::Access;
 use crate::startup::making;
 
-/// Rows of Parquet files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`](crate::Element).
+/// Rows of Parquet files: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`](crate::Element).
 ///
-/// | Parquet, as Arrow has it | value |
+/// | Parquet, as Arrow type | value |
 /// |---|---|
-/// | integers, floats | scalar of the same type |
+/// | integers, floats | scalar of that type |
 /// | bool | scalar `bool` |
 /// | string | text |
 /// | binary, fixed-size binary | bytes |
-/// | list of numbers or bools without nulls | array of one dimension |
-/// | lists of fixed size of those, in such a list or one in another | array with a dimension for each |
+/// | list of numbers or bools without nulls | array with one dimension |
+/// | list of fixed-size lists of numbers or bools, also nested | array with a dimension for each level |
 /// | other list; map, as a list of `{key, value}` | list |
 /// | struct | tree |
 /// | dictionary | as its values |
 /// | decimal | text, exact: `-12.50` |
 /// | date | days (`i32`) or milliseconds (`i64`) since 1970 |
-/// | timestamp, time, duration | whole number in the unit of the column; timestamps since 1970 UTC |
+/// | timestamp, time, duration | integer in the unit of the column; timestamps since 1970 UTC |
 /// | null | null |
 ///
-/// Columns of several files go by name. One that a file lacks is null in its rows. If its types differ between files, its values get
-/// a type that holds both: integers and floats a wider one, times the finer unit, structs the fields of both.
+/// Columns of several files are matched by name. A column that a file lacks is null in the file's rows. If the types of
+/// a column differ between files, its values get a common type: wider integers and floats, the finer unit of times, or
+/// structs with the fields of both.
 ///
-/// Intervals and unions are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) unless the column is left out.
+/// Intervals and unions are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) unless the column is excluded.
 ///
 /// # Errors
-/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with the file, and the row group if it is in one: the others are read.
+/// Damage is [`ErrorKind::Data`](crate::ErrorKind::Data) with the file, and with the row group for damage in a row
+/// group. Other row groups stay readable.
 ///
 /// # Cost
-/// Rows are decoded in spans: a row group of up to 16 MiB and 65,536 rows is one, a larger one is several. Decoded spans
-/// are kept, up to [`cache_bytes`](ParquetOptions::cache_bytes), shared by all threads. Reading in order decodes every
-/// page once. Shuffled reading of a data set larger than the cache keeps the rows that a pass asks for soon, as many as have room there,
-/// and decodes a span once for all of those. Where they are a small part of the data, so that it is decoded again and again, the report
-/// says so: `block_shuffle` instead, or write small row groups, or page indices, by which a span is found without
-/// decoding what is before it. A batch straight
-/// behind it, or behind stages of order and choices of columns, is copied out of the spans column by column, without elements:
-/// each span is decoded once for the batch, in whatever order its rows come. Values are copies: one that were a view would keep
-/// 16 MiB for itself.
+/// Rows are decoded in spans. A row group of up to 16 MiB and 65,536 rows is a single span, and a larger row group is
+/// split into several. Decoded spans are cached, up to [`cache_bytes`](ParquetOptions::cache_bytes), and shared by all
+/// threads. Reading in order decodes every page once.
+///
+/// Shuffled reading of a dataset larger than the cache keeps only the rows that are due soon, as many as fit. A span is
+/// decoded once for all of its kept rows. If the kept rows are a small part of the data, spans are decoded repeatedly,
+/// and the report contains a warning. In that case, use `block_shuffle`, or write small row groups or page indices.
+/// With a page index, a span is decoded without the spans before it.
+///
+/// A batch is copied from the spans column by column, without elements, if `batch` directly follows the source or
+/// stages that only reorder or select columns. Each span is then decoded once per batch, in any order of rows. Values
+/// are copies, because a view would keep a whole span of 16 MiB in memory.
 pub struct Parquet(BlockFiles<Groups>);
 
-/// Files, and the row groups that are read of them.
+/// Files and their selected row groups.
 struct Groups {
     files: Vec<File>,
     groups: Vec<Group>,
     condition: Option<Condition>,
-    /// The columns of all files.
+    /// Columns of all files.
     columns: Columns,
     /// Large groups that keep a decoder, oldest first.
     live: PerProcess<Mutex<VecDeque<usize>>>,
 }
 
-/// Decoders that are kept between two spans of a large row group.
+/// Maximum number of decoders kept between spans of large row groups.
 const MAX_LIVE: usize = 16;
 
 impl Parquet {
-    /// Opens files, globs or directories (of `.parquet` files), all columns.
+    /// Opens files, globs or directories of `.parquet` files, with all columns.
     ///
     /// # Errors
-    /// If nothing is found, a footer is damaged, or no type holds the values of a column in two files.
+    /// If nothing is found, a footer is damaged, or the types of a column in two files have no common type.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
@@ -116,7 +121,7 @@ impl Parquet {
 block_source!(Parquet);
 
 impl Groups {
-    /// Notes that a group keeps a decoder, and drops that of the one that has had its longest.
+    /// Records that a group keeps a decoder. Drops the oldest decoder if there are too many.
     fn keep(&self, at: usize) {
         let mut live = self.live.lock();
         if let Some(known) = live.iter().position(|&other| other == at) {
@@ -172,7 +177,7 @@ impl Blocked for Groups {
             let decoded = Span::new(&batch, group.file, &self.columns, Memory::Copied, bytes)?;
             Ok(units.put((at, span), decoded, each_row(if span == wanted { rows } else { &[] })))
         };
-        // Another thread may decode it while this one waits for its turn.
+        // Another thread may decode the span while this thread waits for its turn.
         let decoded = making("a row group decoded", || group.decode(file, wanted, known, put))?;
         if group.is_large() {
             self.keep(at);
@@ -195,7 +200,7 @@ impl Blocked for Groups {
     }
 }
 
-/// Options with which [`Parquet`] files are opened.
+/// Options for opening [`Parquet`] files.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
 pub struct ParquetOptions {
@@ -215,45 +220,52 @@ impl Default for ParquetOptions {
 source_options!(ParquetOptions of Parquet, access at access);
 
 impl ParquetOptions {
-    /// The columns to read, in this order; all of them at first. `meta.url` is the field `url` of the struct `meta`, unless a
-    /// column has a name with a dot: the struct is then a tree of the fields that are named.
+    /// Sets the columns to read, in this order. Default: all columns.
+    ///
+    /// `meta.url` is the field `url` of the struct `meta`, unless a column has this name. The struct then becomes a
+    /// tree with only the listed fields.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
         self
     }
 
-    /// Only the row groups that may hold a row of which this is true, by the least and greatest values in the footer: what is
-    /// left of a file that is sorted by the column, or nearly so. Their other rows are read, too; a `filter` behind it
-    /// drops them. The column need not be among those that are read.
+    /// Reads only row groups that may contain a row that satisfies `condition`, by the minimum and maximum in the
+    /// footer. Row groups without statistics of the column are read. Files without the column are not.
+    ///
+    /// This is useful for files that are sorted by the column, at least roughly. Other rows of these row groups are
+    /// read as well; add a `filter` to drop them. The column need not be among the columns to read.
     pub fn row_groups_where(mut self, condition: Condition) -> Self {
         self.condition = Some(condition);
         self
     }
 
-    /// Bytes of decoded rows that are kept; 256 MiB at first. The latest span of rows is kept whatever its size.
+    /// Sets the maximum memory for decoded rows, in bytes. Default: 256 MiB. Always keeps the latest span of rows.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them. At first the folders between a folder
-    /// that is opened and its files do; with `true` all folders of a path, with `false` none. A column of whole numbers is `i64`, others are
-    /// text; `__HIVE_DEFAULT_PARTITION__` is null. A column of the files that has the name of such a column is not read.
+    /// Sets whether folders named `key=value` become columns, as in Hive, Spark and DuckDB.
+    ///
+    /// By default, the folders between an opened folder and its files become columns. With `true`, all folders of a
+    /// path become columns, and with `false`, none do. A column of integers is `i64`, and other columns are text.
+    /// `__HIVE_DEFAULT_PARTITION__` is null. A column in the files with an equal name is not read.
     pub fn hive_partitioning(mut self, wanted: bool) -> Self {
         self.hive_partitioning = Some(wanted);
         self
     }
 
-    /// Opens files, globs or directories (of `.parquet` files).
+    /// Opens files, globs or directories of `.parquet` files.
     ///
     /// # Errors
-    /// As [`Parquet::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is not there, is named twice, or none is named.
+    /// The errors of [`Parquet::open`]. [`ErrorKind::Config`](crate::ErrorKind::Config) if the chosen columns are
+    /// empty, repeated or missing in the data.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
         let (read, partitions) = self.read(patterns)?;
         self.open_read(read, partitions)
     }
 
-    /// The same, where `choose` is given the names of all columns and returns those to read.
+    /// Like [`open`](Self::open), but `choose` receives the names of all columns and returns the columns to read.
     #[cfg(feature = "spec")]
     pub(crate) fn open_choosing(
         self,
@@ -276,7 +288,7 @@ impl ParquetOptions {
         Ok((footers, partitions))
     }
 
-    /// Opens files that are in memory already.
+    /// Opens files in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_contents(self, contents: Contents) -> Result<Parquet> {
         let footer = |(file, content): (crate::place::Location, _)| read_footer(file.into_path(), content);
@@ -306,7 +318,7 @@ impl ParquetOptions {
         BlockFiles::new(groups, names, &ids, self.cache_bytes).map(Parquet)
     }
 
-    /// The columns to read, and what is read of them.
+    /// Returns the columns to read, and the projection of their leaves.
     fn choose(&self, metadata: &ArrowReaderMetadata, partitions: &Partitions) -> Result<(Chosen, ProjectionMask)> {
         let (schema, leaves) = (metadata.schema(), metadata.parquet_schema());
         let is_column = |name: &str| schema.field_with_name(name).is_ok();
@@ -323,7 +335,7 @@ impl ParquetOptions {
             wanted.extend(
                 (0..leaves.num_columns()).filter(|&leaf| starts_with(leaves.column(leaf).path().parts(), &parts)),
             );
-            // Whether the struct is there or not, what is missing is told by the name that was given.
+            // A missing field is reported by the given name, even if its struct exists.
             let root = if wanted.len() > before { Name::new(parts[0]) } else { name.clone() };
             if parts.len() == 1 || !roots.contains(&root) {
                 roots.push(root);
@@ -339,7 +351,7 @@ impl ParquetOptions {
     }
 }
 
-/// A file whose footer has been read.
+/// A file with its parsed footer.
 type Footer = (PathBuf, Chunks, ArrowReaderMetadata, FileId);
 
 fn read_footer(path: PathBuf, content: Content) -> Result<Footer> {
@@ -349,7 +361,7 @@ fn read_footer(path: PathBuf, content: Content) -> Result<Footer> {
     Ok((path, chunks, metadata, id))
 }
 
-/// The row groups to read.
+/// Returns the row groups to read.
 fn wanted(condition: Option<&Compared<'_>>, file: &File) -> Result<Vec<usize>> {
     let all = 0..file.metadata.metadata().num_row_groups();
     let Some(condition) = condition else { return Ok(all.collect()) };
@@ -357,7 +369,7 @@ fn wanted(condition: Option<&Compared<'_>>, file: &File) -> Result<Vec<usize>> {
     Ok(all.filter(|&group| may_hold[group]).collect())
 }
 
-/// Whether a leaf lies in the field at this path.
+/// Returns true if a leaf is in the field with this path.
 fn starts_with(leaf: &[String], path: &[&str]) -> bool {
     leaf.len() >= path.len() && leaf.iter().zip(path).all(|(a, b)| a == b)
 }

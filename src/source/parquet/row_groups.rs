@@ -1,6 +1,7 @@
-//! Row groups, whose columns several threads encode at once.
+//! Writing of row groups, with several threads that encode columns.
 //!
-//! Row groups end where those of `parquet`'s own `ArrowWriter` do, and hold the same bytes, whoever encodes them.
+//! Row groups have the sizes and the bytes that `ArrowWriter` of the `parquet` crate produces, with any number of
+//! threads.
 
 use std::io::Write;
 use std::mem;
@@ -16,17 +17,17 @@ use parquet::file::writer::SerializedFileWriter;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-/// A file, and the row group that is being filled.
+/// A file and its unfinished row group.
 pub(super) struct RowGroups<W: Write + Send> {
     file: SerializedFileWriter<W>,
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
     columns: Vec<ArrowColumnWriter>,
-    /// Rows in the columns.
+    /// Number of rows in the unfinished row group.
     rows: usize,
     most_rows: usize,
     most_bytes: usize,
-    /// Threads that encode; without them, the thread that writes does.
+    /// Threads for encoding. Without a pool, the calling thread encodes.
     pool: Option<Arc<ThreadPool>>,
 }
 
@@ -44,7 +45,7 @@ impl<W: Write + Send> RowGroups<W> {
         Ok(Self { file, factory, schema, columns: Vec::new(), rows: 0, most_rows, most_bytes, pool })
     }
 
-    /// Adds rows; a row group that is full is written.
+    /// Appends rows. Writes each row group when it is full.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut from = 0;
         while from < batch.num_rows() {
@@ -62,7 +63,7 @@ impl<W: Write + Send> RowGroups<W> {
         Ok(())
     }
 
-    /// Bytes that are written, and about those of the row group that is being filled.
+    /// Returns the number of bytes written, plus an estimate for the unfinished row group.
     pub(super) fn estimated_bytes(&self) -> usize {
         self.file.bytes_written() + self.bytes()
     }
@@ -72,7 +73,7 @@ impl<W: Write + Send> RowGroups<W> {
         self.file.into_inner()
     }
 
-    /// Estimates how many rows still fit, as far as those that are there tell.
+    /// Estimates how many rows still fit, by the size of the rows in the row group.
     fn room(&self) -> usize {
         let rows = self.most_rows - self.rows;
         if self.rows == 0 {
@@ -83,7 +84,7 @@ impl<W: Write + Send> RowGroups<W> {
         left.checked_div(bytes / self.rows).map_or(rows, |fit| rows.min(fit))
     }
 
-    /// About the bytes of the row group that is being filled.
+    /// Estimates the size of the unfinished row group in bytes.
     fn bytes(&self) -> usize {
         self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
     }
@@ -108,7 +109,7 @@ impl<W: Write + Send> RowGroups<W> {
         }
     }
 
-    /// Writes the row group that is being filled, if there is one.
+    /// Writes the unfinished row group, if it has rows.
     fn flush(&mut self) -> Result<()> {
         if self.rows == 0 {
             return Ok(());
@@ -127,7 +128,7 @@ impl<W: Write + Send> RowGroups<W> {
     }
 }
 
-/// The error of the first column that has one, whichever came first.
+/// Returns the error of the first failed column in column order, regardless of time.
 fn first_error(results: Vec<Result<()>>) -> Result<()> {
     results.into_iter().collect()
 }

@@ -22,7 +22,7 @@ fn contents(file: &[u8]) -> Contents {
     vec![("x.parquet".into(), Buffer::copy_from(file).into())]
 }
 
-/// Rows `0..100`, ten to a row group, sorted by everything.
+/// Rows `0..100`, ten per row group. Every column is sorted.
 fn sorted() -> Contents {
     let row = |i: i64| {
         let meta = Element::new().with("url", format!("u{i}").as_str()).with("size", Array::scalar(i as f32));
@@ -54,7 +54,7 @@ fn row_groups_that_cannot_hold_such_a_row_are_left_out() {
     }
 }
 
-/// Nulls have no order, and a group of them alone has no statistics.
+/// Nulls have no order. A row group of nulls only has no statistics.
 #[test]
 fn row_groups_without_statistics_are_read() {
     let rows = [Value::Null, Value::Null, Array::scalar(7i64).into(), Array::scalar(8i64).into()];
@@ -85,7 +85,7 @@ fn fields_of_structs_are_columns() {
     }
 }
 
-/// A list of 2^31 items that take no byte each, where the crate would skip one after the other.
+/// Inserts a list of 2^31 items of no bytes each, which the crate would skip item by item.
 #[test]
 fn lists_in_headers_are_not_believed() {
     let rows = (0..10).map(|i| Element::new().with("id", Array::scalar(i64::from(i))));
@@ -95,7 +95,7 @@ fn lists_in_headers_are_not_believed() {
         ([0xf9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7], "a list of 2147483647 booleans"),
         ([0xf9, 0xf7, 0xff, 0xff, 0xff, 0xff, 7], "it ends before all is there"),
     ] {
-        // The first page begins behind the magic.
+        // The first page follows the magic.
         let mut page = good.clone();
         page[4..11].copy_from_slice(&list);
         let error = open(&page).unwrap().read(0).unwrap_err().to_string();
@@ -105,12 +105,12 @@ fn lists_in_headers_are_not_believed() {
     }
 }
 
-/// The decoder would take two GiB for a page that claims to hold them, and end the process if there are none.
+/// The decoder would allocate 2 GiB for a page that claims this size. A failed allocation would abort the process.
 #[test]
 fn sizes_of_pages_are_no_more_than_their_bytes_can_hold() {
     let rows = (0..10).map(|i| Element::new().with("id", Array::scalar(i64::from(i))));
     let good = file(rows, ParquetWriterOptions::new());
-    // Field 1 is the type of the page, and field 2 the size before compression, of one or two bytes here.
+    // Field 1 is the page type. Field 2 is the uncompressed size, with one or two bytes here.
     assert_eq!((good[4], good[6]), (0x15, 0x15));
     let end = 7 + good[7..].iter().take_while(|byte| **byte >= 0x80).count() + 1;
     for (size, told) in [
@@ -125,7 +125,8 @@ fn sizes_of_pages_are_no_more_than_their_bytes_can_hold() {
             number >>= 7;
         }
         varint.push(number as u8);
-        // The page, of 80 bytes, loses as many as its header takes more, or has more: all else stays where it was.
+        // The page of 80 bytes is shortened or lengthened by the change in header size, so that later offsets are
+        // unchanged.
         let (before, after) = (end - 7, varint.len());
         let mut lie = good.clone();
         lie.splice(7..end, varint);
@@ -135,7 +136,7 @@ fn sizes_of_pages_are_no_more_than_their_bytes_can_hold() {
     }
 }
 
-/// The file with a field in front of the last byte of its footer.
+/// Returns the file with a field inserted before the last byte of its footer.
 fn with_in_footer(file: &[u8], field: &[u8]) -> Vec<u8> {
     let (mut file, at) = (file.to_vec(), file.len() - 9);
     let length = u32::from_le_bytes(*file.last_chunk::<8>().unwrap().first_chunk().unwrap()) + field.len() as u32;
@@ -145,7 +146,7 @@ fn with_in_footer(file: &[u8], field: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A million booleans out of no bytes. Once this fails, `thrift` and `fields` may be needed no longer: see there.
+/// A million booleans without bytes. If this test fails, the modules `thrift` and `fields` may no longer be needed.
 #[test]
 fn the_crate_believes_lists_that_it_skips() {
     use parquet::file::metadata::ParquetMetaDataReader;
@@ -167,7 +168,8 @@ fn a_file_of_something_else_is_told_by_its_size_or_its_beginning() {
     }
 }
 
-/// The version of the format is read as a number, whatever it is said to be: such a list in a text there is not skipped with the text.
+/// The crate reads the format version as a number, whatever its declared type. Bytes of a text there are then parsed as
+/// fields.
 #[test]
 fn fields_of_footers_are_what_they_are_read_as() {
     let rows = (0..10).map(|i| Element::new().with("id", Array::scalar(i64::from(i))));
@@ -182,7 +184,7 @@ fn fields_of_footers_are_what_they_are_read_as() {
     assert!(error.contains("footer: field 1 is of type 8, which it cannot be"), "{error}");
 }
 
-/// The same rows, one by one.
+/// The rows of a source, read individually.
 struct Apart(Parquet);
 
 impl RandomAccess for Apart {
@@ -201,7 +203,7 @@ impl RandomAccess for Apart {
     }
 }
 
-/// Stage that changes the order.
+/// A stage that changes the order.
 #[derive(Clone, Debug)]
 enum Order {
     Shuffle(u32),
@@ -237,7 +239,7 @@ fn ordered(ds: BoxMap<Element>, order: &Order) -> BoxMap<Element> {
     }
 }
 
-/// Runs a pass: all that comes, errors too; and what the stages counted.
+/// Runs a pass. Returns all elements and errors, and the element counts of the stages.
 fn pass<D: IterDataset<Item = Element>>(ds: &D, executor: Executor) -> (Vec<Result<Element, String>>, Vec<u64>) {
     let recorder = Recorder::new((ds as &dyn Stage).count());
     let run = Runtime::new(executor, Some(recorder.clone())).unwrap();
@@ -252,7 +254,7 @@ fn pass<D: IterDataset<Item = Element>>(ds: &D, executor: Executor) -> (Vec<Resu
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Shows that batches are the same whoever stacks them, from wherever it resumes; where they do not stack, the errors are.
+    /// Batches from columns equal batches from elements, errors included, also after a resume.
     #[test]
     fn batches_out_of_columns_are_those_of_elements(
         rows in 1usize..150,
@@ -302,7 +304,7 @@ fn decoding_a_row_group_is_a_cause_of_start_up() {
 
 #[test]
 fn rows_that_were_stacked_are_told_of_no_more() {
-    // No two numbers are equal: a dictionary of them would take less than it decodes to.
+    // No number repeats. Otherwise, a dictionary would make the file smaller than its decoded values.
     let row = |id: i64| Element::new().with("id", Array::from_vec((0..32).map(|x| 32 * id + x).collect::<Vec<i64>>()));
     let file = written((0..2048).map(row), ParquetWriterOptions::new().row_group_rows(128));
     let source = Parquet::options().cache_bytes(1 << 18).open_contents(file).unwrap();

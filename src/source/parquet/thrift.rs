@@ -1,30 +1,34 @@
-//! Limit of the work that headers and footers of Parquet may make: no more than they have bytes.
+//! Limits the work of parsing Parquet headers and footers to their size in bytes.
 //!
-//! The `parquet` crate (60.1.0) skips fields that it does not know, and while it skips a list it believes what that says of its length
-//! (`skip_till_depth` in `src/parquet_thrift.rs`): doubles behind the end of a file cost it a step each, and booleans no byte at all. So a
-//! few bytes would keep it busy for minutes. Of the lists that it knows it compares the length with the bytes that are left before it takes
-//! memory, but not where it reads a page index (`try_from_fast` in `src/file/page_index/offset_index.rs`) or the header of a page. Each
-//! header is therefore walked over here before it is read there, until <https://github.com/apache/arrow-rs/issues/9874> is closed; a test
-//! holds that the crate still needs it.
+//! The `parquet` crate (60.1.0) skips unknown fields, and trusts the length of a skipped list (`skip_till_depth` in
+//! `src/parquet_thrift.rs`). Each double past the end of a file costs a step, and booleans take no bytes at all. A few
+//! bytes can therefore keep the crate busy for minutes.
 //!
-//! The encoding: [Thrift's compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
+//! For known lists, the crate compares the length with the remaining bytes before it allocates. It omits this check in
+//! page indices (`try_from_fast` in `src/file/page_index/offset_index.rs`) and in headers of pages. This module
+//! therefore walks each header before the crate reads it, until <https://github.com/apache/arrow-rs/issues/9874> is
+//! closed. A test checks that the crate still has the problem.
+//!
+//! Encoding: [Thrift's compact protocol].
+//!
+//! [Thrift's compact protocol]: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 
 use std::io::{self, Read};
 
 use super::fields::Field;
 use super::fields::Type::{self, List, Struct};
 
-/// Structs and lists in each other: as many as the `parquet` crate follows.
+/// Maximum nesting of structs and lists, as in the `parquet` crate.
 const MAX_DEPTH: usize = 64;
 
-/// The numbers that are the first fields of a struct, by their number; 0 where there is none.
+/// Integers in the first fields of a struct, indexed by field number; 0 if absent.
 pub(super) type Numbers = [i64; 4];
 
-/// Checks that a whole struct lies at the beginning of `input`, every item of which takes a byte or more, and whose `known` fields are what
-/// they are read as. Returns its first numbers.
+/// Checks that `input` starts with a complete struct. Every item must take at least a byte, and `known` fields must
+/// have the types that the crate reads. Returns the integers in the first fields.
 ///
 /// # Errors
-/// The fault that was found; what `input` reports.
+/// If a check fails or `input` cannot be read.
 pub(super) fn check(input: impl Read, known: &[Field]) -> io::Result<Numbers> {
     let mut walk = Walk { input, numbers: Numbers::default() };
     walk.fields(known, MAX_DEPTH)?;
@@ -33,7 +37,7 @@ pub(super) fn check(input: impl Read, known: &[Field]) -> io::Result<Numbers> {
 
 struct Walk<R> {
     input: R,
-    /// Of the outermost struct.
+    /// Integers of the outermost struct.
     numbers: Numbers,
 }
 
@@ -62,10 +66,10 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// A value of this type, which is that of `known` if anything is known.
+    /// Walks a value of type `kind`. `known` is the type that the crate reads, if it reads the value.
     fn value(&mut self, kind: u8, known: Option<Type>, depth: usize) -> io::Result<()> {
         match kind {
-            // The field's head says which.
+            // The type code contains the value.
             1 | 2 => Ok(()),
             3 => self.skip(1),
             4..=6 => self.number().map(drop),
@@ -90,7 +94,7 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// As many times a value of each kind.
+    /// Walks `count` items, each with a value of every type in `kinds`.
     fn items(&mut self, count: u64, kinds: &[u8], known: Option<Type>, depth: usize) -> io::Result<()> {
         let depth = deeper(depth)?;
         for &kind in kinds.iter().filter(|_| count > 0) {
@@ -111,7 +115,7 @@ impl<R: Read> Walk<R> {
         Ok(byte[0])
     }
 
-    /// A varint; what is above its 64 bits is dropped, as the crate does.
+    /// Reads a varint. Drops bits above 64, like the crate.
     fn number(&mut self) -> io::Result<u64> {
         let (mut number, mut shift) = (0u64, 0);
         loop {
@@ -138,7 +142,7 @@ fn deeper(depth: usize) -> io::Result<usize> {
     depth.checked_sub(1).ok_or_else(|| io::Error::other(format!("more than {MAX_DEPTH} lists in each other")))
 }
 
-/// In words, where there is not enough.
+/// Replaces the error for a truncated input with a description.
 fn cut(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => io::Error::other("it ends before all is there of which it speaks"),
@@ -153,7 +157,8 @@ mod tests {
 
     #[test]
     fn whole_structs_of_every_type_pass() {
-        // Fields 1 to 12: true, a byte, numbers, a double, text, lists, a map, a struct, an identifier; then one by its number.
+        // Fields 1 to 12: true, a byte, integers, a double, text, lists, a map, a struct, a UUID; then a field with a
+        // long number.
         let mut bytes = vec![0x11, 0x13, 9, 0x14, 2, 0x15, 0x80, 1, 0x16, 4, 0x17];
         bytes.extend([0; 8]);
         bytes.extend([0x18, 2, b'o', b'k', 0x19, 0x25, 1, 2, 0x19, 0, 0x1a, 0x1c, 0, 0x1b, 0, 0x1b, 1, 0x58, 7, 0]);
@@ -184,7 +189,8 @@ mod tests {
     #[test]
     fn fields_of_pages_are_what_they_are_read_as() {
         let told = |bytes: &[u8]| check(bytes, PAGE).err().map(|e| e.to_string()).unwrap_or_default();
-        // A data page: type, sizes, then four numbers and statistics, of which nothing is known; a dictionary; the other data page.
+        // A data page: type, sizes, four integers, and statistics, which are unknown. Then a dictionary and a data page
+        // of v2.
         let data = [0x15, 0, 0x15, 8, 0x15, 8, 0x2c, 0x15, 2, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18, 1, 9, 0, 0, 0];
         assert_eq!(told(&data), "");
         assert_eq!(told(&[0x15, 4, 0x15, 8, 0x15, 8, 0x4c, 0x15, 2, 0x15, 4, 0x11, 0, 0]), "");
@@ -194,11 +200,12 @@ mod tests {
         assert!(told(&[0x5c, 0x15, 2, 0x1c, 0]).contains("field 2 is of type 12"));
     }
 
-    /// Each hides what the crate would read in the value of a field, or in the items of a list.
+    /// Each case hides bytes that the crate would parse in the value of a field, or in the items of a list.
     #[test]
     fn fields_of_footers_are_what_they_are_read_as() {
         let told = |bytes: &[u8]| check(bytes, FOOTER).err().map(|e| e.to_string()).unwrap_or_default();
-        // The version, a schema of one element with a logical type, no rows, a group without columns, a key, and its value.
+        // The version, a schema with one element and a logical type, no rows, a row group without columns, a key and
+        // its value.
         let mut good = vec![0x15, 2, 0x19, 0x1c, 0x48, 1, b'a', 0x6c, 0x8c, 0x11, 0x1c, 0x1c, 0, 0, 0, 0, 0];
         good.extend([
             0x16, 0, 0x19, 0x1c, 0x19, 0x0c, 0x16, 0, 0x16, 0, 0, 0x19, 0x1c, 0x18, 1, b'k', 0x18, 1, b'v', 0, 0,

@@ -1,4 +1,4 @@
-//! Writing Parquet files.
+//! Writing of Parquet files.
 
 use std::fmt;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::source::arrow::kind::Kind;
 use crate::source::arrow::logical::fixed;
 use crate::source::arrow::rows::{Declared, Rows};
 
-/// Writes elements as the rows of a Parquet file; [`finish`](Self::finish) writes the footer, without which it is none.
+/// Writes elements as rows of a Parquet file. [`finish`](Self::finish) writes the footer, which readers require.
 ///
 /// ```
 /// use gristmill::source::{ParquetWriter, ParquetWriterOptions};
@@ -35,27 +35,27 @@ use crate::source::arrow::rows::{Declared, Rows};
 ///
 /// | value | column |
 /// |---|---|
-/// | number of no dimension | number of the same type; `bfloat16` as `uint16` that is marked |
-/// | array of one dimension | list of numbers |
-/// | array of more dimensions | list of lists of fixed size: the first dimension may differ from row to row, the others not |
+/// | scalar | number of that type; `bfloat16` as `uint16` with an extension type |
+/// | array with one dimension | list of numbers |
+/// | array with more dimensions | list of fixed-size lists; only the first dimension may differ between rows |
 /// | text, bytes | string, binary |
 /// | tree | struct |
 /// | list | list |
-/// | null, or a column that a row does not have | null |
+/// | null, or a missing column | null |
 ///
-/// The columns are those of the first rows (1,024, or fewer of 8 MiB), or of an [`example`](ParquetWriterOptions::example).
-/// A row that is written reads back as it was, but for this: a column that a row does not have is null, and a list of numbers without
-/// nulls is an array.
+/// The columns are inferred from the first rows (1,024 rows, or fewer if they reach 8 MiB), or from an
+/// [`example`](ParquetWriterOptions::example). Rows read back unchanged, with two exceptions: a missing column becomes
+/// null, and a list of numbers without nulls becomes an array.
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record for a value that its column cannot hold, at the latest when the
-/// file is finished; [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written. A writer that has failed writes no more.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record for a value that does not fit its column, at the latest
+/// on finishing. [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails. After an error, the writer rejects all rows.
 ///
 /// # Determinism
-/// The same elements and options make the same bytes, for one version of the codecs.
+/// Equal elements and options produce equal bytes for a given version of the codecs.
 ///
 /// # Cost
-/// A row group is encoded in memory before it is written.
+/// Encodes each row group in memory before writing it.
 #[must_use = "a file that is not finished cannot be read"]
 pub struct ParquetWriter<W: Write + Send> {
     rows: Rows,
@@ -74,17 +74,17 @@ enum State<W: Write + Send> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParquetCompression {
-    /// Not at all.
+    /// No compression.
     None,
-    /// Snappy: fast, and known everywhere.
+    /// Snappy: fast and widely supported.
     Snappy,
-    /// Zstandard at a level from 1 to 22.
+    /// Zstandard, at a level from 1 to 22.
     Zstd(i32),
     /// LZ4, as raw blocks.
     Lz4,
-    /// Gzip at a level from 0 to 9.
+    /// Gzip, at a level from 0 to 9.
     Gzip(u32),
-    /// Brotli at a level from 0 to 11.
+    /// Brotli, at a level from 0 to 11.
     Brotli(u32),
 }
 
@@ -102,7 +102,7 @@ impl ParquetCompression {
     }
 }
 
-/// Options of writing a Parquet file.
+/// Options for writing a Parquet file.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are given to a writer"]
 pub struct ParquetWriterOptions {
@@ -132,62 +132,67 @@ impl Default for ParquetWriterOptions {
 }
 
 impl ParquetWriterOptions {
-    /// Zstandard at level 3, row groups of 65,536 rows or 64 MiB, dictionaries and a page index.
+    /// Creates the default options: Zstandard level 3, row groups of 65,536 rows or 64 MiB, dictionaries, a page index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how pages are compressed; by Zstandard at level 3 at first.
+    /// Sets the compression of pages. Default: Zstandard at level 3.
     pub fn compression(mut self, compression: ParquetCompression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Rows in a row group at most; 65,536 at first. Shuffled reading is fast where row groups are small.
+    /// Sets the maximum number of rows in a row group. Default: 65,536. Small row groups make shuffled reading fast.
     pub fn row_group_rows(mut self, rows: usize) -> Self {
         self.row_group_rows = rows.max(1);
         self
     }
 
-    /// Encoded bytes in a row group, about, at most; 64 MiB at first. It is this much that is held in memory.
+    /// Sets the approximate maximum size of an encoded row group, in bytes, which is held in memory. Default: 64 MiB.
     pub fn row_group_bytes(mut self, bytes: usize) -> Self {
         self.row_group_bytes = bytes.max(1);
         self
     }
 
-    /// Whether values that repeat are written once, as far as that is shorter; so at first. Arrays of floating-point numbers
-    /// never are.
+    /// Sets whether to write repeated values once, in a dictionary, if that is smaller. Default: true.
+    ///
+    /// Arrays of floating-point numbers never have a dictionary.
     pub fn dictionary(mut self, dictionary: bool) -> Self {
         self.dictionary = dictionary;
         self
     }
 
-    /// Whether floating-point numbers are written byte by byte: all first bytes, then all second ones, without a dictionary.
-    /// Activations and features compress far better so. Not so at first.
+    /// Sets whether to split floating-point numbers into streams of their first bytes, their second bytes, and so on.
+    /// Default: false.
+    ///
+    /// Such columns have no dictionary. Activations and features compress far better this way.
     pub fn byte_stream_split(mut self, split: bool) -> Self {
         self.byte_stream_split = split;
         self
     }
 
-    /// Whether an index says where the pages of each column are, and the least and greatest value in each; so at first.
+    /// Sets whether to write an index of the pages in each column, with their minimum and maximum values.
+    ///
+    /// Default: true.
     pub fn page_index(mut self, index: bool) -> Self {
         self.page_index = index;
         self
     }
 
-    /// The columns are those of this element, whose values do not count.
+    /// Sets the columns to those of this element. Its values are ignored.
     pub fn example(mut self, example: Element) -> Self {
         self.columns = Declared::Example(example);
         self
     }
 
-    /// These threads encode the columns of a row group, as many of them at once as there are; they change no byte.
+    /// Sets the threads that encode the columns of a row group concurrently. The output does not depend on them.
     pub(crate) fn pool(mut self, pool: Arc<ThreadPool>) -> Self {
         self.pool = Some(pool);
         self
     }
 
-    /// The columns are these.
+    /// Sets the columns.
     pub(crate) fn columns(mut self, columns: Vec<(Name, Kind)>) -> Self {
         self.columns = Declared::Columns(columns);
         self
@@ -209,7 +214,7 @@ impl ParquetWriterOptions {
         Ok(builder.build())
     }
 
-    /// Sets what is different for a column of numbers.
+    /// Sets the properties specific to a column of numbers.
     fn column(&self, builder: WriterPropertiesBuilder, path: &ColumnPath, kind: &Kind) -> WriterPropertiesBuilder {
         let (dtype, is_array) = match kind {
             Kind::Array(dtype, _) | Kind::Empty(dtype) => (*dtype, true),
@@ -223,11 +228,11 @@ impl ParquetWriterOptions {
         let is_float = matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64);
         let mut builder = builder;
         if is_array {
-            // Nobody looks for a row by the greatest number in its array.
+            // Searches for rows by the maximum of an array are unlikely.
             builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         }
         if is_float && (is_array || self.byte_stream_split) {
-            // Hardly one of them is there twice.
+            // Floats rarely repeat.
             builder = builder.set_column_dictionary_enabled(path.clone(), false);
         }
         if is_float && self.byte_stream_split {
@@ -237,25 +242,25 @@ impl ParquetWriterOptions {
     }
 }
 
-/// Rows that are encoded together, and that say what columns there are.
+/// Maximum size of a batch of rows to encode. The columns are inferred from the first batch.
 const ROWS: usize = 1024;
 const BYTES: usize = 8 << 20;
 
 impl<W: Write + Send> ParquetWriter<W> {
-    /// Begins a file in `out`.
+    /// Starts a file in `out`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a level that a codec does not have.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a level that the codec does not have.
     pub fn new(out: W, options: ParquetWriterOptions) -> Result<Self> {
         options.compression.codec()?;
         let rows = Rows::new(ROWS.min(options.row_group_rows), BYTES, options.columns.columns()?);
         Ok(Self { rows, state: State::Waiting(out), options })
     }
 
-    /// Adds a row.
+    /// Appends a row.
     ///
     /// # Errors
-    /// The errors that the type lists.
+    /// The errors listed for the type.
     pub fn write(&mut self, row: &Element) -> Result<()> {
         if matches!(self.state, State::Failed) {
             return Err(failed_before());
@@ -264,7 +269,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         self.writer()?.write(&batch).inspect_err(|_| self.state = State::Failed).map_err(failed)
     }
 
-    /// Bytes that were written to `out`, and about those that will follow from the rows that wait in memory.
+    /// Returns the number of bytes written to `out`, plus an estimate for the rows held in memory.
     pub fn estimated_bytes(&self) -> u64 {
         let written = match &self.state {
             State::Writing(writer) => writer.estimated_bytes(),
@@ -273,10 +278,10 @@ impl<W: Write + Send> ParquetWriter<W> {
         (written + self.rows.waiting_bytes()) as u64
     }
 
-    /// Ends the file, and gives back what it was written to.
+    /// Finishes the file and returns the output.
     ///
     /// # Errors
-    /// The errors that the type lists.
+    /// The errors listed for the type.
     pub fn finish(mut self) -> Result<W> {
         let last = self.rows.take()?;
         let writer = self.writer()?;
@@ -289,7 +294,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         }
     }
 
-    /// The writer, which is made as soon as the columns are known.
+    /// Returns the writer of row groups, created once the columns are known.
     fn writer(&mut self) -> Result<&mut RowGroups<W>> {
         if let State::Waiting(_) = self.state {
             let properties = self.options.properties(&self.rows)?;

@@ -1,4 +1,4 @@
-//! Places of the tensors of a file.
+//! Positions and types of the tensors in a file.
 
 use std::ops::Range;
 
@@ -8,25 +8,25 @@ use super::super::content::Content;
 use crate::element::{DType, Name};
 use crate::error::{Error, Result};
 
-/// Bytes of the header's length, which is in front of it.
+/// Size of the length field at the start of a file, in bytes.
 const LENGTH: u64 = 8;
-/// The format's own limit.
+/// The format's limit on the size of headers.
 const LONGEST: u64 = 100_000_000;
 
-/// A header, by which the tensors lie one behind the other, from its end to the end of the file.
+/// A checked header. The tensors are contiguous and fill the rest of the file.
 pub(super) struct Header {
     metadata: Metadata,
-    /// Beginning of the first tensor.
+    /// Start of the first tensor in the file.
     data: u64,
 }
 
-/// Place and kind of a tensor.
+/// Position, type and shape of a tensor.
 #[derive(Debug)]
 pub(super) struct Tensor {
     pub(super) name: Name,
     pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
-    /// In the file.
+    /// Byte range in the file.
     pub(super) bytes: Range<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Header {
         Ok(Self { metadata, data })
     }
 
-    /// In the order in which their tensors lie.
+    /// Returns the names of the tensors, in the order of their data.
     pub(super) fn names(&self) -> Vec<String> {
         self.metadata.offset_keys()
     }
@@ -61,7 +61,7 @@ impl Header {
         self.names().iter().filter_map(|name| self.tensor(name, float8_as_u8)).collect()
     }
 
-    /// The tensor of that name, if there is one.
+    /// Returns the tensor with this name, if it exists.
     pub(super) fn tensor(&self, name: &str, float8_as_u8: bool) -> Option<Result<Tensor>> {
         let info = self.metadata.info(name)?;
         Some(self.located(name, info, float8_as_u8))
@@ -98,7 +98,7 @@ impl Tensor {
         of(self) == of(other)
     }
 
-    /// The shape of a row, which is one of those there are, and where it is in the file.
+    /// Returns the shape of row `row`, which must exist, and its byte range in the file.
     pub(super) fn row(&self, row: u64) -> (&[usize], Range<u64>) {
         let (rows, shape) = self.shape.split_first().map_or((1, [].as_slice()), |(&rows, shape)| (rows, shape));
         let size = (self.bytes.end - self.bytes.start) / rows.max(1) as u64;
@@ -135,7 +135,7 @@ fn number_type(dtype: Dtype) -> Kind {
     })
 }
 
-/// The format's name of a number type.
+/// Returns the format's name of a number type.
 pub(super) fn name_of(dtype: DType) -> Dtype {
     match dtype {
         DType::Bool => Dtype::BOOL,
@@ -154,7 +154,7 @@ pub(super) fn name_of(dtype: DType) -> Dtype {
     }
 }
 
-/// The bytes of a header for tensors in this order, up to where the first begins.
+/// Encodes the header for tensors in this order, padded to the start of the first tensor.
 pub(super) fn written(tensors: &[(&str, DType, Vec<usize>)]) -> Result<Vec<u8>> {
     let failed = |e: &dyn std::fmt::Display| Error::data(format!("no header of safetensors: {e}"));
     let (mut infos, mut at) = (Vec::with_capacity(tensors.len()), 0usize);
@@ -167,7 +167,7 @@ pub(super) fn written(tensors: &[(&str, DType, Vec<usize>)]) -> Result<Vec<u8>> 
     }
     let metadata = Metadata::new(None, infos).map_err(|e| failed(&e))?;
     let mut json = serde_json::to_vec(&metadata).map_err(|e| failed(&e))?;
-    // Tensors begin at a multiple of 8.
+    // Tensors start at a multiple of 8.
     json.resize(json.len().next_multiple_of(LENGTH as usize), b' ');
     let mut header = (json.len() as u64).to_le_bytes().to_vec();
     header.append(&mut json);

@@ -1,6 +1,6 @@
-//! Safetensors files: named tensors behind a header of JSON.
+//! Safetensors files: a JSON header followed by named tensors.
 //!
-//! The format: <https://github.com/huggingface/safetensors>. Headers are parsed and checked by its own crate.
+//! Format: <https://github.com/huggingface/safetensors>. The `safetensors` crate parses and checks headers.
 
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(in crate::source) mod fuzz;
@@ -23,23 +23,24 @@ use crate::mmap::Access;
 
 /// Tensors of safetensors files: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`].
 ///
-/// A record is a file, with its tensors by name, in the order in which they lie there; or, with [`SafetensorsOptions::rows`], row `i`
-/// of every tensor along the first dimension, which they then share, through all files. Tensors and rows are views of the mapped
-/// files where they lie at a fitting place.
+/// By default, a record is a file: its tensors by name, in the order of their data. With [`SafetensorsOptions::rows`],
+/// a record is row `i` of every tensor along the first dimension, counted through all files. All tensors of a file must
+/// then have an equal first dimension. Tensors and rows are views of the mapped files if their positions are aligned.
 ///
-/// `BOOL`, integers, `F16`, `BF16`, `F32` and `F64` are read. Other types are refused by the tensor's name, but for floats of 8 bits,
-/// which [`SafetensorsOptions::float8_as_u8`] takes as they are.
+/// `BOOL`, integers, `F16`, `BF16`, `F32` and `F64` are supported. Other types are rejected with the tensor's name.
+/// 8-bit floats can be read as bytes with [`SafetensorsOptions::float8_as_u8`].
 ///
 /// # Errors
-/// Opening a file whose header is damaged, or does not describe exactly what follows it, is [`ErrorKind::Data`](crate::ErrorKind::Data)
-/// with the byte offset; tensors of other types are [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+/// Opening fails with [`ErrorKind::Data`](crate::ErrorKind::Data) and the byte offset if a header is damaged or does
+/// not exactly describe the rest of the file. Tensors of other types are
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 ///
 /// # Cost
-/// Opening reads the headers; reading a record reads its bytes and no others.
+/// Opening reads the headers. Reading a record reads only its bytes.
 pub struct Safetensors(Files<Tensors>);
 
 impl Safetensors {
-    /// Opens files, globs or directories (of `.safetensors` files) with the default options.
+    /// Opens files, globs or directories of `.safetensors` files, with the default options.
     ///
     /// # Errors
     /// If nothing is found, or a header is damaged.
@@ -48,7 +49,7 @@ impl Safetensors {
     }
 }
 
-/// Options with which [`Safetensors`] files are opened.
+/// Options for opening [`Safetensors`] files.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct SafetensorsOptions {
@@ -61,29 +62,29 @@ pub struct SafetensorsOptions {
 source_options!(SafetensorsOptions of Safetensors, access at access);
 
 impl SafetensorsOptions {
-    /// Whether a record is a row of all tensors instead of a file; `false` at first.
+    /// Sets whether each record is a row of all tensors instead of a file. Default: false.
     pub fn rows(mut self, rows: bool) -> Self {
         self.rows = rows;
         self
     }
 
-    /// Whether floats of 8 bits are read as the bytes they are, `uint8`; `false` at first.
+    /// Sets whether 8-bit floats are read as `uint8`. Default: false.
     pub fn float8_as_u8(mut self, float8_as_u8: bool) -> Self {
         self.float8_as_u8 = float8_as_u8;
         self
     }
 
-    /// The tensors to read, in this order; all of them at first.
+    /// Sets the tensors to read, in this order. Default: all tensors.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(columns.into_iter().map(|column| Name::new(column.as_ref())).collect());
         self
     }
 
-    /// Opens files, globs or directories (of `.safetensors` files).
+    /// Opens files, globs or directories of `.safetensors` files.
     ///
     /// # Errors
-    /// As [`Safetensors::open`]; [`ErrorKind::Data`](crate::ErrorKind::Data) if a chosen tensor is not there, or, for rows, tensors
-    /// differ in the number of them, or files in anything else.
+    /// The errors of [`Safetensors::open`]. [`ErrorKind::Data`](crate::ErrorKind::Data) if a chosen tensor is missing.
+    /// For rows, also if the tensors of a file have different numbers of rows, or files differ in anything else.
     pub fn open(self, patterns: impl Patterns) -> Result<Safetensors> {
         let contents = content::open_all(patterns, Format::Safetensors.endings(), self.access)?;
         self.of(contents)
@@ -113,14 +114,14 @@ impl SafetensorsOptions {
         })
     }
 
-    /// A file that is in memory already.
+    /// Opens a file in memory.
     #[cfg(any(test, fuzzing))]
     pub(super) fn open_bytes(self, bytes: &[u8]) -> Result<Safetensors> {
         self.of(vec![("a.safetensors".into(), crate::element::Buffer::copy_from(bytes).into())])
     }
 }
 
-/// Checks that each file has rows, and that its tensors are those of the first but for their number.
+/// Checks that every file has rows, and that tensors differ between files only in the number of rows.
 fn check_rows(files: &[File<Vec<Tensor>>]) -> Result<()> {
     for file in files {
         let wrong = |text: String| Err(Error::data(text).path(&file.path).offset(8));
@@ -148,11 +149,11 @@ fn check_rows(files: &[File<Vec<Tensor>>]) -> Result<()> {
     Ok(())
 }
 
-/// Reader that makes records of the tensors of a file.
+/// Format that reads tensors as records.
 struct Tensors(SafetensorsOptions);
 
 impl Tensors {
-    /// Returns the part of a tensor that a record has: its shape, and where its bytes are.
+    /// Returns the shape and byte range of a tensor's part in a record.
     fn part<'a>(&self, tensor: &'a Tensor, record: u64) -> (&'a [usize], Range<u64>) {
         if self.0.rows { tensor.row(record) } else { (&tensor.shape, tensor.bytes.clone()) }
     }
@@ -179,7 +180,7 @@ impl Numbered for Tensors {
         Ok(Element::from_unique(fields))
     }
 
-    /// Whole files are not fetched ahead: many have no room beside each other.
+    /// Whole files are not fetched ahead, because several rarely fit in memory.
     fn ranges(&self, file: &File<Vec<Tensor>>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
         let tensors = file.index.iter().filter(|_| self.0.rows);
         tensors.map(move |tensor| self.part(tensor, record).1)

@@ -14,7 +14,7 @@ fn open(options: SafetensorsOptions, header: &str, data: &[u8]) -> Result<Safete
     options.open_bytes(&file(header, data))
 }
 
-/// `b` lies before `a`.
+/// The data of `b` precedes the data of `a`.
 const TWO: &str = r#"{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2],"data_offsets":[4,8]},"b":{"dtype":"U8","shape":[2,2],"data_offsets":[0,4]}}"#;
 const DATA: [u8; 8] = [1, 2, 3, 4, 0x80, 0x3f, 0, 0x40];
 

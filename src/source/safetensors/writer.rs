@@ -1,4 +1,4 @@
-//! Writing safetensors files.
+//! Writing of safetensors files.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,8 +7,8 @@ use super::header::{name_of, written};
 use crate::element::{Array, DType, Element};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Writes a safetensors file: of one element, a tensor for each of its arrays; or of many, their arrays stacked as the rows of
-/// tensors.
+/// Writes a safetensors file from a single element, with a tensor for each of its arrays. With
+/// [`rows`](SafetensorsWriterOptions::rows), stacks the arrays of many elements as rows of tensors.
 ///
 /// ```
 /// use gristmill::source::SafetensorsWriter;
@@ -23,11 +23,12 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 ///
 /// # Determinism
-/// The same elements make the same bytes: tensors of larger numbers come first, and are sorted by name otherwise, as the
-/// format's own writer has them.
+/// Equal elements produce equal bytes. Tensors are sorted by type, the largest first, and then by name, as in the
+/// format's reference writer.
 ///
 /// # Cost
-/// Elements are held until [`finish`](Self::finish), because each tensor lies in one piece; arrays share their memory.
+/// Holds all elements until [`finish`](Self::finish), because each tensor is contiguous in the file. Arrays are shared,
+/// not copied.
 #[must_use = "nothing is written until `finish`"]
 pub struct SafetensorsWriter<W> {
     out: W,
@@ -35,7 +36,7 @@ pub struct SafetensorsWriter<W> {
     elements: Vec<Element>,
 }
 
-/// Options with which a safetensors file is written.
+/// Options for writing a safetensors file.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use = "options do nothing until `write_to`"]
 pub struct SafetensorsWriterOptions {
@@ -43,31 +44,31 @@ pub struct SafetensorsWriterOptions {
 }
 
 impl SafetensorsWriterOptions {
-    /// Whether elements are rows of the tensors; `false` at first: a file has one element.
+    /// Sets whether elements become rows of the tensors. Default: false, so that a file has one element.
     pub fn rows(mut self, rows: bool) -> Self {
         self.rows = rows;
         self
     }
 
-    /// A writer into `out`.
+    /// Creates a writer to `out`.
     pub fn write_to<W: Write>(self, out: W) -> SafetensorsWriter<W> {
         SafetensorsWriter { out, options: self, elements: Vec::new() }
     }
 }
 
 impl SafetensorsWriter<io::Sink> {
-    /// The options, to change before a writer is made.
+    /// Returns the default options.
     pub fn options() -> SafetensorsWriterOptions {
         SafetensorsWriterOptions::default()
     }
 }
 
 impl<W: Write> SafetensorsWriter<W> {
-    /// Takes an element.
+    /// Adds an element.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] if it has anything but arrays; as a row, if they differ from those of the first in name, type or shape;
-    /// if it is the second one of a file that has one.
+    /// [`ErrorKind::Data`] if a field is not an array, or if a row differs from the first row in names, types or
+    /// shapes. Without `rows`, also for a second element.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         self.check(element).map_err(|e| e.record(self.elements.len() as u64))?;
         self.elements.push(element.clone());
@@ -97,10 +98,10 @@ impl<W: Write> SafetensorsWriter<W> {
         }
     }
 
-    /// Writes the file, and gives it back.
+    /// Writes the file and returns the output.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be written.
+    /// [`ErrorKind::Io`] if writing fails.
     pub fn finish(mut self) -> Result<W> {
         let empty = Element::new();
         let first = self.elements.first().unwrap_or(&empty);

@@ -1,4 +1,4 @@
-//! Files that lie far away: walked over once, and read record by record.
+//! Remote TFRecord files: scanned once for their records, then read record by record.
 
 use std::io::Read;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::source::content::{Content, untold};
 use crate::source::starts::{Facts, Starts, StartsBuilder};
 
-/// Finds where the records of a file start.
+/// Finds the starts of the records in a file.
 pub(super) fn starts(file: &Content) -> Result<Starts> {
     let (mut starts, mut at) = (StartsBuilder::default(), 0);
     let (mut stream, size) = (file.stream(), file.len());
@@ -24,7 +24,7 @@ pub(super) fn starts(file: &Content) -> Result<Starts> {
     Ok(starts.finish(Facts { size, ..Facts::default() }))
 }
 
-/// The record whose frame lies there.
+/// Reads the record whose frame is at `place`.
 pub(super) fn read(file: &Content, place: Range<u64>) -> Result<Buffer> {
     let at = place.start;
     let bytes = file.read(place)?;

@@ -1,21 +1,22 @@
-//! A record in its frame: length, checksum of the length, data, checksum of the data.
+//! The frame of a record: length, checksum of the length, data, checksum of the data.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::source::checksums;
 
-/// Length (`u64`) and its checksum (`u32`), little-endian.
+/// Size of the head of a frame: the length (`u64`) and its checksum (`u32`), little-endian.
 pub(super) const HEAD: usize = 12;
-/// The checksum of the data.
+/// Size of the checksum of the data.
 pub(super) const FOOT: usize = 4;
 
-/// CRC-32C, turned and moved, so that the checksum of data that holds checksums is a good one, too.
+/// Returns the CRC-32C, rotated and added to a constant. This mask also gives good checksums of data that contains
+/// checksums.
 pub(super) fn masked(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Makes what stands in front of a record, and what behind it.
+/// Returns the bytes before and after a record in its frame.
 pub(super) fn around(record: &[u8]) -> ([u8; HEAD], [u8; FOOT]) {
     let length = (record.len() as u64).to_le_bytes();
     let mut head = [0; HEAD];
@@ -28,7 +29,7 @@ fn stored(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The length that the first 12 bytes of a frame say, if their checksum is right.
+/// Returns the length in the first 12 bytes of a frame, if its checksum matches.
 pub(super) fn length(head: &[u8]) -> Result<u64> {
     let (Some(length), Some(stored)) = (head.get(..8), stored(head, 8)) else {
         return Err(Error::data(format!(
@@ -43,17 +44,19 @@ pub(super) fn length(head: &[u8]) -> Result<u64> {
     Ok(u64::from_le_bytes(length.try_into().expect("8 bytes")))
 }
 
-/// Finds the data of the record whose frame begins at `at`, in a file that is all there.
+/// Returns the range of the data in the frame that begins at `at`. `file` is the whole file.
 ///
 /// # Errors
-/// Data, at the offset of the frame, if its length is damaged or reaches over the end of the file.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) at the offset of the frame if its length is damaged, or extends past the
+/// end of the file.
 pub(super) fn data(file: &[u8], at: usize) -> Result<Range<usize>> {
     let head = file.get(at..).unwrap_or_default();
     let range = span(&head[..head.len().min(HEAD)], at as u64, file.len() as u64)?;
     Ok(range.start as usize..range.end as usize)
 }
 
-/// The same in a file of `size` bytes, of which `head` are those from `at` on, as many as a frame begins with.
+/// Returns the range of the data in the frame that begins at `at`, in a file of `size` bytes. `head` holds the first
+/// [`HEAD`] bytes of the frame, or fewer at the end of the file.
 pub(super) fn span(head: &[u8], at: u64, size: u64) -> Result<Range<u64>> {
     let length = length(head).map_err(|e| e.offset(at))?;
     let start = at + HEAD as u64;
@@ -63,7 +66,7 @@ pub(super) fn span(head: &[u8], at: u64, size: u64) -> Result<Range<u64>> {
     end.map(|end| start..end).ok_or_else(|| Error::data(text()).offset(at))
 }
 
-/// Checks that data is what was written, by the checksum behind it.
+/// Checks data against its stored checksum.
 pub(super) fn check(data: &[u8], stored: [u8; FOOT]) -> Result<()> {
     let (stored, computed) = (u32::from_le_bytes(stored), masked(data));
     if stored != computed && checksums::are_checked() {
@@ -76,7 +79,7 @@ pub(super) fn check(data: &[u8], stored: [u8; FOOT]) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// `crc32c(b"123456789")` is `0xe3069283` in the literature.
+    /// In the literature, `crc32c(b"123456789")` is `0xe3069283`.
     #[test]
     fn checksums_are_turned_and_moved() {
         assert_eq!(masked(b"123456789"), 0xe306_9283u32.rotate_right(15).wrapping_add(0xa282_ead8));

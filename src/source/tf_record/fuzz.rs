@@ -1,16 +1,16 @@
-//! The target of the fuzzers.
+//! Fuzz target for TFRecord files.
 
 use super::{TfRecordStream, TfRecordWriter, TfRecordWriterOptions};
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::Buffer;
 
-/// A TFRecord file, compressed or not: whatever is read of it is written and read again as the same. Checksums are not
-/// checked here, or damage would never get behind them.
+/// Reads a TFRecord file, compressed or not. Writes the records, and checks that they are read back unchanged.
+/// Checksums are not verified here, because random input would never pass them.
 pub(crate) fn tf_record(data: &[u8]) {
     let (mut cx, runtime) = (crate::Cx::default(), crate::exec::Runtime::inline());
     let open = |file: &[u8]| TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(file).into())]);
     let Ok(Ok(mut records)) = open(data).map(|stream| stream.iter(&runtime)) else { return };
-    // A small file can hold very long records.
+    // A small file can contain very long records.
     let (mut read, mut bytes) = (Vec::new(), 0);
     while read.len() < 1000 && bytes < 16 << 20 {
         let Ok(Some(record)) = records.next(&mut cx) else { break };

@@ -31,23 +31,23 @@ use crate::element::Buffer;
 use crate::error::{Error, Result};
 use crate::mmap::Access;
 
-/// The first bytes of a file that say whether it is compressed.
+/// Number of bytes at the beginning of a file that determine its compression.
 pub(crate) const BEGINNING: u64 = HEAD as u64;
 
-/// The codec of a file of this beginning, if it is compressed. TensorFlow knows zlib besides gzip, whose magic number the length of
-/// a record may have, but not with a right checksum.
+/// Returns the codec of a file by its first bytes, if it is compressed. TensorFlow supports zlib besides gzip. The
+/// length of a record may also look like zlib's magic number, but then its checksum matches.
 pub(crate) fn compression(head: &[u8]) -> Option<&'static str> {
     let is_zlib = || may_be_zlib(head) && !is_tf_record(head);
     signs::compression(head).or_else(|| is_zlib().then_some("zlib"))
 }
 
-/// Whether a file of this beginning is one of TFRecords: the first length has the right checksum.
+/// Returns true if these first bytes belong to a TFRecord file: the checksum of the first length matches.
 pub(crate) fn is_tf_record(head: &[u8]) -> bool {
     head.get(..HEAD).is_some_and(|head| frame::length(head).is_ok())
 }
 
-/// Records of TFRecord files that are not compressed, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of bytes ([`Buffer`]), views of the
-/// mapped files. Those of gzip and zlib are read in order, by `TfRecordStream`.
+/// Records of uncompressed TFRecord files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of
+/// bytes ([`Buffer`]), as views of the mapped files. Files in gzip and zlib are read in order, by `TfRecordStream`.
 ///
 /// ```
 /// use gristmill::dataset::map::RandomAccess;
@@ -63,31 +63,33 @@ pub(crate) fn is_tf_record(head: &[u8]) -> bool {
 /// ```
 ///
 /// # Errors
-/// Opening a file whose lengths are damaged is [`ErrorKind::Data`](crate::ErrorKind::Data) with the record and its byte offset: nothing says
-/// where the next one begins. Reading a record checks both checksums; a wrong one is an error of that record alone.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record and its byte offset, on opening a file with a damaged
+/// length, because the start of the next record is then unknown. Reading a record verifies both checksums; a mismatch
+/// affects only that record.
 ///
 /// # Cost
-/// Opening walks over the lengths of all records, or takes where they are from the [`IndexCache`]; 4 bytes a record are held.
-/// Reading takes the time of a checksum of the data. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
+/// Opening scans the lengths of all records, or loads the starts of the records from the [`IndexCache`]. Holds 4 bytes
+/// per record. Reading takes the time of a checksum of the data. See [`Mapping`](super::Mapping) for the rules on
+/// changing mapped files.
 pub struct TfRecord(Files<Frames>);
 
 impl TfRecord {
     /// Opens files, globs or directories (of `.tfrecord` and `.tfrecords` files).
     ///
     /// # Errors
-    /// If nothing is found, a file is compressed, or a length in it is damaged.
+    /// An error if no file is found, if a file is compressed, or if a length is damaged.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
 
-    /// A record as a TFRecord file has it: behind its length and a checksum of that, in front of its own.
+    /// Returns a record in its frame: length, checksum of the length, data, checksum of the data.
     pub fn framed(record: &[u8]) -> Vec<u8> {
         let (head, foot) = frame::around(record);
         [head.as_slice(), record, &foot].concat()
     }
 }
 
-/// Options with which [`TfRecord`] files are opened.
+/// Options for opening [`TfRecord`] files.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
 pub struct TfRecordOptions {
@@ -98,7 +100,7 @@ pub struct TfRecordOptions {
 source_options!(TfRecordOptions of TfRecord, access at access);
 
 impl TfRecordOptions {
-    /// Sets where the places of the records are kept; beside the file at first.
+    /// Sets the place of the index of records. Default: beside the file.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.cache = cache;
         self
@@ -107,18 +109,18 @@ impl TfRecordOptions {
     /// Opens files, globs or directories (of `.tfrecord` and `.tfrecords` files).
     ///
     /// # Errors
-    /// As [`TfRecord::open`].
+    /// The errors of [`TfRecord::open`].
     pub fn open(self, patterns: impl Patterns) -> Result<TfRecord> {
         self.of(content::open_all(patterns, Format::TfRecord.endings(), self.access)?)
     }
 
-    /// The same of files that are open.
+    /// Creates the source from open files.
     pub(crate) fn of(&self, contents: Contents) -> Result<TfRecord> {
         Files::indexed(Frames, contents, Records::Frames, &self.cache, starts).map(TfRecord)
     }
 }
 
-/// Finds where the records of a file start.
+/// Finds the starts of the records in a file.
 fn starts(file: &Content) -> Result<Starts> {
     let head = file.read(0..file.len().min(BEGINNING))?;
     refuse_compressed(
@@ -156,7 +158,7 @@ impl Numbered for Frames {
         };
         let at = file.index.get(record).ok_or_else(missing)?;
         let range = frame::data(bytes, at as usize)?;
-        // `data` has asked for the checksum, too.
+        // `data` has checked that the file contains the checksum.
         let stored = bytes[range.end..].first_chunk::<FOOT>().copied().unwrap_or_default();
         frame::check(&bytes[range.clone()], stored).map_err(|e| e.offset(at))?;
         file.content.read(range.start as u64..range.end as u64)
@@ -224,7 +226,7 @@ mod tests {
         let second = open();
         assert_eq!((second.len(), second.facts().identity), (first.len(), first.facts().identity));
         assert_eq!(second.read(9).unwrap(), first.read(9).unwrap());
-        // What is not the index of this file is made again.
+        // A damaged index is rebuilt.
         std::fs::write(&cached, &index[..index.len() - 4]).unwrap();
         assert_eq!(open().read(9).unwrap(), first.read(9).unwrap());
         assert_eq!(std::fs::read(&cached).unwrap(), index);

@@ -1,4 +1,4 @@
-//! Records out of one file, gzip, zlib or plain, front to back.
+//! Sequential reader of a single TFRecord file, in gzip, zlib or plain.
 
 use super::super::content::Content;
 use super::super::inflate::Decoder;
@@ -7,20 +7,20 @@ use super::{BEGINNING, compression};
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
-/// Reads one file.
+/// Reader of a single file.
 pub(crate) struct Reader {
     #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only who goes anywhere in it opens it again"))]
     pub(super) file: Content,
     decoder: Decoder,
-    /// Bytes behind it, decompressed.
+    /// Number of bytes read, decompressed.
     pub(super) byte: u64,
-    /// Records behind it.
+    /// Number of records read.
     pub(super) record: u64,
-    /// Nothing says where the next record begins.
+    /// True if the start of the next record is unknown.
     pub(super) lost: bool,
 }
 
-/// Taken at once of what a length promises.
+/// Maximum number of bytes allocated at once for a claimed length.
 const STEP: u64 = 1 << 20;
 
 impl Reader {
@@ -33,7 +33,7 @@ impl Reader {
         Ok(Self { file: file.clone(), decoder, byte: 0, record: 0, lost: false })
     }
 
-    /// Goes to a place that was reached before.
+    /// Moves to a position that was reached before.
     pub(super) fn skip_to(&mut self, byte: u64, record: u64) -> Result<()> {
         if let Decoder::Plain(stream) = &mut self.decoder
             && stream.seek(byte)
@@ -57,7 +57,7 @@ impl Reader {
         self.decoder.codec().is_some()
     }
 
-    /// The next record, or `None` at the end, which is also behind what is lost.
+    /// Returns the next record. Returns `None` at the end, and after damage that prevents further reads.
     pub(crate) fn next(&mut self) -> Result<Option<Buffer>> {
         if self.lost {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Reader {
     }
 
     fn read(&mut self) -> Result<Option<Buffer>> {
-        // Until the whole record is here.
+        // Until the whole record has been read.
         self.lost = true;
         let mut head = [0; HEAD];
         let got = self.decoder.fill(&mut head)?;
@@ -90,7 +90,7 @@ impl Reader {
         Ok(Some(Buffer::from_vec(data)))
     }
 
-    /// All of `out`, which is part of a record of `length` bytes.
+    /// Fills `out`, which is a part of a record of `length` bytes.
     fn fill(&mut self, out: &mut [u8], length: u64) -> Result<()> {
         if self.decoder.fill(out)? < out.len() {
             return Err(Error::data(format!("the file ends inside of a record of {length} bytes")));
@@ -98,7 +98,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds record and place to an error that has none.
+    /// Adds the record and its offset to an error that has no place.
     #[cold]
     fn place(&self, error: Error, record: u64, byte: u64) -> Error {
         match self.decoder.codec() {

@@ -1,4 +1,4 @@
-//! Going to a record of a file by nothing but its byte.
+//! Seeking to a record of a file by its offset alone.
 
 use std::path::Path;
 
@@ -13,15 +13,15 @@ impl Reader {
         Self::open(&Content::open(&path.into(), access)?).map_err(|e| e.path(path))
     }
 
-    /// Finds where the next record begins.
+    /// Returns the offset of the next record.
     pub(crate) fn byte(&self) -> u64 {
         self.byte
     }
 
-    /// Goes to the record that begins at `byte`; the lengths of those before it say which one that is.
+    /// Moves to the record that begins at `byte`. Counts the previous records by their lengths.
     ///
     /// # Errors
-    /// State, if no record begins there; it is where it was then.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if no record begins there; the reader then keeps its position.
     pub(crate) fn seek(&mut self, byte: u64) -> Result<()> {
         let mut reader = Self::open(&self.file)?;
         let missing = || Error::state(format!("no record begins at byte {byte}"));
@@ -41,7 +41,7 @@ impl Reader {
     }
 }
 
-/// Records in front of the one that begins at `byte`, or at the end.
+/// Returns the number of records before `byte`, which must be the start of a record or the end of the last.
 fn records_before(file: &Content, byte: u64) -> Result<u64> {
     let (mut at, mut records) = (0u64, 0);
     while at < byte {

@@ -1,4 +1,4 @@
-//! TFRecord files read front to back: what compression leaves of them.
+//! Sequential reading of TFRecord files, compressed or plain.
 
 use std::path::Path;
 
@@ -13,41 +13,45 @@ use crate::error::{Error, Result};
 use crate::mmap::Access;
 
 file_stream! {
-    /// Records of TFRecord files, gzip, zlib or plain, read front to back: an [`IterDataset`](crate::IterDataset) of bytes ([`Buffer`]).
+    /// Records of TFRecord files in gzip, zlib or plain, read front to back: an [`IterDataset`](crate::IterDataset) of
+    /// bytes ([`Buffer`]).
     ///
-    /// Compression is known by its magic number; that of zlib where it is no record's length of a right checksum. Files follow each other in the order of [`find`](super::super::find).
+    /// Compression is detected by its magic number. A file with zlib's magic number is plain if these bytes begin a
+    /// record whose length has the right checksum. Files follow each other in the order of
+    /// [`find`](super::super::find).
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record and its byte offset (in the decompressed data, where it is compressed). A wrong
-    /// checksum of the data is an error of that record alone; where a length is damaged, nothing says where the next record begins,
-    /// and the next one read is the first of the next file.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the record and its byte offset, in the decompressed data if the
+    /// file is compressed. A wrong checksum of the data affects only that record. After a damaged length, the start of
+    /// the next record is unknown, and reading continues with the next file.
     ///
     /// # Cost
-    /// One thread decompresses; several do if each file is a stream of its own and they are read as
-    /// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: one record.
+    /// One thread decompresses. Several threads decompress if each file is a separate stream, and the streams are read
+    /// as [`lanes`](crate::dataset::iter::lanes()). Resuming decompresses the current file again up to the position.
+    /// Memory: a single record.
     TfRecordStream of Buffer, TfRecordIter at FileState, by TfRecords
 }
 
-/// Rules by which records are read.
+/// The TFRecord format.
 struct TfRecords;
 
 impl TfRecordStream {
     /// Opens files, globs or directories (of `.tfrecord.gz`, `.tfrecord.zlib`, `.tfrecord` and the like).
     ///
     /// # Errors
-    /// If nothing is found, or a file cannot be mapped.
+    /// An error if no file is found, or if a file cannot be mapped.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::of(content::open_all(patterns, &Format::endings_of("tfrecord"), Access::Sequential)?)
     }
 
-    /// Files that are open already.
+    /// Creates the stream from open files.
     pub(in super::super) fn of(files: Contents) -> Result<Self> {
         Ok(Self(FileStream::of(files, TfRecords)))
     }
 }
 
 impl TfRecordIter {
-    /// An error in the record that was read last.
+    /// Attributes an error to the last record.
     #[cold]
     pub(in super::super) fn blame(&self, error: Error, cx: &Cx) -> Error {
         self.0.blame(error, cx)
@@ -122,12 +126,12 @@ mod tests {
         let cut =
             stream(&[("a.tfrecord.zlib", packed[..packed.len() - 3].to_vec())]).collect().unwrap_err().to_string();
         assert!(cut.contains("a.tfrecord.zlib") && cut.contains("zlib"), "{cut}");
-        // By number it is refused, and said how it is read.
+        // Access by number is rejected, with the stream as the remedy.
         let temp = tempfile::tempdir().unwrap();
         std::fs::write(temp.path().join("a.tfrecord"), &packed).unwrap();
         let error = TfRecord::open(temp.path()).unwrap_err();
         assert!(error.message().contains("is compressed with zlib"), "{error}");
-        // A length of 0x9c78 begins as zlib does.
+        // A length of 0x9c78 begins like zlib.
         let long = vec![1; 0x9c78];
         assert_eq!(stream(&[("c", framed(&[&long]))]).collect().unwrap()[0].len(), 0x9c78);
     }

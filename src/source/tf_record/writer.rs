@@ -1,4 +1,4 @@
-//! Writing TFRecord files.
+//! Writer of TFRecord files.
 
 use std::fmt;
 use std::io::{BufWriter, Write};
@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use super::frame;
 use crate::error::{Error, Result};
 
-/// Writes records of bytes as a TFRecord file, one after the other, each with its two checksums.
+/// Writes records of bytes as a TFRecord file, each record with two checksums.
 ///
 /// ```
 /// use gristmill::source::{TfRecordWriter, TfRecordWriterOptions};
@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Determinism
-/// The same records and options make the same bytes; those of gzip for one version of the crate.
+/// Equal records and options produce equal bytes. With gzip, this holds within a version of the crate.
 ///
 /// # Cost
-/// A checksum and a copy of every record; 64 KiB are held.
+/// Computes a checksum of every record and copies it. Holds 64 KiB.
 #[must_use = "what is not finished may be cut off in a record"]
 pub struct TfRecordWriter<W: Write> {
     out: Out<W>,
@@ -33,7 +33,7 @@ enum Out<W: Write> {
     Gzip(Box<flate2::write::GzEncoder<BufWriter<W>>>),
 }
 
-/// Compression of a TFRecord file that is written: none, unless it is told otherwise.
+/// Options for writing a TFRecord file. Default: no compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "options do nothing without a writer"]
 pub struct TfRecordWriterOptions {
@@ -41,7 +41,8 @@ pub struct TfRecordWriterOptions {
 }
 
 impl TfRecordWriterOptions {
-    /// Compresses the file by gzip at this level, 0 to 9, as TensorFlow's `GZIP` does. It has no random access then.
+    /// Compresses the file with gzip at this level, 0 to 9, like TensorFlow's `GZIP`. The file then has no random
+    /// access.
     #[cfg(feature = "compress")]
     pub fn gzip(mut self, level: u32) -> Self {
         self.gzip = Some(level.min(9));
@@ -50,10 +51,10 @@ impl TfRecordWriterOptions {
 }
 
 impl<W: Write> TfRecordWriter<W> {
-    /// Writes into `out`.
+    /// Creates a writer to `out`.
     ///
     /// # Errors
-    /// None so far: a file of no records is an empty one.
+    /// None at present: a file without records is empty.
     pub fn new(out: W, options: TfRecordWriterOptions) -> Result<Self> {
         let out = BufWriter::with_capacity(1 << 16, out);
         let out = match options.gzip {
@@ -67,7 +68,7 @@ impl<W: Write> TfRecordWriter<W> {
     /// Adds a record.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     #[cfg_attr(
         not(feature = "compress"),
         expect(clippy::infallible_destructuring_match, reason = "with gzip there is more than one")
@@ -84,20 +85,20 @@ impl<W: Write> TfRecordWriter<W> {
         Ok(())
     }
 
-    /// Records so far.
+    /// Returns the number of records written.
     pub fn len(&self) -> u64 {
         self.records
     }
 
-    /// Whether there is no record yet.
+    /// Returns true if no record was written.
     pub fn is_empty(&self) -> bool {
         self.records == 0
     }
 
-    /// Writes what is left, and hands back what it was written into.
+    /// Writes the remaining bytes, and returns the output.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written; the file may be cut then.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails; the file may then be cut.
     #[cfg_attr(
         not(feature = "compress"),
         expect(clippy::infallible_destructuring_match, reason = "with gzip there is more than one")

@@ -1,4 +1,4 @@
-//! A crop as it lies in its file, and the element that is made of it.
+//! Stored crops, and the elements that are made from them.
 
 use std::ops::Range;
 
@@ -11,13 +11,14 @@ use crate::mmap::{prefetch, prefetch_pages};
 use crate::source::content;
 use crate::source::tokens::{TokenFile, Tokens};
 
-/// The field of a crop.
+/// Name of the field of a crop.
 const TOKENS: Name = Name::new_static("tokens");
 
-/// Stored bytes by which the crops of a batch are brought from memory ahead, and the most crops that those are.
+/// Distance in stored bytes between the crop that is read and the crop that is prefetched, in a batch. `MOST_AHEAD`
+/// limits the distance in crops.
 const AHEAD: usize = 4 << 10;
 const MOST_AHEAD: usize = 16;
-/// Crops by which the pages of one are looked up before that.
+/// Number of crops by which the pages of a crop are prefetched before its bytes.
 const PAGES_AHEAD: usize = 4;
 
 /// Shape of a crop, consecutive or random.
@@ -34,7 +35,7 @@ impl Shape {
         Self { tokens, seq_len, with_next: false, as_stored: false }
     }
 
-    /// Ids in a crop.
+    /// Returns the number of ids in a crop.
     pub(super) fn width(&self) -> usize {
         self.seq_len.saturating_add(usize::from(self.with_next))
     }
@@ -55,7 +56,7 @@ impl Shape {
         format!("{}, seq_len={seq_len}, with_next={with_next}, as_stored={as_stored}", tokens.identity())
     }
 
-    /// The crop of file `file` that starts at id `from`.
+    /// Reads the crop of file `file` that starts at id `from`.
     #[inline]
     pub(super) fn read(&self, file: usize, from: u64) -> Result<Element> {
         let file = self.tokens.files().get(file).ok_or_else(|| Error::data("the crop is behind the last file"))?;
@@ -76,14 +77,15 @@ impl Shape {
         Ok(crop.freeze())
     }
 
-    /// Stacks the crops that start at `places`, writing every id once, in its place; `None` where one of them cannot be read.
+    /// Stacks the crops that start at `places`. Writes every id once, directly into the batch. Returns `None` if a crop
+    /// cannot be read.
     pub(super) fn stack(&self, places: &[(usize, u64)]) -> GetStacked<Element> {
         content::fetch_all(self.far(places.iter().copied()), |at| self.tokens.files()[at].content());
         let crops: Option<Vec<_>> = places.iter().map(|&(file, from)| self.stored(file, from)).collect();
         let crops = crops?;
         let mut batch = Array::of_rows(DType::I32, &[crops.len(), self.width()]).ok()?;
         let ahead = crops.first().map_or(1, Stored::ahead);
-        // Each lies where no processor can guess, in a page of its own.
+        // Each crop is in another page, at an address that no processor can predict.
         let later = |at: usize| crops.get(at).and_then(|crop| crop.here).unwrap_or_default();
         for (at, crop) in crops.iter().enumerate() {
             prefetch_pages(later(at + ahead + PAGES_AHEAD));
@@ -108,12 +110,12 @@ impl Shape {
         content::any_far(self.tokens.files().iter().map(TokenFile::content))
     }
 
-    /// The files and ranges of the crops that lie far away, of those that start at `places`.
+    /// Returns the files and ranges of the remote crops among the crops that start at `places`.
     fn far(&self, places: impl Iterator<Item = (usize, u64)>) -> impl Iterator<Item = (usize, Range<u64>)> {
         places.filter_map(|(at, from)| Some((at, self.tokens.files().get(at)?.far(from, self.width())?)))
     }
 
-    /// Says that the crops that start at `places` will be read.
+    /// Announces reads of the crops that start at `places`.
     pub(super) fn will_read(&self, places: impl Iterator<Item = (usize, u64)>, next: Upcoming<'_>) {
         if next.is_apart() {
             return places.for_each(|(at, from)| {
@@ -124,16 +126,16 @@ impl Shape {
     }
 }
 
-/// A crop as it lies in its file.
+/// A stored crop.
 struct Stored<'a> {
     file: &'a TokenFile,
     from: u64,
-    /// Its bytes, where they are mapped.
+    /// Bytes of the crop, if the file is mapped.
     here: Option<&'a [u8]>,
 }
 
 impl Stored<'_> {
-    /// Crops of this length by which one is brought from memory ahead.
+    /// Returns the number of crops of this length to prefetch ahead.
     fn ahead(&self) -> usize {
         AHEAD.checked_div(self.here.map_or(0, <[u8]>::len)).unwrap_or(1).clamp(1, MOST_AHEAD)
     }

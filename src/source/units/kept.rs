@@ -1,5 +1,5 @@
-//! Units in memory: whole ones, of which those go first that were not used for long, and copies of some rows of others, oldest out
-//! first.
+//! Units in memory. Whole units are evicted oldest first, but a recently used unit gets a second chance. Copies of some
+//! rows of other units are evicted oldest first.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::{Held, Key};
 
 pub(super) struct Kept<U> {
     units: ByKey<Entry<U>>,
-    /// Whole units in the order in which they may go. One that is found at the front and was used since it came here goes to the end.
-    /// Only the last place of each counts: those before it are passed over.
+    /// Whole units in eviction order. A unit that was used since it was queued moves from the front to the end. Only
+    /// the last entry of a unit is valid; earlier entries are skipped.
     uses: VecDeque<(u64, Key)>,
-    /// Copies of rows as they came, with the same rule.
+    /// Copies of rows in order of arrival. Only the last entry of a copy is valid.
     thin: VecDeque<(u64, Key)>,
     clock: u64,
     whole: usize,
@@ -23,11 +23,11 @@ pub(super) struct Kept<U> {
 struct Entry<U> {
     held: Held<U>,
     memory: usize,
-    /// Its number in `uses` or `thin`.
+    /// Number of the valid entry in `uses` or `thin`.
     number: u64,
-    /// Whether it was used since it came to its place in `uses`.
+    /// True if the unit was used since it was queued in `uses`.
     used: bool,
-    /// Rows of a copy that were told of and not read.
+    /// Number of announced rows of a copy that were not read yet.
     left: usize,
 }
 
@@ -44,7 +44,7 @@ impl<U> Kept<U> {
         }
     }
 
-    /// A unit, which is then one that was used.
+    /// Returns a unit, and marks it as used.
     pub(super) fn get(&mut self, key: Key) -> Option<Held<U>> {
         let entry = self.units.get_mut(&key)?;
         entry.used = true;
@@ -60,7 +60,7 @@ impl<U> Kept<U> {
     }
 
     pub(super) fn put_thin(&mut self, key: Key, held: Held<U>, memory: usize) {
-        // It may have been decoded again meanwhile.
+        // The unit may have been decoded again meanwhile.
         if self.units.contains_key(&key) {
             return;
         }
@@ -70,7 +70,7 @@ impl<U> Kept<U> {
         self.replace(key, Entry { held, memory, number: self.clock, used: false, left });
     }
 
-    /// Notes that so many rows were read that were told of: a copy that has no others goes.
+    /// Counts announced rows of a copy that were read. Drops the copy after its last announced row.
     pub(super) fn used_up(&mut self, key: Key, rows: usize) {
         if rows == 0 {
             return;
@@ -82,7 +82,7 @@ impl<U> Kept<U> {
         }
     }
 
-    /// Takes out the whole unit that was not used for long, if whole ones take more than so many bytes and are several.
+    /// Evicts a whole unit if there are at least two, and if all whole units together exceed `most` bytes.
     pub(super) fn pop_whole(&mut self, most: usize) -> Option<(Key, Arc<U>)> {
         if self.whole_bytes <= most || self.whole < 2 {
             return None;
@@ -97,7 +97,8 @@ impl<U> Kept<U> {
         None
     }
 
-    /// Drops the oldest copies until they take so many bytes at most; says which, and how many of their rows were not read.
+    /// Drops the oldest copies until all copies take at most `most` bytes. Returns the dropped copies, each with the
+    /// number of rows that were not read.
     pub(super) fn drop_thin_to(&mut self, most: usize) -> Vec<(Key, usize)> {
         let mut gone = Vec::new();
         while self.thin_bytes > most
@@ -137,7 +138,7 @@ impl<U> Kept<U> {
         Some(entry)
     }
 
-    /// Keeps the lists of uses about as long as there are units.
+    /// Removes invalid entries if there are more than twice as many entries as units.
     fn forget_old_uses(&mut self) {
         const FEW: usize = 64;
         if self.uses.len() > 2 * self.units.len() + FEW {

@@ -1,20 +1,21 @@
-//! Tables by the keys of units.
+//! Hash tables with the keys of units.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::Key;
 
-/// Facts about units, by their keys.
+/// Facts about units, by key.
 pub(super) type ByKey<T> = HashMap<Key, T, BuildHasherDefault<KeyHasher>>;
 
-/// A hasher of a few numbers, which are those of files and of places in them: nobody chooses them so that they collide.
+/// Hasher for the numbers of files and of places in files. No attacker chooses these numbers, so a simple hash is
+/// enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
-        // Tables look at the uppermost bits and at the lowest.
+        // Hash tables use the highest and the lowest bits.
         self.0.rotate_left(26)
     }
 

@@ -1,9 +1,9 @@
-//! Decoded units of formats that are decoded many rows at a time: spans of row groups, record batches, chunks, shards.
+//! Decoded units of formats that decode many rows at once: spans of row groups, record batches, chunks, shards.
 //!
-//! Decoding a unit for one of its rows costs as much as for all of them. Units that were used last are kept, up to a budget. Where
-//! that is less than all units take, and a pass tells which rows it will [ask for](Units::tell), a unit that must go leaves behind a
-//! copy of those of its rows that are asked for soon: it is then decoded once for all of them, in whatever order they come. A
-//! window of rows takes far less memory than the units that they lie in, and so many more of them share a decoding.
+//! Decoding a unit for a single row costs as much as for all rows. Recently used units are kept, up to a budget. If the
+//! budget is smaller than all units, passes [announce](Units::tell) the rows that they will read. An evicted unit then
+//! leaves a copy of its announced rows, so the unit is decoded once for all of them, in any order. A window of rows
+//! takes far less memory than the units that contain these rows. Many more rows therefore share a decoding.
 
 mod kept;
 mod keys;
@@ -28,25 +28,25 @@ use crate::error::{Error, Result};
 use crate::fork::OwnLock;
 use crate::startup::making;
 
-/// A part of the data, and a unit of it: a row group and a span, a file and a chunk.
+/// A part of the data and a unit in it, such as a row group and a span, or a file and a chunk.
 pub(crate) type Key = (usize, u64);
 
 /// Rows that are decoded together.
 pub(crate) trait Unit: Sized + Send + Sync {
-    /// Bytes that it holds in memory.
+    /// Returns the size in memory, in bytes.
     fn memory(&self) -> usize;
 
-    /// Rows in it.
+    /// Returns the number of rows.
     fn len(&self) -> usize;
 
-    /// A copy of these rows, which ascend; `None` where that cannot be had in less memory.
+    /// Returns a copy of these rows, in ascending order. Returns `None` if a copy would not save memory.
     fn only(&self, rows: &[u32]) -> Option<Self>;
 }
 
 /// A unit, or a copy of some of its rows.
 pub(crate) struct Held<U> {
     unit: Arc<U>,
-    /// The rows that are there, in ascending order; all of them without this.
+    /// The held rows, in ascending order; `None` for a whole unit.
     rows: Option<Arc<[u32]>>,
 }
 
@@ -57,7 +57,7 @@ impl<U> Clone for Held<U> {
 }
 
 impl<U> Held<U> {
-    /// All rows of a unit.
+    /// Holds all rows of a unit.
     pub(crate) fn whole(unit: Arc<U>) -> Self {
         Self { unit, rows: None }
     }
@@ -67,12 +67,12 @@ impl<U> Held<U> {
         &self.unit
     }
 
-    /// Whether all rows are where they are in the unit.
+    /// Returns true if the whole unit is held.
     pub(crate) fn is_whole(&self) -> bool {
         self.rows.is_none()
     }
 
-    /// Reads a row by `read`.
+    /// Reads a row with `read`.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "mds")),
         allow(dead_code, reason = "files of columns are read by spans")
@@ -82,7 +82,7 @@ impl<U> Held<U> {
         read(&self.unit, place, index)
     }
 
-    /// The place of a row of the unit in what is held; `None` if it is not there.
+    /// Returns the place of a row of the unit among the held rows. Returns `None` if the row is not held.
     pub(crate) fn place(&self, row: usize) -> Option<usize> {
         match &self.rows {
             None => Some(row),
@@ -94,13 +94,13 @@ impl<U> Held<U> {
 /// The units of a source that are in memory, shared by all threads.
 pub(crate) struct Units<U> {
     budget: usize,
-    /// Rows of all units together.
+    /// Number of rows in all units.
     rows: u64,
-    /// Of each process: a fork would wait for a thread of its parent that was decoding.
+    /// Separate in each process, because a fork would wait for a decoding thread of its parent.
     inner: OwnLock<Inner<U>>,
-    /// Rows ahead that it is worth to be told of.
+    /// Number of rows to announce ahead.
     window: AtomicU64,
-    /// About the bytes of all units together.
+    /// Estimated size of all units in bytes.
     bytes: AtomicU64,
     decoded: AtomicU64,
     decoded_rows: AtomicU64,
@@ -110,21 +110,21 @@ pub(crate) struct Units<U> {
 struct Inner<U> {
     kept: Kept<U>,
     told: Told,
-    /// Units that are being decoded: others that want them wait.
+    /// Units that are being decoded. Other threads wait for a unit here.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "arrow", feature = "mds")),
         allow(dead_code, reason = "groups of Parquet are decoded in a way of their own")
     )]
     loading: ByKey<Arc<Mutex<()>>>,
-    /// Rows and bytes of what was decoded, to know how large a row is; at first as far as the files tell.
+    /// Number of decoded rows and their bytes, for the average size of a row. Estimated from the files at first.
     seen_rows: u64,
     seen_bytes: u64,
-    /// The window is not to be larger: more rows have turned out not to fit.
+    /// Maximum window in rows. Lowered when more rows turn out not to fit.
     most: u64,
-    /// Rows that were read of all passes, and their number when `most` is judged again.
+    /// Number of rows read by all passes, and the number at which `most` is adjusted again.
     read: u64,
     judged_at: u64,
-    /// Rows whose copies had to go since it was judged, although they were asked for.
+    /// Number of announced rows whose copies were dropped since the last adjustment.
     lost: u64,
 }
 
@@ -135,22 +135,22 @@ impl<U> Default for Inner<U> {
     }
 }
 
-/// Bytes of the note of a row that is told of.
+/// Memory of an announcement in bytes per row.
 const ROW_COST: u64 = 24;
-/// More rows are never told of.
+/// Maximum number of rows to announce ahead.
 const MOST: u64 = 1 << 22;
-/// A smaller window is not worth its own cost.
+/// Minimum number of rows to announce ahead. A smaller window costs more than it saves.
 const LEAST: u64 = 256;
 
 impl<U: Unit> Units<U> {
-    /// For units of so many `rows`, which take about `bytes`; those that were used last stay up to `budget` bytes, and the very last
-    /// whatever its size.
+    /// Creates the cache for units with `rows` rows and about `bytes` bytes in total. Recently used units are kept up
+    /// to `budget` bytes; the last used unit is kept regardless of its size.
     pub(crate) fn new(budget: usize, rows: u64, bytes: u64) -> Self {
         let expected = bytes;
         let [window, bytes, decoded, decoded_rows, read_rows] = [0; 5].map(AtomicU64::new);
         let units = Self { budget, rows, inner: OwnLock::default(), window, bytes, decoded, decoded_rows, read_rows };
         let mut inner = units.lock();
-        // What the files tell is a guess, and forgotten with the first unit.
+        // Sizes from the files are estimates, and are discarded when the first unit is decoded.
         (inner.seen_rows, inner.seen_bytes) = (rows, expected);
         units.set_window(&mut inner);
         (inner.seen_rows, inner.seen_bytes) = (0, 0);
@@ -162,12 +162,12 @@ impl<U: Unit> Units<U> {
         self.budget
     }
 
-    /// Rows ahead of which it wants to be [told](Self::tell) of; none while all units have room.
+    /// Returns the number of rows to [announce](Self::tell) ahead. Returns 0 if all units fit in the budget.
     fn window(&self) -> u64 {
         self.window.load(Relaxed)
     }
 
-    /// The same for a source that has these units, and may be far away: see
+    /// Returns the number of rows to announce ahead, for a source that may be remote: see
     /// [`RandomAccess::looks_ahead`](crate::dataset::map::RandomAccess::looks_ahead).
     pub(crate) fn looks_ahead(&self, far: bool) -> u64 {
         match self.window() {
@@ -177,32 +177,34 @@ impl<U: Unit> Units<U> {
         }
     }
 
-    /// Rows that were told of and not read.
+    /// Returns the number of announced rows that were not read yet.
     #[cfg(test)]
     pub(crate) fn told(&self) -> u64 {
         self.lock().told.len()
     }
 
-    /// The cost of random order with so many units, where they have no room all together.
+    /// Returns the cost of random order, for a source with this number of `units`. Returns `None` if all units fit in
+    /// the budget, or if a unit is decoded fewer than two times on average.
     pub(crate) fn if_shuffled(&self, units: u64) -> Option<Shuffled> {
         let (window, units) = (self.window(), units.max(1));
         let bytes = self.bytes.load(Relaxed);
         let (rows, all) = (self.rows as f64 / units as f64, self.rows as f64);
-        // Each decoding serves a row, and of those in the window the unit's share.
+        // A decoding serves a single row, and the unit's share of the rows in the window.
         let times = all / (units + window) as f64;
         let is_dear = bytes > self.budget as u64 && times >= 2.0;
         is_dear.then_some(Shuffled { units, records: rows as u64, bytes, budget: self.budget as u64, times })
     }
 
-    /// Units of these rows each, as blocks of the source, with the rows that have room decoded.
+    /// Returns the units, with these numbers of rows, as blocks of the source. Also returns the number of decoded rows
+    /// that fit in the budget.
     pub(crate) fn blocks(&self, rows: impl IntoIterator<Item = u64>) -> Option<Blocks> {
         let (bytes, budget) = (u128::from(self.bytes.load(Relaxed)), self.budget as u128);
         let room = (bytes > budget).then(|| (budget * u128::from(self.rows) / bytes) as u64);
         Some(Blocks::of(rows)?.with_room(room))
     }
 
-    /// Counts of what was decoded since this was last asked, if anything was, and what was read: a few rows that needed no decoding wait for
-    /// more of them.
+    /// Returns the counts of decoded units, decoded rows and read rows since the last call. Returns `None` if nothing
+    /// was decoded and fewer than 64 rows were read; a later call counts these rows.
     pub(crate) fn take_decoded(&self) -> Option<Decoded> {
         const FEW: u64 = 64;
         if self.decoded.load(Relaxed) == 0 && self.read_rows.load(Relaxed) < FEW {
@@ -212,9 +214,9 @@ impl<U: Unit> Units<U> {
         Some(Decoded { units: take(&self.decoded), records: take(&self.decoded_rows), read: take(&self.read_rows) })
     }
 
-    /// Takes in which rows will be asked for: `find` says where each lies.
+    /// Announces rows that will be read. `find` returns the unit of an index and the row in the unit.
     pub(crate) fn tell(&self, next: Upcoming<'_>, find: impl Fn(u64) -> Option<(Key, usize)>) {
-        // Whole blocks stay whole: copies of the rows that are told of would be of all of them.
+        // Blocks are read whole, so a copy of the announced rows would contain all rows.
         if self.window() == 0 || next.is_in_blocks() {
             return;
         }
@@ -226,7 +228,7 @@ impl<U: Unit> Units<U> {
         self.lock().told.add(next.wanted(), places);
     }
 
-    /// A unit that is here with all of these rows, which are read now.
+    /// Returns a unit that is in memory with all of these rows. Counts the rows as read.
     pub(crate) fn get(&self, key: Key, rows: impl Iterator<Item = usize> + Clone) -> Option<Held<U>> {
         let mut inner = self.lock();
         let held = inner.kept.get(key)?;
@@ -237,7 +239,7 @@ impl<U: Unit> Units<U> {
         Some(held)
     }
 
-    /// Notes that rows of a unit are read by somebody who has it already.
+    /// Counts rows as read by a caller that already holds their unit.
     #[cfg(feature = "columns")]
     pub(crate) fn note(&self, key: Key, rows: impl Iterator<Item = usize>) {
         if self.window() == 0 {
@@ -247,7 +249,7 @@ impl<U: Unit> Units<U> {
         }
     }
 
-    /// Keeps a unit that was decoded, of which these rows are read now.
+    /// Keeps a decoded unit. Counts these rows as read.
     pub(crate) fn put(&self, key: Key, unit: U, rows: impl Iterator<Item = usize>) -> Held<U> {
         let (len, memory) = (unit.len() as u64, unit.memory());
         self.decoded.fetch_add(1, Relaxed);
@@ -261,7 +263,7 @@ impl<U: Unit> Units<U> {
         let gone = inner.make_room(self.budget);
         self.set_window(&mut inner);
         drop(inner);
-        // Not under the lock: others read other units meanwhile.
+        // Copied without the lock, so that other threads can read other units.
         let thinned: Vec<_> = gone.into_iter().filter_map(|(key, unit, rows)| thin(key, &unit, rows)).collect();
         if !thinned.is_empty() {
             let mut inner = self.lock();
@@ -272,8 +274,8 @@ impl<U: Unit> Units<U> {
         Held::whole(unit)
     }
 
-    /// A unit with these rows, which are read now: one that is here, or else what `decode` makes. Others that want the same unit
-    /// wait for it.
+    /// Returns a unit with these rows, from memory or from `decode`. Counts the rows as read. Other threads that need
+    /// this unit wait until it is decoded.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "arrow", feature = "mds")),
         allow(dead_code, reason = "groups of Parquet are decoded in a way of their own")
@@ -303,9 +305,10 @@ impl<U: Unit> Units<U> {
         held
     }
 
-    /// Reads the rows at `indices` by `read`, in that order, unit by unit: each is looked up once for all of its rows. `find` says
-    /// where a row lies; `decode` and `read` are given an index for their errors, and `read` the row's place in what is held. `one`
-    /// reads a row that `find` does not know, or whose unit another row could not have.
+    /// Reads the rows at `indices` with `read`, and returns them in this order. Each unit is looked up once for all of
+    /// its rows. `find` returns the place of a row. `decode` and `read` receive an index for their errors; `read` also
+    /// receives the place among the held rows. `one` reads a row separately, if `find` misses a row or if the unit
+    /// failed to decode for another row.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "mds")),
         allow(dead_code, reason = "files of columns are read by spans")
@@ -320,7 +323,7 @@ impl<U: Unit> Units<U> {
     ) -> Many<T> {
         let place = |(to, &index): (usize, &u64)| find(index).map(|(key, row)| (key, row, to));
         let Some(mut wanted) = indices.iter().enumerate().map(place).collect::<Option<Vec<_>>>() else {
-            // Each says itself what is wrong with it.
+            // Each row is read separately, to return a separate error.
             return Many::one_by_one(indices, |index| one(index).map(Some));
         };
         if !wanted.is_sorted_by_key(|(key, ..)| *key) {
@@ -344,7 +347,7 @@ impl<U: Unit> Units<U> {
         slots.into_iter().collect()
     }
 
-    /// Reads one row, which lies there.
+    /// Reads a single row, at this place.
     #[cfg_attr(
         not(any(feature = "array_record", feature = "mds")),
         allow(dead_code, reason = "files of columns are read by spans")
@@ -364,7 +367,7 @@ impl<U: Unit> Units<U> {
         self.inner.lock()
     }
 
-    /// Rows are read: nobody need keep them for those who told of them.
+    /// Counts rows as read. Their copies are no longer needed by the passes that announced them.
     fn note_read(&self, inner: &mut Inner<U>, key: Key, rows: impl Iterator<Item = usize>) {
         let (mut read, mut known) = (0, 0);
         for row in rows {
@@ -388,18 +391,18 @@ impl<U: Unit> Units<U> {
     }
 }
 
-/// Of the budget, what whole units may take where copies are made of rows that are asked for soon: those that are read at the moment.
-/// A unit that goes is still in the processor's cache then, and the next one is decoded into the same memory.
+/// Returns the part of the budget for whole units while rows are announced. This part holds only the units that are
+/// being read. An evicted unit is then still in the processor's cache, and the next unit is decoded into its memory.
 fn whole_budget(budget: usize) -> usize {
     (budget / 8).min(1 << 20)
 }
 
-/// Of the budget, what such copies may take.
+/// Returns the part of the budget for copies of announced rows.
 fn thin_budget(budget: usize) -> usize {
     budget - whole_budget(budget)
 }
 
-/// Copies what is left of a unit that must go; nothing where none of its rows is asked for soon.
+/// Copies the announced rows of an evicted unit. Returns `None` if there are none, or if a copy saves no memory.
 fn thin<U: Unit>(key: Key, unit: &Arc<U>, rows: Vec<u32>) -> Option<(Key, Held<U>, usize)> {
     if rows.is_empty() {
         return None;
@@ -410,11 +413,11 @@ fn thin<U: Unit>(key: Key, unit: &Arc<U>, rows: Vec<u32>) -> Option<(Key, Held<U
 }
 
 impl<U: Unit> Inner<U> {
-    /// Takes out the whole units that have no room, and says which of their rows are asked for soon.
+    /// Evicts the whole units that do not fit. Returns each unit with its announced rows.
     fn make_room(&mut self, budget: usize) -> Vec<(Key, Arc<U>, Vec<u32>)> {
         let is_told = self.told.is_live();
         if !is_told {
-            // Those who wanted these rows are gone.
+            // The passes that announced these rows have ended.
             self.kept.drop_thin_to(budget);
         }
         let room = if is_told { whole_budget(budget) } else { budget };
@@ -426,15 +429,17 @@ impl<U: Unit> Inner<U> {
         gone
     }
 
-    /// Drops copies of rows that have no room, the oldest first.
+    /// Drops copies that do not fit, the oldest first.
     fn drop_thin(&mut self, budget: usize) {
         let gone = self.kept.drop_thin_to(thin_budget(budget));
         self.lost += gone.into_iter().map(|(key, left)| left.min(self.told.rows(key).len()) as u64).sum::<u64>();
     }
 
-    /// Tells fewer rows ahead where copies had to go, and a few more where none had to; `fit` is as many as should have room.
+    /// Reduces the window if copies were dropped, and enlarges it slightly otherwise. `fit` is the number of rows that
+    /// should fit.
     ///
-    /// Rows that were told of stay told: it is judged only once half of them are read, as no change shows before.
+    /// Announced rows stay announced, so a change has no effect at first. The next adjustment waits until half of them
+    /// are read.
     fn learn_window(&mut self, fit: u64) {
         if self.read < self.judged_at {
             return;
@@ -442,7 +447,7 @@ impl<U: Unit> Inner<U> {
         self.judged_at = self.read + self.told.len() / 2;
         let now = self.most.min(fit);
         self.most = match std::mem::take(&mut self.lost) {
-            // What went wrong once may have been chance: back up by small steps.
+            // The drops may have been chance, so the window grows again in small steps.
             0 => (now + now / 32 + 1).min(MOST),
             lost => now.saturating_sub((lost / 2).min(now / 2)).max(LEAST),
         };

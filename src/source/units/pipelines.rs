@@ -1,4 +1,4 @@
-//! Chunked formats in random order, beyond what has room.
+//! Chunked formats in random order, with less memory than the data.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use crate::source::{ArrayRecord, ArrayRecordWriter, Arrow, Mds, Parquet};
 use crate::{Array, Element, Executor, Load, MapDataset, Stage};
 
 const RECORDS: u64 = 16_384;
-/// Of a unit.
+/// Number of records in a unit.
 const TOGETHER: u64 = 64;
-/// Blocks that are shuffled together: two windows have room.
+/// Number of blocks that are shuffled together. Two windows fit in the budget.
 const WINDOW: usize = 12;
-/// A third of what the records take, about: more than threads read at a time.
+/// Budget in bytes: about a third of the records, and more than the threads read at a time.
 const ROOM: usize = 512 << 10;
 
 fn element(i: u64) -> Element {
-    // Numbers that are compressed to less.
+    // Numbers that are compressible.
     let numbers = (0..8u64).map(|n| i * 8 + n).collect();
     Element::new().with("i", Array::scalar(i)).with("x", Array::from_vec(numbers))
 }
@@ -28,12 +28,13 @@ fn write(options: SinkOptions, folder: &Path) {
     sink.finish().unwrap();
 }
 
-/// Finds how often the units of the only source were decoded.
+/// Returns the counts of decodings of the only source.
 fn decoded(notes: &[(String, u64)]) -> Decoded {
     Decoded::noted(notes).next().unwrap().1
 }
 
-/// However it is evaluated, shuffled records are those of the order, and units are decoded for several of them each; the records.
+/// Checks that every executor yields the records in shuffled order, and that a decoding serves several records. Returns
+/// the records.
 fn shuffled<S>(name: &str, open: impl Fn() -> S) -> Vec<S::Record>
 where
     S: RandomAccess<Record: PartialEq + Send> + 'static,
@@ -48,13 +49,13 @@ where
         let read: Vec<_> = loader.by_ref().collect::<Result<_, _>>().unwrap();
         assert!(read == expected, "{name}, {executor}");
         let decoded = decoded(&loader.report().notes);
-        // A third of 64, less what is told of late: at least four.
+        // A third of 64 rows per decoding, minus rows that are announced late: at least 4.
         assert!(4 * decoded.units < RECORDS, "{name}, {executor}: {decoded:?}");
     }
     expected
 }
 
-/// In blocks each unit is decoded once.
+/// Checks that each unit is decoded once if blocks are shuffled.
 fn in_blocks<S>(name: &str, open: impl Fn() -> S)
 where
     S: RandomAccess<Record: PartialEq + Send> + 'static,
@@ -80,7 +81,7 @@ where
     assert!(help.ends_with("is the most that has room; or raise the source's cache_bytes"), "{name}: {help}");
 }
 
-/// The same of batches that are made out of columns.
+/// Checks batches that are made from columns.
 fn batched<S>(name: &str, open: impl Fn() -> S, expected: &[Element])
 where
     S: RandomAccess<Record = Element> + 'static,
@@ -105,7 +106,7 @@ fn parquet_in_random_order_decodes_a_row_group_for_many_rows() {
     in_blocks("parquet", open);
     let shuffled = open().if_shuffled().unwrap();
     assert_eq!((shuffled.units, shuffled.records, shuffled.budget), (RECORDS / TOGETHER, TOGETHER, ROOM as u64));
-    // Of 64 rows a good part is read of each decoding.
+    // A decoding serves many of the 64 rows in a unit.
     assert!((2.0..8.0).contains(&shuffled.times), "{shuffled:?}");
     assert_eq!(Parquet::open(temp.path()).unwrap().if_shuffled(), None);
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::rng::EpochShuffle;
 
-/// Numbers that are said to take `BYTES` each, `ROWS` in a unit.
+/// Numbers that report a size of `BYTES` each, with `ROWS` of them in a unit.
 struct Numbers(Vec<u64>);
 
 const ROWS: u64 = 50;
@@ -25,11 +25,11 @@ impl Unit for Numbers {
     }
 }
 
-/// A source of the numbers themselves, and how often a unit was decoded.
+/// Source of the numbers, with the count of decoded units.
 struct Source {
     units: Units<Numbers>,
     len: u64,
-    /// Rows of a unit.
+    /// Number of rows in a unit.
     rows: u64,
     decoded: AtomicUsize,
 }
@@ -67,7 +67,7 @@ impl Source {
         self.units.lock().kept.bytes()
     }
 
-    /// Reads `order` in chunks, and tells of what is within the window; the decodings.
+    /// Reads `order` in chunks, and announces the rows in the window if `tells`. Returns the number of decodings.
     fn pass(&self, order: &[u64], tells: bool) -> usize {
         let (before, wanted, mut told) = (self.decoded.load(Ordering::Relaxed), Arc::default(), 0);
         for (at, chunk) in (0..).step_by(16).zip(order.chunks(16)) {
@@ -92,7 +92,7 @@ fn shuffled(len: u64, seed: u32) -> Vec<u64> {
 
 #[test]
 fn rows_that_are_told_of_share_a_decoding() {
-    // A quarter of the data has room, so that nearly a quarter of a unit's rows is read of each decoding.
+    // A quarter of the data fits, so a decoding serves nearly a quarter of the rows in a unit.
     let (len, order) = (40_000, shuffled(40_000, 7));
     let untold = Source::new(len, 10 << 20).pass(&order, false);
     let told = Source::new(len, 10 << 20).pass(&order, true);
@@ -116,7 +116,7 @@ fn what_is_read_in_order_is_decoded_once_however_little_has_room() {
     let source = Source::new(40_000, 500_000);
     let order: Vec<u64> = (0..40_000).collect();
     assert_eq!(source.pass(&order, true), 800);
-    // Every third: told of, and read while its unit is here.
+    // Every third row is announced, and read while its unit is in memory.
     let order: Vec<u64> = (0..40_000).step_by(3).collect();
     assert_eq!(source.pass(&order, true), 800);
 }
@@ -138,7 +138,7 @@ fn a_pass_that_has_ended_keeps_nothing() {
 
 #[test]
 fn copies_that_turn_out_too_large_make_the_window_smaller() {
-    /// Takes as much memory as the whole, whatever is asked for.
+    /// A unit whose copies take nearly as much memory as the whole unit.
     struct Stubborn(usize);
     impl Unit for Stubborn {
         fn memory(&self) -> usize {
@@ -164,7 +164,7 @@ fn copies_that_turn_out_too_large_make_the_window_smaller() {
     assert!(after > 0 && after < before, "{after} after {before}");
 }
 
-/// Two threads, each with ranges of its own, read rows in another order than that in which they were told of.
+/// Two threads with separate ranges read rows in an order that differs from the announced order.
 #[test]
 fn decodings_stay_as_few_epoch_after_epoch() {
     let (len, ranges) = (20_000, 512);
@@ -200,8 +200,9 @@ fn decodings_stay_as_few_epoch_after_epoch() {
     assert!(late <= early + early / 5, "{decoded:?}");
 }
 
-/// Shows that ranges handed out ahead of the readers have a share of the room. Where the window is counted from what was read, it is part of it, and
-/// decodings are about as few as without; where it comes on top, the window settles at less instead of swinging between all and nothing.
+/// Ranges that are handed out ahead of the readers take a share of the budget. If the window is counted from the rows
+/// read, it includes these ranges, and few units are decoded again. If the window is added to these ranges, it settles
+/// at a smaller size instead of oscillating.
 #[test]
 fn the_window_holds_what_is_handed_out_ahead() {
     let (len, order) = (200_000, shuffled(200_000, 11));
@@ -211,7 +212,7 @@ fn the_window_holds_what_is_handed_out_ahead() {
         let (source, wanted, mut told, mut handed) = (new(), Arc::default(), 0, 0);
         for (at, chunk) in (0..).step_by(16).zip(order.chunks(16)) {
             let window = source.units.looks_ahead(false) as usize;
-            // Two ranges are under way, of a quarter of the window each.
+            // Two ranges are in progress, each a quarter of the window.
             while handed < order.len() && handed < at + window / 2 {
                 let from = if counts_from_read { at } else { handed };
                 let end = order.len().min((from + window).max(handed + window / 4));
@@ -252,7 +253,7 @@ fn an_error_of_a_unit_is_one_of_each_of_its_rows() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Shows that rows are the rows, whatever is told of, in part or wrongly, and whatever has room.
+    /// Reads return the right rows with any announcements, partial or wrong, and with any budget.
     #[test]
     fn rows_are_the_same_whatever_is_told(
         len in 1u64..2_000,

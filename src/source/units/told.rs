@@ -1,4 +1,4 @@
-//! Rows that passes will ask for.
+//! Rows that passes have announced.
 
 use std::collections::VecDeque;
 use std::sync::Weak;
@@ -6,25 +6,25 @@ use std::sync::Weak;
 use super::Key;
 use super::keys::ByKey;
 
-/// Rows that will be asked for, of every pass that told of some.
+/// Announced rows of all passes that were not read yet.
 #[derive(Default)]
 pub(super) struct Told {
     passes: Vec<Pass>,
 }
 
 struct Pass {
-    /// Dead once the pass has ended or gone on elsewhere.
+    /// Expired once the pass has ended or moved elsewhere.
     wanted: Weak<()>,
-    /// In the order in which they will be asked for.
+    /// Announced rows of each unit, in the order of the announcement.
     rows: ByKey<VecDeque<u32>>,
     len: u64,
-    /// The index that was told of last.
+    /// The last announced index.
     last: Option<u64>,
 }
 
 impl Told {
-    /// Takes in rows: the index of each, its unit and its row there. Those that follow the one before are left out: what is read
-    /// in order finds the unit that was used last.
+    /// Adds announced rows: the index of each row, its unit and its row in the unit. Skips a row that directly follows
+    /// the previous row, because sequential reads find the last used unit.
     pub(super) fn add(&mut self, wanted: &Weak<()>, places: Vec<(u64, Key, u32)>) {
         self.passes.retain(|pass| pass.wanted.strong_count() > 0);
         let at = self.passes.iter().position(|pass| pass.wanted.ptr_eq(wanted)).unwrap_or_else(|| {
@@ -40,17 +40,17 @@ impl Told {
         }
     }
 
-    /// Whether any pass will ask for rows.
+    /// Returns true if an active pass has announced rows that were not read yet.
     pub(super) fn is_live(&self) -> bool {
         self.passes.iter().any(|pass| pass.len > 0 && pass.wanted.strong_count() > 0)
     }
 
-    /// Rows that will be asked for, together.
+    /// Returns the number of announced rows of all passes.
     pub(super) fn len(&self) -> u64 {
         self.passes.iter().map(|pass| pass.len).sum()
     }
 
-    /// Rows of a unit that will be asked for, in ascending order.
+    /// Returns the announced rows of a unit, in ascending order.
     pub(super) fn rows(&self, key: Key) -> Vec<u32> {
         let live = self.passes.iter().filter(|pass| pass.wanted.strong_count() > 0);
         let mut rows: Vec<u32> = live.filter_map(|pass| pass.rows.get(&key)).flatten().copied().collect();
@@ -59,12 +59,12 @@ impl Told {
         rows
     }
 
-    /// A row is asked for now; whether that was told.
+    /// Removes a row that is read now. Returns true if the row was announced.
     pub(super) fn remove(&mut self, key: Key, row: usize) -> bool {
         let mut known = false;
         for pass in self.passes.iter_mut().filter(|pass| pass.len > 0) {
             let Some(rows) = pass.rows.get_mut(&key) else { continue };
-            // Near the front: they come about in the order in which they were told of.
+            // Near the front, because rows are read in about the announced order.
             let Some(at) = rows.iter().position(|&told| told as usize == row) else { continue };
             rows.remove(at);
             if rows.is_empty() {

@@ -1,11 +1,12 @@
-//! The target of the fuzzers.
+//! Fuzz target for WebDataset shards.
 
 use super::{WebDataset, WebDatasetWriter};
 use crate::dataset::map::RandomAccess;
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::Buffer;
 
-/// A tar archive, by number and, compressed or not, front to back: the two agree wherever neither sees damage.
+/// Reads a tar archive by number and, compressed or not, front to back. If the archive opens by number, both readers
+/// must return equal samples, or both must return errors.
 pub(crate) fn webdataset(data: &[u8]) {
     written_again(data);
     let contents = || vec![("x.tar".into(), Buffer::copy_from(data).into())];
@@ -14,7 +15,7 @@ pub(crate) fn webdataset(data: &[u8]) {
     let Ok(stream) = options().stream_contents(contents()) else { return };
     let Ok(mut samples) = stream.iter(&crate::exec::Runtime::inline()) else { return };
     let mut cx = crate::Cx::default();
-    // A small file can hold very long samples.
+    // A small file can contain very long samples.
     let (mut count, mut bytes) = (0, 0);
     while count < 1000 && bytes < 16 << 20 {
         let state = samples.state();
@@ -35,7 +36,7 @@ pub(crate) fn webdataset(data: &[u8]) {
     }
 }
 
-/// Checks that what is read of an archive is read again of one that is made of it.
+/// Writes the samples of an archive, and checks that they are read back unchanged.
 fn written_again(data: &[u8]) {
     let open = |data: &[u8]| {
         let contents = vec![("x.tar".into(), Buffer::copy_from(data).into())];
@@ -48,7 +49,7 @@ fn written_again(data: &[u8]) {
         if bytes > 1 << 20 {
             break;
         }
-        // Not every name that is read may be written.
+        // Some names can be read but not written.
         if writer.write(&sample).is_ok() {
             written.push(sample);
         }

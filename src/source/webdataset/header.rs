@@ -1,29 +1,29 @@
-//! One header of a tar archive: a block of 512 bytes.
+//! A header of a tar archive: a block of 512 bytes.
 
 use tar::EntryType;
 
 use crate::error::{Error, Result};
 use crate::source::checksums;
 
-/// Bytes of a block. Headers are one, data fill the last of theirs with zeros.
+/// Size of a block in bytes. A header is a block; data is padded with zeros to whole blocks.
 pub(super) const BLOCK: u64 = 512;
 
-/// Kind of what follows a header.
+/// Type of the content after a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The data of a file.
     File,
-    /// The name of the next member, where it is a long one: GNU's way.
+    /// A long name for the next member, in GNU's format.
     LongName,
-    /// Records that hold for the next member: POSIX's way.
+    /// Extended records for the next member, in POSIX's format.
     Pax,
-    /// Something else, of as many bytes as the header says.
+    /// Other content, with the size in the header.
     Other,
-    /// Nothing: a folder, a link, a device.
+    /// No content: a folder, a link, a device.
     Bare,
 }
 
-/// Contents of a header.
+/// Content of a header.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) kind: Kind,
@@ -32,10 +32,10 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads a whole block; `None` if it is the one of zeros that ends an archive.
+    /// Parses a block. Returns `None` for the block of zeros that ends an archive.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a wrong checksum or a size that is no number,
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) for a wrong checksum or an invalid size;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a sparse file.
     pub(super) fn parse(block: &[u8]) -> Result<Option<Self>> {
         if block.iter().all(|&byte| byte == 0) {
@@ -50,7 +50,7 @@ impl Header {
         let size = header.entry_size().map_err(|_| Error::data("the size of the member is no number"))?;
         let path = header.path_bytes().into_owned();
         let kind = match header.entry_type() {
-            // As old archives have folders.
+            // A folder, in old archives.
             EntryType::Regular if path.ends_with(b"/") => Kind::Bare,
             EntryType::Regular | EntryType::Continuous => Kind::File,
             EntryType::GNULongName => Kind::LongName,
@@ -68,23 +68,23 @@ impl Header {
     }
 }
 
-/// The sum of all bytes, its own field taken for spaces, where `value` says what a byte counts.
+/// Returns the sum of `value` over all bytes, with spaces in place of the checksum field.
 fn checksum(block: &[u8], value: fn(u8) -> i32) -> u32 {
     let sum = |bytes: &[u8]| bytes.iter().map(|&byte| value(byte)).sum::<i32>();
     (sum(block) - sum(&block[148..156]) + 8 * i32::from(b' ')) as u32
 }
 
-/// As POSIX has it.
+/// Returns the checksum of POSIX, over unsigned bytes.
 fn plain_checksum(block: &[u8]) -> u32 {
     checksum(block, i32::from)
 }
 
-/// As old writers have it, of bytes with a sign.
+/// Returns the checksum of old writers, over signed bytes.
 fn signed_checksum(block: &[u8]) -> u32 {
     checksum(block, |byte| i32::from(byte as i8))
 }
 
-/// Words of extended records about the next member.
+/// Extended records for the next member.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Extended {
     pub(super) path: Option<Vec<u8>>,
@@ -92,7 +92,7 @@ pub(super) struct Extended {
 }
 
 impl Extended {
-    /// Reads records of the form `LENGTH NAME=VALUE\n`, where the length counts all of it.
+    /// Parses records of the form `LENGTH NAME=VALUE\n`. The length counts the whole record.
     pub(super) fn parse(mut records: &[u8]) -> Result<Self> {
         let mut extended = Self::default();
         while !records.is_empty() {
@@ -112,7 +112,7 @@ impl Extended {
     }
 }
 
-/// Name and value of the first record, and the records behind it.
+/// Returns the name and value of the first record, and the records after it.
 fn record(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let space = records.iter().take(20).position(|&byte| byte == b' ')?;
     let length: usize = std::str::from_utf8(&records[..space]).ok()?.parse().ok()?;

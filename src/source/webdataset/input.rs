@@ -1,32 +1,32 @@
-//! Inputs from which the bytes of an archive come.
+//! Inputs for the bytes of an archive.
 
 use super::super::content::Content;
 use super::super::inflate::Decoder;
 use crate::element::Buffer;
 use crate::error::Result;
 
-/// Bytes, front to back.
+/// Sequential input of bytes.
 pub(super) trait Input {
-    /// Bytes that are behind it.
+    /// Returns the offset of the next byte.
     fn position(&self) -> u64;
 
-    /// The next `bytes`; fewer where it ends.
+    /// Returns the next `bytes` bytes; fewer at the end.
     fn take(&mut self, bytes: u64) -> Result<Buffer>;
 
-    /// Goes over as many as there are of the next `bytes`, and says how many those were.
+    /// Skips the next `bytes` bytes; fewer at the end. Returns the number of bytes skipped.
     fn skip(&mut self, bytes: u64) -> Result<u64>;
 }
 
-/// A file that is there: views of it, a window at a time.
+/// An uncompressed file, read as views of a window at a time.
 pub(super) struct Window<'a> {
     content: &'a Content,
     window: Buffer,
-    /// Beginning of the window.
+    /// Offset of the window in the file.
     from: u64,
     at: u64,
 }
 
-/// Bytes of a window: headers of small members come many at a time.
+/// Size of a window in bytes. A window contains the headers of many small members.
 const WINDOW: u64 = 64 << 10;
 
 impl<'a> Window<'a> {
@@ -60,11 +60,11 @@ impl Input for Window<'_> {
     }
 }
 
-/// Bytes of a file that are in memory.
+/// A part of a file, in memory.
 pub(super) struct Part {
     bytes: Buffer,
     at: usize,
-    /// Place in the file at which they begin.
+    /// Offset of the part in the file.
     start: u64,
 }
 
@@ -93,13 +93,13 @@ impl Input for Part {
     }
 }
 
-/// A file that is decompressed front to back.
+/// A file that is decompressed sequentially.
 pub(super) struct Inflated {
     decoder: Decoder,
     at: u64,
 }
 
-/// Taken at once of what a size promises.
+/// Maximum number of bytes allocated at once for a claimed size.
 const STEP: u64 = 1 << 20;
 
 impl Inflated {
@@ -107,7 +107,7 @@ impl Inflated {
         Ok(Self { decoder: Decoder::new(content, None)?, at: 0 })
     }
 
-    /// Whether positions are those of the decompressed data.
+    /// Returns true if positions refer to the decompressed data.
     pub(super) fn is_compressed(&self) -> bool {
         self.decoder.codec().is_some()
     }

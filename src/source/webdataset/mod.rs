@@ -1,6 +1,6 @@
-//! WebDataset's shards: tar archives in which files of one key are a sample.
+//! WebDataset shards: tar archives in which files with a common key form a sample.
 //!
-//! Grouping is that of [webdataset](https://github.com/webdataset/webdataset); headers are those of POSIX and GNU tar.
+//! Files are grouped as in [webdataset](https://github.com/webdataset/webdataset). Headers follow POSIX and GNU tar.
 
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(in crate::source) mod fuzz;
@@ -31,46 +31,49 @@ use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 use crate::mmap::Access;
 
-/// Samples of WebDataset shards that are not compressed, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of [`Element`]. Those of gzip, zstd and LZ4
-/// are read in order, by [`WebDatasetStream`].
+/// Samples of uncompressed WebDataset shards, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source
+/// of [`Element`]. Shards in gzip, zstd and LZ4 are read in order, by [`WebDatasetStream`].
 ///
-/// Consecutive files whose paths are equal up to the first dot of their last part are a sample. Its element has that path as
-/// `__key__` (text), then a field for each file, in the order of the archive, by what follows the dot in lower case: `jpg`, `seg.png`.
-/// As webdataset does, it passes over files without a dot or with one in front, those named `__meta__` and below folders of such
-/// names, and whatever is no file. A name twice in one sample is an error.
+/// A sample consists of consecutive files whose paths are equal up to the first dot of their last part. Its element has
+/// this path as `__key__` (text), then a field for each file, in the order of the archive. The name of a field is the
+/// part after the dot, in lower case: `jpg`, `seg.png`. Like webdataset, the source skips files without a dot or with a
+/// leading dot, paths whose first part is a name like `__meta__`, and members that are not files. A repeated name in a
+/// sample is an error.
 ///
-/// Fields are bytes, views of the mapped files. With [`decode`](WebDatasetOptions::decode), by the last part of their name:
+/// Fields are bytes, as views of the mapped files. [`decode`](WebDatasetOptions::decode) converts them by the last part
+/// of their name:
 ///
 /// | extension | value |
 /// |---|---|
 /// | `txt`, `text`, `transcript` | text |
 /// | `cls`, `cls2`, `class`, `count`, `index`, `inx`, `id` | scalar `i64` |
-/// | `json`, `jsn` | as [`Jsonl`](super::Jsonl) has values |
+/// | `json`, `jsn` | value with the types of [`Jsonl`](super::Jsonl) |
 /// | `npy` | array |
 /// | `npz` | tree of arrays |
-/// | `jpg`, `jpeg`, `png` | array `u8` (`u16` of PNG's deep colours) `[height, width, channels]`, with the feature `image`; else bytes |
-/// | other; pickles, which can run code | bytes |
+/// | `jpg`, `jpeg`, `png`, with feature `image` | array `u8` (`u16` for 16-bit PNG) `[height, width, channels]` |
+/// | others, and pickles, which can run code | bytes |
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the sample and the byte offset of the header: when opened for a damaged or cut archive, as
-/// nothing says where the next header is; when a sample is read for one that cannot be decoded.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with the sample and the byte offset of its header. Opening fails if an
+/// archive is damaged or cut, because the place of the next header is then unknown. Reading fails if a sample cannot be
+/// decoded.
 ///
 /// # Cost
-/// Opening walks over all headers, or takes where samples begin from the [`IndexCache`]; 4 bytes a sample are held. Reading a sample parses
-/// its headers. See [`Mapping`](super::Mapping) for what must not be done to the files meanwhile.
+/// Opening scans all headers, or loads the starts of the samples from the [`IndexCache`]. Holds 4 bytes per sample.
+/// Reading a sample parses its headers. See [`Mapping`](super::Mapping) for the rules on changing mapped files.
 pub struct WebDataset(Files<Wanted>);
 
 impl WebDataset {
-    /// Opens files, globs or directories (of `.tar` files); fields are bytes.
+    /// Opens files, globs or directories (of `.tar` files), with fields as bytes.
     ///
     /// # Errors
-    /// If nothing is found, a file is compressed, or damaged.
+    /// An error if no file is found, or if a file is compressed or damaged.
     pub fn open(patterns: impl Patterns) -> Result<Self> {
         Self::options().open(patterns)
     }
 }
 
-/// Options of opening WebDataset shards.
+/// Options for opening WebDataset shards.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open` or `stream`"]
 pub struct WebDatasetOptions {
@@ -82,26 +85,26 @@ pub struct WebDatasetOptions {
 source_options!(WebDatasetOptions of WebDataset, access at access);
 
 impl WebDatasetOptions {
-    /// Whether fields are decoded by their extensions; at first they are bytes.
+    /// Sets whether fields are decoded by their extensions. Default: `false`, fields are bytes.
     pub fn decode(mut self, decode: bool) -> Self {
         self.wanted.decode = decode;
         self
     }
 
-    /// The fields to have, in this order; all of them at first. A sample that lacks one is an error.
+    /// Sets the fields to read, in this order. Default: all fields. A sample that lacks a field is an error.
     pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
         self.wanted.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
         self
     }
 
-    /// Whether samples have the path of their shard as a field `__url__`, as webdataset gives it them; at first they do not: data
-    /// would be other data wherever the files are moved.
+    /// Sets whether samples have the path of their shard as a field `__url__`, as in webdataset. Default: `false`,
+    /// because the data would change if the files were moved.
     pub fn url(mut self, url: bool) -> Self {
         self.wanted.url = url;
         self
     }
 
-    /// Sets where the places of the samples are kept; beside the file at first. Of no use to a stream.
+    /// Sets the place of the index of samples. Default: beside the file. Has no effect on a stream.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.cache = cache;
         self
@@ -110,7 +113,8 @@ impl WebDatasetOptions {
     /// Opens files, globs or directories (of `.tar` files).
     ///
     /// # Errors
-    /// As [`WebDataset::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if a column is named twice or none is.
+    /// The errors of [`WebDataset::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the list of columns is
+    /// empty or repeats a column.
     pub fn open(self, patterns: impl Patterns) -> Result<WebDataset> {
         self.check()?;
         let contents = content::open_all(patterns, Format::WebDataset.endings(), self.access)?;
@@ -121,29 +125,31 @@ impl WebDatasetOptions {
         self.wanted.columns.as_deref().map_or(Ok(()), check_choice)
     }
 
-    /// The same of files that are open.
+    /// Creates the source from open files.
     pub(crate) fn open_contents(self, contents: Contents) -> Result<WebDataset> {
         Files::indexed(self.wanted, contents, Records::Samples, &self.cache, starts).map(WebDataset)
     }
 
-    /// Opens files, globs or directories (of `.tar.gz`, `.tgz`, `.tar.zst`, `.tar.lz4` and `.tar` files), to be read front to back.
+    /// Opens files, globs or directories (of `.tar.gz`, `.tgz`, `.tar.zst`, `.tar.lz4` and `.tar` files), for
+    /// sequential reads.
     ///
     /// # Errors
-    /// If nothing is found, or a file cannot be mapped; those of the columns.
+    /// An error if no file is found, or if a file cannot be mapped; [`ErrorKind::Config`](crate::ErrorKind::Config) if
+    /// the list of columns is empty or repeats a column.
     pub fn stream(self, patterns: impl Patterns) -> Result<WebDatasetStream> {
         self.check()?;
         let contents = content::open_all(patterns, &Format::endings_of("webdataset"), Access::Sequential)?;
         WebDatasetStream::of(contents, self.wanted)
     }
 
-    /// The same, of files that are in memory already.
+    /// Creates the stream from open files.
     #[cfg(any(test, fuzzing))]
     pub(super) fn stream_contents(self, contents: Contents) -> Result<WebDatasetStream> {
         WebDatasetStream::of(contents, self.wanted)
     }
 }
 
-/// The bytes at which the samples of an archive begin.
+/// Finds the starts of the samples in an archive.
 fn starts(content: &Content) -> Result<Starts> {
     let head = content.read(0..content.len().min(4))?;
     check_plain(

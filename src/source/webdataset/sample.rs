@@ -1,4 +1,4 @@
-//! Files that belong together: a sample.
+//! Samples: groups of files with a common key.
 
 use std::path::Path;
 
@@ -9,8 +9,9 @@ use super::walk::{Member, Walk};
 use crate::element::{Buffer, Element, Name, Value};
 use crate::error::{Error, Result};
 
-/// Key and extension of a file, as webdataset splits its path: at the first dot of its last part. Neither for a file that is
-/// none of a sample's: without a dot, with one in front, or with a name of webdataset's own (`__meta__`).
+/// Splits a path into key and extension like webdataset, at the first dot of its last part. Returns `None` for a file
+/// that belongs to no sample: without a dot, with a leading dot, or with a reserved name like `__meta__` as its first
+/// part.
 pub(super) fn split(path: &str) -> Option<(&str, String)> {
     let first = path.split('/').next().unwrap_or(path);
     if first.len() >= 4 && first.starts_with("__") && first.ends_with("__") {
@@ -21,18 +22,18 @@ pub(super) fn split(path: &str) -> Option<(&str, String)> {
     Some((&path[..base + dot], path[base + dot + 1..].to_lowercase()))
 }
 
-/// The name of the field that holds the key.
+/// Name of the field that contains the key.
 pub(super) const KEY: &str = "__key__";
-/// The name of the field that holds the path of the shard.
+/// Name of the field that contains the path of the shard.
 pub(super) const URL: &str = "__url__";
 
-/// Consecutive files of one key.
+/// Consecutive files with a common key.
 #[derive(Debug)]
 pub(super) struct Sample {
-    /// The byte of its first header.
+    /// Offset of the first header.
     start: u64,
     key: String,
-    /// Extension, data, and where the header is.
+    /// Extension, data and offset of the header of each file.
     parts: Vec<(String, Buffer, u64)>,
 }
 
@@ -51,10 +52,10 @@ impl Sample {
     }
 }
 
-/// The samples of an archive, or of a part of it.
+/// Samples of an archive, or of a part of an archive.
 pub(super) struct Samples<I> {
     walk: Walk<I>,
-    /// The first file of the sample that is read next.
+    /// The first file of the next sample.
     ahead: Option<(Member, String)>,
 }
 
@@ -67,20 +68,20 @@ impl<I: Input> Samples<I> {
         &self.walk.input
     }
 
-    /// Whether it is known that there is no other sample.
+    /// Returns true if the end was reached and no sample is pending.
     pub(super) fn is_over(&self) -> bool {
         self.walk.ended && self.ahead.is_none()
     }
 
-    /// The byte at which the next sample begins, as far as is known.
+    /// Returns the offset of the next sample if its first header was read; otherwise the offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.ahead.as_ref().map_or_else(|| self.walk.input.position(), |(member, _)| member.start)
     }
 
-    /// The next sample, or `None` at the end.
+    /// Returns the next sample, or `None` at the end.
     ///
     /// # Errors
-    /// As [`Walk::next`]; and for two files of the same name.
+    /// The errors of [`Walk::next`]; [`ErrorKind::Data`](crate::ErrorKind::Data) if a sample repeats a name.
     pub(super) fn next(&mut self) -> Result<Option<Sample>> {
         let Some((member, extension)) = self.take_ahead()? else { return Ok(None) };
         let (key, _) = split(&member.path).unwrap_or_default();
@@ -98,7 +99,7 @@ impl<I: Input> Samples<I> {
         Ok(Some(sample))
     }
 
-    /// The next file that belongs to a sample, and its extension.
+    /// Returns the next file that belongs to a sample, and its extension.
     fn take_ahead(&mut self) -> Result<Option<(Member, String)>> {
         if let Some(ahead) = self.ahead.take() {
             return Ok(Some(ahead));
@@ -113,17 +114,17 @@ impl<I: Input> Samples<I> {
     }
 }
 
-/// Options of making an element of a sample.
+/// Options for converting a sample into an element.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
-    /// The fields to have, in this order; all of them where there are none.
+    /// The fields to read, in this order; `None` for all fields.
     pub(super) columns: Option<Vec<Name>>,
     pub(super) decode: bool,
     pub(super) url: bool,
 }
 
 impl Wanted {
-    /// The options that shape the data, to follow the identity of the files.
+    /// Returns the options that affect the data, to append to the identity of the files.
     pub(super) fn identity(&self) -> String {
         let columns =
             self.columns.as_ref().map_or(String::new(), |columns| format!(", columns=[{}]", columns.join(", ")));
@@ -131,7 +132,7 @@ impl Wanted {
         columns + &decode + if self.url { ", url" } else { "" }
     }
 
-    /// The element of a sample, out of the shard at `path`.
+    /// Converts a sample of the shard at `path` into an element.
     pub(super) fn element(&self, sample: Sample, path: &Path) -> Result<Element> {
         let Sample { key, parts, start } = sample;
         let mut all = Vec::with_capacity(parts.len() + 2);
@@ -165,14 +166,14 @@ impl Wanted {
     }
 }
 
-/// The members that become fields.
+/// Source of a field.
 enum Source {
     Text(String),
-    /// Data, and where the header is.
+    /// Data, and the offset of the header.
     File(Buffer, u64),
 }
 
-/// Offsets inside a file are not offsets of the archive: they go into the message.
+/// Moves an error inside a file into a message. Its offset is not an offset in the archive.
 fn within(name: &str, error: Error) -> Error {
     Error::new(error.kind(), format!("{name:?}: {error}"))
 }
@@ -181,7 +182,7 @@ fn within(name: &str, error: Error) -> Error {
 mod tests {
     use super::*;
 
-    /// Compares with what webdataset 1.0.2 makes of these paths.
+    /// The expected results are from webdataset 1.0.2.
     #[test]
     fn keys_and_extensions() {
         let split = |path| split(path).map(|(key, extension)| (key.to_owned(), extension));

@@ -1,4 +1,4 @@
-//! Shards read front to back: what compression leaves of them.
+//! Sequential reading of shards, compressed or plain.
 
 use std::path::Path;
 
@@ -11,20 +11,22 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 
 file_stream! {
-    /// Samples of WebDataset shards, of gzip, zstd, LZ4 or plain, read front to back: an [`IterDataset`](crate::IterDataset) of [`Element`], each as
-    /// [`WebDataset`](super::WebDataset) has it.
+    /// Samples of WebDataset shards in gzip, zstd, LZ4 or plain, read front to back: an
+    /// [`IterDataset`](crate::IterDataset) of [`Element`]. Elements are described at [`WebDataset`](super::WebDataset).
     ///
-    /// Made by [`WebDatasetOptions::stream`](super::WebDatasetOptions::stream). Compression is known by its magic number. Files follow each other in the order
-    /// of [`find`](super::super::find); a sample does not reach over the end of its file.
+    /// Created by [`WebDatasetOptions::stream`](super::WebDatasetOptions::stream). Compression is detected by its magic
+    /// number. Files follow each other in the order of [`find`](super::super::find). A sample never extends past the
+    /// end of its file.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the sample and its byte offset (in the decompressed data, where it is compressed). A sample that
-    /// cannot be decoded is an error of that sample alone; where an archive is damaged, nothing says where the next header is: the sample
-    /// that reaches there is lost, and the next one read is the first of the next file.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the sample and its byte offset, in the decompressed data if the
+    /// file is compressed. A sample that cannot be decoded affects no other sample. If an archive is damaged, the place
+    /// of the next header is unknown: the sample at the damage is lost, and reading continues with the next file.
     ///
     /// # Cost
-    /// One thread decompresses; several do if each file is a stream of its own and they are read as
-    /// [`lanes`](crate::dataset::iter::lanes()). A resume decompresses the present file again up to its place. Memory: one sample.
+    /// One thread decompresses. Several threads decompress if each file is a separate stream, and the streams are read
+    /// as [`lanes`](crate::dataset::iter::lanes()). Resuming decompresses the current file again up to the position.
+    /// Memory: a single sample.
     WebDatasetStream of Element, WebDatasetIter at FileState, by Wanted
 }
 
@@ -34,17 +36,17 @@ impl WebDatasetStream {
     }
 }
 
-/// Reads one file.
+/// Reader of a single file.
 pub(super) struct Reader {
     samples: Samples<Inflated>,
-    /// Samples behind it.
+    /// Number of samples read.
     record: u64,
-    /// Nothing says where the next sample begins.
+    /// True if the start of the next sample is unknown.
     lost: bool,
 }
 
 impl Reader {
-    /// In front of sample `record`, which begins at `byte`.
+    /// Opens a file at sample `record`, which begins at `byte`.
     fn open(file: &Content, byte: u64, record: u64) -> Result<Self> {
         let mut input = Inflated::open(file)?;
         if input.skip(byte)? < byte {
@@ -63,7 +65,7 @@ impl Reader {
         wanted.element(sample, path).map(Some).map_err(|e| self.place(e, self.record - 1))
     }
 
-    /// Adds the sample, and says of what the offset is one.
+    /// Adds the sample to an error. Marks the offset of a compressed file as an offset in the decompressed data.
     #[cold]
     fn place(&self, error: Error, record: u64) -> Error {
         let error = error.record(record);
@@ -92,7 +94,7 @@ impl Forward for Wanted {
     }
 
     fn place(reader: &Reader) -> Option<(u64, u64)> {
-        // Behind the end nothing says that it is one.
+        // A position after the end cannot be restored, because the end mark is before it.
         let over = reader.lost || reader.samples.is_over();
         (!over).then(|| (reader.samples.position(), reader.record))
     }

@@ -1,4 +1,4 @@
-//! Archives as others write them, as we do, and damaged.
+//! Archives from other writers, from this writer, and damaged archives.
 
 use proptest::prelude::*;
 
@@ -55,14 +55,15 @@ proptest! {
         for bytes in [archive.clone(), packed(&archive)] {
             prop_assert_eq!(options().stream_contents(contents(&[&bytes])).unwrap().collect().unwrap(), elements.clone());
         }
-        // Any cut is seen, by either.
+        // Both readers detect any cut.
         let cut = &archive[..archive.len() - 1025.min(archive.len())];
         prop_assert!(by_number(options(), cut).is_err());
         prop_assert!(options().stream_contents(contents(&[cut])).unwrap().collect().is_err());
     }
 }
 
-/// Names that no header holds, by the `tar` crate in GNU's way, and folders, links and sizes in base 256 between the files.
+/// Names too long for a header, in GNU's format by the `tar` crate. Folders, links and sizes in base 256 are between
+/// the files.
 #[test]
 fn what_other_writers_write() {
     let long = format!("{}/{}", "d".repeat(200), "n".repeat(120));
@@ -171,7 +172,7 @@ fn a_damaged_file_ends_early_and_the_next_one_is_read() {
         Err(error) => Some(error.to_string()),
     };
     assert_eq!(next().unwrap(), "a");
-    // Whether `b` has more files is what the damaged header says.
+    // The damaged header hides whether `b` has more files.
     let error = next().unwrap();
     assert!(error.contains("0.tar: record 1: byte 2048: the checksum") && error.contains("decompressed"), "{error}");
     assert_eq!((next().unwrap().as_str(), next()), ("d", None));
@@ -180,7 +181,7 @@ fn a_damaged_file_ends_early_and_the_next_one_is_read() {
 #[test]
 fn a_file_that_cannot_be_opened_is_behind_it_once_that_is_told() {
     use crate::dataset::iter::{BadRecords, laws};
-    // A frame header that asks for a window of 2 GiB.
+    // A frame header that requires a window of 2 GiB.
     let damaged = b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00";
     let files = [&written(&[sample("a", "one")]), damaged.as_slice(), &written(&[sample("b", "two")])];
     let ds = WebDataset::options().stream_contents(contents(&files)).unwrap();
@@ -211,7 +212,7 @@ fn what_would_read_back_as_another_is_refused() {
     assert_eq!(by_number(WebDataset::options(), &writer.finish().unwrap()).unwrap().len(), 1);
 }
 
-/// A large archive is walked over once, and its index is not taken for another's.
+/// A large archive is scanned once, and its index is not used for another archive.
 #[test]
 fn places_are_kept() {
     let dir = tempfile::tempdir().unwrap();

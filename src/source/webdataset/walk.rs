@@ -1,46 +1,48 @@
-//! The files of a tar archive, one after the other.
+//! Iteration over the files of a tar archive.
 
 use super::header::{BLOCK, Extended, Header, Kind};
 use super::input::Input;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
 
-/// Walks over an archive, or over a part of it that begins at a header.
+/// Iteration over an archive, or over a part of an archive that begins at a header.
 pub(super) struct Walk<I> {
     pub(super) input: I,
-    /// Whether what is walked over ends without the mark that ends an archive.
+    /// True if the input ends without the end mark of an archive.
     part: bool,
-    /// Whether the end was reached.
+    /// True if the end was reached.
     pub(super) ended: bool,
 }
 
-/// A file in an archive, whose data come next.
+/// A file in an archive. Its data follows in the input.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Place of the first of its headers.
+    /// Offset of the first of its headers.
     pub(super) start: u64,
     pub(super) path: String,
     pub(super) size: u64,
 }
 
-/// Far more than a name has.
+/// Maximum size of an extended header in bytes, far more than a name needs.
 const MAX_EXTENDED: u64 = 1 << 20;
 
 impl<I: Input> Walk<I> {
-    /// Over a whole archive.
+    /// Iterates over a whole archive.
     pub(super) fn whole(input: I) -> Self {
         Self { input, part: false, ended: false }
     }
 
-    /// Over some members of one.
+    /// Iterates over some members of an archive.
     pub(super) fn part(input: I) -> Self {
         Self { input, part: true, ended: false }
     }
 
-    /// The next file, of which [`data`](Self::data) or [`pass`](Self::pass) must be called; `None` at the end.
+    /// Returns the next file, or `None` at the end. The caller must call [`data`](Self::data) or [`pass`](Self::pass)
+    /// with each file.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the header for damage, and where an archive has no end.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the header for damage, or if the archive has
+    /// no end mark.
     pub(super) fn next(&mut self) -> Result<Option<Member>> {
         let (mut start, mut extended) = (self.input.position(), Extended::default());
         while !self.ended {
@@ -70,7 +72,7 @@ impl<I: Input> Walk<I> {
         Ok(None)
     }
 
-    /// The data of a file.
+    /// Returns the data of a file.
     pub(super) fn data(&mut self, member: &Member) -> Result<Buffer> {
         let data = self.input.take(member.size)?;
         if data.len() as u64 != member.size {
@@ -80,7 +82,7 @@ impl<I: Input> Walk<I> {
         Ok(data)
     }
 
-    /// Goes behind the data of a file.
+    /// Skips the data of a file.
     pub(super) fn pass(&mut self, member: &Member) -> Result<()> {
         self.skip(member.size, member.start)
     }
@@ -107,7 +109,7 @@ impl<I: Input> Walk<I> {
         }
     }
 
-    /// Checks what is behind the end: zeros, or the archive is not all that there is.
+    /// Checks that only zeros follow the end of the archive. Other bytes may be a second archive.
     fn tail(&mut self) -> Result<()> {
         loop {
             let (at, zeros) = (self.input.position(), self.input.take(64 << 10)?);
@@ -122,7 +124,7 @@ impl<I: Input> Walk<I> {
         }
     }
 
-    /// The data of a header that describes another.
+    /// Returns the data of a header that describes the next member.
     fn extended(&mut self, size: u64) -> Result<Buffer> {
         if size > MAX_EXTENDED {
             return Err(Error::data(format!("an extended header of {size} bytes, {MAX_EXTENDED} are read")));
@@ -142,7 +144,7 @@ impl<I: Input> Walk<I> {
     }
 }
 
-/// Zeros behind so many bytes of data.
+/// Returns the number of zeros after `size` bytes of data.
 fn padding(size: u64) -> u64 {
     (BLOCK - size % BLOCK) % BLOCK
 }

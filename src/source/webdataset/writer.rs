@@ -1,4 +1,4 @@
-//! Writing WebDataset's shards.
+//! Writer of WebDataset shards.
 
 use std::fmt;
 use std::io::Write;
@@ -9,12 +9,20 @@ use super::sample::{KEY, split};
 use crate::element::{Element, Value};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Writes the samples of a WebDataset shard, one after the other; [`finish`](Self::finish) writes the end of the archive.
+/// Writes the samples of a WebDataset shard. [`finish`](Self::finish) writes the end of the archive.
 ///
-/// An element has the text `__key__`; every other field becomes a file `KEY.NAME`, in their order, but for those whose names begin with `_`.
-/// Bytes and text are written as they are. By the last part of the name, arrays become files of `npy`, whole numbers digits
-/// (`cls`, `cls2`, `class`, `count`, `index`, `inx`, `id`), and whatever JSON holds `json` (`jsn`): reading with
-/// [`decode`](super::WebDatasetOptions::decode) gives them back. Images are given as the bytes of their files.
+/// An element has the text `__key__`. Every other field becomes a file `KEY.NAME`, in order, except fields whose names
+/// begin with `_`. Bytes are written unchanged, and so is text, except as JSON. The last part of the name determines
+/// the encoding of other values:
+///
+/// | extension | value |
+/// |---|---|
+/// | `npy` | array |
+/// | `cls`, `cls2`, `class`, `count`, `index`, `inx`, `id` | integer, as digits |
+/// | `json`, `jsn` | any value that JSON can represent |
+///
+/// Reading with [`decode`](super::WebDatasetOptions::decode) restores the values. Images are passed as the bytes of
+/// their files.
 ///
 /// ```
 /// use gristmill::source::WebDatasetWriter;
@@ -27,12 +35,13 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Data`](crate::ErrorKind::Data) with record and field for a key or a name that would read back as another, for the key of the sample
-/// before, and for values that cannot be written; the sample is not written then. [`ErrorKind::Io`](crate::ErrorKind::Io) where `out` fails.
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) with record and field if a key or a name would be read back differently,
+/// if the previous sample has an equal key, or if a value cannot be written. The sample is then not written.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if `out` fails.
 ///
 /// # Determinism
-/// The same elements make the same bytes: files are of mode 0444, of no time and nobody. Headers are POSIX ustar's, with an extended header where a
-/// name is longer than those hold.
+/// Equal elements produce equal bytes: files have mode 0444 and zero for time, user and group. Headers are in POSIX's
+/// ustar format, with an extended header for a name that is too long.
 #[must_use = "an archive that is not finished cannot be read"]
 pub struct WebDatasetWriter<W> {
     out: W,
@@ -40,12 +49,12 @@ pub struct WebDatasetWriter<W> {
     samples: u64,
 }
 
-/// Kind of a member, in its header.
+/// Type of a member, in its header.
 const FILE: u8 = b'0';
 const EXTENDED: u8 = b'x';
 
 impl<W: Write> WebDatasetWriter<W> {
-    /// Writes to `out`, a file of a sample at a time.
+    /// Creates a writer to `out`. Each file of a sample is written separately.
     pub fn new(out: W) -> Self {
         Self { out, last_key: None, samples: 0 }
     }
@@ -53,7 +62,7 @@ impl<W: Write> WebDatasetWriter<W> {
     /// Writes a sample.
     ///
     /// # Errors
-    /// As above.
+    /// See [`WebDatasetWriter`].
     pub fn write(&mut self, element: &Element) -> Result<()> {
         let record = self.samples;
         let key = self.key(element).map_err(|e| e.record(record))?;
@@ -73,26 +82,26 @@ impl<W: Write> WebDatasetWriter<W> {
         Ok(())
     }
 
-    /// Samples so far.
+    /// Returns the number of samples written.
     pub fn len(&self) -> u64 {
         self.samples
     }
 
-    /// Whether there is no sample yet.
+    /// Returns true if no sample was written.
     pub fn is_empty(&self) -> bool {
         self.samples == 0
     }
 
-    /// Writes the end of the archive, and gives back what it wrote to.
+    /// Writes the end of the archive, and returns the output.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be written.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn finish(mut self) -> Result<W> {
         self.out.write_all(&[0; 2 * BLOCK as usize]).and_then(|()| self.out.flush()).map_err(failed)?;
         Ok(self.out)
     }
 
-    /// The key of a sample, which must be another than that of the last.
+    /// Returns the key of a sample, which must differ from the key of the previous sample.
     fn key<'a>(&self, element: &'a Element) -> Result<&'a str> {
         let key = element.text(KEY)?;
         if self.last_key.as_deref() == Some(key) {
@@ -106,14 +115,14 @@ impl<W: Write> WebDatasetWriter<W> {
             Some(place) => place,
             None => {
                 self.block(&header(Place { prefix: "", name: "PaxHeader" }, EXTENDED, 0), &path_record(path))?;
-                // What those read that know no extended headers.
+                // The name for readers that do not support extended headers.
                 Place { prefix: "", name: tail(path) }
             }
         };
         self.block(&header(name, FILE, 0), data)
     }
 
-    /// A header, told the size of the data behind it, and the data, filled with zeros.
+    /// Writes a header with the size of `data`, then the data, padded with zeros.
     fn block(&mut self, header: &tar::Header, data: &[u8]) -> Result<()> {
         let mut header = header.clone();
         header.set_size(data.len() as u64);
@@ -127,7 +136,7 @@ impl<W: Write> WebDatasetWriter<W> {
     }
 }
 
-/// The path of a field's file and its data.
+/// Returns the path and the data of a field's file.
 fn file<'a>(key: &str, name: &str, value: &'a Value) -> Result<(String, std::borrow::Cow<'a, [u8]>)> {
     let path = format!("{key}.{name}");
     if split(&path) != Some((key, name.to_owned())) || path.contains('\0') {
@@ -137,7 +146,7 @@ fn file<'a>(key: &str, name: &str, value: &'a Value) -> Result<(String, std::bor
     Ok((path, encode::by_extension(name, value)?))
 }
 
-/// Place of a path in a header.
+/// A path, split for a header.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     prefix: &'a str,
@@ -145,7 +154,8 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A name of 100 bytes, in front of which, with a `/` between, a prefix of 155; `None` if it fits nowhere.
+    /// Splits a path at a `/` into a prefix of at most 155 bytes and a name of at most 100 bytes. Returns `None` if the
+    /// path does not fit.
     fn of(path: &'a str) -> Option<Self> {
         if path.len() <= 100 {
             return Some(Self { prefix: "", name: path });
@@ -156,7 +166,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The end of a path, as much of it as a header holds.
+/// Returns the end of a path, at most 100 bytes.
 fn tail(path: &str) -> &str {
     let from = (path.len().saturating_sub(100)..).find(|&at| path.is_char_boundary(at));
     &path[from.unwrap_or_default()..]
@@ -176,7 +186,7 @@ fn header(place: Place<'_>, kind: u8, mtime: u64) -> tar::Header {
     header
 }
 
-/// `LENGTH path=PATH\n`, where the length counts itself.
+/// Returns the record `LENGTH path=PATH\n`. The length includes itself.
 fn path_record(path: &str) -> Vec<u8> {
     let rest = path.len() + " path=\n".len();
     let mut length = rest;
