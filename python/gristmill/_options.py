@@ -1,20 +1,48 @@
-"""How worker processes are used."""
+"""Options of passes and of worker processes."""
+
+from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from gristmill import _gristmill
 from gristmill._errors import ConfigError
 
-#: Processes, and threads of one: more than any machine has use for.
-_MOST_WORKERS: int = getattr(_gristmill, "_MOST_WORKERS")
-#: Bytes of the smallest budget.
-_LEAST_BUDGET: int = getattr(_gristmill, "_LEAST_BUDGET")
+if TYPE_CHECKING:
+    from gristmill._gristmill import Deal, Part
+    from gristmill._hosts import Guard
+
+#: Names of the run options of worker processes.
+_PROCESSES: list[str] = getattr(_gristmill, "_PROCESSES")
+_check_processes: Callable[[dict[str, Any], str], None] = getattr(_gristmill, "_check_processes")
 #: Bytes of text such as "2GiB", as pipeline files and the command line have it.
 _parse_amount: Callable[[str], float | None] = getattr(_gristmill, "_parse_amount")
 #: Seconds of thirty years.
 _LONGEST = 1_000_000_000
+
+
+class LoaderOptions(TypedDict, total=False):
+    """Keyword arguments of `loader`, which describes them. A test compares the names with the run options of the crate."""
+
+    threads: int | Literal["auto"]
+    buffer: int
+    writable: bool
+    part: Part | tuple[int, int] | str | None
+    deal: Literal["even", "lanes"] | Deal
+    guard: Guard
+    guard_timeout: float
+    workers: bool
+    keys: str | os.PathLike[str] | None
+    record_keys: bool
+    on_failed_element: Literal["error", "pad"]
+    failed_element_limit: int | None
+    accept_changes: bool
+    metrics: str | int | None
+    record: str | os.PathLike[str] | None
+    trace: str | os.PathLike[str] | None
+    top: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,24 +97,17 @@ class MpOptions:
     def __post_init__(self) -> None:
         if self.num_workers is not None and self.workers not in ("auto", self.num_workers):
             raise ConfigError(f"num_workers is {self.num_workers} and workers is {self.workers}: they mean the same")
-        whole("num_workers", self.num_workers, 0, _MOST_WORKERS)
         whole("per_worker_buffer_size", self.per_worker_buffer_size, 1, 1 << 20)
-        whole("max_workers", self.max_workers, 1, _MOST_WORKERS)
-        whole("threads_per_worker", self.threads_per_worker, 1, _MOST_WORKERS)
-        whole("retries", self.retries, 1, (1 << 32) - 1)
-        if self.workers != "auto":
-            whole("workers", self.workers, 0, _MOST_WORKERS)
-        for name in ("ram_budget", "worker_heap", "max_element"):
-            size(name, getattr(self, name))
-        if self.deadline is not None:
-            seconds("deadline", self.deadline)
-        if self.on_poison not in ("error", "skip"):
-            raise ConfigError(f'on_poison is {self.on_poison!r}, and must be "error" or "skip"')
+        _check_processes(self.by_name(), "workers" if self.num_workers is None else "num_workers")
 
     @property
     def count(self) -> int | None:
         """Worker processes, if they were chosen."""
         return self.num_workers if self.workers == "auto" else self.workers
+
+    def by_name(self) -> dict[str, Any]:
+        """Run options of worker processes, as pipeline files and the command line name them."""
+        return {name: getattr(self, "count" if name == "workers" else name) for name in _PROCESSES}
 
 
 def whole(name: str, value: Any, least: int, most: int) -> None:
@@ -116,13 +137,7 @@ def size(name: str, value: int | str | None) -> int | None:
         raise ConfigError(f'{name} is {value!r}, and must be a number of bytes, or text such as "2GiB"')
     if amount >= 1 << 60:
         raise ConfigError(f"{name} is {value!r}, and must be less than 1 EiB")
-    bytes = int(amount)
-    if name == "ram_budget" and bytes < _LEAST_BUDGET:
-        error = ConfigError(f"ram_budget is {bytes} bytes, and must be 1 MiB or more")
-        error.help = f'a number without a unit counts bytes: did you mean "{bytes}MiB"?'
-        error.add_note(f"help: {error.help}")
-        raise error
-    return bytes
+    return int(amount)
 
 
 def given(options: Any = None, **keywords: Any) -> MpOptions:

@@ -40,8 +40,8 @@ class Launch:
     folder: str | None
     #: The arguments of a process that forks workers, where they take long to start otherwise.
     to_fork: list[str] | None
-    #: The options, with the numbers of workers and threads that follow from what workers run.
-    options: MpOptions
+    #: Options of the workers by name, with numbers of workers and threads that follow from the functions.
+    options: dict[str, Any]
     #: Whether workers run Python functions.
     interpreted: bool
     #: Workers at the start, and threads of each, where their numbers are tuned and not left to the machine.
@@ -69,7 +69,7 @@ def launch(dataset: Dataset) -> Launch | None:
         arguments=_arguments(native),
         folder=current_folder(),
         to_fork=None if native or options.count == 0 else _to_fork(),
-        options=options,
+        options=options.by_name(),
         interpreted=not native,
         start_workers=start_workers,
         start_threads=start_threads,

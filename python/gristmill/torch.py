@@ -8,14 +8,14 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gristmill import _errors, _hosts, _optional
+from gristmill import _errors, _gristmill, _hosts, _optional
 from gristmill._closing import Closing
 from gristmill._fork import Origin
-from gristmill._gristmill import DatasetIterator, Deal, MapDataset, Part, Report
+from gristmill._gristmill import DatasetIterator, MapDataset, Part, Report
 from gristmill._gristmill import IterDataset as _IterDataset
 from gristmill._transfer import transferring
 from gristmill._tree import walk
@@ -26,9 +26,15 @@ try:
 except ModuleNotFoundError as _missing:
     raise _optional.needed(_missing, "torch", "PyTorch") from None
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from gristmill._options import LoaderOptions
+
 # PyTorch's functions are typed in part, which strict checkers take for an error wherever they are called.
 _torch, _data = cast("Any", torch), cast("Any", _torch_data)
 
+_check_loader_options: Callable[..., None] = getattr(_gristmill, "_check_loader_options")
 _FORMAT = 1
 
 
@@ -184,10 +190,9 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
     """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
 
     `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
-    `threads`, `buffer`, `part`, `deal`, `keys`, `on_failed_element`, `failed_element_limit` and `accept_changes` are those of `ds.loader`: where
-    `ds` makes global batches, `part=gm.torch.part()` are the rows of this process, states are the same on all, and `guard`
-    with `guard_timeout` stops processes that read something else. Tensors share memory wherever nobody else views it; see
-    `to_tensors` for the rest and for `pin_memory`.
+    Other options are those of `ds.loader`. If `ds` makes global batches, `part=gm.torch.part()` selects the rows of this process. States are
+    then equal on all processes, and `guard` with `guard_timeout` stops processes that read other data. Tensors share the memory of the batch
+    if nobody else views it; `to_tensors` describes other cases, and `pin_memory`.
 
     With `num_workers` of PyTorch's own, the stream stays the same: of n workers the i-th delivers elements i, i + n, …,
     which the `DataLoader` puts back in order. Each of them evaluates the whole pipeline for that, and says so; `threads`
@@ -201,31 +206,14 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self,
         ds: _IterDataset | MapDataset,
         *,
-        threads: int | Literal["auto"] = 0,
-        buffer: int = 2,
         pin_memory: bool = False,
-        part: Part | tuple[int, int] | str | None = None,
-        deal: Literal["even", "lanes"] | Deal = "even",
-        guard: _hosts.Guard = "auto",
-        guard_timeout: float = 600.0,
-        keys: str | os.PathLike[str] | None = None,
-        on_failed_element: Literal["error", "pad"] = "error",
-        failed_element_limit: int | None = None,
-        accept_changes: bool = False,
+        **options: "Unpack[LoaderOptions]",
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
+        _check_loader_options(**options)
         self._ds = ds
-        self._threads: int | Literal["auto"] = threads
-        self._buffer = buffer
         self._pin_memory = pin_memory
-        self._part = part
-        self._deal: Literal["even", "lanes"] | Deal = deal
-        self._guard: _hosts.Guard = guard
-        self._guard_timeout = guard_timeout
-        self._keys = keys
-        self._on_failed_element: Literal["error", "pad"] = on_failed_element
-        self._failed_element_limit = failed_element_limit
-        self._accept_changes = accept_changes
+        self._options: LoaderOptions = options
         self._running: TensorIterator | None = None
         self._next_state: dict[str, Any] | None = None
 
@@ -233,20 +221,16 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         # A worker's memory is not the trainer's, and a worker leaves the device alone.
         is_worker = _data.get_worker_info() is not None
         pin = self._pin_memory and not is_worker
-        source = self._ds.loader(
-            threads=self._threads,
-            buffer=self._buffer,
-            writable=not pin,
-            part=self._part,
-            deal=self._deal,
+        options: LoaderOptions = {"writable": not pin}
+        options.update(self._options)
+        if is_worker:
             # Several workers of one process are no hosts.
-            guard=None if is_worker else self._guard,
-            guard_timeout=self._guard_timeout,
-            keys=self._keys,
-            on_failed_element=self._on_failed_element,
-            failed_element_limit=self._failed_element_limit,
-            accept_changes=self._accept_changes,
-        )
+            options["guard"] = None
+            shared = [name for name in ("metrics", "record", "trace") if options.get(name) is not None]
+            if shared:
+                message = f"{shared[0]} is of one process, and each worker of this DataLoader would have it"
+                raise _errors.make("config", message, "use num_workers=0 and IterableDataset(…, threads=n)")
+        source = self._ds.loader(**options)
         self._running = TensorIterator(source, pin, *_place())
         state, self._next_state = self._next_state, None
         if state is not None:
@@ -388,17 +372,8 @@ class StatefulLoader:
         ds: The dataset, which makes its batches itself.
         length: Batches of an epoch, which `len` says to the trainer. One that is not told reads a batch ahead to find the end, and
             states are then behind that batch.
-        threads: As for `IterableDataset`, like all that follows.
-        buffer: Batches that are kept ready, where there are threads.
-        pin_memory: Whether tensors lie in page-locked memory.
-        part: Rows of every batch that are delivered in this process.
-        deal: Which rows are whose.
-        guard: How processes are compared.
-        guard_timeout: Seconds after which a process that has said nothing is an error.
-        keys: The folder of key files.
-        on_failed_element: What becomes of an element that fails after rows were planned of it.
-        failed_element_limit: The most that become padding.
-        accept_changes: Accept a state of another pipeline, as in `ds.loader`.
+        pin_memory: Whether tensors are in page-locked memory.
+        options: Options of `ds.loader`, as for `IterableDataset`.
 
     Raises:
         ConfigError: `length` is below 1.
@@ -409,37 +384,15 @@ class StatefulLoader:
         ds: _IterDataset | MapDataset,
         *,
         length: int | None = None,
-        threads: int | Literal["auto"] = 0,
-        buffer: int = 2,
         pin_memory: bool = False,
-        part: Part | tuple[int, int] | str | None = None,
-        deal: Literal["even", "lanes"] | Deal = "even",
-        guard: _hosts.Guard = "auto",
-        guard_timeout: float = 600.0,
-        keys: str | os.PathLike[str] | None = None,
-        on_failed_element: Literal["error", "pad"] = "error",
-        failed_element_limit: int | None = None,
-        accept_changes: bool = False,
+        **options: "Unpack[LoaderOptions]",
     ) -> None:
         if isinstance(ds, MapDataset):
             length, ds = len(ds) if length is None else length, ds.repeat()
         if length is not None and length < 1:
             raise _errors.make("config", f"an epoch of {length} batches", "give it 1 at least")
         self._length = length
-        self._data = IterableDataset(
-            ds,
-            threads=threads,
-            buffer=buffer,
-            pin_memory=pin_memory,
-            part=part,
-            deal=deal,
-            guard=guard,
-            guard_timeout=guard_timeout,
-            keys=keys,
-            on_failed_element=on_failed_element,
-            failed_element_limit=failed_element_limit,
-            accept_changes=accept_changes,
-        )
+        self._data = IterableDataset(ds, pin_memory=pin_memory, **options)
         self._pass: TensorIterator | None = None
         # Where the next pass starts, as JSON: at the start if it is empty.
         self._start = ""

@@ -116,12 +116,12 @@ def test_it_is_told_what_each_host_evaluates() -> None:
     def told(ds: gm.IterDataset) -> str:
         return " ".join(str(ds.explain()).split())
 
-    assert "hosts each of several evaluates its own rows alone: indices say which they are" in told(native())
+    assert "hosts each of several evaluates only its own rows: indices determine them" in told(native())
     assert "all elements and takes its rows: filter (stage 3) drops elements" in told(elements())
-    assert "all elements and takes its rows: its batches are made by a function" in told(made())
+    assert "all elements and takes its rows: a function makes its batches" in told(made())
     host = native().loader(part=(1, 3))
     next(host)
-    assert "part 1/3 · this host evaluates its own rows alone" in str(host.report())
+    assert "part 1/3 · this host evaluates only its own rows" in str(host.report())
     assert "part" not in native().loader().report().as_dict()
 
 
@@ -360,7 +360,7 @@ def test_what_is_no_guard_is_refused(tmp_path: Any) -> None:
         native().loader(guard=tmp_path)
     with pytest.raises(gm.ConfigError, match="do not say which host"):
         next(native().loader(part=gm.Part.listed([0], BATCH), guard=tmp_path))
-    with pytest.raises(ValueError, match="guard_timeout is -1"):
+    with pytest.raises(ValueError, match="guard_timeout: is -1, and must be a number of seconds"):
         native().loader(guard_timeout=-1)
 
 
@@ -387,13 +387,13 @@ def test_hosts_plan_by_keys_and_make_their_own_elements(tmp_path: Path, threads:
         made.clear()
         with packed(made).loader(part=(index, 4), keys=tmp_path, threads=threads) as loader:
             own = list(loader)
-            assert "plans all rows out of keys" in str(loader.report())
+            assert "plans all rows from keys" in str(loader.report())
         for mine, theirs in zip(own, whole, strict=True):
             for name, rows in theirs.items():
                 np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
         # Those of dropped records are not made at all.
         assert len(made) < everything / 3
-    with pytest.raises(gm.ConfigError, match="there are no keys of"):
+    with pytest.raises(gm.ConfigError, match="there are no keys for"):
         packed(made).loader(part=(0, 4), keys=tmp_path / "none")
     with pytest.raises(gm.ConfigError, match="keys would not help"):
         gm.MapDataset.range(9).to_iter_dataset().batch(3).make_keys(tmp_path)
@@ -406,7 +406,7 @@ def four_by_keys(ds: Any, keys: Path, whole: list[dict[str, Any]], made: list[in
             # Without the sample that is compared with the keys.
             made.clear()
             own = list(loader)
-            assert "plans all rows out of keys" in str(loader.report())
+            assert "plans all rows from keys" in str(loader.report())
         for mine, theirs in zip(own, whole, strict=True):
             for name, rows in theirs.items():
                 np.testing.assert_array_equal(mine[name], rows[3 * index : 3 * index + 3])
@@ -452,7 +452,7 @@ def test_functions_behind_a_flat_map_have_keys_for_each_of_its_elements(tmp_path
     ds = ds.batch(BATCH, drop_remainder=True)
     whole = list(ds.loader())
     everything = len(made)
-    assert "with `keys` it would evaluate its own alone" in " ".join(str(ds.explain()).split())
+    assert "with `keys` it would evaluate only its own" in " ".join(str(ds.explain()).split())
     kept = sum(1 for x in range(2000) for y in [x, x + 1][: 1 + x % 2] if y % 7 != 0 and not (y > x and x % 5 == 0))
     assert [keys["elements"] for keys in ds.make_keys(tmp_path)] == [2000, 3000, kept, kept]
     for own in four_by_keys(ds, tmp_path, whole, made):
@@ -467,10 +467,10 @@ def test_the_first_pass_records_the_keys_that_the_next_plans_by(tmp_path: Path) 
     assert packed(made).make_keys(tmp_path)[0]["was_there"]
     with packed(made).loader(part=(0, 2), keys=tmp_path, record_keys=True) as loader:
         again = list(loader)
-        assert "plans all rows out of keys" in str(loader.report())
+        assert "plans all rows from keys" in str(loader.report())
     for mine, theirs in zip(again, whole, strict=True):
         np.testing.assert_array_equal(mine["ids"], theirs["ids"])
-    with pytest.raises(gm.ConfigError, match="keys names no folder"):
+    with pytest.raises(gm.ConfigError, match="there is no folder for them"):
         packed(made).loader(record_keys=True)
     shuffled = packed(made).map(lambda batch: batch)
     with shuffled.loader(part=(0, 2), keys=tmp_path, record_keys=True) as loader:

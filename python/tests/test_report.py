@@ -205,7 +205,7 @@ def test_threads_are_a_number_or_auto() -> None:
         next(loader)
         report = loader.report().as_dict()
         assert report["is_tuned"] and report["threads"] > 0, str(loader.report())
-    with pytest.raises(ValueError, match='threads is \'many\', and must be a number or "auto"'):
+    with pytest.raises(gm.ConfigError, match="threads: needs"):
         batches(waits).loader(threads="many")  # type: ignore[arg-type]
     assert list(gm.MapDataset.range(9).to_iter_dataset().loader(threads="auto")) == list(range(9))
 

@@ -144,16 +144,10 @@ pub(crate) fn option(key: &str) -> Option<&'static str> {
 
 /// Spells options in backticks as flags: `` `ram_budget` `` as `` `--ram` ``, `` `on_poison: skip` `` as `` `--on-poison skip` ``.
 pub(crate) fn spelled(text: &str) -> String {
-    let flag = |code: &str| {
-        let (name, value) = code.split_once(": ").map_or((code, None), |(name, value)| (name, Some(value)));
-        let name = spelling(RunOptions::all().find(|option| option.name == name)?.name);
-        Some(value.map_or_else(|| format!("--{name}"), |value| format!("--{name} {value}")))
-    };
-    let parts = text.split('`').enumerate();
-    let parts: Vec<_> = parts
-        .map(|(at, part)| if at % 2 == 0 { part.to_owned() } else { flag(part).unwrap_or_else(|| part.to_owned()) })
-        .collect();
-    parts.join("`")
+    RunOptions::spell(text, |option, value| {
+        let name = spelling(option.name);
+        value.map_or_else(|| format!("--{name}"), |value| format!("--{name} {value}"))
+    })
 }
 
 /// Returns the names of all options.

@@ -129,6 +129,13 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self
     }
 
+    /// Raises the [buffer](Self::buffer) to at least `batches`.
+    #[cfg(all(feature = "python", feature = "workers", target_os = "linux"))]
+    pub(crate) fn buffer_at_least(self, batches: usize) -> Self {
+        let batches = batches.max(self.buffer);
+        self.buffer(batches)
+    }
+
     /// Sets whether single batches and chunks are recorded, as they are by default. Turning it off shows the cost of recording.
     #[doc(hidden)]
     pub fn keep_records(mut self, keep: bool) -> Self {

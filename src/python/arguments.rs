@@ -56,7 +56,8 @@ fn fields(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Vec<Field>> {
     dict.iter().map(|(key, given)| Ok(field(key.extract()?, value(&given, depth + 1)?))).collect()
 }
 
-fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tree> {
+/// Converts an argument or an option.
+pub(super) fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tree> {
     if depth > MAX_DEPTH {
         return Err(PyValueError::new_err(format!("an argument nested deeper than {MAX_DEPTH}")));
     }
@@ -90,9 +91,7 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tree> {
         return value(&given.call_method0("__fspath__")?, depth);
     }
     let kind = given.get_type().fully_qualified_name()?;
-    Err(PyTypeError::new_err(format!(
-        "an argument of a native stage is a number, text, a path, or a list or dict of these, got {kind}"
-    )))
+    Err(PyTypeError::new_err(format!("a number, text, a path, or a list or dict of these is needed, got {kind}")))
 }
 
 /// The thresholds of a filter among its keyword arguments, and the others.

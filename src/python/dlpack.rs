@@ -4,7 +4,7 @@
 //! interpreter, or leaves it to somebody who has it. What is exported here goes back to the crate, on any thread.
 //!
 //! The structures are those of `dlpack.h` of <https://github.com/dmlc/dlpack>, with a version since 1.0 and without before.
-#![expect(unsafe_code, reason = "DLPack hands structures over by their addresses")]
+#![expect(unsafe_code, reason = "DLPack passes structures by address")]
 
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;

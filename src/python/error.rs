@@ -9,6 +9,7 @@ use pyo3::sync::PyOnceLock;
 use crate::cx::StageId;
 use crate::dataset::{Record, Stage, record_in};
 use crate::error::Error;
+use crate::spec::RunOptions;
 
 /// An exception that a Python function raised, to be raised again where the element is asked for. `gristmill.BadRecord` and what
 /// else is a `DataError` says that the element is bad, which is skipped where others are.
@@ -115,8 +116,20 @@ fn place(error: &Error) -> Option<String> {
 
 fn of_package(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let make = py.import("gristmill._errors")?.getattr("make")?;
-    let exception = make.call1((error.kind().as_str(), error.to_string(), error.help_text()))?;
+    let help = error.help_text().map(spelled);
+    let exception = make.call1((error.kind().as_str(), error.to_string(), help))?;
     Ok(PyErr::from_value(exception))
+}
+
+/// Spells options in backticks with the method that takes them: `` `on_poison: skip` `` as `` `mp_prefetch(on_poison="skip")` ``.
+fn spelled(help: &str) -> String {
+    RunOptions::spell(help, |option, value| {
+        let name = option.name;
+        let Some(value) = value else { return name.to_owned() };
+        let method = if RunOptions::is_of_processes(name) { "mp_prefetch" } else { "loader" };
+        let is_plain = value.parse::<f64>().is_ok();
+        if is_plain { format!("{method}({name}={value})") } else { format!("{method}({name}=\"{value}\")") }
+    })
 }
 
 /// Results that a method of the package returns or raises.

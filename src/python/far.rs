@@ -55,13 +55,9 @@ impl Engine {
         Ok(Self { object: object.clone().unbind(), options, hand, buffer })
     }
 
-    /// Has it run what `loader` was to run, `buffer` elements ahead.
-    pub(crate) fn run(
-        &self,
-        loader: LoaderBuilder<BoxIter<Item>>,
-        buffer: usize,
-    ) -> Result<LoaderBuilder<BoxIter<Item>>> {
-        Ok(loader.buffer(buffer.max(self.buffer)).backend(self.begin()?))
+    /// Makes the engine the evaluator of a pass.
+    pub(crate) fn run(&self, loader: LoaderBuilder<BoxIter<Item>>) -> Result<LoaderBuilder<BoxIter<Item>>> {
+        Ok(loader.buffer_at_least(self.buffer).backend(self.begin()?))
     }
 
     /// Begins to follow the orders of one pass.

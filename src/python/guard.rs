@@ -1,9 +1,8 @@
 //! Guards of hosts: ways from host to host that Python has, and digests of batches that are its own.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -100,25 +99,6 @@ impl GivenGuard {
             }
             Self::Object(object) => Some(Box::new(PyExchange(object.clone_ref(py)))),
         })
-    }
-}
-
-/// Time after which a silent host is an error, in seconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GuardTimeout(pub(crate) Duration);
-
-impl GuardTimeout {
-    pub(crate) const DEFAULT: Self = Self(Duration::from_secs(600));
-}
-
-impl<'a, 'py> FromPyObject<'a, 'py> for GuardTimeout {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let seconds: f64 = given.extract()?;
-        let time = Duration::try_from_secs_f64(seconds);
-        time.map(Self)
-            .map_err(|_| PyValueError::new_err(format!("guard_timeout is {seconds}, and is a number of seconds")))
     }
 }
 

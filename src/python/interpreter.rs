@@ -4,7 +4,7 @@
 //! function would cost more than a small function does. It is let go of wherever such a pass reads from native stages.
 //! Everywhere else the interpreter is not held, and whoever calls a Python function takes it for as long as that lasts.
 
-#![expect(unsafe_code, reason = "the C library of Python tells interpreters apart")]
+#![expect(unsafe_code, reason = "the C library of Python distinguishes interpreters")]
 
 use std::cell::Cell;
 

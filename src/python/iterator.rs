@@ -18,7 +18,7 @@ use super::around::Around;
 use super::error::OrRaise;
 use super::generic;
 use super::guard::GivenGuard;
-use super::how::{Hosts, How, Plan, Setup, builder};
+use super::how::{How, Setup};
 use super::interpreter::detached;
 use super::item::Item;
 use super::json;
@@ -56,7 +56,6 @@ pub(crate) struct PyDatasetIterator {
     threaded: bool,
     /// Whether hosts are compared in the way that the part brings along.
     follows: bool,
-    plan: Plan,
     /// The address of the endpoint of metrics.
     metrics: Option<SocketAddr>,
     around: Around,
@@ -84,7 +83,7 @@ impl PyDatasetIterator {
         streams: &Streams,
         setup: Setup,
     ) -> PyResult<Bound<'py, Self>> {
-        let workers = if setup.how.workers { Workers::of(object)? } else { None };
+        let workers = if setup.workers { Workers::of(object)? } else { None };
         Self::start_with(object, streams, setup, workers)
     }
 
@@ -92,23 +91,21 @@ impl PyDatasetIterator {
     pub(crate) fn start_with<'py>(
         object: &Bound<'py, PyAny>,
         streams: &Streams,
-        Setup { how, hosts, views }: Setup,
+        Setup { mut how, part, deal, guard, .. }: Setup,
         workers: Option<Workers>,
     ) -> PyResult<Bound<'py, Self>> {
         let (py, dataset) = (object.py(), streams.dataset());
-        let threaded = how.threads.0 != Executor::Inline || workers.is_some();
+        let threaded = how.executor() != Executor::Inline || workers.is_some();
         let holds = !threaded && streams.is_python();
-        let Hosts { part, deal, guard, timeout, mut plan } = hosts;
-        if plan.keys.folder.is_some() {
-            plan.keys.functions = super::keys::functions(object)?;
+        if how.run.keys().is_some() {
+            how.functions = super::keys::functions(object)?;
         }
         let exchange = guard.exchange(py, part.as_ref())?;
         let (part, follows) = (part.map(|part| part.part), guard.is_auto());
         // Viewers ask stages of Python for what they are on threads of their own.
-        let closes = threaded || views.are_any();
+        let closes = threaded || how.run.has_views();
         let start = || {
-            let builder = builder(&dataset, how, workers.as_ref(), part, deal, &plan)?.guard_timeout(timeout);
-            let builder = views.put_on(builder);
+            let builder = how.run.with_views(how.builder(&dataset, workers.as_ref(), part, deal)?);
             match exchange {
                 Some(exchange) => builder.guard(exchange).build(),
                 None => builder.build(),
@@ -135,7 +132,6 @@ impl PyDatasetIterator {
                 origin,
                 threaded,
                 follows,
-                plan,
                 metrics,
                 around,
                 object: object.clone().unbind(),
@@ -183,7 +179,7 @@ impl PyDatasetIterator {
     /// Puts a pass over the same rows from `checkpoint` on in the place of `loader`; with other hosts it goes on, or begins `anew` as they do.
     fn replace(&self, loader: &mut Loader<BoxIter<Item>>, checkpoint: Checkpoint, anew: bool) -> Result<()> {
         let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
-        let builder = builder(&self.dataset, self.how, self.workers.as_ref(), part, deal, &self.plan)?;
+        let builder = self.how.builder(&self.dataset, self.workers.as_ref(), part, deal)?;
         let mut another = builder.resume(checkpoint).build()?;
         another.take_guard(loader, anew);
         another.take_viewers(loader);

@@ -1,18 +1,20 @@
-//! Options of `loader`: keyword arguments, the same of both kinds of datasets.
+//! Keyword arguments of `loader`.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyInt, PyString};
 
+use super::arguments;
 use super::deal::GivenDeal;
-use super::failed::OnFailed;
-use super::guard::GuardTimeout;
+use super::error::OrRaise;
 use super::how::Setup;
 use super::iterator::PyDatasetIterator;
 use super::streams::Streams;
 use super::workers::GivenWorkers;
+use crate::spec::RunOptions;
+use crate::spec::node::Tree;
 
-/// Options of a pass, as they are given.
+/// Options of a pass.
 #[derive(Debug, Default)]
 pub(super) struct LoaderOptions {
     setup: Setup,
@@ -20,56 +22,39 @@ pub(super) struct LoaderOptions {
 }
 
 impl LoaderOptions {
-    /// The options in `given`, and what is not there as it is by default.
+    /// Reads keyword arguments. An option that is `None` or missing has its default.
     ///
     /// # Errors
-    /// `TypeError` for one that there is not, or of another type; those of single options.
+    /// `TypeError` for an unknown name, `ConfigError` for a wrong value, and errors of single options.
     pub(super) fn of(py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut options = Self::default();
-        let (mut failed, mut limit) = (OnFailed::ERROR, None);
-        let Self { setup: Setup { how, hosts, views }, workers } = &mut options;
+        let (mut options, mut run) = (Self::default(), Vec::new());
+        let Self { setup, workers } = &mut options;
         for (name, value) in given.into_iter().flatten() {
-            let name = name.cast::<PyString>()?;
+            let name = name.cast_into::<PyString>()?;
             let name = name.to_str()?;
+            // `guard=None` turns the guard off.
+            if value.is_none() && name != "guard" {
+                check_name(name)?;
+                continue;
+            }
             match name {
-                "threads" => how.threads = option(name, &value)?,
-                "buffer" => how.buffer = option(name, &value)?,
-                "accept_changes" => how.accept_changes = option(name, &value)?,
-                "writable" => how.writable = option(name, &value)?,
+                "accept_changes" => setup.how.accept_changes = option(name, &value)?,
+                "writable" => setup.how.writable = option(name, &value)?,
                 "workers" => *workers = option(name, &value)?,
-                "part" => hosts.part = option(name, &value)?,
-                "deal" => hosts.deal = option::<GivenDeal>(name, &value)?.0,
-                "guard" => hosts.guard = option(name, &value)?,
-                "guard_timeout" => hosts.timeout = option::<GuardTimeout>(name, &value)?.0,
-                "keys" => hosts.plan.keys.folder = option(name, &value)?,
-                "record_keys" => hosts.plan.keys.record = option(name, &value)?,
-                "on_failed_element" => failed = option(name, &value)?,
-                "failed_element_limit" => limit = option(name, &value)?,
-                "metrics" => {
-                    views.metrics = match value.extract::<u16>() {
-                        Ok(port) => Some(port.to_string()),
-                        Err(_) => option(name, &value)?,
-                    }
+                "part" => setup.part = option(name, &value)?,
+                "deal" => setup.deal = option::<GivenDeal>(name, &value)?.0,
+                "guard" => setup.guard = option(name, &value)?,
+                "threads" if value.is_instance_of::<PyInt>() && !value.is_truthy()? => {
+                    run.push(("inline", Tree::Bool(true)));
                 }
-                "record" => views.record = option(name, &value)?,
-                "trace" => views.trace = option(name, &value)?,
-                "top" => views.top = option(name, &value)?,
                 _ => {
-                    let hint = match name {
-                        "num_workers" | "ram_budget" | "worker_heap" => {
-                            ": worker processes are those of mp_prefetch(num_workers=…), and threads those of loader(threads=…)"
-                        }
-                        "prefetch_factor" | "prefetch" | "buffer_size" => ": batches that are made ahead are buffer=…",
-                        "batch_size" => ": batches are made by batch(…), in front of loader()",
-                        "seed" => ": seed(…) of the data set sets it",
-                        _ => "",
-                    };
-                    let text = format!("loader() got an unexpected keyword argument '{name}'{hint}");
-                    return Err(PyTypeError::new_err(text));
+                    check_name(name)?;
+                    let name = RunOptions::option(name).map_or("", |option| option.name);
+                    run.push((name, arguments::value(&value, 0)?));
                 }
             }
         }
-        hosts.plan.failed = failed.up_to(py, limit)?;
+        setup.how.run = RunOptions::from_values(run, str::to_owned).or_raise(py)?;
         Ok(options)
     }
 
@@ -83,7 +68,67 @@ impl LoaderOptions {
     }
 }
 
-/// The value of an option; a wrong type is told with its name.
+/// Options of `loader` that are no run options.
+const PYTHONS: [&str; 3] = ["accept_changes", "workers", "writable"];
+
+/// Checks that `loader` has an option of this name.
+fn check_name(name: &str) -> PyResult<()> {
+    let is_of_processes = RunOptions::is_of_processes(name) && name != "workers";
+    if PYTHONS.contains(&name) || RunOptions::option(name).is_some() && !is_of_processes && name != "inline" {
+        return Ok(());
+    }
+    let hint = match name {
+        _ if is_of_processes || name == "num_workers" => {
+            ": mp_prefetch(num_workers=…) takes the options of worker processes, and loader(threads=…) threads"
+        }
+        "inline" => ": threads=0 evaluates in the thread of the consumer",
+        "prefetch_factor" | "prefetch" | "buffer_size" => ": buffer=… batches are kept ready",
+        "batch_size" => ": batch(…) before loader() makes batches",
+        "seed" => ": seed(…) of the dataset sets it",
+        _ => "",
+    };
+    Err(PyTypeError::new_err(format!("loader() got an unexpected keyword argument '{name}'{hint}")))
+}
+
+/// Checks the keyword arguments of a later `loader`.
+#[pyfunction]
+#[pyo3(signature = (**options))]
+pub(crate) fn _check_loader_options(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    LoaderOptions::of(py, options).map(drop)
+}
+
+/// Reads options of worker processes by name. Errors spell `workers` as `count`.
+///
+/// # Errors
+/// `ConfigError` for a wrong value.
+pub(super) fn processes(given: &Bound<'_, PyDict>, count: &str) -> PyResult<RunOptions> {
+    let mut named = Vec::new();
+    for (name, value) in given {
+        let name = RunOptions::option(name.cast_into::<PyString>()?.to_str()?).map_or("", |option| option.name);
+        match (value.is_none(), name) {
+            (true, "deadline") => named.push((name, Tree::Str("none".to_owned()))),
+            (true, _) => {}
+            (false, _) => named.push((name, arguments::value(&value, 0)?)),
+        }
+    }
+    let spell = |name: &str| if name == "workers" { count.to_owned() } else { name.to_owned() };
+    RunOptions::from_values(named, spell).or_raise(given.py())
+}
+
+/// Checks options of `mp_prefetch`.
+#[pyfunction]
+pub(crate) fn _check_processes(options: &Bound<'_, PyDict>, count: &str) -> PyResult<()> {
+    processes(options, count).map(drop)
+}
+
+/// Adds the functions by which `gristmill` checks options before they are used, and the names of options of worker processes.
+pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_check_loader_options, module)?)?;
+    module.add_function(wrap_pyfunction!(_check_processes, module)?)?;
+    module.add("_PROCESSES", RunOptions::processes().map(|option| option.name).collect::<Vec<_>>())
+}
+
+/// Extracts the value of an option; a `TypeError` names the option.
 fn option<'a, 'py, T>(name: &str, value: &'a Bound<'py, PyAny>) -> PyResult<T>
 where
     T: FromPyObject<'a, 'py>,

@@ -29,7 +29,6 @@ mod element;
 mod error;
 #[cfg(feature = "cli")]
 mod explain;
-mod failed;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod far;
 mod guard;
@@ -144,7 +143,8 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(all(feature = "tf_record", feature = "compress"))]
     module.add_class::<tf_record::PyTfRecordReader>()?;
     module.add_class::<dlpack::Lease>()?;
-    sizes::add_to(module)?;
+    loader_options::add_to(module)?;
+    module.add_function(wrap_pyfunction!(sizes::_parse_amount, module)?)?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
     #[cfg(feature = "cli")]
     module.add_class::<explain::PyExplanation>()?;

@@ -48,7 +48,7 @@ impl Workers {
         Ok(None)
     }
 
-    pub(crate) fn run(&self, _: LoaderBuilder<BoxIter<Item>>, _: usize) -> Result<LoaderBuilder<BoxIter<Item>>> {
+    pub(crate) fn run(&self, _: LoaderBuilder<BoxIter<Item>>) -> Result<LoaderBuilder<BoxIter<Item>>> {
         match *self {}
     }
 }

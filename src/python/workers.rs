@@ -2,29 +2,29 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::PyAny;
+use pyo3::types::{PyAny, PyDict};
 
 use super::far::Engine;
 use super::how::Setup;
 use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::PyDatasetIterator;
+use super::loader_options::processes;
 use super::streams::Streams;
 use super::{buffer, data_memory, process};
 use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
 use crate::sync::Locked;
-use crate::units::{Bytes, parse_bytes};
+use crate::units::Bytes;
+use crate::workers::MpOptions;
 use crate::workers::control::Session;
 use crate::workers::launch::{Starter, WorkerCommand};
 use crate::workers::start::Launch;
 use crate::workers::sys::limits;
-use crate::workers::{MpOptions, Poison};
 
 /// Whoever evaluates a pipeline, if that is neither the consumer nor threads beside it.
 #[derive(Debug)]
@@ -81,15 +81,11 @@ impl Workers {
         Ok(Processes::of(dataset)?.map(Box::new).map(Self::Processes))
     }
 
-    /// Has them run what `loader` was to run, `buffer` elements ahead.
-    pub(crate) fn run(
-        &self,
-        loader: LoaderBuilder<BoxIter<Item>>,
-        buffer: usize,
-    ) -> Result<LoaderBuilder<BoxIter<Item>>> {
+    /// Makes these workers the evaluators of a pass.
+    pub(crate) fn run(&self, loader: LoaderBuilder<BoxIter<Item>>) -> Result<LoaderBuilder<BoxIter<Item>>> {
         match self {
-            Self::Processes(processes) => processes.run(loader, buffer),
-            Self::Engine(engine) => engine.run(loader, buffer),
+            Self::Processes(processes) => processes.run(loader),
+            Self::Engine(engine) => engine.run(loader),
         }
     }
 }
@@ -122,7 +118,7 @@ struct Found<'py> {
     arguments: Vec<String>,
     folder: Option<PathBuf>,
     to_fork: Option<Vec<String>>,
-    options: Bound<'py, PyAny>,
+    options: Bound<'py, PyDict>,
     interpreted: bool,
     start_workers: Option<usize>,
     start_threads: Option<usize>,
@@ -144,7 +140,7 @@ impl Processes {
             interpreted: found.interpreted,
             start_workers: found.start_workers,
             start_threads: found.start_threads,
-            ..chosen(&found.options)?
+            ..processes(&found.options, "num_workers")?.mp_options()
         };
         let stages = (&dataset.get().dataset() as &dyn Stage).lines();
         let arguments = arguments.into_iter().map(Into::into).collect();
@@ -158,11 +154,11 @@ impl Processes {
         Ok(Some(Self { payload: Arc::new(payload), largest, command, modules, begun, stages, options, buffer }))
     }
 
-    fn run(&self, loader: LoaderBuilder<BoxIter<Item>>, buffer: usize) -> Result<LoaderBuilder<BoxIter<Item>>> {
+    fn run(&self, loader: LoaderBuilder<BoxIter<Item>>) -> Result<LoaderBuilder<BoxIter<Item>>> {
         let (payload, largest, starter) = (self.payload.clone(), self.largest.clone(), Arc::new(self.starter()));
         let launch =
             Launch::of_bytes(rebuild_here, payload, largest, starter, self.stages.clone(), self.options.clone())?;
-        Ok(loader.buffer(buffer.max(self.buffer)).backend(launch))
+        Ok(loader.buffer_at_least(self.buffer).backend(launch))
     }
 }
 
@@ -176,37 +172,6 @@ impl Processes {
             starter
         })
     }
-}
-
-/// The options that a `gristmill.MpOptions` stands for, which has checked them.
-fn chosen(asked: &Bound<'_, PyAny>) -> PyResult<MpOptions> {
-    let count = |name: &str| asked.getattr(name)?.extract::<Option<usize>>();
-    let bytes = |name: &str| size(&asked.getattr(name)?);
-    let deadline = asked.getattr("deadline")?.extract::<Option<f64>>()?.map(Duration::try_from_secs_f64).transpose();
-    let auto = MpOptions::auto();
-    Ok(MpOptions {
-        workers: count("count")?.into(),
-        max_workers: count("max_workers")?.unwrap_or(auto.max_workers),
-        threads_per_worker: count("threads_per_worker")?.into(),
-        ram_budget: bytes("ram_budget")?,
-        worker_heap: bytes("worker_heap")?,
-        max_element: bytes("max_element")?,
-        deadline: deadline.map_err(|e| PyValueError::new_err(format!("deadline: {e}")))?,
-        retries: asked.getattr("retries")?.extract()?,
-        poison: if asked.getattr("on_poison")?.eq("skip")? { Poison::Skip } else { Poison::Error },
-        tune: asked.getattr("tune")?.is_truthy()?,
-        ..auto
-    })
-}
-
-/// Bytes of a number or of text such as `2GiB`.
-fn size(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-    if let Ok(bytes) = value.extract() {
-        return Ok(bytes);
-    }
-    let text = value.str()?;
-    let bytes = parse_bytes(text.to_str()?);
-    bytes.map(Some).ok_or_else(|| PyValueError::new_err(format!("{text} is no number of bytes")))
 }
 
 /// In a worker process: the pipeline again.

@@ -141,7 +141,7 @@ fn order_stages_do_what_the_methods_do() {
     assert_eq!(batches.len(), 2);
     assert_eq!(
         error(&format!("{RANGE}stages:\n  - batch: 0")).split(" | ").next().unwrap(),
-        "line 3: a batch of 0 elements, and it must be 1 or more"
+        "line 3: the batch size is 0, and must be 1 or more"
     );
 }
 
@@ -239,9 +239,9 @@ fn blocks_of_files_are_shuffled() {
     let blocks = |window: &[i64]| window.iter().map(|i| i / 3).collect::<std::collections::BTreeSet<_>>().len();
     assert!(shuffled.chunks(6).all(|window| blocks(window) == 2) && !shuffled.is_sorted(), "{shuffled:?}");
     for (stage, told) in [
-        ("window_blocks: 2, seed: 1", "it does not know the blocks of jsonl"),
-        ("window_blocks: 0, block_size: 3, seed: 1", "a window of 0 blocks"),
-        ("window_blocks: 2, block_size: 0, seed: 1", "a block of 0 elements"),
+        ("window_blocks: 2, seed: 1", "the blocks of jsonl are unknown"),
+        ("window_blocks: 0, block_size: 3, seed: 1", "the window is 0 blocks"),
+        ("window_blocks: 2, block_size: 0, seed: 1", "the block is 0 elements"),
         ("window_blocks: 2, block_size: 3", "no seed"),
     ] {
         let error = run("jsonl: a.jsonl", stage).unwrap_err().to_string();
@@ -429,7 +429,7 @@ fn the_whole_file_is_checked_before_anything_is_loaded() {
     let parquet = "source: {parquet: a.parquet}\nstages:\n  - tokenise: {tokenizer: tokenizer.json, column: text}\n";
     let late = |stage: &str| error(&format!("{parquet}  - {stage}\n"));
     assert!(late("batch: {batchsize: 3}").contains("line 4: stages[1].batch: unknown key `batchsize`"));
-    assert!(late("batch: {batch_size: 0}").contains("line 4: a batch of 0 elements"), "{}", late("batch: 0"));
+    assert!(late("batch: {batch_size: 0}").contains("line 4: the batch size is 0"), "{}", late("batch: 0"));
     assert!(late("batch: {batch_size: [2]}").contains("needs a whole number"));
     assert!(late("select_indices: {indices: [-1]}").contains("-1 is less than 0"));
     assert!(late("batch: 2\n  - shuffle: 1").contains("line 5: stages[2].shuffle: `shuffle` needs random access"));

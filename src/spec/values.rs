@@ -119,6 +119,20 @@ impl<const LEAST: u32> Decode for AtLeast<LEAST> {
     }
 }
 
+/// A whole number from `LEAST` to `MOST`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Between<const LEAST: u32, const MOST: u32>(pub(crate) u32);
+
+impl<const LEAST: u32, const MOST: u32> Decode for Between<LEAST, MOST> {
+    const KIND: Kind = Kind::Integer { min: LEAST as i64, max: MOST as u64 };
+
+    fn decode(node: &Node) -> Result<Self> {
+        let AtLeast(number) = AtLeast::<LEAST>::decode(node)?;
+        let checked = u32::try_from(number).ok().filter(|number| *number <= MOST);
+        checked.map(Self).ok_or_else(|| node.error(format!("is {number}, and must be at most {MOST}")))
+    }
+}
+
 /// A whole number of which the stage itself refuses 0, in its own words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Positive<T>(pub(crate) T);

@@ -11,11 +11,14 @@ use super::arguments::{About, Arg, Arguments, Kind, arguments};
 use super::deal::Dealt;
 use super::decode::Fields;
 use super::node::{Field, Node, Tree};
-use super::values::{Amount, AtLeast, Decode};
+use super::values::{Amount, AtLeast, Between, Decode};
 use super::yaml;
 use crate::error::{Error, Result};
-use crate::exec::{Executor, FailedElements};
+use crate::exec::{Executor, FailedElements, MOST_THREADS};
 use crate::part::Part;
+
+/// Most processes, and most threads of a process.
+const MOST: u32 = MOST_THREADS as u32;
 
 /// Options, each of which may be left open.
 trait Options {
@@ -66,11 +69,11 @@ options! {
     /// Worker processes that evaluate a pipeline.
     Processes {
         /// Worker processes; 0 starts none [default: 1, with a thread for every core].
-        workers: AtLeast<0>,
+        workers: Between<0, MOST>,
         /// Maximum number of worker processes if it is tuned [default: 1].
-        max_workers: AtLeast<1>,
+        max_workers: Between<1, MOST>,
         /// Threads of each worker process.
-        threads_per_worker: AtLeast<1>,
+        threads_per_worker: Between<1, MOST>,
         /// Memory of worker processes, such as 2GiB [default: a quarter of what is available].
         ///
         /// It includes the memory that they share with this process. It does not include what this process holds: the elements of a batch, a
@@ -89,7 +92,7 @@ options! {
         /// Seconds after which a worker process counts as hanging, or `none` [default: 300].
         deadline: Deadline,
         /// Worker processes that a range of elements may kill before the element that does so is searched [default: 3].
-        retries: AtLeast<1>,
+        retries: Between<1, { u32::MAX }>,
         /// What to do with an element that kills every worker process: `error` ends the run, `skip` leaves it out and counts it [default: error].
         on_poison: OnPoison,
         /// Whether the number of active threads follows the needs of the consumer [default: true].
@@ -258,7 +261,7 @@ impl RunOptions {
     }
 
     /// The folder of key files, if it is given.
-    pub(super) fn keys(&self) -> Option<&Path> {
+    pub(crate) fn keys(&self) -> Option<&Path> {
         self.hosts.keys.as_deref()
     }
 
@@ -287,9 +290,17 @@ impl RunOptions {
         options: impl IntoIterator<Item = (&'a str, &'a str)>,
         spell: impl Fn(&str) -> String,
     ) -> Result<Self> {
-        let options = Self::from_nodes(options.into_iter().map(|(name, text)| {
-            let kind = Self::all().find(|option| option.name == name).map(|option| option.kind);
-            let mut value = Node::new(value_of(kind, text), 0, 0);
+        let value = |name: &str, text| value_of(Self::option(name).map(|option| option.kind), text);
+        Self::from_values(options.into_iter().map(|(name, text)| (name, value(name, text))), spell)
+    }
+
+    /// Reads options from their names and values, which errors spell as `spell` does.
+    pub(crate) fn from_values<'a>(
+        options: impl IntoIterator<Item = (&'a str, Tree)>,
+        spell: impl Fn(&str) -> String,
+    ) -> Result<Self> {
+        let options = Self::from_nodes(options.into_iter().map(|(name, value)| {
+            let mut value = Node::new(value, 0, 0);
             value.set_paths(spell(name));
             Field { key: name.to_owned(), line: 0, value }
         }))?;
@@ -309,6 +320,41 @@ impl RunOptions {
         let mut value = Node::new(value_of(Some(option.kind), text), 0, 0);
         value.set_paths(option.name.to_owned());
         Self::from_nodes(std::iter::once(Field { key: option.name.to_owned(), line: 0, value })).map(drop)
+    }
+
+    /// Finds an option by its name.
+    pub(crate) fn option(name: &str) -> Option<&'static Arg> {
+        Self::all().find(|option| option.name == name)
+    }
+
+    /// Returns true for an option of worker processes.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_of_processes(name: &str) -> bool {
+        Self::processes().any(|option| option.name == name)
+    }
+
+    /// Lists the options of worker processes.
+    #[cfg(feature = "python")]
+    pub(crate) fn processes() -> impl Iterator<Item = &'static Arg> {
+        [&Processes::ABOUT, &Limits::ABOUT].into_iter().flat_map(|about| about.args)
+    }
+
+    /// Returns true if anything views or records the run.
+    #[cfg(feature = "python")]
+    pub(crate) fn has_views(&self) -> bool {
+        let is_shown = self.views.top == Some(true) || self.views.metrics.is_some();
+        is_shown || self.files.first_given().is_some()
+    }
+
+    /// Spells options in backticks as `spell` does, which gets the option and the value: `` `ram_budget` ``, `` `on_poison: skip` ``.
+    #[cfg(any(feature = "cli", feature = "python"))]
+    pub(crate) fn spell(text: &str, spell: impl Fn(&'static Arg, Option<&str>) -> String) -> String {
+        let parts = text.split('`').enumerate().map(|(at, part)| {
+            let (name, value) = part.split_once(": ").map_or((part, None), |(name, value)| (name, Some(value)));
+            let option = Self::option(name).filter(|_| at % 2 == 1);
+            option.map_or_else(|| part.to_owned(), |option| spell(option, value))
+        });
+        parts.collect::<Vec<_>>().join("`")
     }
 
     /// Lists every option.

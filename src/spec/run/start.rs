@@ -1,9 +1,11 @@
 //! The start of a pipeline with its run options.
 
+use std::path::PathBuf;
+
 use super::{Address, RunOptions, Seconds};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::{Deadline, OnPoison};
-use crate::dataset::BoxIter;
+use crate::dataset::{BoxIter, IterDataset};
 use crate::element::Element;
 use crate::error::{Error, Result};
 #[cfg(not(all(feature = "workers", target_os = "linux")))]
@@ -36,21 +38,36 @@ impl RunOptions {
     /// As [`loader`](Self::loader).
     pub(crate) fn around(
         &self,
-        mut builder: LoaderBuilder<BoxIter<Element>>,
+        builder: LoaderBuilder<BoxIter<Element>>,
         pipeline: &Pipeline,
     ) -> Result<LoaderBuilder<BoxIter<Element>>> {
-        if let Some(batches) = self.buffer() {
-            builder = builder.buffer(batches);
-        }
-        let failed = self.failed_elements()?;
-        builder = self.with_rows(builder.on_failed_element(failed), failed, pipeline)?;
+        let mut builder = self.with_rows(self.with_policies(builder)?, pipeline)?;
         // A host that reads all rows has no other host to compare with.
         if let Some(folder) = self.hosts.guard.as_ref().filter(|_| self.part().is_some()) {
             builder = builder.guard(SharedFolder::new(folder));
         }
+        Ok(self.with_views(builder))
+    }
+
+    /// Sets the buffer, the policy for failed elements and the timeout of the guard.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a limit of padding without padding.
+    pub(crate) fn with_policies<D: IterDataset + 'static>(
+        &self,
+        mut builder: LoaderBuilder<D>,
+    ) -> Result<LoaderBuilder<D>> {
+        if let Some(batches) = self.buffer() {
+            builder = builder.buffer(batches);
+        }
         if let Some(Seconds(timeout)) = self.hosts.guard_timeout {
             builder = builder.guard_timeout(timeout);
         }
+        Ok(builder.on_failed_element(self.failed_elements()?))
+    }
+
+    /// Adds the views of the run, and the files that it writes.
+    pub(crate) fn with_views<D: IterDataset + 'static>(&self, mut builder: LoaderBuilder<D>) -> LoaderBuilder<D> {
         if let Some(Address(address)) = &self.views.metrics {
             builder = builder.metrics(address);
         }
@@ -63,22 +80,21 @@ impl RunOptions {
         if let Some(file) = &self.files.trace {
             builder = builder.trace(file);
         }
-        Ok(builder)
+        builder
     }
 
     /// Chooses the rows to deliver, and the keys by which they are planned.
     fn with_rows(
         &self,
         builder: LoaderBuilder<BoxIter<Element>>,
-        failed: FailedElements,
         pipeline: &Pipeline,
     ) -> Result<LoaderBuilder<BoxIter<Element>>> {
         // If elements that fail become padding, the rows of the whole are planned, too.
-        let whole = self.given_part().filter(|_| failed != FailedElements::Error);
+        let whole = self.given_part().filter(|_| !matches!(self.failed_elements(), Ok(FailedElements::Error)));
         let deal = self.hosts.deal.as_ref().map(|dealt| dealt.0.clone()).unwrap_or_default();
         match self.part().or(whole) {
-            Some(part) => Ok(self.with_keys(builder.part(part.clone()), pipeline)?.deal(deal)),
-            None if self.records_keys() => self.with_keys(builder, pipeline),
+            Some(part) => Ok(self.with_keys(builder.part(part.clone()), pipeline.keys(), "")?.deal(deal)),
+            None if self.records_keys() => self.with_keys(builder, pipeline.keys(), ""),
             None => Ok(builder),
         }
     }
@@ -87,17 +103,25 @@ impl RunOptions {
         self.hosts.record_keys == Some(true)
     }
 
-    /// Adds key files: of the folder that is given, or of the folder beside the pipeline file if it exists.
-    fn with_keys(
+    /// Adds key files: of the folder that is given, or of the folder `beside` the pipeline file. The flag of `beside` is true if that
+    /// folder must exist.
+    ///
+    /// `functions` names the functions of the pipeline that are not described by its file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if keys are to be recorded and there is no folder.
+    pub(crate) fn with_keys<D: IterDataset + 'static>(
         &self,
-        builder: LoaderBuilder<BoxIter<Element>>,
-        pipeline: &Pipeline,
-    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
-        let given = self.hosts.keys.clone().map(|folder| (folder, true)).or_else(|| pipeline.keys());
+        builder: LoaderBuilder<D>,
+        beside: Option<(PathBuf, bool)>,
+        functions: &str,
+    ) -> Result<LoaderBuilder<D>> {
+        let given = self.hosts.keys.clone().map(|folder| (folder, true)).or(beside);
+        let files = |folder: PathBuf| KeyFolder::new(folder).functions(functions);
         Ok(match given {
-            Some((folder, _)) if self.records_keys() => builder.keys(KeyFolder::new(folder).recorded()),
-            Some((folder, true)) => builder.keys(KeyFolder::new(folder).needed()),
-            Some((folder, false)) if folder.is_dir() => builder.keys(KeyFolder::new(folder)),
+            Some((folder, _)) if self.records_keys() => builder.keys(files(folder).recorded()),
+            Some((folder, true)) => builder.keys(files(folder).needed()),
+            Some((folder, false)) if folder.is_dir() => builder.keys(files(folder)),
             None if self.records_keys() => {
                 return Err(Error::config("keys are to be recorded, and there is no folder for them")
                     .help("add `keys: FOLDER`"));
@@ -128,7 +152,7 @@ impl RunOptions {
 
     /// Options of worker processes.
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    fn mp_options(&self) -> crate::workers::MpOptions {
+    pub(crate) fn mp_options(&self) -> crate::workers::MpOptions {
         use crate::workers::{MpOptions, Poison};
         let (given, limits, auto) = (&self.processes, &self.limits, MpOptions::auto());
         MpOptions {
@@ -139,7 +163,7 @@ impl RunOptions {
             worker_heap: limits.worker_heap.map(u64::from),
             max_element: limits.max_element.map(u64::from),
             deadline: limits.deadline.map_or(auto.deadline, |Deadline(limit)| limit),
-            retries: limits.retries.map_or(auto.retries, |count| u32::try_from(count.0).unwrap_or(u32::MAX)),
+            retries: limits.retries.map_or(auto.retries, |count| count.0),
             poison: limits
                 .on_poison
                 .map_or(auto.poison, |OnPoison(skips)| if skips { Poison::Skip } else { Poison::Error }),

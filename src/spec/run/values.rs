@@ -48,8 +48,9 @@ impl Decode for Seconds {
     const KIND: Kind = Kind::Seconds;
 
     fn decode(node: &Node) -> Result<Self> {
-        let time = Duration::try_from_secs_f64(f64::decode(node)?);
-        time.map(Self).map_err(|_| node.error("needs a number of seconds"))
+        let seconds = f64::decode(node)?;
+        let time = Duration::try_from_secs_f64(seconds);
+        time.map(Self).map_err(|_| node.error(format!("is {seconds}, and must be a number of seconds from 0 on")))
     }
 }
 
