@@ -218,7 +218,7 @@ fn number_type(code: u64, size: Option<u64>) -> Result<DType> {
         (8, _) => DType::U16,
         (9, Some(_)) => DType::U32,
         (10, Some(_)) => DType::U64,
-        _ => return Err(Error::data(format!("code {code} of a number type, 1 to 8 are known"))),
+        _ => return Err(Error::data(format!("code {code} of a number type is unknown"))),
     };
     match size {
         Some(size) if size != dtype.size() as u64 => {

@@ -183,8 +183,8 @@ impl fmt::Debug for Npz {
     }
 }
 
-/// Number of bytes inflated to read a header: the maximum of version 1, and more than real headers of any version need.
-const LONGEST_HEADER: u64 = 1 << 16;
+/// Number of bytes inflated to read a header: the maximum of version 1 after its 10 bytes, and more than real headers of any version need.
+const LONGEST_HEADER: u64 = 10 + u16::MAX as u64;
 
 /// Inflates at most `size + 1` bytes, to detect a wrong size. Memory grows with the actual data.
 fn inflated(packed: &[u8], size: u64) -> Result<Vec<u8>> {

@@ -170,14 +170,15 @@ impl Group {
     }
 
     fn next(&self, live: &mut Live) -> Result<RecordBatch> {
-        let want = self.span_rows.min(self.rows - live.next_span * self.span_rows);
+        let from = live.next_span * self.span_rows;
+        let want = self.span_rows.min(self.rows - from);
         let batch = live.reader.next().transpose().map_err(|e| damaged(e.into()))?;
         live.next_span += 1;
         match batch {
             Some(batch) if batch.num_rows() as u64 == want => Ok(batch),
             batch => {
                 let rows = batch.map_or(0, |batch| batch.num_rows());
-                Err(Error::data(format!("{rows} rows where the footer promises {want} from {} on", self.span_rows)))
+                Err(Error::data(format!("{rows} rows where the footer promises {want} from row {from} on")))
             }
         }
     }

@@ -78,7 +78,7 @@ where
     }
     let refused = Source::new(open()).block_shuffle(1000, 1).check().unwrap_err();
     let help = refused.help_text().unwrap();
-    assert!(help.ends_with("is the most that has room; or raise the source's cache_bytes"), "{name}: {help}");
+    assert!(help.ends_with("or less, or raise the source's cache_bytes"), "{name}: {help}");
 }
 
 /// Checks batches that are made from columns.
