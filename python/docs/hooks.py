@@ -1,6 +1,7 @@
-"""Prepares pages for the site: marks for the tests go, and lines of Rust that only a compiler needs.
+"""Prepares pages for the site: removes marks for the tests, and lines of Rust code that only the compiler needs.
 
-A mark is a comment in front of a block: `setup`, `not run`, `needs`, `held by` or `file`; `python/tests/site_blocks.py` says what each means.
+A mark is a comment before a block: `setup`, `not run`, `needs`, `held by` or `file`. `python/tests/site_blocks.py`
+documents each mark.
 """
 
 import re
@@ -13,13 +14,13 @@ FIGURES = Path(__file__).resolve().parents[2] / "benches" / "README.md"
 
 
 def visible(block: "re.Match[str]") -> str:
-    """The block as a reader sees it, without the lines that rustdoc hides."""
+    """Returns the block as a reader sees it, without the lines that rustdoc hides."""
     lines = [line for line in block[1].splitlines() if line != "#" and not line.startswith("# ")]
     return "\n".join(["```rust", *lines, "```"])
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Called by MkDocs for every page."""
+    """Returns the Markdown of a page without marks. MkDocs calls the function for every page."""
     if page.file.src_uri == "figures.md":
         figures = FIGURES.read_text(encoding="utf-8").split("\n", 1)[1]
         markdown += re.sub(r"\[(`[^`]+`)\]\(record[^)]*\)", r"\1", figures)

@@ -1,4 +1,4 @@
-"""Shows methods that a stub writes as overloads alone, by the last of them, which has the docstring."""
+"""Makes the site show methods that a stub declares only as overloads. The last overload has the docstring."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import griffe
 
 
 class Overloads(griffe.Extension):
-    """Makes members of them."""
+    """Adds overloaded methods to the members of their class."""
 
     def on_class_members(self, *, cls: griffe.Class, **kwargs: Any) -> None:
-        """Asked once for every class."""
+        """Adds the overloaded methods of `cls`. Called once per class."""
         for name, overloads in cls.overloads.items():
             if name not in cls.members:
                 shown = overloads[-1]
