@@ -1,9 +1,9 @@
-//! How fast rows of Parquet and Arrow files are read and written, beside the decoders and encoders of the `parquet` and `arrow`
-//! crates alone, which make columns and no rows; and batches of them, beside the decoders and a hand-written loop that copies
-//! each batch out of their columns: what there is no way around.
+//! Read and write rates of rows in Parquet and Arrow files. The limit is the decoder or encoder of the `parquet` or
+//! `arrow` crate, which yields columns and no rows. The limit for batches is the decoder plus a hand-written loop that
+//! copies each batch out of its columns.
 //!
-//! `cargo bench -p benches --bench columns --no-default-features --features arrow,parquet [-- NAME …]`. CPU time of one thread; median of
-//! five rounds. The files are in the page cache.
+//! `cargo bench -p benches --bench columns --no-default-features --features arrow,parquet [-- NAME …]`. CPU time of one
+//! thread, median of five rounds. The files are in the page cache.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -36,7 +36,7 @@ use cpu_clock::on_core;
 use median::seconds;
 use wanted::wanted;
 
-/// Seconds of CPU time on this thread.
+/// Returns the CPU seconds of `work` on this thread.
 fn cpu(work: impl FnMut()) -> f64 {
     seconds(5, on_core, work)
 }
@@ -55,7 +55,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What a row holds.
+/// Contents of a row.
 #[derive(Clone, Copy)]
 enum Row {
     /// A text of about 2 KiB and its 512 token ids.
@@ -108,12 +108,12 @@ fn create(dir: &Path, name: &str) -> (PathBuf, BufWriter<File>) {
     (path, BufWriter::with_capacity(1 << 20, file))
 }
 
-/// All of it in order, rows in chunks as loaders ask for them.
+/// Reads all rows in order, in chunks as loaders request them.
 fn in_order(source: &impl RandomAccess<Record = Element>) -> f64 {
     in_chunks(source, 1)
 }
 
-/// All of it, one row in so many after the other, in chunks.
+/// Reads all rows in steps of `stride`, modulo the number of rows, in chunks.
 fn in_chunks(source: &impl RandomAccess<Record = Element>, stride: u64) -> f64 {
     let all: Vec<u64> = (0..source.len()).map(|i| (i * stride) % source.len()).collect();
     cpu(|| all.chunks(256).for_each(|chunk| drop(black_box(source.read_many(chunk)))))
@@ -122,7 +122,7 @@ fn in_chunks(source: &impl RandomAccess<Record = Element>, stride: u64) -> f64 {
 /// Elements of a batch.
 const BATCH: usize = 256;
 
-/// All of it in batches.
+/// Reads all rows in batches.
 fn in_batches(ds: &BoxMap<Element>) -> f64 {
     let (ds, run) = (ds.clone().to_iter().batch(BATCH), Runtime::inline());
     cpu(|| {
@@ -133,7 +133,7 @@ fn in_batches(ds: &BoxMap<Element>) -> f64 {
     })
 }
 
-/// Copies each batch out of the columns of a record batch, as values of elements.
+/// Copies each batch out of the columns of a record batch into element values.
 fn copied(decoded: &RecordBatch) {
     for start in (0..decoded.num_rows()).step_by(BATCH) {
         let rows = decoded.slice(start, BATCH.min(decoded.num_rows() - start));
@@ -168,7 +168,7 @@ fn report(what: &str, rows: u64, limit: f64, ours: f64) {
     println!("{what:48} {:>9.0} {:>9.0} {:>6.0} %", rate(rows, limit), rate(rows, ours), 100.0 * limit / ours);
 }
 
-/// In order beside the limit, and shuffled, where all decoded columns are kept.
+/// Reports batches in order beside the limit, and shuffled batches from a source that caches all decoded columns.
 fn batches<S>(what: &str, rows: u64, limit: f64, source: S, kept: S)
 where
     S: RandomAccess<Record = Element> + 'static,
@@ -194,7 +194,7 @@ fn parquet(dir: &Path) -> Result<()> {
                     reader.expect("a reader").for_each(|batch| each(black_box(&batch.expect("a batch"))));
                 })
             };
-            // Nothing is kept from one round to the next.
+            // The cache is too small to keep columns between rounds.
             let open = || Parquet::options().cache_bytes(1).open(&path);
             let what = format!("{}, {name}", row.name());
             report(&what, row.count(), decoded(|_| ()), in_order(&open()?));
@@ -239,7 +239,7 @@ fn arrow(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Activations as a network makes them: about normal, of float32.
+/// Writes activations as of a network: approximately normal `float32`.
 fn activations() -> Result<()> {
     let mut state = 1u64;
     let mut uniform = || {

@@ -1,16 +1,17 @@
-//! Does the device wait? Emulated accelerators fed from files with the shapes of MLPerf Storage's training workloads, and from
-//! a producer that needs 80 % of the step's time.
+//! Does the device wait? Feeds emulated accelerators from files like those of MLPerf Storage's training workloads, and
+//! from a producer that needs 80 % of the step time.
 //!
-//! `cargo bench -p benches --bench consumer --features compress [-- NAME …]`. An accelerator is a sleep, as in MLPerf Storage; AU is counted as there, see
-//! [`Metrics`]. What differs from there, all of it printed too:
-//! - sizes of samples, batches and step times are the published ones; there are fewer files, and they are read again and again.
-//!   They lie in the page cache, where MLPerf asks for five times the memory: it is the loader that is measured, not the disk;
-//! - samples of unet3d are `.npz` as there; those of the other two are TFRecord there, here rows of `.npy` (no frame and no
-//!   checksum is read) and `.npz` (a checksum over all of it is);
-//! - one accelerator, one epoch without end, and so many steps.
+//! `cargo bench -p benches --bench consumer --features compress [-- NAME …]`. An accelerator is a sleep, as in MLPerf
+//! Storage, and AU is computed alike: see [`Metrics`]. Differences from MLPerf Storage, all of which are printed:
+//! - Sample sizes, batch sizes and step times are the published values, but there are fewer files, read repeatedly.
+//!   They are in the page cache, so the bench measures the loader and not the disk. MLPerf requires data of five times
+//!   the memory.
+//! - Samples of unet3d are `.npz`, as in MLPerf. The other workloads use TFRecord there, and here rows of `.npy`
+//!   (without frame and checksum) and `.npz` (with a checksum over all bytes).
+//! - There is one accelerator, one endless epoch, and a fixed number of steps.
 //!
-//! Each is run inline, with a thread for every core, and in a worker process as it is by default. Wall time: it wants a
-//! machine with a core to spare, though a sleeping accelerator takes none.
+//! Each workload runs inline, with a thread per core, and in a worker process with default options. Measures wall time
+//! and needs a machine with a spare core, although a sleeping accelerator uses none.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,9 +29,9 @@ mod random;
 
 use mlperf::{WORKLOADS, Workload};
 
-/// Steps that do not count: what MLPerf leaves out.
+/// Steps at the start that are excluded, as in MLPerf.
 const EXCLUDED: usize = 1;
-/// At least so many steps count, and for so long.
+/// Minimum number of measured steps, and minimum seconds of measurement.
 const STEPS: f64 = 20.0;
 const TIME: f64 = 3.0;
 
@@ -46,12 +47,12 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What a pipeline is made of, in this process and in workers.
+/// Description of a pipeline, for this process and for workers.
 #[derive(Clone, Serialize, Deserialize)]
 enum Made {
-    /// Of the workload with this number, from a folder.
+    /// Samples of the workload with this number, from a folder.
     Files(usize, PathBuf),
-    /// Batches that each keep the producer for so many microseconds: busy, or waiting.
+    /// Batches that each occupy the producer for `us` microseconds, computing or waiting.
     Produced { us: u64, busy: bool },
 }
 
@@ -76,7 +77,7 @@ fn pipeline(made: Made) -> Result<BoxIter<Element>> {
     }
 }
 
-/// Who evaluates it.
+/// Evaluator of the pipeline.
 #[derive(Clone, Copy)]
 enum By {
     Inline,
@@ -95,7 +96,7 @@ impl By {
         }
     }
 
-    /// What steps of `step` see of the pipeline.
+    /// Returns the metrics of a consumer with steps of `step`.
     fn run(self, made: &Made, step: Duration) -> Result<Metrics> {
         let loader = pipeline(made.clone())?.loader();
         let loader = match self {
@@ -130,7 +131,7 @@ fn from_files(workload: &'static Workload) -> Result<()> {
     Ok(())
 }
 
-/// 4 ms of producing for every step of 5.
+/// Runs a producer that takes 4 ms per step of 5 ms.
 fn produced() -> Result<()> {
     println!("producer: batches of [32, 1024] int32 that take 4 ms each: 80 % of the step");
     for busy in [false, true] {
@@ -150,7 +151,7 @@ fn line(what: &str, by: By, step_s: f64, metrics: &Metrics, asked: f64, more: &s
         by.name(),
         percent(metrics.utilisation),
         match by {
-            // Nothing runs ahead of the step: shown for comparison.
+            // Nothing is prefetched: shown for comparison.
             By::Inline => "not held to",
             _ if metrics.utilisation >= asked => "reaches",
             _ => "MISSES",

@@ -1,12 +1,15 @@
-//! Several hosts: balanced deals of packed rows among ranks, how long the slowest rank takes and what a deal costs; and how long a host waits
-//! that goes on with another part.
+//! Several hosts: balance of packed rows among ranks, and the cost of a deal (the assignment of rows to ranks). Also
+//! the delay until a host continues with another part.
 //!
-//! `cargo bench -p benches --bench deal [-- NAME …]`. `straggle` packs documents of log-normal lengths best-fit into 64 open rows and deals
-//! eight global batches: cost of the slowest rank by that in the mean, for whole steps, and where ranks wait for each other
-//! in each micro-step of one row. Costs are those of causal attention, width 4096. It is the same on every machine. `time` is CPU time of one deal
-//! of 64 × 8 rows, and of the costs of rows that are read from segment ids: medians of nine rounds. `going on` is wall time at batch 100,000 to the
-//! first batch of another part: from a state (`build` and `next`), and in a pass that runs (`repart` and `next`), medians of nine
-//! as well. Batches have 512 rows by index, 64 packed rows of 256 cells in windows of 1024 documents, and 64 elements out of 8 lanes, dealt by lanes.
+//! `cargo bench -p benches --bench deal [-- NAME …]`
+//! - `straggle` packs documents of log-normal lengths best-fit into 64 open rows and deals eight global batches. It
+//!   prints the cost of the slowest rank divided by the mean: for whole steps, and if ranks synchronise after each
+//!   micro-step of one row. Costs are of causal attention, width 4096. The results do not depend on the machine.
+//! - `time` is CPU time of a deal of 64 × 8 rows, and of computing row costs from segment ids: medians of nine rounds.
+//! - `going on` is wall time at batch 100,000 to the first batch of another part: from a state (`build` and `next`),
+//!   and in a running pass (`repart` and `next`), also medians of nine. It runs three pipelines: batches of 512 rows by
+//!   index; batches of 64 packed rows of 256 cells, in windows of 1024 documents; and batches of 64 elements of 8 lanes
+//!   (streams read in turn), dealt by lanes.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -37,7 +40,7 @@ const COST: Cost = Cost::attention(4096, None, true);
 /// Rows that are packed at a time: a whole global batch would take half a gigabyte.
 const AT_ONCE: usize = 8;
 
-/// Documents of one kind, and the rows that they are packed into.
+/// A distribution of document lengths, and the length of the packed rows.
 struct Corpus {
     name: &'static str,
     mean: f64,
@@ -50,7 +53,7 @@ const BOOKS: Corpus = Corpus { name: "code and books, 32 k", mean: 4000.0, sigma
 const LONG: Corpus = Corpus { name: "long, 128 k", mean: 16000.0, sigma: 2.0, row: 128 << 10 };
 
 impl Corpus {
-    /// Packed rows, so many at a time.
+    /// Returns packed rows in batches of [`AT_ONCE`].
     fn batches(&self) -> Result<impl Iterator<Item = Result<Element>>> {
         let lens = lengths::log_normal(1 << 16, self.mean, self.sigma, self.row);
         let document = move |at: i64| Element::new().with("t", Array::from_vec(vec![0u8; lens[at as usize]]));
@@ -59,7 +62,7 @@ impl Corpus {
         packed.loader().build()
     }
 
-    /// Costs of the first `rows` packed rows.
+    /// Returns the costs of the first `rows` packed rows.
     fn costs(&self, rows: usize) -> Result<Vec<u64>> {
         let mut costs = Vec::new();
         for batch in self.batches()?.take(rows / AT_ONCE) {
@@ -111,11 +114,11 @@ fn time() -> Result<()> {
     Ok(())
 }
 
-/// The batch at which hosts go on.
+/// Number of the batch at which hosts continue.
 const FAR: u64 = 100_000;
 const ROUNDS: usize = 9;
 
-/// Batches of 512 rows, of which indices alone say whose they are.
+/// Batches of 512 rows, which are assigned by index alone.
 fn by_index() -> BoxIter<Element> {
     let row = |at: i64| Element::new().with("t", Array::from_vec(vec![at as i32; 1024]));
     Range::new(0, 1 << 40).shuffle(1).map(row).to_iter().batch(512).boxed()
@@ -130,14 +133,14 @@ fn packed() -> BoxIter<Element> {
     documents.window_pack(WindowPackOptions::new(RowSpec::new([("t", 256)])).window(1024)).batch(64).boxed()
 }
 
-/// The state behind [`FAR`] batches of 512 indices.
+/// Returns the state after [`FAR`] batches of 512 indices.
 fn far_by_index() -> Result<Checkpoint> {
     let mut state = by_index().loader().build()?.state()?;
     state.state["next_index"] = (FAR * 512).into();
     Ok(Checkpoint { delivered: FAR, ..state })
 }
 
-/// The state behind [`FAR`] packed batches, all of which are made.
+/// Returns the state after [`FAR`] packed batches. Evaluates all of them.
 fn far_packed() -> Result<Checkpoint> {
     let mut loader = packed().loader().build()?;
     for _ in 0..FAR {
@@ -146,7 +149,7 @@ fn far_packed() -> Result<Checkpoint> {
     loader.state()
 }
 
-/// Milliseconds that `work` takes, the median of some rounds behind one that warms up.
+/// Returns the milliseconds of `work`: the median of the rounds after a warm-up.
 fn milliseconds(mut work: impl FnMut(usize) -> Result<()>) -> Result<f64> {
     let mut times = Vec::new();
     for round in 0..=ROUNDS {
@@ -159,14 +162,14 @@ fn milliseconds(mut work: impl FnMut(usize) -> Result<()>) -> Result<f64> {
     Ok(times[times.len() / 2])
 }
 
-/// Batches of 64 elements, out of 8 lanes.
+/// Batches of 64 elements from 8 lanes.
 fn by_lanes() -> BoxIter<Element> {
     let row = |at: i64| Element::new().with("t", Array::scalar(at));
     let lane = |lane: i64| Range::new(lane << 20, (lane + 1) << 20).to_iter().boxed().map(row);
     lanes((0..8).map(lane).collect::<Vec<_>>(), 8).batch(64).boxed()
 }
 
-/// Writes the index of the lanes of a pipeline when it is asked for.
+/// A key source that writes the lane index of a pipeline on demand.
 #[derive(Debug)]
 struct Indexed(KeyFolder);
 
@@ -181,7 +184,7 @@ impl KeySource for Indexed {
     }
 }
 
-/// The state behind [`FAR`] batches of lanes, all of which are read.
+/// Returns the state after [`FAR`] batches of lanes. Reads all of them.
 fn far_by_lanes(folder: &Path) -> Result<Checkpoint> {
     let mut loader = dealt_by_lanes(folder).part(Part::of(0, 1)).build()?;
     for _ in 0..FAR {

@@ -2,9 +2,10 @@
 //!
 //!     GRISTMILL_PJRT_PLUGIN=PATH[:PATH …] cargo bench -p benches --features pjrt --bench device [-- keep]
 //!
-//! With `keep` the C library keeps what is freed (`gristmill::device::keep_freed_memory`).
+//! With `keep` the C library retains freed memory (`gristmill::device::keep_freed_memory`).
 //!
-//! Wall time, medians; what is held against a limit takes turns with it. Page faults are those of the whole process.
+//! Wall time, medians. A limit and the figure compared with it are measured in turns. Page faults are of the whole
+//! process.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use gristmill::{Array, Batch, Buffer, DType, Element, Load, MapDataset, Result};
 const MIB: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A batch of one array that starts `offset` bytes behind a page's boundary.
+/// Returns a batch of one array that starts `offset` bytes after a page boundary.
 fn batch(shape: &[usize], offset: usize) -> Batch {
     let len = 4 * shape.iter().product::<usize>();
     let memory = Buffer::from_vec(vec![1u8; len + 2 * 4096]);
@@ -25,7 +26,7 @@ fn batch(shape: &[usize], offset: usize) -> Batch {
     Element::new().with("tokens", Array::new(DType::I32, shape, data).expect("as long as needed"))
 }
 
-/// An endless stream of the same few batches: they cost nothing to make.
+/// Sends an endless stream of a few reused batches, which cost nothing to make.
 fn put(
     device: &Device,
     batches: Vec<Batch>,
@@ -46,7 +47,7 @@ fn micros(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e6)
 }
 
-/// `next`, whole, beside the plugin's call alone.
+/// Measures a whole `next`, beside the plugin's call alone.
 fn latency(device: &Device) -> Result<()> {
     for (name, staging) in [("in place", Staging::WhereNeeded), ("through a slot", Staging::Always)] {
         let one = batch(&[32, 1024], 0);
@@ -78,8 +79,9 @@ fn latency(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Batches of 8 MiB, each waited for, against memcpy of as much and against the plugin's call alone, in blocks that take
-/// turns. All write to memory that was used before, to as many places as there are batches on their way, and one.
+/// Measures batches of 8 MiB, each waited for, against memcpy of 8 MiB and against the plugin's call alone, in blocks
+/// in turns. All write to memory that was used before. The number of target places is the number of batches in flight
+/// plus one.
 fn throughput(device: &Device) -> Result<()> {
     let shape = [2 * MIB / 1024, 1024];
     let sources: Vec<Batch> = (0..4).map(|_| batch(&shape, 0)).collect();
@@ -89,7 +91,7 @@ fn throughput(device: &Device) -> Result<()> {
         black_box(&mut targets[round % 3]).copy_from_slice(source(round)?.bytes());
         Ok(())
     };
-    // As many are alive at a time as with the stream.
+    // Keeps as many buffers alive as the stream does.
     let mut held = None;
     let mut alone = |round: usize| held.insert(device.put(source(round)?)?).ready()?.wait();
     for (name, options) in [
@@ -122,20 +124,20 @@ fn throughput(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// What a block of batches of 8 MiB took: GB/s, and page faults per batch.
+/// Result of a block of 8 MiB batches: GB/s, and page faults per batch.
 #[derive(Clone, Copy)]
 struct Block {
     rate: f64,
     faults: f64,
 }
 
-/// The median blocks of three that take turns.
+/// Runs blocks of three kinds of work in turns and returns the median block of each.
 fn turns(mut works: [&mut dyn FnMut(usize) -> Result<()>; 3]) -> Result<[Block; 3]> {
     const ROUNDS: usize = 25;
     let mut blocks = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..9 {
         for (work, blocks) in works.iter_mut().zip(&mut blocks) {
-            // What the turn before left behind is no part of it.
+            // Warm-up: excludes effects of the previous turn.
             (0..5).try_for_each(&mut *work)?;
             let before = page_faults();
             let took = micros(|| (0..ROUNDS).try_for_each(work))?;
@@ -149,14 +151,14 @@ fn turns(mut works: [&mut dyn FnMut(usize) -> Result<()>; 3]) -> Result<[Block; 
     }))
 }
 
-/// Minor page faults of this process so far.
+/// Returns the minor page faults of this process so far.
 fn page_faults() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     fields.split(' ').nth(7).and_then(|faults| faults.parse().ok()).unwrap_or(0)
 }
 
-/// Whose memory a buffer is, by how it was sent and where the host's began.
+/// Prints whether a buffer views the host's memory, by transfer mode and alignment of that memory.
 fn semantics(device: &Device) -> Result<()> {
     for zero_copy in [false, true] {
         for offset in [4, 16, 32, 64, 0] {

@@ -1,8 +1,11 @@
-//! The guard of several hosts: what the digest of a batch costs beside copying it, and what a round of statements does.
+//! The guard of several hosts: cost of a batch digest beside copying the batch, and cost of a round of statements.
 //!
-//! `cargo bench -p benches --bench guard [-- NAME …]`. `digest` is CPU time of the digest of a batch of which each host has all rows, and of a copy of its bytes into memory that
-//! is there, in turns: medians of nine rounds. Batches are larger than caches where they are in training. `round` is the time of a statement and of the comparison
-//! of those of 64 and 1024 hosts, which is due once in 128 batches.
+//! `cargo bench -p benches --bench guard [-- NAME …]`
+//! - `digest` is CPU time of the digest of a batch of which each host has all rows. A copy of its bytes into existing
+//!   memory is measured in turns. Medians of nine rounds. Batches are larger than the caches if they are so in
+//!   training.
+//! - `round` is the time of a statement, and of comparing the statements of 64 and 1024 hosts, which happens once per
+//!   128 batches.
 
 use std::hint::black_box;
 
@@ -16,7 +19,7 @@ mod median;
 #[path = "support/wanted.rs"]
 mod wanted;
 
-/// A batch of so many leaves of `bytes` each.
+/// Returns a batch of `leaves` leaves of `bytes` bytes each.
 fn batch(leaves: usize, bytes: usize) -> Element {
     let mut state = 1u64;
     let mut next = || {

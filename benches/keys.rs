@@ -1,9 +1,13 @@
-//! Key files: what a key costs to write and to read, in order and anywhere, and how large they are.
+//! Key files: cost of a key to write and to read, in order and in random order, and the size of the files.
 //!
-//! `cargo bench -p benches --bench keys [-- NAME …]`. `sizes` prints bytes an element, which are the same on every machine. `order` writes and reads a file of 4 Mi keys
-//! of one column, a block at a time, beside copying as many numbers of 4 bytes. `shuffled` writes one of 10^8 keys (200 MB), measures
-//! how long it takes to open it, and reads 4 Mi of its keys in shuffled order, one by one and gathered, beside as many look-ups in
-//! a `Vec<u32>` of all lengths (400 MB). Lengths are log-normal with mean 600 and sigma 1. Rates are of CPU time: medians of nine rounds.
+//! `cargo bench -p benches --bench keys [-- NAME …]`
+//! - `sizes` prints bytes per element, equal on every machine.
+//! - `order` writes and reads a file of 4 Mi keys with one column, block by block, beside copying 4 Mi numbers of 4
+//!   bytes.
+//! - `shuffled` writes a file of 10^8 keys (200 MB) and measures the time to open it. It reads 4 Mi of its keys in
+//!   shuffled order, singly and gathered, beside 4 Mi look-ups in a `Vec<u32>` of all lengths (400 MB).
+//!
+//! Lengths are log-normal with mean 600 and sigma 1. Rates are of CPU time: medians of nine rounds.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -21,7 +25,7 @@ mod random;
 #[path = "support/wanted.rs"]
 mod wanted;
 
-/// Keys of what is read in a round.
+/// Keys read per round.
 const KEYS: usize = 4 << 20;
 /// Keys of the large file.
 const MANY: u64 = 100_000_000;
@@ -30,14 +34,14 @@ fn head(len: u64) -> KeyHead {
     KeyHead::new("0123456789abcdef", len).columns(["tokens"])
 }
 
-/// Lengths of text, which repeat after a million.
+/// Returns the lengths of 2^20 texts. The benches repeat them.
 fn texts() -> Vec<u32> {
     let mut random = random::Random(7);
     let mut length = || (600f64.ln() - 0.5 + random.normal()).exp().clamp(1.0, 1e6) as u32;
     (0..1 << 20).map(|_| length()).collect()
 }
 
-/// Writes the keys of `len` slots, each by what it yields and the length of its elements.
+/// Writes the keys of `len` slots. `key` returns the number of elements of a slot and their length.
 fn write(path: &Path, len: u64, key: impl Fn(u64) -> (u32, u32)) -> Result<()> {
     let mut writer = KeyWriter::create(path, head(len))?;
     let (mut block, mut lens) = (KeyBlock::new(1), Vec::new());
@@ -129,7 +133,7 @@ fn shuffled(folder: &Path) -> Result<()> {
     let mut random = random::Random(1);
     let slots: Vec<u64> = (0..KEYS).map(|_| random.next() % MANY).collect();
     let mut lens = Vec::new();
-    // The first round checks the blocks, and is not counted.
+    // The unmeasured first round verifies the blocks.
     rate("read in shuffled order, one by one", KEYS, || {
         let mut sum = 0;
         for &slot in &slots {
@@ -155,7 +159,7 @@ fn shuffled(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A part of the bench by its name.
+/// Name and function of a part of the bench.
 type Part = (&'static str, fn(&Path) -> Result<()>);
 
 fn main() -> Result<()> {

@@ -1,7 +1,8 @@
-//! gristmill against the machine's limits, in one run, so that every figure is a ratio.
+//! gristmill against the machine's limits, measured in one run, so that every figure is a ratio.
 //!
-//! `cargo bench -p benches --bench limits --all-features [-- NAME …]`. CPU time of one thread (wall time where the system does not
-//! tell it). A limit and what is held against it take turns, nine rounds of each; the figure is the median.
+//! `cargo bench -p benches --bench limits --all-features [-- NAME …]`. CPU time of one thread (wall time if the system
+//! does not report CPU time). A limit and the figure compared with it are measured in turns, nine rounds each; the
+//! result is the median.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -30,14 +31,14 @@ use wanted::wanted;
 
 const ROUNDS: usize = 9;
 
-/// CPU seconds of `work`.
+/// Returns the CPU seconds of `work`.
 fn clock(work: impl FnOnce()) -> f64 {
     let start = on_core();
     work();
     (on_core() - start).as_secs_f64()
 }
 
-/// Runs the two in turns, each once unmeasured; returns the median CPU seconds of each.
+/// Runs both in turns after an unmeasured run each. Returns the median CPU seconds of each.
 fn turns(mut limit: impl FnMut(), mut ours: impl FnMut()) -> (f64, f64) {
     limit();
     ours();
@@ -49,13 +50,13 @@ fn medians(rounds: &[(f64, f64)]) -> (f64, f64) {
     (median(&mut limits), median(&mut ours))
 }
 
-/// One line: what, ours, and its share of the limit, both as work per CPU second.
+/// Prints a line: name, our rate per CPU second, and its share of the limit's rate.
 fn line(name: &str, unit: &str, work: f64, (limit_s, ours_s): (f64, f64), limit: &str) {
     let (ours, best) = (work / ours_s, work / limit_s);
     println!("{name:<40} {ours:>8.2} {unit:<9} {:>6.1} % of {limit} ({best:.2})", 100.0 * ours / best);
 }
 
-/// The same where the two were measured in pairs: the share is the median of theirs.
+/// Prints a line for paired measurements: the share is the median of the pairs' shares.
 fn paired_line(name: &str, unit: &str, work: f64, pairs: &[(f64, f64)], limit: &str) {
     let ([low, middle, high], (limit_s, ours_s)) = (shares(pairs), medians(pairs));
     let (ours, best) = (work / ours_s, work / limit_s);
@@ -64,7 +65,7 @@ fn paired_line(name: &str, unit: &str, work: f64, pairs: &[(f64, f64)], limit: &
     );
 }
 
-/// Measures and prints; files it needs go into the folder.
+/// A bench that measures and prints. It writes its files to the folder.
 type Bench = fn(&Path) -> Result<()>;
 
 fn main() -> Result<()> {
@@ -87,7 +88,7 @@ fn main() -> Result<()> {
 const RECORD: usize = 2048;
 const BATCH: usize = 32;
 
-/// 2 KiB records from memory, summed and stacked 32 at a time: a typed pipeline against the loop one writes by hand.
+/// Sums and stacks 2 KiB records from memory, 32 at a time: a typed pipeline against a hand-written loop.
 fn records(_: &Path) -> Result<()> {
     let records = Records(Arc::new((0..8192u32).map(|i| [i as u8; RECORD]).collect()));
     let work = (records.0.len() * RECORD) as f64 / 1e9;
@@ -141,7 +142,7 @@ fn stack(items: Vec<(u64, All, usize)>) -> Result<(Vec<u8>, Vec<u64>)> {
     Ok((batch, sums))
 }
 
-/// The same pipeline with and without what feeds the wait report.
+/// Runs a pipeline with and without the measurements for the wait report.
 fn report_cost(_: &Path) -> Result<()> {
     let records = Records(Arc::new((0..8192u32).map(|i| [i as u8; RECORD]).collect()));
     let work = records.0.len() as f64 / 1e6;
@@ -157,14 +158,14 @@ fn report_cost(_: &Path) -> Result<()> {
         }
     };
     let with = || pipeline().loader().build().unwrap().for_each(|batch| drop(black_box(batch.unwrap())));
-    // Many short turns, compared two by two: what is sought is less than what a machine's speed changes by.
+    // Many short turns, compared in pairs: the difference is smaller than the variation of the machine's speed.
     let pairs = pairs(401, || Ok(clock(without)), || Ok(clock(with)))?;
     paired_line("report: with its measurements", "M rec/s", work, &pairs, "the same without");
     Ok(())
 }
 
-/// The same pipeline with and without records of every batch and chunk: in batches of a few kilobytes, of which there are more than any
-/// training step takes.
+/// Runs a pipeline with and without recording every batch and chunk. The batches have a few kilobytes, so there are
+/// more of them per second than any training step takes.
 fn recording(_: &Path) -> Result<()> {
     let records = Records(Arc::new((0..8192u32).map(|i| [i as u8; RECORD]).collect()));
     let work = records.0.len() as f64 / 1e6;
@@ -178,8 +179,8 @@ fn recording(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// JSONL → text → ids → packed rows → batch on one thread, against the engine alone on the same texts: on the real
-/// texts as they are, which the engine has not seen before, and on a long corpus of their sentences in another order.
+/// Runs JSONL → text → ids → packed rows → batch on one thread, against the tokenizer alone on equal texts: on the real
+/// texts, which the tokenizer has not cached, and on a long corpus of their sentences in another order.
 fn text(folder: &Path) -> Result<()> {
     let shared = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared"));
     let (corpus, vocabulary) = (shared.join("data/corpus-sample.jsonl"), shared.join("tokenizers/gpt2.tokenizer.json"));
@@ -194,8 +195,8 @@ fn text(folder: &Path) -> Result<()> {
     bench("text: its sentences, 24 MB", &[], &rearranged(&texts, 24 << 20))
 }
 
-/// Both sides begin every round with an engine of their own, fresh but for the texts of `warm`, and take turns in
-/// going first.
+/// Measures both sides in turns. Every round begins with a new tokenizer for each side, warmed by the texts of `warm`
+/// only. The sides alternate in going first.
 fn text_of_corpus(name: &str, folder: &Path, vocabulary: &Path, warm: &[String], texts: &[String]) -> Result<()> {
     let measured = folder.join("measured.jsonl");
     let lines: Vec<String> = texts.iter().map(|text| serde_json::json!({ "text": text }).to_string()).collect();
@@ -236,7 +237,7 @@ fn text_of_corpus(name: &str, folder: &Path, vocabulary: &Path, warm: &[String],
         Ok((on_core() - start).as_secs_f64())
     };
     println!("{name:<40} {:.1} MB", bytes / 1e6);
-    // The default window, and one that leaves more of the cache to the engine.
+    // The default window, and a smaller window that leaves more of the CPU cache to the tokenizer.
     for window in [1024, 256] {
         let rounds = pairs(2 * ROUNDS + 1, alone, || pipeline(window))?;
         let name = format!("  to packed batches, window of {window}");
@@ -245,7 +246,7 @@ fn text_of_corpus(name: &str, folder: &Path, vocabulary: &Path, warm: &[String],
     Ok(())
 }
 
-/// Documents of about the lengths of `texts` made of their sentences, each drawn at random.
+/// Returns documents made of randomly drawn sentences of `texts`, with similar lengths.
 fn rearranged(texts: &[String], bytes: usize) -> Vec<String> {
     let sentences: Vec<&str> = texts.iter().flat_map(|text| text.split_inclusive(". ")).collect();
     let mut state = 1u64;
@@ -271,12 +272,12 @@ fn text_of(line: &str) -> String {
     value["text"].as_str().expect("every line has a text").to_owned()
 }
 
-/// Ids in a crop, and crops in a batch.
+/// Ids per crop, and crops per batch.
 const CROP: usize = 1024;
 const CROPS: usize = 256;
 
-/// Random crops of 1024 `u16` ids, widened to `i32`, against copying as many bytes with memcpy: one by one, and in batches,
-/// which a loop by hand takes part in.
+/// Measures random crops of 1024 `u16` ids, widened to `i32`, against memcpy of the output: single crops, and batches,
+/// for which a hand-written loop is measured too.
 fn crops(folder: &Path) -> Result<()> {
     let path = folder.join("tokens.bin");
     let ids: Vec<u16> = (0..100_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
@@ -306,8 +307,8 @@ fn single_crops(crops: &RandomCrops) {
     line("crops: random, 1024 u16 to i32", "GB/s", work, turns(copy, ours), "memcpy of the output");
 }
 
-/// Copies and the loop by hand write to two buffers in turns, as a consumer that lets go of a batch when it has the next leaves
-/// two in use.
+/// Measures batches of crops. Copies and the hand-written loop alternate between two buffers, like a consumer that
+/// releases a batch after it has received the next batch.
 fn stacked_crops(crops: &RandomCrops, ids: &[u16]) {
     const BATCHES: usize = 64;
     const PAIRS: usize = 61;
@@ -348,7 +349,7 @@ fn stacked_crops(crops: &RandomCrops, ids: &[u16]) {
     paired_line("crops: batches of 256", "GB/s", work, &rounds, "memcpy of the output");
 }
 
-/// A file of a million lines: opened cold (the index is built), and with the index cached.
+/// Opens a file of a million lines without a cached index, which is then built, and with a cached index.
 fn open_lines(folder: &Path) -> Result<()> {
     const LINES: usize = 1_000_000;
     let path = folder.join("lines.txt");
@@ -377,7 +378,7 @@ fn open_lines(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Shuffling 10^12 elements: one index, against one step of a multiplicative hash.
+/// Reads shuffled indices of 10^12 elements, against the permutation function alone.
 fn shuffle(_: &Path) -> Result<()> {
     const INDICES: u64 = 1_000_000;
     let permutation = IndexShuffle::new(1_000_000_000_000 - 1, 42, 4)?;

@@ -1,8 +1,8 @@
-//! What an index costs on its way through a map dataset: CPU time per element, beside the same loop by hand.
+//! Cost of an index through a map dataset: CPU time per element, beside a hand-written loop.
 //!
-//! `cargo bench -p benches --bench map [-- NAME]`. One iteration reads 2^16 consecutive indices from epoch 0, with a context that
-//! counts nothing; `counted` is the same pipeline run by the inline loader, counters, sampled clock and all. `alone` asks for
-//! one index after the other, `together` for 1024 at once.
+//! `cargo bench -p benches --bench map [-- NAME]`. An iteration reads 2^16 consecutive indices of epoch 0, with a
+//! context that counts nothing. `counted` runs the pipeline in the inline loader, with counters and sampled clock.
+//! `alone` reads single indices, `together` reads 1024 indices per call.
 
 use std::hint::black_box;
 
@@ -33,7 +33,7 @@ fn reads<M: Measurement>(group: &mut BenchmarkGroup<'_, M>, name: &str, ds: impl
     });
 }
 
-/// The same, a chunk at a time.
+/// Reads the first indices of `ds` in chunks.
 fn reads_together<M: Measurement>(group: &mut BenchmarkGroup<'_, M>, name: &str, ds: impl MapDataset<Item = i64>) {
     let mut cx = Cx::default();
     group.bench_function(name, |b| {
@@ -100,7 +100,7 @@ fn elements(c: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// Each pipeline alone and together, its types known and hidden behind every stage.
+/// Reads each pipeline by single indices and in chunks, with known types and with a box after every stage.
 fn chunks(c: &mut Criterion<CpuTime>) {
     let mut group = c.benchmark_group("chunks");
     group.throughput(Throughput::Elements(READS));

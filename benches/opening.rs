@@ -1,7 +1,7 @@
-//! How long it takes to open a folder of a thousand shards, the first time and after it.
+//! Time to open a folder of a thousand shards, for the first time and again.
 //!
-//! `cargo bench -p benches --bench opening --no-default-features --features array_record,tf_record [-- NAME …]`. Wall time; median of
-//! nine, beside mapping and unmapping the same files one after the other. The files are in the page cache.
+//! `cargo bench -p benches --bench opening --no-default-features --features array_record,tf_record [-- NAME …]`. Wall
+//! time, median of nine, beside mapping and unmapping the files one by one. The files are in the page cache.
 
 use std::hint::black_box;
 use std::io::{Seek, SeekFrom, Write};
@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     folder("tfrecord-1MiB", write_tf_record, |dir| Ok(TfRecord::open(dir)?.len()))
 }
 
-/// Milliseconds of wall time.
+/// Returns the milliseconds of wall time of `work`.
 fn ms(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
@@ -67,7 +67,7 @@ fn write_lines(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files large enough for an index to be kept, mostly holes: what is in them is not read again.
+/// Writes a file large enough for its index to be cached. The file is mostly holes, because its contents are not read.
 fn write_long_lines(path: &Path) -> Result<()> {
     let mut file = std::fs::File::create(path).expect("a file of this bench");
     let write = |file: &mut std::fs::File| {

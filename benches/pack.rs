@@ -1,7 +1,8 @@
-//! Packing kernels on the seed case: lengths log-normal with mean 220, at most 1024, into rows of 1024.
+//! Packing kernels on the standard case: log-normal lengths with mean 220, at most 1024, into rows of 1024.
 //!
-//! `cargo bench -p benches --bench pack`; CPU time of the calling thread where the system tells it, else wall time. One iteration
-//! packs 16,384 sequences (13 MB of tokens, more than a core's cache) and writes values, segment ids and positions.
+//! `cargo bench -p benches --bench pack`. CPU time of the calling thread if the system reports it, else wall time. An
+//! iteration packs 16,384 sequences (13 MB of tokens, more than a core's cache) and writes values, segment ids and
+//! positions.
 
 use std::hint::black_box;
 
@@ -23,7 +24,7 @@ use cpu_time::CpuTime;
 const ROW: usize = 1024;
 const SEQUENCES: usize = 1 << 14;
 
-/// The sequences of the seed case, one after another.
+/// The sequences of the standard case, concatenated.
 struct Stream {
     tokens: Vec<i32>,
     lens: Vec<usize>,
@@ -45,7 +46,7 @@ impl Stream {
     }
 }
 
-/// Says how full the rows were, if the benchmark was not filtered out.
+/// Prints the share of real tokens, unless the benchmark was filtered out.
 fn print_share(name: &str, stats: PackStats) {
     if let Some(share) = stats.real_token_share() {
         eprintln!("{name}: {:.3} % real tokens", 100.0 * share);
@@ -76,7 +77,7 @@ fn groups(c: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// Planning alone; the rows are written like those of the others.
+/// Measures planning alone: its rows are written like those of the other packers.
 fn window(c: &mut Criterion<CpuTime>) {
     let lens = lengths::log_normal(SEQUENCES, 220.0, 1.0, ROW);
     let mut group = c.benchmark_group("window_plan");
@@ -99,7 +100,7 @@ fn window(c: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// The stages, from elements in memory to rows as elements.
+/// Measures the stages, from elements in memory to rows as elements.
 fn stages(c: &mut Criterion<CpuTime>) {
     let stream = Stream::new();
     let element =
@@ -131,7 +132,7 @@ fn stages(c: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// The limit: the same bytes written without packing, one sequence after another round a ring of 64 rows.
+/// Measures the limit: all bytes written without packing, sequence after sequence, into a ring of 64 rows.
 fn limit(c: &mut Criterion<CpuTime>) {
     let stream = Stream::new();
     let mut group = c.benchmark_group("limit");

@@ -1,8 +1,9 @@
-//! Blocks packed for a link between hosts: how fast they are packed and unpacked, and how much of them is left.
+//! Blocks packed for a link between hosts: rates of packing and unpacking, and the packed size.
 //!
-//! `cargo bench -p benches --bench parcel [-- NAME …]`. Blocks have 8 MiB. `tokens` are ids of 4 bytes below 65,536, half of them few that are frequent, as
-//! of text, with positions of as many bytes; `images` are floats of 4 bytes that were integers of one byte, scaled; `text` is words. Each goes
-//! through both ways to pack, beside copying the block. Rates are bytes of the block for each second of CPU time: medians of nine rounds.
+//! `cargo bench -p benches --bench parcel [-- NAME …]`. Blocks have 8 MiB. `tokens` are ids of 4 bytes below 65,536
+//! with their positions; half of the ids are drawn from a few frequent ids, as in text. `images` are floats of 4 bytes,
+//! scaled from integers of one byte. `text` is words. Each block is packed in both ways, beside copying it. Rates are
+//! block bytes per CPU second: medians of nine rounds.
 
 use std::hint::black_box;
 
@@ -10,7 +11,7 @@ use std::hint::black_box;
 mod cpu_clock;
 #[path = "support/median.rs"]
 mod median;
-// It is no part of the library's interface, and uses nothing of it.
+// Included by path: the module is private and does not use the rest of the crate.
 #[path = "../src/wire/parcel/mod.rs"]
 mod parcel;
 #[path = "support/random.rs"]
@@ -22,7 +23,7 @@ use parcel::{Packing, pack, unpack};
 
 const BLOCK: usize = 8 << 20;
 
-/// Rows of 2048 ids and as many positions.
+/// Returns rows of 2048 ids and 2048 positions.
 fn tokens() -> Vec<u8> {
     let mut random = random::Random(3);
     let mut id = || {
@@ -33,7 +34,7 @@ fn tokens() -> Vec<u8> {
     (0..BLOCK / (4 * 4096)).flat_map(row).flat_map(u32::to_le_bytes).collect()
 }
 
-/// Pixels of three channels that differ little from their neighbours.
+/// Returns pixels of three channels that differ little from their neighbours.
 fn images() -> Vec<u8> {
     let mut random = random::Random(5);
     let mut pixel = |n: usize| {
@@ -44,7 +45,7 @@ fn images() -> Vec<u8> {
     (0..BLOCK / 4).map(&mut pixel).flat_map(f32::to_le_bytes).collect()
 }
 
-/// Words of a few thousand, of which some are frequent.
+/// Returns words from a vocabulary of a few thousand, some of them frequent.
 fn text() -> Vec<u8> {
     let mut random = random::Random(7);
     let words: Vec<String> = (0..4000)
@@ -59,7 +60,7 @@ fn text() -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Bytes of a block for each second.
+/// Returns block bytes per second.
 fn rate(work: impl FnMut()) -> f64 {
     BLOCK as f64 / median::seconds(9, cpu_clock::on_core, work)
 }
@@ -87,7 +88,7 @@ fn measure(what: &str, block: &[u8]) {
     }
 }
 
-/// A part of the bench by its name, and the block that it makes.
+/// Name of a part of the bench, and the function that makes its block.
 type Part = (&'static str, fn() -> Vec<u8>);
 
 fn main() {

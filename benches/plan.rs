@@ -1,13 +1,15 @@
-//! Plans over keys: how many sequences a host of many plans a second, beside the packer's own plan over bare lengths, and how much it reads.
+//! Plans over keys: sequences per second that a host plans, beside the packer's plan over bare lengths, and bytes read.
 //!
-//! `cargo bench -p benches --bench plan [-- NAME …]`. Sequences have log-normal lengths with mean 600 and sigma 1, at most 4096, and go into rows of 4096; a batch has 4096 rows,
-//! and a host makes one of them. `rate` plans an epoch of 1 Mi sequences, in turns with the `WindowPacker` over a list of their lengths, and with
-//! a pass that makes all of them; CPU time of the thread, the best of five rounds each. `reads` counts the bytes of the elements that some of 64 hosts
-//! evaluate, with keys from a file and with the lengths that a mapped source knows, of which planning reads no cells. `pages` asks the system for the
-//! pages that those of a Megatron data set bring into memory, of sequences with mean 16,384 in rows of 65,536, 64 to a batch, opened as it is at first
-//! and with `Access::Random`. `write` has the keys of a
-//! prefix recorded that makes the tokens of each sequence, in turns with a pass over that prefix: the best of five rounds each, wall time on all cores.
-//! `alone` leaves out passes that make all.
+//! `cargo bench -p benches --bench plan [-- NAME …]`. Sequences have log-normal lengths with mean 600 and sigma 1, at
+//! most 4096, and are packed into rows of 4096. A batch has 4096 rows, of which a host makes one.
+//! - `rate` plans an epoch of 1 Mi sequences, in turns with the `WindowPacker` over a list of their lengths: CPU time
+//!   of the thread, the best of five rounds each. A pass that makes all rows runs once, unless `alone` is given.
+//! - `reads` counts the bytes of the elements that some of 64 hosts evaluate. Keys come from a file, or from the
+//!   lengths of a mapped source, of which planning reads no cells.
+//! - `pages` measures the pages that these hosts bring into memory from a Megatron data set, opened by default and with
+//!   `Access::Random`. Its sequences have mean 16,384, in rows of 65,536, 64 per batch.
+//! - `write` records the keys of a prefix that makes the tokens of each sequence. A pass over that prefix is measured
+//!   in turns: the best of five rounds each, wall time on all cores.
 
 use std::fmt;
 use std::fs::File;
@@ -42,21 +44,21 @@ mod wanted;
 /// Cells of a row, and rows of a batch.
 const ROW: usize = 4096;
 const BATCH: usize = 4096;
-/// Rows of a batch of the pass that makes all of them.
+/// Rows of a batch in the pass that makes all rows.
 const SMALL_BATCH: usize = 64;
 /// Sequences of an epoch.
 const SEQUENCES: usize = 1 << 20;
 const ROUNDS: usize = 5;
-/// Tokens of a mean sequence, and tokens a second of a job.
+/// Mean tokens of a sequence, and tokens per second of a job.
 const MEAN: f64 = 600.0;
 const GLOBAL_RATE: f64 = 10e6;
 
-/// Sequences that are views of one piece of memory.
+/// Sequences that view a single piece of memory.
 struct Sequences {
     lens: Vec<usize>,
     memory: Buffer,
     is_mapped: bool,
-    /// Bytes of those that were read.
+    /// Bytes of the sequences that were read.
     read: Arc<AtomicU64>,
 }
 
@@ -74,7 +76,7 @@ impl RandomAccess for Sequences {
         Ok(Element::new().with("tokens", Array::new(DType::I32, &[bytes / 4], memory)?))
     }
 
-    /// Says how long sequences are, and where they lie: of those, no byte is read.
+    /// Returns the lengths and places of sequences without reading their bytes.
     fn read_ragged(&self, indices: &[u64], _: &[Name]) -> Option<Ragged> {
         let mut column = RaggedColumn::new(DType::I32, &[], indices.len());
         let memory = column.add_memory(self.memory.clone());
@@ -137,7 +139,7 @@ impl Case {
     }
 }
 
-/// Has the keys of what it is asked for written into a folder.
+/// A key source that records missing keys into a folder.
 #[derive(Clone)]
 struct Recorder(KeyFolder);
 
@@ -154,7 +156,7 @@ impl KeySource for Recorder {
     }
 }
 
-/// A host of `count`, with keys from a file, or from the lengths of a mapped source.
+/// Returns a loader of a host's part, with keys from a file or from the lengths of a mapped source.
 fn host(case: &Case, ds: BoxIter<Element>, part: Part, folder: &Path) -> Result<Loader<BoxIter<Element>>> {
     let loader = ds.loader().part(part);
     if case.is_mapped {
@@ -163,14 +165,14 @@ fn host(case: &Case, ds: BoxIter<Element>, part: Part, folder: &Path) -> Result<
     loader.keys(Recorder(KeyFolder::new(folder))).build()
 }
 
-/// CPU seconds of what `work` does.
+/// Returns the CPU seconds of `work`.
 fn seconds(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = cpu_clock::on_core();
     work()?;
     Ok((cpu_clock::on_core() - start).as_secs_f64())
 }
 
-/// Plans rows out of a list of lengths, and nothing else.
+/// Plans rows from a list of lengths, without any other work.
 fn bare(lens: &[usize]) -> Result<()> {
     let mut packer = WindowPacker::new(&[Feature::new("tokens", ROW)], WindowOptions::default())?;
     for len in lens {
@@ -192,7 +194,7 @@ fn rate(lens: &[usize], folder: &Path) -> Result<()> {
         case("lengths of the source, in order, window", Order::Stored, Pack::Window, true),
         case("lengths of the source, shuffled, window", Order::Shuffled, Pack::Window, true),
     ];
-    // To look at what planning alone does.
+    // For profiling the planning alone.
     let is_alone = std::env::args().any(|arg| arg == "alone");
     for case in cases.iter().filter(|case| wanted::wanted("rate") || wanted::wanted(case.name)) {
         let read = Arc::default();
@@ -221,7 +223,7 @@ fn rate(lens: &[usize], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The rate at which keys are recorded, beside that of the prefix alone.
+/// Prints the rate of recording keys, beside the rate of the prefix alone.
 fn write(lens: &[usize], folder: &Path) -> Result<()> {
     let all: Vec<i64> = lens.iter().map(|&len| len as i64).collect();
     let sequence = |len: i64| {
@@ -249,7 +251,7 @@ fn write(lens: &[usize], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The share of the payload that one of 64 hosts reads.
+/// Prints the share of the payload that one of 64 hosts reads.
 fn reads(lens: &[usize], folder: &Path) -> Result<()> {
     const HOSTS: usize = 64;
     let lens = &lens[..lens.len() / 4];
@@ -265,7 +267,7 @@ fn reads(lens: &[usize], folder: &Path) -> Result<()> {
         let mut bytes = Vec::new();
         for index in [0, 21, 63] {
             let mut host = host(&case, case.pipeline(lens, BATCH, &read), Part::of(index, HOSTS), folder)?;
-            // The first has recorded the keys.
+            // The first host has recorded the keys.
             read.store(0, Ordering::Relaxed);
             host.try_for_each(|batch| batch.map(drop))?;
             bytes.push(read.load(Ordering::Relaxed));
@@ -282,7 +284,7 @@ fn reads(lens: &[usize], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes Megatron's pair of files, of sequences of these lengths.
+/// Writes Megatron's pair of files, with sequences of the given lengths.
 fn write_megatron(base: &Path, lens: &[usize]) -> Result<PathBuf> {
     let data = base.with_extension("bin");
     let mut out = BufWriter::new(File::create(&data).map_err(|e| Error::io(e, &data))?);
@@ -306,7 +308,7 @@ fn write_megatron(base: &Path, lens: &[usize]) -> Result<PathBuf> {
     Ok(data)
 }
 
-/// The share of a Megatron data set of which one of 64 hosts brings pages into memory, that has the lengths from its index.
+/// Prints the share of a Megatron data set that one of 64 hosts brings into memory, with lengths from the index.
 fn pages(folder: &Path) -> Result<()> {
     const HOSTS: usize = 64;
     const ROW: usize = 65_536;

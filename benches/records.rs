@@ -1,7 +1,7 @@
-//! How fast records of bytes are read, beside copying the same bytes out of memory in the same order.
+//! Read rates of records of bytes, beside copying the bytes from memory in equal order.
 //!
-//! `cargo bench -p benches --bench records --no-default-features --features array_record,tf_record [-- NAME …]`. CPU time of one
-//! thread; median of five rounds. The files are in the page cache.
+//! `cargo bench -p benches --bench records --no-default-features --features array_record,tf_record [-- NAME …]`. CPU
+//! time of one thread, median of five rounds. The files are in the page cache.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use cpu_clock::on_core;
 use median::seconds;
 use wanted::wanted;
 
-/// Seconds of CPU time on this thread.
+/// Returns the CPU seconds of `work` on this thread.
 fn cpu(work: impl FnMut()) -> f64 {
     seconds(5, on_core, work)
 }
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// `len` bytes of letters in words, of which zstd leaves about a half.
+/// Returns `len` letters in words, which zstd compresses to about a half.
 fn record(i: u64, len: usize) -> Vec<u8> {
     let mut state = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let letter = |_| {
@@ -49,12 +49,12 @@ fn record(i: u64, len: usize) -> Vec<u8> {
     (0..len).map(letter).collect()
 }
 
-/// Places all over, as many as `sample`, and none twice if there are as many.
+/// Returns `sample` scattered indices below `len`, without repeats if `sample` is at most `len`.
 fn shuffled(len: u64, sample: u64) -> Vec<u64> {
     (0..sample).map(|i| (i * 611_953) % len).collect()
 }
 
-/// Nanoseconds to read a record, and to copy as many bytes from the same places of a block of memory.
+/// Returns the nanoseconds to read a record, and to copy its bytes from an equal place of a block of memory.
 fn beside_memcpy(source: &impl RandomAccess<Record = gristmill::Buffer>, order: &[u64], size: usize) -> (f64, f64) {
     let read = cpu(|| order.iter().for_each(|&i| drop(black_box(source.read(i)))));
     let memory = vec![1u8; size * source.len() as usize];
@@ -67,7 +67,7 @@ fn beside_memcpy(source: &impl RandomAccess<Record = gristmill::Buffer>, order: 
     (read * 1e9 / order.len() as f64, copy * 1e9 / order.len() as f64)
 }
 
-/// Nanoseconds of a record in a shuffled pass as loaders make it, by one thread: of the first 300,000 records, from the opening on.
+/// Returns the nanoseconds per record of a shuffled inline pass over the first 300,000 records, including the opening.
 fn pass(path: &Path) -> f64 {
     let mut read = 0;
     let took = cpu(|| {

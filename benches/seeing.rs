@@ -1,7 +1,7 @@
-//! Costs of seeing a run: the page of an hour, and recordings and traces that go on beside the run.
+//! Cost of observing a run: the page of an hour, and recordings and traces during a run.
 //!
-//! `cargo bench -p benches --bench seeing --features compress [-- NAME …]`. The page is measured in wall time, median of nine; what goes on beside a run in CPU time of all
-//! threads, in pairs of runs with and without it.
+//! `cargo bench -p benches --bench seeing --features compress [-- NAME …]`. The page is measured in wall time, median
+//! of nine. Recordings and traces are measured in CPU time of all threads, by pairs of runs with and without them.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Elements that take about 60 µs on a core each.
+/// Elements that take about 60 µs of CPU time each.
 fn pipeline() -> impl IterDataset<Item = Vec<i64>> + use<> {
     let work = |x: i64| (0..40_000_i64).fold(x, |sum, i| black_box(sum ^ i));
     Range::new(0, i64::MAX).shuffle(7).map(work).to_iter().batch(16)
@@ -47,10 +47,10 @@ fn loader() -> LoaderBuilder<impl IterDataset<Item = Vec<i64>>> {
     pipeline().loader().executor(Executor::Threads(1))
 }
 
-/// Seconds of an hour in stretches, of which the last minute is told batch by batch.
+/// Seconds of an hour of stretches. The last minute is recorded batch by batch.
 const HOUR: u64 = 3600;
 
-/// A recording of an hour in which 60 batches of 4 chunks each were made a second, on 64 threads, by a pipeline of 20 stages: it is read, and drawn.
+/// Reads and draws a recording of an hour with 60 batches of 4 chunks per second, 64 threads and 20 stages.
 fn page(file: &Path) -> Result<()> {
     write_hour(file)?;
     let clock = Instant::now();
@@ -101,7 +101,7 @@ fn write_hour(file: &Path) -> Result<()> {
     std::fs::write(file, text).map_err(|e| Error::io(e, file))
 }
 
-/// Numbers that look like chance.
+/// Returns a number that looks random.
 fn draw(seed: u64, below: u64) -> u64 {
     (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % below
 }
@@ -117,7 +117,7 @@ fn stretch(tenth: u64) -> serde_json::Value {
         "workers": {"heaps": heaps, "shared": 1 << 29, "budget": 4_u64 << 30}})
 }
 
-/// Batches and chunks of a second.
+/// Returns the batches and chunks of a second.
 fn one_by_one(second: u64) -> (Vec<serde_json::Value>, Vec<serde_json::Value>) {
     let each = 1_000 * MS / 60;
     let batch = |number: u64| {
@@ -134,7 +134,7 @@ fn one_by_one(second: u64) -> (Vec<serde_json::Value>, Vec<serde_json::Value>) {
     ((60 * second..60 * (second + 1)).map(batch).collect(), (240 * second..240 * (second + 1)).map(chunk).collect())
 }
 
-/// CPU time of all threads of this process that run now.
+/// Returns the CPU time of all current threads of this process.
 fn cpu() -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let ns = tasks.filter_map(|task| {
@@ -144,12 +144,12 @@ fn cpu() -> Duration {
     Duration::from_nanos(ns.sum())
 }
 
-/// Seconds that a run takes, its batches a second, and pairs of runs.
+/// Duration of a run, duration of a step, and number of pairs of runs.
 const RUN: Duration = Duration::from_secs(4);
 const STEP: Duration = Duration::from_millis(5);
 const PAIRS: usize = 9;
 
-/// A recording, or a trace, beside a run of 200 batches a second: the CPU time that it takes more than one without.
+/// Prints the extra CPU time of a recording or a trace during a run of 200 batches per second.
 fn beside(what: &str, file: &Path) -> Result<()> {
     let run = |with: bool| -> Result<f64> {
         let loader = match (what, with) {
@@ -165,7 +165,7 @@ fn beside(what: &str, file: &Path) -> Result<()> {
             taken += 1;
             std::thread::sleep(STEP);
         }
-        // Of as many batches, however many there were.
+        // Scaled to 200 batches, whatever the number of batches.
         Ok((cpu() - before).as_secs_f64() / f64::from(taken) * 200.0)
     };
     let mut shares: Vec<f64> = pairs(PAIRS, || run(false), || run(true))?

@@ -1,9 +1,10 @@
-//! A job that extracts activations, and whether it waits for what writes them.
+//! A job that extracts activations: does it wait for the sink that writes them?
 //!
-//! `cargo bench -p benches --bench sink --no-default-features --features compress,parquet [-- STEPS]`. Every step of 5.7 s makes 14 layers of
-//! `[4, 512, 896]` `f32`, 102.8 MB, and writes them; beside it, in the same run, what the job had before: gzip at level 9, Python's
-//! default, on the thread of the job. Steps are as long as they were, and fewer: 4 unless it is said, and none leaves
-//! the job out. What a step does not take for making its values it sleeps. Then one shard alone, as fast as it goes.
+//! `cargo bench -p benches --bench sink --no-default-features --features compress,parquet [-- STEPS]`. Every step of
+//! 5.7 s makes 14 layers of `[4, 512, 896]` `f32`, 102.8 MB, and writes them. The same run also measures the job's
+//! former method: gzip at level 9, Python's default, on the thread of the job. Steps have the job's duration, but their
+//! number is reduced to `STEPS`, 4 by default; 0 skips the job. A step sleeps for the rest of its time. At the end a
+//! single shard is written at full speed.
 
 use std::io::Write;
 use std::path::Path;
@@ -42,7 +43,7 @@ fn parquet(level: i32, split: bool) -> SinkOptions {
     Sink::options(SinkFormat::Parquet).compression(Compression::Zstd(level)).byte_stream_split(split).group(1)
 }
 
-/// The job with each way to write.
+/// Runs the job with each method of writing.
 fn job(steps: u64, folder: &Path) -> Result<()> {
     println!("{:<34} {:>10} {:>10} {:>9} {:>9} {:>10}", "", "in write", "of a step", "MB/step", "ratio", "CPU s/step");
     let gzip = before(1);
@@ -60,7 +61,7 @@ fn job(steps: u64, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A shard that is as large as all there is, as fast as it goes: by one thread, and by all.
+/// Writes all elements into a single shard at full speed, with one thread and with all.
 fn one_shard(name: &str, options: &SinkOptions, elements: &[Element], folder: &Path) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut alone = 0.0;
@@ -80,12 +81,12 @@ fn one_shard(name: &str, options: &SinkOptions, elements: &[Element], folder: &P
     Ok(())
 }
 
-/// What a way of writing takes.
+/// Cost of a method of writing.
 struct Row {
     seconds: f64,
-    /// The share of the time.
+    /// Share of the wall time.
     in_write: f64,
-    /// Of a step.
+    /// Bytes per step.
     bytes: f64,
     cpu: f64,
 }
@@ -104,7 +105,7 @@ impl Row {
     }
 }
 
-/// The job with a sink.
+/// Runs the job with a sink.
 fn sink(options: SinkOptions, folder: &Path, steps: u64) -> Result<Row> {
     let mut sink = options.open(folder)?;
     let (start, mut in_write) = (Instant::now(), Duration::ZERO);
@@ -126,7 +127,7 @@ fn sink(options: SinkOptions, folder: &Path, steps: u64) -> Result<Row> {
     })
 }
 
-/// The job as it was: it waits until everything is compressed.
+/// Runs the job with its former method: it waits until everything is compressed.
 fn before(steps: u64) -> Row {
     let (mut in_write, mut bytes) = (Duration::ZERO, 0);
     for step in 0..steps {
@@ -152,8 +153,8 @@ fn name(layer: usize) -> String {
     format!("layer_{layer:02}")
 }
 
-/// What a residual stream looks like: each channel has a scale of its own, a few of them one many times as large, tails are heavy,
-/// and deeper layers have larger values.
+/// Returns values like a residual stream: channels differ in scale, a few channels are many times larger, tails are
+/// heavy, and deeper layers have larger values.
 fn activations(step: u64) -> Element {
     let mut element = Element::with_capacity(LAYERS);
     for layer in 0..LAYERS {
@@ -168,7 +169,7 @@ fn activations(step: u64) -> Element {
             .collect();
         let mut array = Array::builder(DType::F32, &SHAPE).expect("it fits in memory");
         for row in array.as_mut_slice::<f32>().chunks_exact_mut(SHAPE[2]) {
-            // A token's own size: the tails of all together are heavier than a Gaussian's.
+            // The scale of a token makes the tails of all values heavier than a Gaussian's.
             let size = (0.4 * normal()).exp();
             for (value, (scale, mean)) in row.iter_mut().zip(&channels) {
                 *value = mean + scale * size * normal();
@@ -179,13 +180,13 @@ fn activations(step: u64) -> Element {
     element
 }
 
-/// A text of some 2 KB, of words of which few are frequent.
+/// Returns a text of about 2 KB with a few frequent words.
 fn document(number: u64) -> Element {
     let mut random = Random(number | 1 << 50);
     let mut text = String::with_capacity(2048);
     for _ in 0..300 {
         let word = (random.normal().abs() * 1500.0) as u64;
-        // Written out, the number of a word is what letters it has.
+        // The number of a word determines its letters.
         let letters =
             (0..3 + word % 6).map(|at| char::from(b'a' + (word.wrapping_mul(2_654_435_761) >> (4 * at)) as u8 % 26));
         text.extend(letters.chain([' ']));

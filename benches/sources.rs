@@ -1,7 +1,7 @@
-//! How fast files are opened and read, each beside the limit that the machine sets.
+//! Rates of opening and reading files, each beside the limit of the machine.
 //!
-//! `cargo bench -p benches --bench sources --features compress,csv,parquet [-- NAME …]`. CPU time of one thread, but for opening, which
-//! is wall time on all of rayon's threads. Median of seven rounds.
+//! `cargo bench -p benches --bench sources --features compress,csv,parquet [-- NAME …]`. CPU time of one thread;
+//! opening is measured in wall time on all of rayon's threads. Median of seven rounds.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -30,7 +30,7 @@ use cpu_clock::on_core;
 use median::seconds;
 use wanted::wanted;
 
-/// Seconds of CPU time on this thread.
+/// Returns the CPU seconds of `work` on this thread.
 fn cpu(work: impl FnMut()) -> f64 {
     seconds(7, on_core, work)
 }
@@ -59,7 +59,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A record of about 600 bytes of English-like text: an escape every 50 bytes or so.
+/// Appends a record of about 600 bytes of English-like text, with an escape about every 50 bytes.
 fn record(i: u64, out: &mut String) {
     const WORDS: [&str; 24] = [
         "the",

@@ -1,10 +1,11 @@
-//! Objects of a web server, beside two clients that have as many requests in flight and keep nothing: sockets by hand, and the
-//! `object_store` crate. They ask for all of the object in pieces of 4 MiB, and for as many ranges of the size of a record in random
-//! order.
+//! Reads of objects from a web server, beside two clients with equally many requests in flight and no cache: plain
+//! sockets, and the `object_store` crate. They read the whole object in pieces of 4 MiB, and ranges of the size of a
+//! record in random order.
 //!
-//! `cargo bench -p benches --bench stores --no-default-features --features http,array_record,workers [-- NAME …]`, where a name is a part of one
-//! of `0ms 10ms 50ms 10Gbit`. The server runs in this process: it waits before each answer and sends no faster than it is told, as a
-//! network would. MB/s of wall time, best of three, in turns; and CPU time of this process, which workers are not part of.
+//! `cargo bench -p benches --bench stores --no-default-features --features http,array_record,workers [-- NAME …]`. A
+//! NAME is a part of `0ms 10ms 50ms 10Gbit`. The server runs in this process. It delays each answer and limits its
+//! rate, like a network. MB/s of wall time, best of three, in turns; and CPU time of this process, which excludes
+//! workers.
 
 #[path = "../tests/support/objects.rs"]
 mod objects;
@@ -32,13 +33,13 @@ use wanted::wanted;
 const RECORD: usize = 1_000_000;
 const RECORDS: usize = 1024;
 const IN_FLIGHT: usize = 16;
-/// Half of it may be ahead of what is read. Two workers have as much together: an eighth of their heaps.
+/// Half of it may hold prefetched data. Two workers together have an equal amount: an eighth of their heaps.
 const MEMORY: u64 = 512 << 20;
 const HEAP: u64 = 4 * MEMORY;
-/// What our reader asks for at once where all is missing.
+/// Size of gristmill's requests for missing data.
 const PIECE: u64 = 4 << 20;
 
-/// Networks: how long an answer takes to begin, and bytes per second.
+/// Networks: name, milliseconds until an answer begins, and bytes per second.
 const NETWORKS: [(&str, u64, Option<u64>); 5] = [
     ("0ms", 0, None),
     ("10ms", 10, None),
@@ -48,7 +49,7 @@ const NETWORKS: [(&str, u64, Option<u64>); 5] = [
 ];
 
 fn main() -> Result<()> {
-    // The plain client takes what the process encrypts by, and has none of its own.
+    // The plain client uses the process-wide crypto provider and has no built-in provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut writer = ArrayRecordWriter::options().compression(Compression::None).write_to(Vec::new())?;
     let mut record: Vec<u8> = (0..RECORD).map(|i| (i * 31 % 251) as u8).collect();
@@ -106,7 +107,7 @@ fn main() -> Result<()> {
 #[derive(Clone, Copy, Default)]
 struct Rate {
     mb_per_s: f64,
-    /// Of this process, which the server is part of, and workers are not.
+    /// CPU seconds of this process, including the server and excluding workers.
     cpu_s_per_gb: f64,
 }
 
@@ -125,7 +126,7 @@ impl Rate {
     }
 }
 
-/// Records of objects as what may come from a worker.
+/// Returns records of objects as elements, for threads or workers.
 fn pipeline((urls, seed): ([String; 3], Option<u32>)) -> Result<BoxIter<Element>> {
     let source = Source::new(ArrayRecord::open(urls)?);
     assert_eq!(source.inner().len(), 3 * RECORDS as u64);
@@ -136,12 +137,13 @@ fn pipeline((urls, seed): ([String; 3], Option<u32>)) -> Result<BoxIter<Element>
     })
 }
 
-/// Tuning is off: a turn takes a second.
+/// Tuning is off, because a turn takes only a second.
 fn workers() -> MpOptions {
     MpOptions::auto().workers(2).ram_budget(3 * HEAP).worker_heap(HEAP).tune(false)
 }
 
-/// Of the second third of the records: memory is full then, and as much is on its way at the end as at the beginning.
+/// Returns the rate of the second third of the records: the memory is full, and about equal amounts are in flight at
+/// both ends.
 fn rate(loader: LoaderBuilder<BoxIter<Element>>) -> Rate {
     let mut loader = loader.build().expect("a loader");
     let mut read = || {
@@ -152,24 +154,24 @@ fn rate(loader: LoaderBuilder<BoxIter<Element>>) -> Rate {
     read();
     let rate = Rate::of((RECORD * RECORDS) as u64, read);
     drop(loader);
-    // What is on its way comes all the same, and is not to slow down others.
+    // Requests in flight complete in any case. Waits for them, so that they do not slow down other measurements.
     std::thread::sleep(Duration::from_millis(500));
     rate
 }
 
-/// The whole object, front to back.
+/// Returns the ranges of the whole object, front to back.
 fn pieces(size: u64) -> Vec<Range<u64>> {
     (0..size).step_by(PIECE as usize).map(|first| first..size.min(first + PIECE)).collect()
 }
 
-/// As many ranges of the size of a record, in random order.
+/// Returns the ranges of all records, in random order.
 fn records(size: u64, seed: u32) -> Vec<Range<u64>> {
     let record = size / RECORDS as u64;
     let order = Numbers::new(0, RECORDS as i64).shuffle(seed).collect().expect("numbers");
     order.into_iter().map(|i| i as u64 * record..(i as u64 + 1) * record).collect()
 }
 
-/// As many tasks as requests in flight, of a runtime with a thread for each core.
+/// Reads the ranges with [`IN_FLIGHT`] tasks of a runtime with a thread per core.
 fn by_the_crate(url: &str, ranges: Vec<Range<u64>>) {
     let (root, path) = url.rsplit_once('/').expect("a path");
     let options = ClientOptions::new().with_allow_http(true).with_timeout_disabled();
@@ -196,7 +198,7 @@ fn by_the_crate(url: &str, ranges: Vec<Range<u64>>) {
     });
 }
 
-/// As many threads as requests in flight, each with a connection of its own and a buffer that is used again.
+/// Reads the ranges with [`IN_FLIGHT`] threads, each with its own connection and a reused buffer.
 fn by_sockets(url: &str, ranges: Vec<Range<u64>>) {
     let (host, path) = url.trim_start_matches("http://").split_once('/').expect("a path");
     let next = Mutex::new(ranges.into_iter());

@@ -1,12 +1,12 @@
-//! Tuning on line against fixed settings: pipelines of sixteen shapes. Eight are started from the worst setting there is, and eight
-//! as `MpOptions::auto()` and `Executor::Auto` start: a user's source that waits 2, 5 or 40 ms, and, with the feature `parquet`, a
-//! shuffled file whose decoded row groups take eight times the cache.
+//! Online tuning against fixed settings, for pipelines of sixteen shapes. Eight start from the worst possible setting.
+//! Eight start as `MpOptions::auto()` and `Executor::Auto` do: custom sources that wait 2, 5 or 40 ms and, with the
+//! feature `parquet`, shuffled files whose decoded row groups take eight times the cache.
 //!
-//! `cargo bench -p benches --bench tuning [-- NAME …]`. Of each shape, settings of a grid are run for a moment each; then it runs
-//! from one thread and a window of one range until nothing has changed for a while, 30 s at most. The two are measured in
-//! turns, tuned and the best of the grid, so that what the machine does meanwhile changes both.
+//! `cargo bench -p benches --bench tuning [-- NAME …]`. For each shape, the bench runs every setting of a grid briefly.
+//! Then it tunes from one thread and a window of one range until nothing changes for a while, at most 30 s. Finally the
+//! tuned pipeline and the best fixed setting run in turns, so that other load on the machine affects both.
 //!
-//! Wall time, several threads and processes: it wants a calm machine (`uptime`).
+//! Wall time with several threads and processes: needs an otherwise idle machine (`uptime`).
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -26,13 +26,13 @@ mod process_cpu;
 
 use process_cpu::own_cpu_s;
 
-/// Each setting of the grid runs so long, after as long again in which it gets going.
+/// Measured time of each setting of the grid, after a warm-up of equal length.
 const FIXED: Duration = Duration::from_millis(800);
-/// Tuning takes so long at most, and is over when nothing has changed for so long.
+/// Maximum duration of tuning, and the time without changes after which tuning has settled.
 const TUNING: Duration = Duration::from_secs(30);
 const SETTLED: Duration = Duration::from_secs(7);
-/// Turns of the tuned one and the best fixed one, and how long each is; before each, the other one has got as far ahead as it
-/// may, and no longer takes cores.
+/// Number and length of turns of the tuned and the best fixed pipeline. Before each turn the other pipeline fills its
+/// buffers, so that it uses no cores during the turn.
 const TURNS: usize = 5;
 const TURN: Duration = Duration::from_millis(800);
 
@@ -49,38 +49,39 @@ fn main() -> Result<()> {
 struct Shape {
     name: &'static str,
     work: Work,
-    /// What the consumer does with an element, after so many seconds.
+    /// Time that the consumer spends on an element, by seconds since the start.
     step: fn(f64) -> Duration,
-    /// Threads to try.
+    /// Numbers of threads to try.
     threads: &'static [usize],
     how: How,
 }
 
-/// Who evaluates, and where tuning begins.
+/// Evaluator, and starting point of tuning.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
-    /// A worker, from one thread and a window of one range.
+    /// A worker that starts with one thread and a window of one range.
     Worst,
-    /// A worker with the options as they are by default.
+    /// A worker with default options.
     Worker,
     /// Threads of this process.
     Threads,
 }
 
-/// What an element costs.
+/// Cost of an element.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Work {
-    /// Microseconds for which a core is busy.
+    /// Microseconds of computation.
     compute: u64,
     /// Microseconds of waiting.
     wait: u64,
-    /// One in a hundred waits so many times as long.
+    /// Factor on the waiting time of one element in a hundred.
     tail: u64,
-    /// Bytes, which lie ready.
+    /// Bytes of the element, prepared in advance.
     bytes: usize,
-    /// Elements that are made: they begin with 1 KiB, and double after every so many, until they have `bytes`.
+    /// If not 0, elements are allocated: their size starts at 1 KiB and doubles after every `doubling` elements, up to
+    /// `bytes`.
     doubling: u64,
-    /// Whether it is a batch of rows of a shuffled Parquet file, and nothing of this.
+    /// Whether the element is a batch of a shuffled Parquet file; the other fields are then unused.
     parquet: bool,
 }
 
@@ -113,7 +114,7 @@ fn shapes() -> Vec<Shape> {
             threads: CORES,
             how: How::Worst,
         },
-        // Fed by 2.5 threads.
+        // 2.5 threads are enough to feed the consumer.
         Shape {
             name: "consumer",
             work: Work { wait: 5000, ..NOTHING },
@@ -121,7 +122,7 @@ fn shapes() -> Vec<Shape> {
             threads: MANY,
             how: How::Worst,
         },
-        // At first threads, then cores are the limit.
+        // The limit is at first the number of threads, then the number of cores.
         Shape {
             name: "two",
             work: Work { compute: 500, wait: 4500, ..NOTHING },
@@ -136,7 +137,7 @@ fn shapes() -> Vec<Shape> {
             threads: MANY,
             how: How::Worst,
         },
-        // The consumer wants ten times as much after eight seconds.
+        // After eight seconds the consumer becomes ten times faster.
         Shape {
             name: "phase",
             work: Work { wait: 5000, ..NOTHING },
@@ -186,13 +187,13 @@ fn pipeline((work, from, rounds): (Work, u64, u64)) -> Result<BoxIter<Element>> 
     Ok(Range::new(0, i64::MAX / 2).map(element).to_iter().boxed())
 }
 
-/// Keeps a core busy: who waits for one takes longer.
+/// Computes for `rounds` rounds. Waiting for a core adds to its duration.
 #[inline(never)]
 fn spin(rounds: u64) -> u64 {
     (0..rounds).fold(1u64, |x, i| black_box(x.rotate_left(5) ^ i))
 }
 
-/// As many as take so many microseconds where nothing else runs; measured once, so that every run does the same.
+/// Returns the rounds of [`spin`] that take `us` microseconds on an idle core. Calibrated once, so that all runs agree.
 fn rounds(us: u64) -> u64 {
     static PER_US: OnceLock<f64> = OnceLock::new();
     let once = || {
@@ -204,7 +205,7 @@ fn rounds(us: u64) -> u64 {
     (per_us * us as f64) as u64
 }
 
-/// What was measured of a setting.
+/// Measurement of a setting.
 #[derive(Clone, Copy, Default)]
 struct Measured {
     elements: f64,
@@ -229,7 +230,7 @@ struct Run<'a, D: IterDataset + 'static> {
 }
 
 impl<D: IterDataset<Item = Element> + 'static> Run<'_, D> {
-    /// Consumes for some time, as one does so many seconds after the start.
+    /// Consumes for `time`, as the consumer does `at_s` seconds after the start.
     fn go(&mut self, time: Duration, at_s: f64) -> Result<Measured> {
         let (cpu, start, mut elements) = (self.cpu_s(), Instant::now(), 0.0);
         while start.elapsed() < time {
@@ -250,7 +251,7 @@ impl<D: IterDataset<Item = Element> + 'static> Run<'_, D> {
         report.workers.unwrap_or(here)
     }
 
-    /// Waits until the workers have nothing more to do.
+    /// Waits until the workers are idle.
     fn rest(&mut self) {
         for _ in 0..50 {
             let before = self.cpu_s();
@@ -261,13 +262,13 @@ impl<D: IterDataset<Item = Element> + 'static> Run<'_, D> {
         }
     }
 
-    /// Of workers and this process.
+    /// Returns the CPU seconds of the workers and this process.
     fn cpu_s(&mut self) -> f64 {
         self.workers().workers.iter().map(|worker| worker.cpu_s).sum::<f64>() + own_cpu_s()
     }
 }
 
-/// A run that starts with `threads` and `window`; of a pipeline that grows, behind that if nothing is tuned.
+/// Starts a run with `threads` and `window`. An untuned run of a growing pipeline starts after its growth.
 fn start(
     shape: &Shape,
     threads: usize,
@@ -289,7 +290,7 @@ fn start(
     Ok(Run { shape, loader: mp_prefetch(pipeline, cfg, options.ram_budget(4 << 30))?.build()? })
 }
 
-/// Behind every change that its consumer makes.
+/// Seconds since the start after all changes of the consumer.
 const LATE: f64 = 1e9;
 
 fn run(shape: &Shape) -> Result<()> {
@@ -317,7 +318,7 @@ fn run(shape: &Shape) -> Result<()> {
     fixed.go(FIXED, LATE)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        // What lay ready does not count.
+        // Consumes the prepared elements first: they do not count.
         fixed.rest();
         tuned.go(TURN / 4, LATE)?;
         ours.push(tuned.go(TURN, LATE)?);
@@ -348,7 +349,7 @@ fn run(shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Runs until nothing has changed for a while; returns when that began.
+/// Runs until nothing has changed for a while. Returns the time of the last change.
 fn tune<D: IterDataset<Item = Element> + 'static>(run: &mut Run<'_, D>) -> Result<f64> {
     let (begin, mut decisions, mut changed_s) = (Instant::now(), 0, 0.0);
     loop {
@@ -357,7 +358,7 @@ fn tune<D: IterDataset<Item = Element> + 'static>(run: &mut Run<'_, D>) -> Resul
         if now > decisions {
             (decisions, changed_s) = (now, elapsed.as_secs_f64());
         }
-        // No earlier than the consumer has changed what it wants.
+        // The consumer's change of speed must be over.
         let settled = elapsed.as_secs_f64() - changed_s > SETTLED.as_secs_f64() && elapsed > 2 * SETTLED;
         if settled || elapsed > TUNING {
             return Ok(changed_s);
@@ -365,7 +366,7 @@ fn tune<D: IterDataset<Item = Element> + 'static>(run: &mut Run<'_, D>) -> Resul
     }
 }
 
-/// The one with the median rate.
+/// Returns the measurement with the median rate.
 fn middle(mut all: Vec<Measured>) -> Measured {
     all.sort_by(|a, b| f64::total_cmp(&a.rate(), &b.rate()));
     all[all.len() / 2]

@@ -1,10 +1,11 @@
-//! Worker processes against the machine's limits, in one run, so that every figure is a ratio.
+//! Worker processes against the machine's limits, measured in one run, so that every figure is a ratio.
 //!
-//! `cargo bench -p benches --bench workers [-- NAME …]`. A limit and what is held against it take turns; the figure is the median.
+//! `cargo bench -p benches --bench workers [-- NAME …]`. A limit and the figure compared with it are measured in turns;
+//! the result is the median.
 //!
-//! Several threads and processes are involved, so this is wall time and wants a calm machine (`uptime`). Hand-over is
-//! also given as CPU time of the busiest of them, which is what limits it where there is a core for each, and which a
-//! crowded machine changes little.
+//! Several threads and processes are involved, so the bench measures wall time and needs an otherwise idle machine
+//! (`uptime`). Hand-over is also given as CPU time of the busiest thread. That thread limits the rate if every thread
+//! has a core, and other load hardly affects its CPU time.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -31,7 +32,7 @@ use wanted::wanted;
 const ROUNDS: usize = 9;
 const MIB: usize = 1 << 20;
 
-/// Runs the two in turns, each once unmeasured; each returns the seconds that count. Returns the median of each.
+/// Runs both in turns after an unmeasured run each. Both return seconds, of which the median is returned.
 fn turns(mut limit: impl FnMut() -> f64, mut ours: impl FnMut() -> f64) -> (f64, f64) {
     limit();
     ours();
@@ -45,13 +46,13 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// One line: ours and the limit as work per second, and the share.
+/// Prints a line: our rate and the limit's rate per second, and the share.
 fn rate(name: &str, unit: &str, work: f64, (limit_s, ours_s): (f64, f64), limit: &str) {
     let (ours, best) = (work / ours_s, work / limit_s);
     println!("{name:<44} {ours:>8.2} {unit:<8} {:>6.1} % of {limit} ({best:.2})", 100.0 * ours / best);
 }
 
-/// One line: how much more CPU time the busiest thread takes than the limit does.
+/// Prints a line: the limit's CPU time as a share of the CPU time of the busiest threads.
 fn busiest(limit_s: f64, mut threads: Vec<(String, f64)>) {
     threads.sort_by(|a, b| f64::total_cmp(&b.1, &a.1));
     let share = |s: f64| 100.0 * limit_s / s;
@@ -59,12 +60,12 @@ fn busiest(limit_s: f64, mut threads: Vec<(String, f64)>) {
     println!("    in CPU time of the thread: {}", all.join(", "));
 }
 
-/// One line: ours and the limit as times.
+/// Prints a line: our time and the limit's time.
 fn time(name: &str, (limit_s, ours_s): (f64, f64), limit: &str) {
     println!("{name:<44} {:>8.1} us        {limit}: {:.1} us", 1e6 * ours_s, 1e6 * limit_s);
 }
 
-/// Measures and prints.
+/// A bench that measures and prints.
 type Bench = fn() -> Result<()>;
 
 fn main() -> Result<()> {
@@ -80,19 +81,19 @@ fn main() -> Result<()> {
     benches.iter().filter(|(name, _)| wanted(name)).try_for_each(|(_, bench)| bench())
 }
 
-/// One worker; what is measured is not to be changed meanwhile.
+/// A single worker, without tuning: the measured settings must not change.
 fn options() -> MpOptions {
     MpOptions::auto().workers(1).ram_budget(1 << 30).worker_heap(256 << 20).tune(false)
 }
 
-/// Elements of so many bytes that lie ready in the worker: what is left to do is to hand them over.
+/// Elements of `bytes` bytes, prepared in the worker: only the hand-over remains.
 fn ready(bytes: usize) -> Result<impl IterDataset<Item = Element>> {
     let array = Array::from_vec((0..bytes as u64 / 8).collect::<Vec<u64>>());
     Ok(Range::new(0, i64::MAX).map(move |_| Element::new().with("x", array.clone())).to_iter())
 }
 
-/// Takes elements of an endless pipeline; what lay ready before the turn does not count. Returns the wall time, and adds
-/// the CPU time of every thread to `cpu`.
+/// Takes elements of an endless pipeline. The first `unmeasured` elements, prepared before the turn, do not count.
+/// Returns the wall time, and adds the CPU time of every thread to `cpu`.
 fn take<D: IterDataset<Item = Element> + 'static>(
     loader: &mut Loader<D>,
     unmeasured: usize,
@@ -112,7 +113,7 @@ fn take<D: IterDataset<Item = Element> + 'static>(
     wall
 }
 
-/// Hands elements over in turns with `copy`, and prints how that compares.
+/// Hands elements over in turns with `copy`, and prints the comparison.
 fn hand_over(
     name: &str,
     (unit, work): (&str, f64),
@@ -133,8 +134,8 @@ fn hand_over(
     busiest(copying, threads.into_iter().collect());
 }
 
-/// Batches of 16 MiB and 1 MiB, looked at by the consumer or not, against one thread that copies the same bytes to
-/// places that it takes in turns, as the slab's extents are.
+/// Measures batches of 16 MiB and 1 MiB, read or ignored by the consumer. The limit is a thread that copies equal bytes
+/// to several places in turn, like the extents of the slab.
 fn batches() -> Result<()> {
     for (bytes, each) in [(16 * MIB, 64), (MIB, 1024)] {
         let from = vec![1u8; bytes];
@@ -159,7 +160,7 @@ fn sum(element: &Element) {
     black_box(words.iter().fold(0, |sum, word| u64::wrapping_add(sum, *word)));
 }
 
-/// Elements of 1 KiB, against copying them one by one.
+/// Measures elements of 1 KiB, against copying them one by one.
 fn elements() -> Result<()> {
     const EACH: usize = 400_000;
     let from = vec![1u8; 1024];
@@ -182,8 +183,8 @@ fn epochs_of_one(epochs: u64) -> Result<impl IterDataset<Item = i64>> {
     Ok(Range::new(0, 1).to_iter().repeat(Some(epochs)))
 }
 
-/// Epochs of a single element, each asked for when the one before has come: a task there, its answer back, and on to
-/// the thread of the stateful part; against a byte there and back between two threads.
+/// Measures epochs of a single element, each requested after the previous has arrived: a task to the worker, its
+/// answer, and the step to the thread of the stateful stages. The limit is a byte to another thread and back.
 fn round_trip() -> Result<()> {
     const EACH: usize = 2000;
     let epochs = ((ROUNDS + 2) * EACH) as u64;
@@ -212,7 +213,8 @@ fn small(len: i64) -> Result<impl IterDataset<Item = i64>> {
     Ok(Range::new(0, len).to_iter())
 }
 
-/// From nothing to the first element: process, pipeline, task; against a program that does nothing.
+/// Measures the time to the first element: process, pipeline and task. The limit is the start of a program without
+/// work.
 fn start() -> Result<()> {
     let nothing = || seconds(|| assert!(std::process::Command::new("true").status().is_ok()));
     let ours = || to_first(mp_prefetch(small, 100, options()).expect("it is a pipeline"));
@@ -220,7 +222,7 @@ fn start() -> Result<()> {
     Ok(())
 }
 
-/// Seconds until the first element is there; how long the end takes does not count.
+/// Returns the seconds until the first element. The shutdown does not count.
 fn to_first<D: IterDataset + 'static>(builder: LoaderBuilder<D>) -> f64 {
     let start = Instant::now();
     let mut loader = builder.build().expect("it starts");
@@ -241,7 +243,7 @@ fn packed(len: i64) -> Result<impl IterDataset<Item = Element>> {
         .batch(8))
 }
 
-/// The state of a pipeline that holds hundreds of sequences, in the middle of a run.
+/// Measures the state of a pipeline that holds hundreds of sequences, in the middle of a run.
 fn state() -> Result<()> {
     const EACH: usize = 200;
     let mut loader = mp_prefetch(packed, 1_000_000, options())?.build()?;
@@ -258,7 +260,7 @@ fn shuffled(_: ()) -> Result<impl IterDataset<Item = Vec<i64>>> {
     Ok(Range::new(0, 1_000_000_000).seed(1).shuffle(None).map(|x| x * 2).to_iter().batch(32))
 }
 
-/// The first batch of 10^9 shuffled elements, in process and out of a worker.
+/// Measures the first batch of 10^9 shuffled elements, in this process and from a worker.
 fn first() -> Result<()> {
     let inline = || to_first(shuffled(()).expect("it is a pipeline").loader());
     let ours = || to_first(mp_prefetch(shuffled, (), options()).expect("it is a pipeline"));
@@ -266,7 +268,7 @@ fn first() -> Result<()> {
     Ok(())
 }
 
-/// About 5 us. One function, never inlined: copies of a loop in different places need not be equally fast.
+/// Takes about 5 us. Never inlined: copies of a loop at different addresses may differ in speed.
 #[inline(never)]
 fn work(x: i64) -> i64 {
     (0..5000).fold(x, |x, i| black_box(x.rotate_left(5) ^ i))
@@ -276,14 +278,14 @@ fn working(_: ()) -> Result<impl IterDataset<Item = i64>> {
     Ok(Range::new(0, i64::MAX).map(work).map(work).map(work).to_iter())
 }
 
-/// CPU time of the worker per element, with what is counted and without: it is the worker that counts.
+/// Measures CPU time of the worker per element, with and without counters, which only the worker updates.
 fn telemetry() -> Result<()> {
     const EACH: usize = 1_000;
     let run = |counted: bool| {
         let options = options().threads_per_worker(1).counted(counted);
         let mut loader = mp_prefetch(working, (), options)?.build()?;
         loader.by_ref().take(EACH / 2).try_for_each(|x| x.map(drop))?;
-        // Asked for only once: a worker that is asked tells what it has counted, which is not part of counting it.
+        // Called only once: a report makes the worker send its counts, which is not part of counting.
         let pid =
             loader.report().workers.and_then(|report| Some(report.workers.first()?.pid)).expect("it has a worker");
         pin(pid);
@@ -294,8 +296,8 @@ fn telemetry() -> Result<()> {
             after - std::mem::replace(&mut before, after)
         })
     };
-    // Very many short turns: what is sought is less than what a machine's speed changes by. They are added up, as a turn is a
-    // few ranges, one more or one less.
+    // Many short turns: the difference is smaller than the variation of the machine's speed. Turns are added up,
+    // because each evaluates only a few ranges, one more or less.
     let (mut without, mut with) = (run(false)?, run(true)?);
     let mut block = || {
         let turns = pairs(48, || Ok(without()), || Ok(with()))?;
@@ -307,7 +309,7 @@ fn telemetry() -> Result<()> {
     Ok(())
 }
 
-/// Keeps all threads of a process on the last core: one core is not as fast as another.
+/// Pins all threads of a process to the last core: cores may differ in speed.
 fn pin(pid: u32) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut last = rustix::thread::CpuSet::new();
@@ -318,8 +320,8 @@ fn pin(pid: u32) {
     }
 }
 
-/// Seconds on a core of the process, once it has done all that it may do ahead: between two such moments a worker has evaluated
-/// as many elements as were taken.
+/// Returns the CPU seconds of the process once it has prefetched to its limit. Between two such moments a worker
+/// evaluates exactly the number of elements taken.
 fn at_rest(pid: u32) -> f64 {
     let mut before = threads_s(&format!("/proc/{pid}/task")).values().sum::<f64>();
     loop {
@@ -332,7 +334,7 @@ fn at_rest(pid: u32) -> f64 {
     }
 }
 
-/// Seconds on a core of each thread of a process, by name.
+/// Returns the CPU seconds of each thread of a process, by name.
 fn threads_s(tasks: &str) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for thread in std::fs::read_dir(tasks).into_iter().flatten().flatten() {
@@ -343,7 +345,7 @@ fn threads_s(tasks: &str) -> BTreeMap<String, f64> {
     all
 }
 
-/// Seconds on a core of the worker's threads together, and of each thread of this process, by name.
+/// Returns the CPU seconds of each worker and of each thread of this process, by name.
 fn threads_cpu_s<D: IterDataset + 'static>(loader: &mut Loader<D>) -> BTreeMap<String, f64> {
     let workers = loader.report().workers.expect("it has a worker").workers;
     let mut all = threads_s("/proc/self/task");

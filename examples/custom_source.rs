@@ -1,4 +1,4 @@
-//! A source of your own: anything that can read record `i` becomes a dataset with all combinators.
+//! A custom source: a type that can read record `i` becomes a dataset with all combinators.
 //!
 //!     cargo run --release --example custom_source
 
@@ -18,7 +18,7 @@ impl RandomAccess for Gradients {
         self.count
     }
 
-    /// The name of the stage, and the mark that tells this data from other data: a checkpoint is refused where it differs.
+    /// Returns the name of the stage, and a description of the data. A checkpoint with another description is refused.
     fn facts(&self) -> SourceFacts {
         SourceFacts::new("gradients", format!("{} images of {}x{}", self.count, self.side, self.side))
     }

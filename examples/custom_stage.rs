@@ -1,4 +1,4 @@
-//! A stage of your own, written outside the crate: keeps every n-th element of a stream, and resumes in mid-stride.
+//! A custom stage, defined outside the crate: keeps every n-th element of a stream and resumes at any position.
 //!
 //!     cargo run --release --example custom_stage
 
@@ -16,7 +16,7 @@ fn every_nth<D: Stage>(n: u64) -> impl FnOnce(D) -> EveryNth<D> {
     move |parent| EveryNth { stage: stage_after(&[&parent]), parent, n }
 }
 
-/// What the report, the fingerprint and the errors say of it.
+/// Facts for the report, the fingerprint and the errors.
 impl<D: Stage> Stage for EveryNth<D> {
     fn name(&self) -> &'static str {
         "every_nth"
@@ -40,7 +40,7 @@ impl<D: IterDataset> IterDataset for EveryNth<D> {
         Ok(Pass { parent: self.parent.iter(run)?, n: self.n, seen: 0, stage: self.stage })
     }
 
-    /// It keeps elements by their number alone: so hosts of a job know which ones it keeps without having them.
+    /// Elements are kept by number alone, so a host can plan the kept elements without evaluating them.
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
         let Some(plan) = planning.of(&self.parent)? else { return Ok(None) };
         plan.through(|parent| Ok(Pass { parent, n: self.n, seen: 0, stage: self.stage }))
@@ -56,7 +56,7 @@ struct Pass<I> {
 
 impl<I: DatasetIterator> DatasetIterator for Pass<I> {
     type Item = I::Item;
-    /// Positions, never elements: the parent's, and how many it has given.
+    /// Positions, never elements: the parent's state, and the number of its elements seen.
     type State = (I::State, u64);
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {

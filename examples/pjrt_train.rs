@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release --features pjrt --example pjrt_train -- FOLDER 40
 //!
-//! Corpus and state lie in FOLDER; run again, it goes on where it was. The plugin is the first that the environment names
-//! (GRISTMILL_PJRT_PLUGIN) or that a package of the active virtual environment brought.
+//! Corpus and state are in FOLDER; a second run continues from the state. The plugin is the first in the environment
+//! variable GRISTMILL_PJRT_PLUGIN or in the packages of the active virtual environment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ struct Saved {
     unembed: Vec<f32>,
 }
 
-/// Small numbers on both sides of 0, the same at every start.
+/// Returns small numbers around 0, equal at every start.
 fn initial(seed: usize) -> Vec<f32> {
     (0..EMBED[0] * EMBED[1]).map(|i| ((i + seed) as f32 * 78.233).sin() * 43758.547 % 1.0 * 0.5).collect()
 }

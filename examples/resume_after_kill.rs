@@ -1,4 +1,4 @@
-//! A run that is killed in mid-step and resumed gives the very stream of a run that was not.
+//! A run that is killed in the middle of a step and resumed yields exactly the stream of an uninterrupted run.
 //!
 //!     cargo run --release --example resume_after_kill
 
@@ -10,7 +10,7 @@ use gristmill::element::OrderHash;
 use gristmill::{Checkpoint, Error, IterDataset, Load, MapDataset, Result};
 use serde::{Deserialize, Serialize};
 
-/// What a trainer saves beside its weights: the loader's position, and here the digest of all batches so far.
+/// State that a trainer saves beside its weights: the loader's position, and here the digest of all batches so far.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     loader: Checkpoint,

@@ -1,4 +1,5 @@
-//! Four hosts train on packed batches, then two, then three; together they have had the rows of one host that was never interrupted.
+//! Four, then two, then three hosts train on packed batches. Together they read the rows of an uninterrupted single
+//! host.
 //!
 //!     cargo run --release --example several_hosts
 
@@ -8,17 +9,17 @@ use gristmill::part::{Part, RowDigest};
 use gristmill::prelude::*;
 use gristmill::{Array, Checkpoint, Element, Result};
 
-/// Rows of a batch, those of all hosts together.
+/// Rows of a batch over all hosts.
 const BATCH: usize = 24;
 
-/// The same on every host: nothing in it says who reads it.
+/// The pipeline, equal on every host: it does not depend on the host that reads it.
 fn pipeline() -> impl IterDataset<Item = Element> {
     let document = |x: i64| Element::new().with("tokens", Array::from_vec(vec![x as i32; 1 + (x % 50) as usize]));
     let documents = Range::new(0, 20_000).shuffle(1).filter(|x| x % 3 != 0).map(document).to_iter();
     documents.window_pack(WindowPackOptions::new(RowSpec::new([("tokens", 128)])).window(64)).batch(BATCH)
 }
 
-/// Host `index` of `count` goes on from a state that any host may have saved: its new state, and what it has trained on.
+/// Resumes host `index` of `count` from a state of any host. Returns its new state, and a digest of its rows.
 fn host(index: usize, count: usize, from: Option<&Checkpoint>, steps: usize) -> Result<(Checkpoint, RowDigest)> {
     let mut builder = pipeline().loader().threads(2).part(Part::of(index, count));
     if let Some(state) = from {

@@ -1,4 +1,4 @@
-//! A training loop around a loader: shuffled, mapped on threads, batched, with the report at the end.
+//! A training loop around a loader: shuffled, mapped on threads, batched, with a report at the end.
 //!
 //!     cargo run --release --example training_loop
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gristmill::dataset::map::Range;
 use gristmill::{Load, MapDataset, Result};
 
-/// Stands in for a training step: looks at the batch, then keeps a core busy for as long as an accelerator would be.
+/// Simulates a training step: reads the batch, then keeps a core busy for the duration of an accelerator's step.
 fn train_step((_, ys): &(Vec<i64>, Vec<f32>), loss: &mut f32) {
     *loss = 0.9 * *loss + 0.1 * ys.iter().map(|y| y * y).sum::<f32>() / ys.len() as f32;
     let start = Instant::now();

@@ -1,22 +1,22 @@
-//! Pages of a file that the system holds in memory, by the tools of util-linux and coreutils.
+//! Pages of a file in the page cache, by the tools of util-linux and coreutils.
 
 use std::path::Path;
 use std::process::Command;
 
 use gristmill::{Error, Result};
 
-/// Whether these tools are there.
+/// Returns whether both tools are installed.
 pub(crate) fn is_known() -> bool {
     ["fincore", "dd"].iter().all(|tool| run(Command::new(tool).arg("--version")).is_ok())
 }
 
-/// Bytes of a file that are in memory, in whole pages.
+/// Returns the bytes of a file that are in memory, in whole pages.
 pub(crate) fn cached_bytes(file: &Path) -> Result<u64> {
     let said = run(Command::new("fincore").args(["--bytes", "--noheadings", "--output", "RES"]).arg(file))?;
     said.trim().parse().map_err(|_| Error::data(format!("fincore says {said:?}")))
 }
 
-/// Has the system write a file out and forget what it has of it.
+/// Makes the system write a file to disk and drop its cached pages.
 pub(crate) fn forget(file: &Path) -> Result<()> {
     let mut of = std::ffi::OsString::from("of=");
     of.push(file);

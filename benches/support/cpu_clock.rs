@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Time on a core from `/proc/thread-self/schedstat`, whose first word is nanoseconds; wall time elsewhere.
+/// Returns the CPU time in `/proc/thread-self/schedstat`, whose first word is nanoseconds; wall time on other systems.
 ///
-/// The kernel brings that word up to date at a scheduler tick, every few milliseconds, or when the thread yields: so it
-/// yields first, and the figure is exact.
+/// The kernel updates that word at a scheduler tick, every few milliseconds, or when the thread yields. The function
+/// yields first, so its result is exact.
 pub(crate) fn on_core() -> Duration {
     std::thread::yield_now();
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

@@ -1,16 +1,16 @@
-//! Criterion in CPU time of the calling thread: what other processes do does not show.
+//! Criterion measurements in CPU time of the calling thread, which other processes do not affect.
 
 use std::time::{Duration, Instant};
 
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 
-/// CPU time from `/proc/thread-self/schedstat`, whose first word is nanoseconds on a core; wall time elsewhere.
+/// CPU time from `/proc/thread-self/schedstat`, whose first word is nanoseconds; wall time on other systems.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuTime;
 
 fn on_core() -> Option<Duration> {
-    // The kernel brings the figure up to date when the thread yields, else only at a scheduler tick.
+    // The kernel updates the value when the thread yields, otherwise only at a scheduler tick.
     std::thread::yield_now();
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
@@ -44,7 +44,7 @@ impl Measurement for CpuTime {
     }
 
     fn formatter(&self) -> &dyn ValueFormatter {
-        // The same units: only the clock differs.
+        // The units equal those of wall time; only the clock differs.
         &Nanoseconds
     }
 }

@@ -1,6 +1,7 @@
-//! Sequence lengths as real text has them.
+//! Sequence lengths like those of real text.
 
-/// `count` lengths, log-normal with `mean` and the standard deviation `sigma` of the logarithm, from 1 to `most`; always the same.
+/// Returns `count` log-normal lengths from 1 to `most`, with mean `mean`; `sigma` is the deviation of the logarithm.
+/// Always returns equal lengths for equal arguments.
 pub(crate) fn log_normal(count: usize, mean: f64, sigma: f64, most: usize) -> Vec<usize> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut uniform = || {

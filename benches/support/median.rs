@@ -1,8 +1,8 @@
-//! How long work takes, as the median of a few rounds behind one that warms up.
+//! Duration of work, as the median of a few rounds after a warm-up.
 
 use std::time::Duration;
 
-/// Seconds by `clock`, which counts up from anywhere.
+/// Returns the seconds of `work` by `clock`, which may count from any start.
 pub(crate) fn seconds(rounds: usize, clock: impl Fn() -> Duration, mut work: impl FnMut()) -> f64 {
     work();
     let mut round = || {

@@ -1,4 +1,5 @@
-//! The training workloads of MLPerf Storage: sizes and step times as published, files of random bytes as NumPy writes them.
+//! The training workloads of MLPerf Storage: published sizes and step times, and files of random bytes in NumPy's
+//! formats.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,17 +17,17 @@ pub(crate) struct Workload {
     /// `record_length_bytes` and `record_length_bytes_stdev`.
     pub(crate) sample_bytes: f64,
     pub(crate) deviation: f64,
-    /// `record_length_bytes_resize`: what is delivered of a sample, if not all of it.
+    /// `record_length_bytes_resize`: delivered bytes of a sample, if they differ from its size.
     pub(crate) resize: Option<usize>,
     pub(crate) samples_per_file: usize,
-    /// Files there, and files here.
+    /// Number of files as published, and number of files here.
     pub(crate) published_files: usize,
     pub(crate) files: usize,
     pub(crate) batch_size: usize,
     /// `computation_time`, in seconds.
     pub(crate) a100_s: f64,
     pub(crate) h100_s: f64,
-    /// `au`: what utilisation is asked for.
+    /// `au`: required utilisation.
     pub(crate) asked: f64,
 }
 
@@ -73,8 +74,8 @@ pub(crate) const WORKLOADS: [Workload; 3] = [
 ];
 
 impl Workload {
-    /// Writes the files into `folder`, and has them on the disk, so that writing does not go on while reading is measured.
-    /// Returns how many bytes they have.
+    /// Writes the files into `folder` and syncs them to disk, so that writing does not overlap the measured reading.
+    /// Returns their total bytes.
     pub(crate) fn write(&self, folder: &Path) -> Result<u64> {
         let mut random = Random(1);
         let mut all = 0;
@@ -101,7 +102,7 @@ impl Workload {
         Ok(all)
     }
 
-    /// The samples in `folder`, in the order of a seeded shuffle that never ends, each as it is delivered.
+    /// Returns the samples in `folder` as delivered, in an endless seeded shuffle.
     pub(crate) fn samples(&'static self, folder: &Path) -> Result<impl MapDataset<Item = Element> + use<>> {
         let samples = if self.samples_per_file > 1 {
             let paths = find(folder, &[".npy"])?;
@@ -118,7 +119,7 @@ impl Workload {
     }
 }
 
-/// The first `bytes` of a sample; zeros behind it where it is shorter.
+/// Returns the first `bytes` of a sample, padded with zeros if it is shorter.
 fn resized(sample: &Array, bytes: usize) -> Result<Array> {
     if let Some(first) = sample.rows(0..bytes) {
         return Ok(first);
@@ -128,7 +129,7 @@ fn resized(sample: &Array, bytes: usize) -> Result<Array> {
     Ok(out.freeze())
 }
 
-/// Archives of one array `x` each, opened when they are read: every byte is, for the checksum.
+/// Archives of an array `x` each, opened on reading. The checksum makes every byte be read.
 struct Archives(Vec<PathBuf>);
 
 impl RandomAccess for Archives {
@@ -151,7 +152,7 @@ impl RandomAccess for Archives {
     }
 }
 
-/// A `.npy` file of random bytes.
+/// Returns a `.npy` file of random bytes.
 fn npy(shape: &str, bytes: usize, random: &mut Random) -> Vec<u8> {
     let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}");
     let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
@@ -162,11 +163,11 @@ fn npy(shape: &str, bytes: usize, random: &mut Random) -> Vec<u8> {
     file
 }
 
-/// An archive of one stored member, `x.npy`, as `numpy.savez` writes it.
+/// Writes an archive with a single stored member, `x.npy`, like `numpy.savez`.
 fn zip(out: &mut impl Write, npy: &[u8]) -> std::io::Result<()> {
     let mut crc = flate2::Crc::new();
     crc.update(npy);
-    // Version, flags, method, time and date; then sum and sizes, lengths of name and extra field.
+    // Version, flags, method, time and date; then checksum and sizes, and the lengths of name and extra field.
     let mut about = [0; 10].to_vec();
     about.extend_from_slice(&crc.sum().to_le_bytes());
     about.extend_from_slice(&(npy.len() as u32).to_le_bytes().repeat(2));

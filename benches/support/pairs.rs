@@ -1,4 +1,4 @@
-//! Two things measured side by side.
+//! Paired measurements.
 
 use gristmill::Result;
 
@@ -7,7 +7,7 @@ pub(crate) fn median(all: &mut [f64]) -> f64 {
     all[all.len() / 2]
 }
 
-/// The figures of both, so many times one right after the other; they take turns in going first.
+/// Measures both in direct succession, `rounds` times. They alternate in going first.
 pub(crate) fn pairs(
     rounds: usize,
     mut limit: impl FnMut() -> Result<f64>,
@@ -24,8 +24,8 @@ pub(crate) fn pairs(
     (0..rounds).map(pair).collect()
 }
 
-/// Quartiles of what the limit takes in per cent of what ours takes, pair by pair: the machine's speed changes from one pair
-/// to the next.
+/// Returns the quartiles of the limit's figure in per cent of ours, computed per pair because the machine's speed
+/// changes between pairs.
 pub(crate) fn shares(pairs: &[(f64, f64)]) -> [f64; 3] {
     let mut shares: Vec<f64> = pairs.iter().map(|(limit, ours)| 100.0 * limit / ours).collect();
     shares.sort_by(f64::total_cmp);

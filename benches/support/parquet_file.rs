@@ -1,4 +1,4 @@
-//! A Parquet file whose decoded row groups take eight times the cache that it is read with.
+//! A Parquet file whose decoded row groups take eight times the cache used to read it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use gristmill::dataset::map::Source;
 use gristmill::source::{Parquet, ParquetWriter, ParquetWriterOptions};
 use gristmill::{Array, BoxIter, Element, Error, IterDataset, MapDataset, Result};
 
-/// Row groups of a mebibyte each: rows of an id and 255 numbers.
+/// Row groups of 1 MiB each, with rows of an id and 255 numbers.
 const GROUPS: usize = 64;
 const ROWS: usize = 1024;
 const NUMBERS: usize = 255;
 const CACHE_BYTES: usize = 8 << 20;
 const BATCH: usize = 32;
 
-/// The file, written once for all runs and workers.
+/// Returns the file, written once for all runs and workers.
 fn file() -> Result<PathBuf> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tuning.parquet");
     if path.exists() {
@@ -38,7 +38,7 @@ fn file() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Batches of its rows, in random order, again and again.
+/// Returns endless batches of its rows, in random order.
 pub(crate) fn shuffled() -> Result<BoxIter<Element>> {
     let source = Source::new(Parquet::options().cache_bytes(CACHE_BYTES).open(file()?)?);
     Ok(source.shuffle(42).repeat(None).to_iter().batch_with(BATCH, Remainder::Drop).boxed())

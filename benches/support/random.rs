@@ -1,4 +1,4 @@
-//! Numbers to fill files with.
+//! Random numbers for the contents of files.
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
@@ -12,7 +12,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Of the standard normal distribution, by Box and Muller.
+    /// Returns a number of the standard normal distribution, by Box and Muller.
     pub(crate) fn normal(&mut self) -> f64 {
         let mut uniform = || ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), std::f64::consts::TAU * uniform());

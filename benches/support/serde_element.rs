@@ -1,11 +1,11 @@
-//! Elements by `serde_json` itself: the parser's own rate at making what is made of a line, for comparison.
+//! Elements made by `serde_json` directly, to compare with the parser's own rate.
 
 use std::fmt;
 
 use gristmill::{Array, Element, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// The element of a line, with the types that `Jsonl` documents for text, numbers, truth values, lists and objects of these.
+/// Returns the element of a line with the types that `Jsonl` documents for text, numbers, booleans, lists and objects.
 pub(crate) fn element(line: &str) -> Element {
     let mut json = serde_json::Deserializer::from_str(line);
     let Ok(Value::Tree(element)) = Any.deserialize(&mut json) else { panic!("no object: {line}") };

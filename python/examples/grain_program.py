@@ -1,6 +1,6 @@
-"""A program for Grain, on gristmill: the first two lines are all that is new.
+"""A program for Grain that runs on gristmill: only the first two lines are new.
 
-It trains, stops, and goes on with other weights of its mix and another number of workers.
+It trains, stops, and resumes with other weights of its mix and another number of workers.
 """
 
 import gristmill.compat.grain
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def document(index: int) -> dict[str, NDArray[np.int32]]:
-    """Token ids, as if a file had been read."""
+    """Returns token ids, as if read from a file."""
     return {"tokens": np.arange(index % 50 + 1, dtype=np.int32)}
 
 
@@ -38,10 +38,10 @@ def main() -> None:
     state = iterator.get_state()
     print("stopped at", batch["tokens"].shape, "with", int((batch["tokens_segment_ids"] > 0).sum()), "tokens")
 
-    # The same stream, by workers: Grain would refuse this state, or read other data.
+    # The same stream with workers. Grain would refuse this state, or read other data.
     same = iter(batches({"web": 1, "books": 1}, workers=2))
     same.set_state(state)
-    # And another one: what was read of each part stays read.
+    # Another mix of the streams. Each stream continues at its position.
     other = iter(batches({"web": 3, "books": 1}, workers=0))
     other.set_state(state)
     with iterator, same, other:

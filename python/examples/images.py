@@ -1,4 +1,4 @@
-"""Images out of WebDataset shards: decoded, cut out at random, and without those that are damaged."""
+"""Images from WebDataset shards: decoded, randomly cropped, and without damaged images."""
 
 import logging
 import struct
@@ -13,7 +13,7 @@ SIZE = 24
 
 
 def png(pixels: np.ndarray[Any, Any]) -> bytes:
-    """An image as PNG."""
+    """Encodes an image as PNG."""
     height, width, _ = pixels.shape
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
@@ -22,7 +22,7 @@ def png(pixels: np.ndarray[Any, Any]) -> bytes:
 
 
 def crop(sample: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """A square of the image, mirrored or not: always the same one of the same place and seed."""
+    """Returns a square of the image, perhaps mirrored. It depends only on the element's position and the seed."""
     image = sample["png"]
     top, left = (rng.integers(0, side - SIZE + 1) for side in image.shape[:2])
     square = image[top : top + SIZE, left : left + SIZE]
@@ -36,7 +36,7 @@ with tempfile.TemporaryDirectory() as folder:
             image = rng.integers(0, 256, (32 + n % 5, 40, 3), np.uint8)
             sink.write({"__key__": f"{n:05}", "png": png(image)[: 60 if n == 7 else None], "cls": str(n % 10)})
 
-    # Number 7 is cut off. It is left out, counted in the report, and logged.
+    # Image 7 is truncated. It is skipped, counted in the report, and logged.
     logging.getLogger("gristmill").setLevel(logging.ERROR)
     ds = gm.MapDataset.webdataset(folder, decode=True).shuffle(seed=1).to_iter(on_bad_record="skip")
     batches = ds.random_map(crop, seed=2).batch(16, drop_remainder=True).loader(threads=4)

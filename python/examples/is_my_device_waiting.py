@@ -1,4 +1,4 @@
-"""Finds out whether a training loop waits for its batches: `python is_my_device_waiting.py`."""
+"""Measures whether a training loop waits for its batches: `python is_my_device_waiting.py`."""
 
 import itertools
 import time
@@ -10,13 +10,13 @@ STEP = 0.005
 
 
 def decode(x: int) -> dict[str, object]:
-    """Stands for decoding an image: it takes a while, and lets other threads run."""
+    """Simulates decoding an image: it takes time and lets other threads run."""
     time.sleep(0.002)
     return {"image": np.full((32, 32, 3), x % 256, np.uint8)}
 
 
 def train(batch: object) -> None:
-    """Stands for a step on an accelerator, which this loop waits for."""
+    """Simulates a step on an accelerator that this loop waits for."""
     time.sleep(STEP)
 
 
@@ -29,7 +29,7 @@ def run(threads: int) -> gm.Metrics:
 
 
 def at_best() -> gm.Metrics:
-    """The same steps on one batch that stays in memory."""
+    """Runs the same steps on a single batch in memory."""
     batch = {"image": np.zeros((8, 32, 32, 3), np.uint8)}
     with gm.measure(itertools.repeat(batch, 80), exclude_first=2) as measured:
         for batch in measured:

@@ -1,8 +1,8 @@
-"""Batches over several JAX devices: `python jax_devices.py`. On a machine without accelerators it makes four of its CPU."""
+"""Shards batches over JAX devices: `python jax_devices.py`. Without accelerators it splits the CPU into four."""
 
 import os
 
-# Before JAX is imported.
+# Must be set before JAX is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
 import gristmill as gm
@@ -15,7 +15,7 @@ BATCH = 32
 
 @jax.jit
 def step(weights: jax.Array, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """One step of least squares; the sums over rows cross the devices."""
+    """Runs a step of least squares. The sums over rows cross the devices."""
     error = batch["x"] @ weights - batch["y"]
     return weights - 0.1 * batch["x"].T @ error / BATCH, jnp.mean(error**2)
 

@@ -1,6 +1,6 @@
-"""Packed text over several processes with JAX: `python jax_hosts.py` starts two of them here.
+"""Packed text over several processes with JAX: `python jax_hosts.py` starts two processes on this machine.
 
-On a cluster each host runs `python jax_hosts.py ADDRESS COUNT INDEX`, with the address of the first one and a free port.
+On a cluster each host runs `python jax_hosts.py ADDRESS COUNT INDEX`, with the first host's address and a free port.
 """
 
 import socket
@@ -17,7 +17,7 @@ SEQ_LEN, ROWS = 64, 4
 
 @jax.jit
 def loss(bias: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
-    """The mean over all targets of all processes. Padding and ends of documents have none."""
+    """Returns the mean over the targets of all processes. Padding and ends of documents have no target."""
     guess = jax.nn.log_softmax(bias[batch["inputs"]])
     told = jnp.take_along_axis(guess, batch["targets"][..., None], axis=-1)[..., 0]
     counts = batch["targets_segmentation"] > 0
@@ -34,7 +34,7 @@ def train() -> None:
     batch = ROWS * jax.process_count()
     rows = packed.map(gm.jax.maxtext_keys()).batch(batch, drop_remainder=True)
     bias, value, steps = jax.device_put(np.zeros((256, 256), np.float32), everywhere), 0.0, 0
-    # All make the same global batches, and each takes the rows that its devices hold.
+    # All processes make equal global batches. Each takes the rows that its devices hold.
     mine = rows.loader(threads=1, part=gm.jax.part_for(by_row, batch))
     with gm.jax.device_put(mine, by_row, global_batch=batch) as batches:
         for batch in batches:

@@ -1,6 +1,6 @@
-"""Trains a model of the next byte with JAX, and goes on where it stopped: `python jax_train.py CHECKPOINT STEPS`.
+"""Trains a next-byte model with JAX and resumes where it stopped: `python jax_train.py CHECKPOINT STEPS`.
 
-The text is this program's own. Stopped after any step and started again, it prints the losses of an uninterrupted run.
+The text is this program. If it is stopped after any step and restarted, its losses equal an uninterrupted run.
 """
 
 import json
@@ -17,7 +17,7 @@ SEQ_LEN, BATCH = 32, 8
 
 
 def batches() -> gm.IterDataset:
-    """Rows of packed lines, shuffled anew in every epoch, without end, all of one shape."""
+    """Returns an endless stream of packed lines in rows of equal shape, reshuffled in every epoch."""
     lines = gm.MapDataset.lines(__file__, index_cache="off").shuffle(seed=1).repeat()
     ids = lines.map(lambda line: {"bytes": np.frombuffer(line["text"].encode() + b"\n", np.uint8)})
     packed = ids.to_iter_dataset().concat_then_split_pack(length={"bytes": SEQ_LEN})

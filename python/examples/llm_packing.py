@@ -1,6 +1,6 @@
-"""Documents into rows of a fixed length for a language model: `python llm_packing.py [FILE.jsonl]`.
+"""Packs documents into rows of fixed length for a language model: `python llm_packing.py [FILE.jsonl]`.
 
-The rows carry segment ids and positions, from which attention masks are made; 0 is padding.
+The rows have segment ids and positions, from which attention masks are made. 0 is padding.
 """
 
 import json
@@ -15,7 +15,7 @@ SEQ_LEN, BATCH = 128, 8
 
 
 def tokens(document: dict[str, str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int32]]]:
-    """A byte is a token here; `.tokenise(tokenizer="…/tokenizer.json")` does it natively with a real vocabulary."""
+    """Uses bytes as tokens. `.tokenise(tokenizer="…/tokenizer.json")` tokenises natively with a real vocabulary."""
     return {"tokens": np.frombuffer(document["text"].encode(), np.uint8).astype(np.int32)}
 
 
@@ -26,7 +26,7 @@ def rows(path: Path) -> gm.IterDataset:
 
 
 def sample(folder: str) -> Path:
-    """Documents of very different lengths."""
+    """Writes documents of very different lengths."""
     path, rng = Path(folder) / "documents.jsonl", np.random.default_rng(0)
     lengths = rng.lognormal(4, 1, size=500).astype(int) + 1
     path.write_text("".join(json.dumps({"text": "a" * int(length)}) + "\n" for length in lengths))

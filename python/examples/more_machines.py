@@ -1,6 +1,6 @@
-"""Two nodes of a Ray cluster evaluate a pipeline, and one of them goes: `python more_machines.py`, and `python more_machines.py --inline`.
+"""Evaluates a pipeline on two nodes of a Ray cluster and removes one node: `python more_machines.py [--inline]`.
 
-Both print the same digest. The nodes are processes of this machine, which `ray start` would start on two.
+With and without `--inline` it prints the same digest. Both nodes run on this machine, in place of `ray start` on two.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ import numpy as np
 
 
 def tokens(document: dict[str, str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int32]]]:
-    """A word is a token here."""
+    """Uses words as tokens."""
     return {"tokens": np.array([sum(word.encode()) % 32000 + 1 for word in document["text"].split()], np.int32)}
 
 
 def batches(folder: str) -> gm.IterDataset:
-    """Rows of 256 tokens, out of documents of 1 to 400 words."""
+    """Returns rows of 256 tokens, packed from documents of 1 to 400 words."""
     path = Path(folder) / "documents.jsonl"
     path.write_text("".join(json.dumps({"text": f"w{n} " * (n * 37 % 400 + 1)}) + "\n" for n in range(20000)))
     documents = gm.MapDataset.jsonl(path, columns=["text"], index_cache="off").shuffle(seed=42).map(tokens)
@@ -29,7 +29,7 @@ def batches(folder: str) -> gm.IterDataset:
 
 
 def digest(rows: Iterable[Any], at: int = -1, node: Any = None, cluster: Any = None) -> str:
-    """The digest of all rows; `node` is removed at a batch."""
+    """Returns the digest of all rows. Removes `node` after batch `at`."""
     told = hashlib.sha256()
     for number, batch in enumerate(rows):
         told.update(batch["tokens"].tobytes())

@@ -1,6 +1,6 @@
-"""A plain loop over NumPy batches that stops and goes on: `python numpy_loop.py FOLDER STEPS`.
+"""A plain loop over NumPy batches that stops and resumes: `python numpy_loop.py FOLDER STEPS`.
 
-Run it twice with the same folder: the second run continues with the element behind the last one of the first.
+Run it twice with the same folder: the second run continues after the last element of the first.
 """
 
 import json
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def batches(folder: Path) -> gm.IterDataset:
-    """Rows of a file, shuffled anew in every epoch, with noise that depends on nothing but the seed and the row's place."""
+    """Returns rows of a file, reshuffled in every epoch, with noise by seed and position of the row."""
     rows = gm.MapDataset.npy(folder / "rows.npy").seed(1).shuffle().repeat()
     noisy = rows.random_map(lambda row, rng: {"x": row["data"] + rng.normal(size=4).astype(np.float32)})
     return noisy.to_iter_dataset().batch(16)

@@ -1,4 +1,4 @@
-"""Finds out what a slow pipeline waits for: `python reading_the_report.py`."""
+"""Finds the stage that a slow pipeline waits for: `python reading_the_report.py`."""
 
 import time
 
@@ -7,13 +7,13 @@ import numpy as np
 
 
 def decode(x: int) -> dict[str, object]:
-    """Stands for decoding an image: it takes a while, and lets other threads run."""
+    """Simulates decoding an image: it takes time and lets other threads run."""
     time.sleep(0.002)
     return {"image": np.full((32, 32, 3), x % 256, np.uint8)}
 
 
 def train(batch: object) -> None:
-    """Stands for a step on an accelerator."""
+    """Simulates a step on an accelerator."""
     time.sleep(0.01)
 
 
@@ -28,14 +28,14 @@ def run(threads: int) -> gm.Report:
 def main() -> None:
     for threads in (0, 4):
         report = run(threads)
-        # The text for people ends with the verdict: which stage limits the run, and what would help.
+        # The text ends with the verdict: the stage that limits the run, and advice.
         print(f"--- {threads} threads\n{report}")
-        # The same as numbers, for a log or a test.
+        # The figures as numbers, for a log or a test.
         numbers = report.as_dict()
         slowest = max(numbers["stages"], key=lambda stage: stage["wait_share"])
         share = numbers["consumer_wait_share"]
         print(f"waited {share:.0%} of the time, most of it for {slowest['name']}: {slowest['wait_share']:.0%}")
-        # `decode` only waits: four threads are not all that it could use, however few cores there are.
+        # `decode` only waits, so it could use more than four threads, on any number of cores.
         print(f"{slowest['name']} spent {slowest['blocked_s'] / slowest['self_s']:.0%} of its own time waiting")
 
 

@@ -1,4 +1,4 @@
-"""Three ways to shuffle, and how far each of them moves a record."""
+"""Compares three ways to shuffle by the distance that records move."""
 
 import gristmill as gm
 import numpy as np
@@ -8,20 +8,20 @@ numbers = gm.MapDataset.range(COUNT)
 
 
 def moved(ds: gm.MapDataset | gm.IterDataset) -> str:
-    """How far records are from where they lie, and whether the whole is the same again."""
+    """Returns the mean distance that records move. Checks that no record is lost or repeated."""
     order = np.fromiter(ds, np.int64)
     assert sorted(order) == list(range(COUNT))
     return f"{np.abs(order - np.arange(COUNT)).mean() / COUNT:6.1%} of the data on average"
 
 
-# Random access: a permutation of everything, in constant memory. Nothing is buffered.
+# Random access: a permutation of the whole dataset, in constant memory, without a buffer.
 print("shuffle                      ", moved(numbers.shuffle(seed=1)))
 
-# A stream: a window is held in memory, and a record moves no further than it is wide.
+# A stream: a window is held in memory, and its width limits how far a record moves.
 window = numbers.to_iter_dataset().seed(1).window_shuffle(500)
 print("window_shuffle               ", moved(window))
 
-# Several files in turn in front of the window: records of all of them meet in it.
+# Interleaved files before the window: records of all files meet in it.
 size = COUNT // FILES
 files = [numbers[at : at + size].to_iter_dataset() for at in range(0, COUNT, size)]
 mixed = gm.IterDataset.interleave(files, cycle_length=FILES).seed(1).window_shuffle(500)

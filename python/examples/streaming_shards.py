@@ -1,4 +1,4 @@
-"""Compressed shards, which have no random access: several are read at a time, and a resume goes on where it was."""
+"""Compressed shards without random access: several are read at a time, and a resume continues at the saved position."""
 
 import gzip
 import json
@@ -9,14 +9,14 @@ import gristmill as gm
 
 
 def shards(folder: Path) -> None:
-    """Writes eight of them."""
+    """Writes eight shards."""
     for shard in range(8):
         lines = (json.dumps({"id": 100 * shard + line}) + "\n" for line in range(100))
         (folder / f"part-{shard:05}.jsonl.gz").write_bytes(gzip.compress("".join(lines).encode()))
 
 
 def stream(folder: Path, host: int, hosts: int) -> gm.IterDataset:
-    """The part of one host: every so many-th shard, four of them at a time, shuffled within a window."""
+    """Returns the shards of a host, `hosts` apart, four read at a time and shuffled within a window."""
     mine = sorted(folder.glob("*.jsonl.gz"))[host::hosts]
     return gm.IterDataset.jsonl(mine, lanes=4).seed(1).window_shuffle(64).batch(50)
 
@@ -29,7 +29,7 @@ with tempfile.TemporaryDirectory() as name:
         with ds.loader(threads=2) as batches:
             first = [next(batches) for _ in range(3)]
             state = json.dumps(batches.get_state())
-        # Another process, perhaps, with another number of threads.
+        # Possibly another process, here with another number of threads.
         with ds.loader(threads=4) as batches:
             batches.set_state(state)
             rest = list(batches)

@@ -1,6 +1,6 @@
-"""Trains with PyTorch, and goes on where it stopped: `python torch_train.py CHECKPOINT STEPS`.
+"""Trains with PyTorch and resumes where it stopped: `python torch_train.py CHECKPOINT STEPS`.
 
-Stopped after any step and started again, it prints the losses of an uninterrupted run.
+If it is stopped after any step and restarted, its losses equal an uninterrupted run.
 """
 
 import sys
@@ -13,7 +13,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 
 def example(_: int, rng: np.random.Generator) -> dict[str, np.ndarray[Any, Any]]:
-    """Points of a line with noise."""
+    """Returns a point of a line with noise."""
     x = rng.uniform(-1, 1, size=1).astype(np.float32)
     return {"x": x, "y": 3 * x - 1 + rng.normal(size=1).astype(np.float32) / 10}
 

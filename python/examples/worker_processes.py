@@ -1,6 +1,6 @@
-"""Python functions in worker processes: the same stream for any number of them, stopped with two and resumed with none.
+"""Python functions in worker processes: a stream is stopped with two workers and resumed without workers.
 
-There is no guard around the last line, and the function is a lambda: neither matters.
+The last line has no `if __name__` guard, and the function is a lambda: both are fine.
 """
 
 import gristmill as gm
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def batches() -> gm.IterDataset:
-    """Rows of one length each, from records of many lengths: which rows there are must not depend on who makes them."""
+    """Returns rows of equal length, packed from records of many lengths. The rows do not depend on the workers."""
     numbers = gm.MapDataset.range(5000).shuffle(seed=3)
     kept = numbers.filter(lambda number: number % 7 != 0)
     ragged = kept.map(lambda number: {"tokens": np.arange(number % 40 + 1, dtype=np.int32)})

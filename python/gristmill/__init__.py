@@ -1,13 +1,14 @@
-"""Feeds training jobs: composable, deterministic, checkpointable data loading that says where the time goes.
+"""Loads training data: composable, deterministic, checkpointable pipelines with a report of where the time goes.
 
-A `MapDataset` has random access and no state; an `IterDataset` is an ordered stream with a small one. Names and meanings
-are Grain's wherever Grain has them. Execution never changes the data: the same elements for any number of threads, and
-after a resume anywhere.
+A `MapDataset` has random access and no state. An `IterDataset` is an ordered stream with a small state. Names and
+meanings follow Grain if Grain has them. Execution never changes the data: a pipeline yields equal elements with any
+number of threads, and after a resume on any machine.
 """
 
 from importlib import import_module as _import_module
 
-# Whoever imports `threading` first is the main thread to Python, for whose end a program waits: none of ours may be the first.
+# Python takes the first thread that imports `threading` for the main thread, and waits for it at exit. Importing the
+# module here keeps a thread of gristmill from becoming that thread.
 _import_module("threading")
 
 from gristmill._errors import BadRecord as BadRecord
@@ -36,7 +37,7 @@ from gristmill._recipe import record as _record
 _record(MapDataset)
 _record(IterDataset)
 
-# Not by `typing`, whose import takes longer than that of all the rest.
+# `typing` is not imported: its import takes longer than all other imports together.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gristmill import arrow as arrow
@@ -59,7 +60,7 @@ else:
 
     sink = _in_range(_sink)
 
-    # What takes its time, and what needs a framework that not everybody has: imported when it is first used.
+    # Slow imports, and modules that require an optional framework: imported on first use.
     _LATER = {
         "ArraySpec": "gristmill._spec",
         "Measured": "gristmill._measure",
@@ -72,7 +73,7 @@ else:
     _MODULES = ("arrow", "jax", "notebook", "orbax", "otel", "ray", "torch")
 
     def __getattr__(name: str) -> object:
-        """Imports it when it is first used."""
+        """Imports the attribute or module on first use."""
         if name in _LATER:
             return getattr(_import_module(_LATER[name]), name)
         if name in _MODULES:
@@ -80,6 +81,6 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        """The public names, with those that are not imported yet."""
+        """Returns the public names, including names that are not imported yet."""
         known = {name for name in globals() if not name.startswith("_") and name != "TYPE_CHECKING"}
         return sorted(known | {"__version__", *_LATER, *_MODULES})

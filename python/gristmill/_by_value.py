@@ -1,4 +1,4 @@
-"""Python functions on their way to worker processes: by name where they can be imported there, else by value."""
+"""Pickling of Python functions for worker processes: by name if the worker can import them, else by value."""
 
 import io
 import os
@@ -14,12 +14,12 @@ from typing import Any
 
 from gristmill._errors import ConfigError
 
-#: What cloudpickle takes by value is known to all threads.
+#: Guards cloudpickle's registry of modules to pickle by value, which all threads share.
 _one_at_a_time = threading.Lock()
 
 
 def _renew() -> None:
-    """In a fork nobody releases what another thread had locked."""
+    """Replaces the lock after a fork: no thread of the child would release it."""
     global _one_at_a_time
     _one_at_a_time = threading.Lock()
 
@@ -29,9 +29,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def pickled(everything: Any, values: Sequence[tuple[str, Any]], prefix: bytes = b"") -> bytes:
-    """The pickle of `everything` behind `prefix`, in which the `values` are what the user has given, and to which method.
+    """Returns `prefix` followed by the pickle of `everything`.
 
-    It is one pickle, so that what functions share stays shared.
+    `values` are the user's arguments, each with the name of the method that received it, for the error message. One
+    pickle holds them all, so that objects which functions share stay shared.
     """
 
     def dumps(modules: "_Modules", value: Any) -> bytes:
@@ -48,7 +49,7 @@ def pickled(everything: Any, values: Sequence[tuple[str, Any]], prefix: bytes = 
 
 
 def largest(values: Sequence[tuple[str, Any]]) -> str:
-    """Which of the `values` has the largest pickle, and how large that is."""
+    """Returns a message that names the value with the largest pickle, and its size."""
     with _modules() as modules:
         sizes: list[tuple[int, str]] = []
         for method, value in values:
@@ -60,14 +61,14 @@ def largest(values: Sequence[tuple[str, Any]]) -> str:
 
 
 def _name(value: Any) -> str:
-    """What a function is called and where it is defined; of anything else, the type."""
+    """Returns the name of a function and its file and line, or the type of any other object."""
     code = getattr(value, "__code__", None)
     name = getattr(value, "__qualname__", None) or f"an object of type {type(value).__qualname__}"
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
 
 
 class _Counter:
-    """A file that counts what is written, and keeps nothing."""
+    """A file that counts the bytes written to it and discards them."""
 
     count = 0
 
@@ -79,7 +80,7 @@ class _Counter:
 
 @contextmanager
 def _modules() -> "Generator[_Modules]":
-    """The modules that are met meanwhile."""
+    """Collects the modules that are met during pickling. Unregisters them at the end."""
     try:
         cloudpickle: Any = import_module("cloudpickle")
     except ImportError:
@@ -93,7 +94,7 @@ def _modules() -> "Generator[_Modules]":
 
 
 class _Modules:
-    """The modules that are met while something is pickled; those that cannot be imported elsewhere go by value."""
+    """The modules that are met during pickling. A module that other processes cannot import is pickled by value."""
 
     def __init__(self, cloudpickle: Any) -> None:
         self._cloudpickle = cloudpickle
@@ -105,7 +106,7 @@ class _Modules:
         reduce: Callable[[Any], Any] = pickler.reducer_override
 
         def meet_and_reduce(value: Any) -> Any:
-            # However deep it lies in what the user has given.
+            # Called for every object in the pickle, at any depth.
             if isinstance(value, (FunctionType, type)):
                 self._meet(value.__module__)
             elif isinstance(value, ModuleType):
@@ -123,7 +124,7 @@ class _Modules:
             return
         self._met.add(name)
         module = sys.modules.get(name)
-        # What is in `__main__` goes by value anyway.
+        # cloudpickle pickles the contents of `__main__` by value in any case.
         if module is None or name == "__main__" or _importable(name):
             return
         if name not in self._cloudpickle.list_registry_pickle_by_value():
@@ -135,26 +136,26 @@ class _Modules:
             self._cloudpickle.unregister_pickle_by_value(module)
 
 
-#: The file that cloudpickle says code is of, since version 3.1.3.
+#: The file name that cloudpickle, since version 3.1.3, writes into code objects.
 _NO_FILE = "<dynamic-code>"
 
 
 def _with_its_file(code: CodeType, reducers: Any) -> Any:
-    """Reduces code as cloudpickle does, and keeps its file: tracebacks from workers show the lines of the user's function."""
+    """Reduces code like cloudpickle but keeps its file name, so that worker tracebacks show the user's source lines."""
     make, parts = reducers[CodeType](code)
     return make, tuple(code.co_filename if part == _NO_FILE else part for part in parts)
 
 
 def _with_its_place(kind: type, reduced: Any) -> Any:
-    """What cloudpickle makes of a class that goes by value, with its qualified name, which it leaves out: stages are called by that."""
-    # What goes by its name has no state; else that is the third part, attributes and slots.
+    """Adds the qualified name, which cloudpickle omits, to the reduced form of a class. Stages are named by it."""
+    # A class that is pickled by name has no state. Otherwise the third item is the state: (attributes, slots).
     if reduced is not NotImplemented and not isinstance(reduced, str) and len(reduced) > 2:
         reduced[2][0]["__qualname__"] = kind.__qualname__
     return reduced
 
 
 def _importable(name: str) -> bool:
-    """Whether another process finds the module: not one that a test runner or a notebook has made."""
+    """Returns whether another process can find the module. It cannot find modules made by test runners or notebooks."""
     path: Any = None
     parts = name.split(".")
     for end in range(1, len(parts) + 1):

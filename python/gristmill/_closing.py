@@ -1,4 +1,4 @@
-"""Passes that end with the block that uses them."""
+"""Passes that close at the end of their `with` block."""
 
 from abc import abstractmethod
 from collections.abc import Iterator

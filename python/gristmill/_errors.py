@@ -1,42 +1,42 @@
-"""What goes wrong in gristmill itself; what a user's own function raises stays as it is."""
+"""Errors raised by gristmill itself. Exceptions of user functions pass through unchanged."""
 
 
 class Error(Exception):
-    """Any error of gristmill; `help` says what can be done about it, where that is known."""
+    """Base class of gristmill's errors. `help` is the remedy, if there is a known remedy."""
 
     help: str | None = None
 
 
 class ConfigError(Error, ValueError):
-    """The pipeline asks for something impossible."""
+    """The pipeline or an argument is invalid."""
 
 
 class DataError(Error, ValueError):
-    """A record or an element is not what the stage can take."""
+    """A record or an element is invalid for the stage that receives it."""
 
 
 class BadRecord(DataError):
-    """A record is no good, says a function of the user's that raises this.
+    """Raised by a user function to reject a record.
 
-    Where bad records are skipped, by `skip_bad_records` or `to_iter(on_bad_record="skip")`, it is left out and counted with those
-    of damaged files; elsewhere it ends the run.
+    The record is dropped and counted with the records of damaged files if the pipeline skips bad records
+    (`skip_bad_records` or `to_iter(on_bad_record="skip")`). Otherwise the error ends the run.
     """
 
 
 class IoError(Error, OSError):
-    """The operating system refused."""
+    """The operating system reported an error."""
 
 
 class StateError(Error, ValueError):
-    """A checkpoint does not belong to this pipeline, or its format is not known."""
+    """A checkpoint belongs to another pipeline, or has an unknown format."""
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """The data is valid, but uses something that gristmill does not read."""
+    """The data is valid but uses a feature that gristmill does not support."""
 
 
 class WorkerError(Error, RuntimeError):
-    """A worker could not be started, or ended before its time."""
+    """A worker could not be started, or ended early."""
 
 
 _BY_KIND: dict[str, type[Error]] = {
@@ -50,7 +50,7 @@ _BY_KIND: dict[str, type[Error]] = {
 
 
 def make(kind: str, message: str, help: str | None) -> Error:
-    """The exception for an error of that kind."""
+    """Returns the exception for an error of `kind`."""
     error = _BY_KIND.get(kind, Error)(message)
     if help is not None:
         error.help = help

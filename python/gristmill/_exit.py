@@ -1,4 +1,4 @@
-"""Threads that call Python end before the interpreter does."""
+"""Ends the threads that call Python before the interpreter shuts down."""
 
 import atexit
 import os
@@ -12,12 +12,12 @@ _ending = False
 
 
 def close_at_exit(iterator: DatasetIterator) -> None:
-    """Closes `iterator` when the program ends, if it is still there."""
+    """Closes `iterator` at exit if it still exists."""
     _running.add(iterator)
 
 
 def closed() -> BaseException:
-    """What a thread is told that asks an iterator which is closed: where the program ends, a daemon thread is to end, too."""
+    """Returns the error of a call on a closed iterator: `SystemExit` in a daemon thread at exit, else `ValueError`."""
     if _ending and threading.current_thread().daemon:
         return SystemExit()
     return ValueError("the iterator is closed")
@@ -31,12 +31,12 @@ def _close_all() -> None:
 
 
 def _forget() -> None:
-    """A fork has none of the threads, and those of its parent are not for it to end."""
+    """Forgets the iterators after a fork: their threads belong to the parent."""
     global _running
     _running = weakref.WeakSet()
 
 
-# Before the interpreter waits for threads that it knows: those of an iterator would wait for a consumer.
+# Runs before the interpreter joins its threads: a thread that feeds an iterator would wait for a consumer forever.
 _register = getattr(threading, "_register_atexit", atexit.register)
 _register(_close_all)
 if hasattr(os, "register_at_fork"):

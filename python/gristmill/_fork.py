@@ -1,4 +1,4 @@
-"""Forks of this process: what lives off threads belongs to the process that made it."""
+"""Detection of forks: an object that depends on threads is usable only in the process that created it."""
 
 import os
 
@@ -8,17 +8,17 @@ _forks = 0
 
 
 class Origin:
-    """The process that made something."""
+    """The process that created an object."""
 
     def __init__(self) -> None:
         self._forks, self._process = _forks, os.getpid()
 
     def is_here(self) -> bool:
-        """Whether it is this process, and not one that this is a fork of."""
+        """Returns whether the current process is that process, and not a fork of it."""
         return self._forks == _forks and self._process == os.getpid()
 
     def check(self, what: str, help: str) -> None:
-        """Raises `gristmill.WorkerError` in a fork."""
+        """Raises `gristmill.WorkerError` in a fork of the process."""
         if not self.is_here():
             place = f"belongs to process {self._process}, and this process, {os.getpid()}, is a fork of it"
             raise _errors.make("worker", f"{what} {place}", help)
@@ -29,6 +29,6 @@ def _count() -> None:
     _forks += 1
 
 
-# A fork of a fork may have the process id of the first.
+# Counted in addition to the process id: a fork of a fork may reuse the id of the first process.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_count)

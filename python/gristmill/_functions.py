@@ -1,8 +1,8 @@
-"""Names of what Python functions do, the same in all processes: by their code and the values that it uses.
+"""Fingerprints of Python functions, equal in all processes, from their code and the values it uses.
 
-A function has no name that lasts. Its name here is a hash of its bytecode, constants, defaults, closure, the globals and attributes of modules
-that the code names, and of those functions in turn. Libraries count by their version. Of other objects only the type counts; what they hold
-is compared by a sample of records.
+A fingerprint is a hash of the bytecode, constants, defaults, closure, and the globals and module attributes that the
+code names. Functions among these values are hashed recursively. Libraries count by version. Other objects count by
+type only; a sample of records compares their contents.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from typing import Any
 from gristmill._gristmill import IterDataset
 from gristmill._recipe import datasets_in, recipe
 
-#: Methods of streams that make rows or batches of many elements, beside those that pack. Functions after them have no keys.
+#: `IterDataset` methods, besides `*_pack`, that combine many elements. Functions after them have no fingerprint.
 _OF_MANY = frozenset(("batch", "length_buckets", "rebatch"))
-#: The attribute by which an object names what it does.
+#: Attribute by which an object supplies its own fingerprint.
 _OWN_NAME = "gristmill_fingerprint"
 
 
 def named(dataset: Any) -> str:
-    """A name of the functions of `dataset` up to its rows or batches; empty if there are none."""
+    """Returns the fingerprint of the functions of `dataset` before its rows or batches; empty if there are none."""
     functions: list[Any] = []
     _gather(dataset, functions)
     return _Digest().of(functions) if functions else ""
 
 
 def _gather(dataset: Any, functions: list[Any]) -> bool:
-    """Appends the functions that `dataset` calls before it makes rows or batches, sources first. Returns whether more may follow."""
+    """Appends the functions called before rows or batches, sources first. Returns whether later stages may add more."""
     owner, method, args, kwargs = recipe(dataset)
     arguments = [*args, *kwargs.values()]
     parents = list(datasets_in(arguments))
-    # A list: all of them are visited.
+    # A list, not a generator: `all` would stop at the first false result.
     if not all([_gather(parent, functions) for parent in parents]):
         return False
     if owner == IterDataset.__name__ and (method in _OF_MANY or method.endswith("_pack")):
@@ -49,7 +49,7 @@ def _gather(dataset: Any, functions: list[Any]) -> bool:
     return True
 
 
-#: The methods of transforms that are written as classes, and of sources.
+#: Methods of sources and of transforms that are written as classes.
 _METHODS = ("map", "map_with_index", "random_map", "filter", "flat_map", "__getitem__")
 
 
@@ -61,26 +61,26 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 
 
 def _is_of_user(module: Any) -> bool:
-    """Whether a module is part of the program, and of no library."""
+    """Returns whether a module belongs to the program and not to a library."""
     found = sys.modules.get(module) if isinstance(module, str) else None
     if found is None:
         return True
     file = getattr(found, "__file__", None)
-    # This package may lie in a source tree.
+    # An editable install keeps this package outside the library folders.
     is_library = found.__name__.partition(".")[0] == __package__ or file is None or file.startswith(_LIBRARIES)
     return found.__name__ == "__main__" or not is_library
 
 
-#: Items of a list that count, at each end of a longer one; and objects in each other.
+#: Limits: items that count at each end of a longer list, and depth of nested objects.
 _ITEMS, _DEPTH = 5000, 200
 
 
-#: Attributes of a class that change nothing of what it does.
+#: Class attributes that do not affect behaviour.
 _NO_BEHAVIOUR = frozenset(("__doc__", "__module__", "__firstlineno__", "__qualname__"))
 
 
 def _is(value: Any, *kinds: type[Any]) -> bool:
-    """`isinstance`, without a claim of what is in it."""
+    """Calls `isinstance` without narrowing the type for checkers."""
     return isinstance(value, kinds)
 
 
@@ -90,12 +90,12 @@ def _kind(value: Any) -> type[Any]:
 
 
 class _Digest:
-    """A hash of values, in which each object counts once."""
+    """A hash of values that visits each object once."""
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
         self._seen: dict[int, int] = {}
-        # Kept, so that no other gets its number.
+        # Keeps the objects alive, so that no other object gets the same id.
         self._kept: list[Any] = []
         self._depth = 0
 
@@ -138,7 +138,7 @@ class _Digest:
             of = value.__self__
             self._add_all(f"builtin {value.__module__}.{value.__qualname__}", () if isinstance(of, (ModuleType, type)) else (of,))
         elif not _is(value, type) and _is(getattr(value, "__wrapped__", None), FunctionType):
-            # What it keeps, as `functools.cache` does, is no part of what it does.
+            # The wrapper's own state, such as the cache of `functools.cache`, does not affect behaviour.
             self._add_all("wrapped", (_kind(value), value.__wrapped__))
         elif isinstance(value, ModuleType):
             self._add_library(value.__name__)
@@ -222,19 +222,19 @@ class _Digest:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code of a function, and of those in it."""
+    """Yields the code of a function and the code nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _codes(constant)
 
 
-#: Methods that change what they are of.
+#: Methods that mutate their object.
 _CHANGES = frozenset(("add", "append", "appendleft", "clear", "extend", "put", "setdefault", "update"))
 
 
 def _changed(codes: Iterable[CodeType]) -> frozenset[str]:
-    """The variables of a function, from outside, that it notes something in: `seen.append(…)`. They are no part of what it does."""
+    """Returns the outer variables that a function mutates, as in `seen.append(…)`. They do not count as behaviour."""
     return frozenset(
         loaded.argval
         for code in codes
@@ -244,10 +244,10 @@ def _changed(codes: Iterable[CodeType]) -> frozenset[str]:
 
 
 def _imported(code: CodeType) -> Iterator[tuple[str, ModuleType]]:
-    """The modules that a function imports by itself."""
+    """Yields the modules that a function imports in its body."""
     for instruction in get_instructions(code):
         if instruction.opname == "IMPORT_NAME":
-            # It fails again when the function is called.
+            # A failing import fails again when the function is called.
             with suppress(Exception):
                 yield instruction.argval, import_module(instruction.argval)
 

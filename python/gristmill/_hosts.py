@@ -1,4 +1,4 @@
-"""The way from host to host by a key-value store: what each says of its batches, for `guard=…` of loaders."""
+"""Exchange of batch digests between hosts through a key-value store, for the loader option `guard`."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -6,50 +6,50 @@ from typing import Literal, Protocol, TypeAlias
 
 from gristmill._gristmill import Part
 
-# Series of rounds that this process has begun with others, by the names of their groups.
+# Number of series that this process has begun, by name of the group.
 _begun: dict[str, int] = {}
 
 
 class Exchange(Protocol):
-    """A way for hosts to read what the others say, in rounds, each host once in each."""
+    """An exchange of statements between hosts, in rounds. Each host posts one statement per round."""
 
     def begin(self, part: Part, /) -> None:
-        """Begins a series of rounds, the first of which is 0; nothing of earlier series is read any more."""
+        """Begins a new series of rounds, numbered from 0. Statements of earlier series are ignored from now on."""
         ...
 
     def post(self, round: int, statement: str, /) -> None:
-        """Lets the others read a statement. It does not wait for them."""
+        """Publishes the statement of this host. Does not wait for other hosts."""
         ...
 
     def read(self, round: int, /) -> Sequence[str | None]:
-        """What each host has said in a round, the first host first; `None` where one has said nothing yet."""
+        """Returns the statement of each host in a round, in order of hosts; `None` for a host that has not posted."""
         ...
 
 
-#: How the hosts of a loader are compared.
+#: How a loader compares its data with the other hosts of the job.
 Guard: TypeAlias = Literal["auto"] | str | os.PathLike[str] | tuple[str | os.PathLike[str], int, int] | Exchange | None
 
 
 class Store(Protocol):
-    """A key-value store that several hosts see."""
+    """A key-value store that the hosts share."""
 
     def set(self, key: str, value: str) -> None:
-        """Writes a value under a key that has none."""
+        """Writes the value of a new key."""
         ...
 
     def get(self, prefix: str, names: Sequence[str]) -> dict[str, str]:
-        """The values that are there already, of keys that are a prefix with one of these names behind it."""
+        """Returns the values that exist by now, by name, of the keys `prefix + name`."""
         ...
 
     def delete(self, key: str) -> None:
-        """Takes a value away."""
+        """Deletes a key."""
         ...
 
 
 class StoreExchange:
-    """What hosts of one group say, in a key-value store. Each host says something once in each round.
+    """An exchange of a group's statements in a key-value store, with one statement per host and round.
 
-    Hosts begin series of rounds in the same order, so that the number of a series tells it from others.
+    All hosts begin their series in the same order, so the number of a series identifies it.
     """
 
     def __init__(self, store: Store, group: str, host: int, hosts: int) -> None:
@@ -65,20 +65,20 @@ class StoreExchange:
         self._place = f"gristmill/guard/{self._group}/{series}"
 
     def post(self, round: int, statement: str) -> None:
-        """Says something in a round."""
+        """Writes the statement of this host."""
         self._store.set(f"{self._place}/{round}/{self._host}", statement)
 
     def read(self, round: int) -> list[str | None]:
-        """What each host has said in a round, `None` where it has not."""
+        """Returns the statement of each host; `None` for a host that has not posted."""
         said = self._store.get(f"{self._place}/{round}/", self._names)
         found = [said.get(name) for name in self._names]
         if round > 0 and None not in found:
-            # All have read the round before when they speak in this one.
+            # A statement in this round implies that its host has read the previous round.
             self._store.delete(f"{self._place}/{round - 1}/{self._host}")
         return found
 
 
 def guarded(part: Part, make: Callable[[], StoreExchange]) -> Part:
-    """The same part with the way to the hosts that have the others."""
+    """Returns `part` with an exchange to the hosts of the other parts."""
     with_guard: Callable[[Callable[[], StoreExchange]], Part] = getattr(part, "_guarded_by")  # noqa: B009
     return with_guard(make)

@@ -1,4 +1,4 @@
-"""Packed batches under the names that MaxText reads."""
+"""Renames packed batches to the keys that MaxText reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class MaxTextKeys:
-    """The function that `maxtext_keys` makes."""
+    """The function that `maxtext_keys` returns."""
 
     feature: str | None
     padding: int
@@ -26,7 +26,7 @@ class MaxTextKeys:
             shapes = f"{inputs.shape}, {segments.shape} and {positions.shape}"
             message = f"{feature!r}, its segment ids and its positions have shapes {shapes}; they are rows of one shape"
             raise _errors.make("data", message, "pack in front of it")
-        # A token is followed by a target where the next cell is of the same segment, and not where a row ends.
+        # A token has a target if the next cell belongs to the same segment. The last token of a row has none.
         follows = np.zeros(inputs.shape, bool)
         np.equal(segments[..., 1:], segments[..., :-1], out=follows[..., :-1])
         follows &= segments != 0
@@ -51,7 +51,7 @@ class MaxTextKeys:
         return {**six, **others}
 
     def _names(self, batch: Mapping[str, Any]) -> tuple[str, tuple[str, str]]:
-        """The packed feature, and the names of its segment ids and positions."""
+        """Returns the packed feature and the names of its segment ids and positions."""
         candidates = [self.feature] if self.feature is not None else list(batch)
         found = [(name, keys) for name in candidates if name in batch for keys in _beside(name) if batch.keys() >= set(keys)]
         if len(found) == 1:
@@ -64,25 +64,28 @@ class MaxTextKeys:
 
 
 def _beside(feature: str) -> list[tuple[str, str]]:
-    """What segment ids and positions of a feature may be called."""
+    """Returns the possible names of the segment ids and positions of a feature."""
     plain = [("segment_ids", "positions")] if feature == "tokens" else []
     return [(f"{feature}_segment_ids", f"{feature}_positions"), *plain]
 
 
 def maxtext_keys(feature: str | None = None, *, padding: int = 0, ignored_ids: Sequence[int] = ()) -> MaxTextKeys:
-    """A function that gives packed batches, or rows, the six keys that MaxText trains on: for `map`, behind a packing.
+    """Returns a function for `map` that gives packed batches or rows the six keys that MaxText trains on.
 
-    `inputs`, `inputs_segmentation` and `inputs_position` are the packed feature, its segment ids and its positions, as
-    they are. `targets` has the shape and dtype of `inputs`, shifted left by one within each sequence:
-    `targets[t] = inputs[t + 1]`. The last token of a sequence has no target: there, as in padding, `targets` is
-    `padding`, and `targets_segmentation` and `targets_position` are 0, so that a loss masked by `targets_segmentation`
-    leaves it out. It leaves out targets that are one of `ignored_ids`, too. What else is in a batch stays as it is.
+    `inputs`, `inputs_segmentation` and `inputs_position` are the packed feature, its segment ids and its positions,
+    unchanged. `targets` has the shape and dtype of `inputs`, shifted left by one within each sequence:
+    `targets[t] = inputs[t + 1]`. The last token of a sequence has no target. There, as in padding, `targets` is
+    `padding`, and `targets_segmentation` and `targets_position` are 0, so a loss masked by `targets_segmentation`
+    ignores the cell. `targets_segmentation` is also 0 if the target is in `ignored_ids`. Other keys of the batch stay
+    unchanged.
 
-    Without `feature` it is the one that has segment ids and positions, as `first_fit_pack` and the others name them
-    (`NAME_segment_ids`, `NAME_positions`); `tokens`, `segment_ids` and `positions` will do as well. Packing with
-    `names="maxtext"` makes the same arrays without a second pass over them; this is for rows that were packed by
-    others, and for `ignored_ids`. It reads each array once and makes three of the same size.
+    By default, `feature` is the only feature with segment ids and positions. Their names are `NAME_segment_ids` and
+    `NAME_positions`, as `first_fit_pack` and the other packing stages write them, or `segment_ids` and `positions`
+    beside `tokens`. Packing with `names="maxtext"` yields the same arrays without a second pass over the data. Use this
+    function for rows packed by other tools, and for `ignored_ids`. It reads each array once and allocates three arrays
+    of its size.
 
-    A batch without such a feature, with several, or with one of the six keys beside it, is a `gristmill.DataError`.
+    The function raises `gristmill.DataError` if a batch has no such feature or several, or has one of the six keys
+    already.
     """
     return MaxTextKeys(feature, padding, tuple(ignored_ids))

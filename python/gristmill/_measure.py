@@ -1,4 +1,4 @@
-"""Whether a training loop waits for its batches."""
+"""Measures how long a training loop waits for its batches."""
 
 import queue
 import threading
@@ -17,19 +17,19 @@ _Batch = TypeVar("_Batch")
 def measure(
     batches: Iterable[_Batch], *, exclude_first: int = 1, samples: Callable[[_Batch], int] | None = None
 ) -> "Measured[_Batch]":
-    """Gives the same batches, while a clock runs: `metrics()` then says whether the loop over them waited.
+    """Wraps `batches` in an iterator that times the loop over them; its `metrics()` returns the result.
 
-    What the loop does with a batch counts as the device's computing. Where it only starts a step and goes on, as JAX and
-    PyTorch do, hand the step's result to `running`.
+    The time that the loop spends on a batch counts as device compute. If the loop only starts a step, as with JAX and
+    PyTorch, pass the step's result to `running`.
 
     Args:
-        batches: What is looped over.
-        exclude_first: Steps at the start that are left out of all figures: they wait for the pipeline to start and for
-            compilation.
-        samples: Says how many samples a batch has; its rows by default.
+        batches: Iterable to loop over.
+        exclude_first: Steps at the start to exclude from all figures, because they include the start of the pipeline
+            and compilation.
+        samples: Function that returns the number of samples in a batch; by default, the number of rows.
 
     Returns:
-        The batches, and a context manager that stops the clock.
+        An iterator over the batches, and a context manager that stops the clock.
 
     Raises:
         ConfigError: `exclude_first` is negative.
@@ -48,7 +48,7 @@ class _Step:
 
 
 class Measured(Generic[_Batch]):
-    """Batches under a clock: see `measure`."""
+    """Batches with timing: see `measure`."""
 
     def __init__(self, batches: Iterable[_Batch], exclude_first: int, samples: Callable[[_Batch], int] | None) -> None:
         if exclude_first < 0:
@@ -67,7 +67,7 @@ class Measured(Generic[_Batch]):
     def __next__(self) -> _Batch:
         asked = perf_counter()
         self._finish_step(asked)
-        # Kept no longer than the loop itself keeps it: its memory may be what the next one needs.
+        # Released as early as the loop releases it: the next batch may need its memory.
         self._batch = None
         try:
             batch = next(self._batches)
@@ -80,14 +80,14 @@ class Measured(Generic[_Batch]):
         return batch
 
     def running(self, output: Any) -> None:
-        """Says that the step on the last batch is under way, and over when `output` is there. A thread waits for it.
+        """Declares that the step on the last batch runs until `output` is ready. A thread waits for it.
 
         Args:
-            output: What the step returns: arrays of JAX, an event of PyTorch that was recorded behind it
-                (`torch.cuda.Event`), or a dict, list or tuple of those.
+            output: Result of the step: JAX arrays, a PyTorch event (`torch.cuda.Event`) recorded after the step, or a
+                dict, list or tuple of these.
 
         Raises:
-            ConfigError: No batch was taken yet.
+            ConfigError: No batch has been taken yet.
         """
         if not self._steps or self._batch is None:
             raise _errors.make("config", "no batch was taken yet: there is no step to be running", None)
@@ -98,13 +98,13 @@ class Measured(Generic[_Batch]):
         self._batch = None
 
     def metrics(self, resident: Metrics | None = None) -> Metrics:
-        """Says what the clock says, once all steps are over.
+        """Waits for all steps and returns their metrics.
 
         Args:
-            resident: The metrics of the same loop over one batch again and again, to compare the speed with.
+            resident: Metrics of the same loop over a single batch, to compare the speed with.
 
         Raises:
-            ConfigError: No step is left without the excluded ones.
+            ConfigError: No step remains after the excluded steps.
         """
         if self._end is None:
             self._stop()
@@ -139,13 +139,13 @@ class Measured(Generic[_Batch]):
         self._batch = None
 
     def _finish_step(self, now: float) -> None:
-        """The loop is through with its last batch, if nobody said that the step goes on."""
+        """Marks the last step as done at `now`, unless `running` was called for it."""
         if self._steps and not self._steps[-1].running and self._steps[-1].done is None:
             self._steps[-1].done = now
 
 
 class _Waiter:
-    """A thread that notes when batches and the steps on them are there."""
+    """A thread that records when batches and steps become ready."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[tuple[_Step, Any, Any] | None] = queue.SimpleQueue()
@@ -156,7 +156,7 @@ class _Waiter:
         self._queue.put((step, batch, output))
 
     def finish(self) -> None:
-        """Waits for all of them."""
+        """Waits for all queued steps, then ends the thread."""
         self._queue.put(None)
         self._thread.join()
 
@@ -165,7 +165,7 @@ class _Waiter:
             step, batch, output = item
             _until_there(batch)
             step.ready = perf_counter()
-            # Memory of the device: not needed for the time that the step takes.
+            # Releases the device memory of the batch before the wait for the step.
             del item, batch
             _until_there(output)
             step.done = perf_counter()
@@ -183,7 +183,7 @@ def _until_there(tree: Any) -> None:
         try:
             wait()
         except Exception:
-            # A step that failed is over; whoever uses what it returned is told. So is a batch that was given to it for good.
+            # A failed step is over; its user gets the error. A donated batch cannot be waited for either.
             return
 
 
@@ -194,7 +194,7 @@ def _times(step: _Step, start: float) -> tuple[float, float, float, float, int]:
 
 
 def _rows(batch: Any) -> int:
-    """The leading dimension of the first array; what has none is one sample."""
+    """Returns the leading dimension of the first array, or 1 if there is none."""
     shape = getattr(batch, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else 1

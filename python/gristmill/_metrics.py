@@ -7,29 +7,29 @@ from gristmill._gristmill import Report
 
 
 def metrics(loader: Any) -> dict[str, float]:
-    """Says how a pass is going, under flat names that stay: `input/wait_share`, `input/elements_per_s`, ….
+    """Returns the current figures of a pass under stable, flat names: `input/wait_share`, `input/elements_per_s`, ….
 
-    It may be asked at any time and from any thread: it reads what is counted anyway. It does not raise: a pass that is closed, or was
-    started by the process that this one is a fork of, gives nothing.
+    May be called at any time, from any thread: it only reads existing counters. Returns an empty dict for a pass that
+    is closed, or that belongs to the parent of a forked process.
 
     Args:
-        loader: A pass: what `loader()` gives, or `gm.jax`, `gm.torch` and `gm.ray` do.
+        loader: A pass: the result of `loader()`, or of a function in `gm.jax`, `gm.torch` or `gm.ray`.
 
     Returns:
-        Numbers by name. A name ends in its unit, where it has one: `_share` (0 to 1), `_s` (seconds), `_bytes`, `_per_s`.
+        Numbers by name. The suffix of a name is its unit: `_share` (0 to 1), `_s` (seconds), `_bytes`, `_per_s`.
 
     Raises:
-        ConfigError: `loader` is no pass.
+        ConfigError: `loader` is not a pass.
     """
     found = report(loader)
     return {} if found is None else found.metrics()
 
 
 def report(loader: Any) -> Report | None:
-    """The report of a pass, if there is one to be had.
+    """Returns the report of a pass, or `None` if no report is available.
 
     Raises:
-        ConfigError: `loader` is no pass.
+        ConfigError: `loader` is not a pass.
     """
     ask = getattr(loader, "report", None)
     if not callable(ask):
@@ -38,6 +38,6 @@ def report(loader: Any) -> Report | None:
     try:
         found = ask()
     except (ValueError, RuntimeError, _errors.Error):
-        # Closed, of another process, or asked by a function of its own pipeline.
+        # The pass is closed, belongs to another process, or was queried from a function of its own pipeline.
         return None
     return found if isinstance(found, Report) else None

@@ -1,10 +1,11 @@
-"""Frameworks that not everybody has."""
+"""Errors about optional frameworks that are not installed."""
 
 
 def needed(missing: ModuleNotFoundError, module: str, name: str, package: str | None = None) -> ModuleNotFoundError:
-    """What to raise where the import that `gristmill.module` needs raised `missing`: what to install, unless something behind it is missing.
+    """Returns the exception for a failed import in `gristmill.module`.
 
-    The `package` to install has the name of the module, if nothing else is said.
+    The exception names the package to install, or is `missing` itself if a dependency of that package is missing.
+    `package` defaults to `module`.
     """
     package = package or module
     imported = package.split("-")[0]

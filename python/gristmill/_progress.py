@@ -1,4 +1,4 @@
-"""A line on the terminal, or in a notebook, while a loop runs."""
+"""A progress line on the terminal or in a notebook."""
 
 import html
 import sys
@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeVar
 _Item = TypeVar("_Item")
 _EVERY = 0.1
 _WIDTH = 24
-# The length of what repeats without end.
+# Length of an endlessly repeated dataset.
 _ENDLESS = 1 << 62
 
 
@@ -22,17 +22,17 @@ def progress(
     unit: str = "batches",
     file: TextIO | None = None,
 ) -> Iterator[_Item]:
-    """Gives the elements of `iterable`, while a line shows how far it is, how fast, and how long it will take.
+    """Yields the elements of `iterable` and shows a line with progress, rate and remaining time.
 
-    Of a pass of gristmill it also says for which share of the time the loop waited for data.
+    For a pass of gristmill the line also shows the share of time that the loop waited for data.
 
     Args:
-        iterable: What is looped over.
-        total: How many elements there are; the iterable's length by default, where it has one.
-        desc: What stands in front of the line.
-        unit: What is counted.
-        file: Where the line is written, over and over: standard error by default, and in a notebook the output of the
-            cell. A file that is no terminal shows nothing.
+        iterable: Iterable to loop over.
+        total: Number of elements; by default, the length of the iterable if it has a length.
+        desc: Text at the start of the line.
+        unit: Name of the counted unit.
+        file: File that the line is written to repeatedly: by default standard error or, in a notebook, the output of
+            the cell. Nothing is written if the file is not a terminal.
 
     Returns:
         The elements.
@@ -58,7 +58,7 @@ def _shown(iterable: Iterable[_Item], line: "_Line", show: "_Show") -> Iterator[
         show(line.text(time.monotonic() - started), True)
 
 
-#: Shows a text in the place of the last one, and whether it is the final one.
+#: Replaces the shown text. The second argument is true for the final text.
 _Show = Callable[[str, bool], None]
 
 
@@ -67,7 +67,7 @@ def _on_terminal(out: TextIO) -> _Show | None:
         return None
 
     def show(text: str, last: bool) -> None:
-        # Back to the start of the line, which is cleared.
+        # Return to the start of the line and clear it.
         out.write(f"\r\x1b[K{text}" + ("\n" if last else ""))
         out.flush()
 
@@ -75,7 +75,7 @@ def _on_terminal(out: TextIO) -> _Show | None:
 
 
 class _Html:
-    """A line as a notebook shows it."""
+    """A line of text for a notebook."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -88,7 +88,7 @@ class _Html:
 
 
 def _in_notebook() -> _Show | None:
-    # Where IPython was not imported there is no notebook.
+    # A notebook implies that IPython has been imported.
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if getattr(shell, "kernel", None) is None:
@@ -107,7 +107,7 @@ class _Line:
         self.done = 0
 
     def text(self, elapsed: float) -> str:
-        """The line after so many seconds."""
+        """Returns the line after `elapsed` seconds."""
         rate = self.done / elapsed if elapsed > 0 else 0.0
         of = "" if self._total is None else f"/{self._total}"
         words = [f"{self.done}{of} {self._unit}", f"{rate:.3g}/s", _clock(elapsed)]
@@ -130,7 +130,7 @@ class _Line:
         try:
             return None if report is None else report().as_dict()["consumer_wait_share"]
         except ValueError:
-            # Closed by the loop itself.
+            # The loop has closed the pass.
             return None
 
 

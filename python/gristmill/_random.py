@@ -1,4 +1,4 @@
-"""NumPy's generators, one for each thread, set to the random numbers of an element."""
+"""NumPy generators, one per thread, positioned at the random numbers of an element."""
 
 import threading
 from typing import Any
@@ -7,14 +7,14 @@ import numpy as np
 
 
 class Generators:
-    """Makes `numpy.random.Generator(Philox(key=key, counter=[0, 0, 0, index]))`, without making it anew each time."""
+    """Reused generators, set to the state of `numpy.random.Generator(Philox(key=key, counter=[0, 0, 0, index]))`."""
 
     def __init__(self, key: tuple[int, int]) -> None:
         self._key = np.array(key, dtype=np.uint64)
         self._threads = threading.local()
 
     def at(self, index: int) -> np.random.Generator:
-        """The generator of one element; it is used again for the next one on this thread."""
+        """Returns the generator of element `index`. The next call on this thread reuses the object."""
         generator: np.random.Generator | None = getattr(self._threads, "generator", None)
         if generator is None:
             generator = np.random.Generator(np.random.Philox(key=self._key))

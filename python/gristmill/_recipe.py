@@ -1,7 +1,7 @@
-"""How datasets were made: every method of theirs that makes another notes itself, so that it can be done again elsewhere.
+"""Recipes of datasets: each dataset records the method call that made it, so that a worker can repeat the calls.
 
-A dataset becomes a list of steps in which each dataset that it was made of comes once. Arguments are plain values as long as
-all stages are native; then the list can be written without pickling anything.
+A recipe is a list of steps that contains each ancestor of a dataset once. If all stages are native, the arguments are
+plain values and the list is written without pickle.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import os
 
 from gristmill._gristmill import IterDataset, MapDataset
 
-# A native worker does without the modules that types take: it starts in half the time.
+# `typing` is not imported: a native worker starts in half the time without it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeAlias, TypeGuard
 
     Dataset: TypeAlias = MapDataset | IterDataset
-    #: A class, its method, and the arguments, encoded: they refer to earlier steps by number.
+    #: A class, its method and the encoded arguments, which refer to earlier steps by number.
     Step: TypeAlias = tuple[str, str, Any, Any]
 
 _DATASETS = (MapDataset, IterDataset)
@@ -29,7 +29,7 @@ def _is_dataset(value: object) -> TypeGuard[Dataset]:
 
 
 def record(owner: type[Any]) -> None:
-    """Has every method of `owner` note the datasets that it makes."""
+    """Wraps every public method of `owner` so that the datasets it returns record the call."""
     for name, member in list(vars(owner).items()):
         if name.startswith("_"):
             continue
@@ -50,13 +50,13 @@ def _noted(owner: type[Any], name: str, method: Callable[..., Any]) -> Callable[
         return made
 
     call.__name__, call.__qualname__, call.__doc__ = name, f"{owner.__name__}.{name}", method.__doc__
-    # Where tools look for the signature.
+    # `inspect.signature` follows this attribute.
     setattr(call, "__wrapped__", method)
     return call
 
 
 def in_range(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with an error that names a number which does not fit."""
+    """Wraps `function` so that an `OverflowError` names the number that is out of range."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -72,7 +72,7 @@ def in_range(function: Callable[..., Any]) -> Callable[..., Any]:
 def out_of_range(
     name: str, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Exception | None:
-    """The error about a number that does not fit where `method` takes it; `None` if there is none such."""
+    """Returns the error about the first out-of-range argument of `method`, or `None` if there is none."""
     from gristmill._errors import ConfigError
 
     for argument, value in (*zip(_names(method), args), *kwargs.items()):
@@ -84,7 +84,7 @@ def out_of_range(
 
 
 def _names(method: Callable[..., Any]) -> list[str]:
-    """The names of the arguments of `method`, with `self` if it has one."""
+    """Returns the names of the arguments of `method`, including `self`."""
     import inspect
 
     try:
@@ -94,21 +94,21 @@ def _names(method: Callable[..., Any]) -> list[str]:
 
 
 def _misfit(value: Any, most: int) -> int | None:
-    """The number that `value` is, or the first in it, that is negative or more than `most`."""
+    """Returns the first number in `value` that is negative or greater than `most`."""
     given: object = value
     if isinstance(given, (list, tuple)):
         return next((found for part in value if (found := _misfit(part, most)) is not None), None)
     if isinstance(given, dict):
         return _misfit(list(value.values()), most)
     if isinstance(given, slice):
-        # Those count from the end.
+        # Negative bounds of a slice count from the end.
         parts = (part for part in (value.start, value.stop, value.step) if isinstance(part, int))
         return next((part for part in parts if abs(part) > most), None)
     return given if isinstance(given, int) and not 0 <= given <= most else None
 
 
 def recipe(dataset: Dataset) -> tuple[str, str, tuple[Any, ...], dict[str, Any]]:
-    """The class and the method that made `dataset`, and its arguments."""
+    """Returns the class and the method that made `dataset`, and the arguments."""
     made: tuple[str, str, tuple[Any, ...], dict[str, Any]] | None = getattr(dataset, "_recipe")
     if made is None:
         raise TypeError(f"{dataset!r} does not know how it was made")
@@ -116,7 +116,7 @@ def recipe(dataset: Dataset) -> tuple[str, str, tuple[Any, ...], dict[str, Any]]
 
 
 def datasets_in(arguments: Iterable[Any]) -> Iterator[Dataset]:
-    """The datasets among arguments."""
+    """Yields the datasets among `arguments`."""
     for given in arguments:
         value: object = given
         kind = type(value)
@@ -125,12 +125,12 @@ def datasets_in(arguments: Iterable[Any]) -> Iterator[Dataset]:
         elif kind is dict:
             yield from datasets_in(given.values())
         elif (kind is list or kind is tuple) and given and isinstance(given[0], (*_DATASETS, list, tuple, dict)):
-            # A list that begins with something else holds no datasets, and may be long.
+            # Other lists hold no datasets and may be long, so they are not searched.
             yield from datasets_in(given)
 
 
 def asks_for_workers(last: Dataset) -> bool:
-    """Whether `mp_prefetch` stands anywhere in front of what `last` yields."""
+    """Returns whether `last` or an ancestor of it was made by `mp_prefetch`."""
     waiting, seen = [last], {id(last)}
     while waiting:
         made = getattr(waiting.pop(), "_recipe")
@@ -144,17 +144,17 @@ def asks_for_workers(last: Dataset) -> bool:
 
 
 class Plan:
-    """The steps that make a dataset again."""
+    """The steps that rebuild a dataset."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.steps: list[Step] = []
-        #: The arguments that are not plain values, with the method that they were given to.
+        #: Arguments that are not plain values, each with the name of its method.
         self.foreign: list[tuple[str, Any]] = []
         self._numbers: dict[int, int] = {}
         self._add(dataset)
 
     def _add(self, last: Dataset) -> None:
-        # Not by recursion: a pipeline may have more stages than Python has frames.
+        # Iterative: a pipeline may have more stages than Python's recursion limit.
         waiting = [last]
         while waiting:
             dataset = waiting[-1]
@@ -167,13 +167,13 @@ class Plan:
             if id(dataset) in self._numbers:
                 continue
             if method == "mp_prefetch":
-                # Workers have none of their own, and how many there are changes nothing.
+                # Workers do not start workers, and the number of workers does not affect the data.
                 args, kwargs = args[:1], {}
             self._numbers[id(dataset)] = len(self.steps)
             self.steps.append((owner, method, self._encoded(method, args), self._encoded(method, kwargs)))
 
     def _encoded(self, method: str, value: Any) -> tuple[Any, ...]:
-        """A tuple whose first part says what the second is."""
+        """Returns the value as a pair: its kind and its contents."""
         given: object = value
         kind = type(given)
         if kind in _PLAIN:
@@ -188,7 +188,7 @@ class Plan:
             return ("slice", [self._encoded(method, part) for part in (value.start, value.stop, value.step)])
         if hasattr(kind, "__fspath__"):
             return ("is", _text_of(value))
-        # NumPy's numbers. Its arrays have `__index__`, too.
+        # NumPy scalars. NumPy arrays have `__index__` as well.
         if hasattr(kind, "__index__") and not hasattr(kind, "__len__"):
             return ("is", int(value))
         self.foreign.append((method, value))
@@ -196,7 +196,7 @@ class Plan:
 
 
 def rebuild(steps: list[Step]) -> Dataset:
-    """The dataset that those steps make."""
+    """Returns the dataset that the steps make."""
     owners: dict[str, type[Any]] = {"MapDataset": MapDataset, "IterDataset": IterDataset}
     made: list[Dataset] = []
     for owner, method, args, kwargs in steps:
@@ -230,5 +230,5 @@ def _text_of(path: os.PathLike[str]) -> str:
 
 
 def reduce(dataset: Dataset) -> tuple[Callable[[list[Step]], Dataset], tuple[list[Step]]]:
-    """What `pickle` asks of a dataset."""
+    """Implements `__reduce__` of datasets."""
     return rebuild, (Plan(dataset).steps,)

@@ -1,4 +1,4 @@
-"""What leaves a worker process and is neither array, text nor number: pickled, with the memory of arrays beside it."""
+"""Pickles values for the trip between processes, with the memory of arrays outside the pickle."""
 
 import contextlib
 import os
@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 from gristmill._errors import WorkerError
 
 
-#: The machine of this process, in words, where elements are asked for by another machine.
+#: The suffix " on HOST" of process names if this process serves another machine, else empty.
 on_machine = ""
 
 
 def dumps(leaf: Any) -> tuple[bytes, list[memoryview]]:
-    """The pickle of `leaf`, and the memory that is not in it."""
+    """Returns the pickle of `leaf` and the buffers outside the pickle."""
     parts: list[memoryview] = []
 
     def apart(part: pickle.PickleBuffer) -> bool:
@@ -30,23 +30,23 @@ def dumps(leaf: Any) -> tuple[bytes, list[memoryview]]:
     try:
         return pickle.dumps(leaf, protocol=5, buffer_callback=apart), parts
     except Exception:
-        # A class of a script or a notebook, or something inside a function: by value.
+        # Classes of a script or a notebook, and local functions, are pickled by value.
         parts.clear()
         return import_module("cloudpickle").dumps(leaf, protocol=5, buffer_callback=apart), parts
 
 
 def loads(pickled: bytes, parts: Sequence[Any]) -> Any:
-    """The leaf again; its arrays view `parts`."""
+    """Returns the unpickled leaf; its arrays view `parts`."""
     return pickle.loads(pickled, buffers=parts)
 
 
 def pack(exception: BaseException, place: TracebackType | None) -> bytes:
-    """An exception that a function raised in a worker: itself where it can be pickled, and what it said in any case."""
+    """Pickles an exception that a function raised in a worker: its text, and the object itself if it can be pickled."""
     said = "".join(traceback.format_exception(type(exception), exception, place))
     kind = type(exception)
     name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__name__}"
     pickled = None
-    # What would end a program, such as `SystemExit`, ends that of no one else.
+    # An exception such as `SystemExit` must not end the trainer, so its object is left out.
     if isinstance(exception, Exception):
         with contextlib.suppress(Exception):
             pickled = _whole(exception)
@@ -60,7 +60,7 @@ def _frames(place: TracebackType | None) -> Iterator[tuple[CodeType, int]]:
 
 
 def _whole(exception: BaseException) -> bytes:
-    """One pickle, which can be read again: exceptions with arguments of their own often cannot."""
+    """Returns a pickle that is known to load: exceptions with custom arguments often fail to."""
     try:
         pickled = pickle.dumps(exception)
     except Exception:
@@ -71,12 +71,12 @@ def _whole(exception: BaseException) -> bytes:
     return pickled
 
 
-#: What `pack` makes of a `MemoryError`, where there is no memory left to make it.
+#: The result of `pack` for a `MemoryError`, made in advance: the handler has no memory left.
 OUT_OF_MEMORY = pack(MemoryError("a function has used up the heap of its worker"), None)
 
 
 def unpack(packed: bytes) -> BaseException:
-    """The exception again, in the process that asked for the element."""
+    """Returns the exception for the process that requested the element."""
     pickled, name, message, said, who, frames = pickle.loads(packed)
     exception: BaseException | None = None
     if pickled is not None:
@@ -90,7 +90,7 @@ def unpack(packed: bytes) -> BaseException:
 
 
 class _Replayed(Exception):
-    """Ends a frame that is made for a traceback."""
+    """The exception that ends each synthetic frame of a traceback."""
 
 
 def _end() -> NoReturn:
@@ -98,11 +98,11 @@ def _end() -> NoReturn:
 
 
 def _replayed(frames: Sequence[tuple[str, str, int]]) -> TracebackType | None:
-    """A traceback with such frames, each a file, the name of a function and a line: debuggers and loggers show them.
+    """Returns a traceback with the given frames (file, function, line) for debuggers and loggers.
 
-    Objects of the interpreter do not leave a process. Each frame is one of a function that is made for it.
+    Interpreter frames cannot be pickled. Each frame comes from a function that is synthesized and called.
     """
-    # All instructions are of the first line, and of no column: `Objects/locations.md` of CPython has the format.
+    # All instructions map to the first line, without columns. Format: `Objects/locations.md` of CPython.
     units = len(_end.__code__.co_code) // 2
     lines = b"".join(bytes([0x80 | 13 << 3 | min(8, units - at) - 1, 0]) for at in range(0, units, 8))
     entry: TracebackType | None = None

@@ -1,4 +1,4 @@
-"""Rows of batches that are trees of NumPy's arrays, along their leading dimension."""
+"""Row operations on batches that are trees of NumPy arrays. Rows run along the leading dimension."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -10,7 +10,7 @@ from gristmill._tree import walk
 
 
 def num_rows(batch: Any) -> int:
-    """How many rows a batch has."""
+    """Returns the number of rows of a batch."""
     found: dict[int, str] = {}
 
     def look(path: str, leaf: Any) -> None:
@@ -27,14 +27,14 @@ def num_rows(batch: Any) -> int:
 
 
 def leaves(batch: Any) -> list[tuple[str, Any]]:
-    """What lies in a batch, each with where it does."""
+    """Returns the leaves of a batch, each with its path."""
     found: list[tuple[str, Any]] = []
     walk(batch, lambda path, leaf: found.append((path, leaf)))
     return found
 
 
 def take(batch: Any, rows: Sequence[int], between: tuple[int, int] | None) -> Any:
-    """The batch of these rows; views where they are those `between` two."""
+    """Returns a batch of the given rows; views if the rows are the range `between`."""
     at: Any = slice(*between) if between else list(rows)
 
     def pick(_: str, leaf: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What elements look like: shapes, dtypes and types."""
+"""Descriptions of elements: shapes, dtypes and types."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class ArraySpec:
     """The shape and dtype of an array: `int32[8, 1024]`.
 
     Args:
-        shape: The length of each dimension.
-        dtype: The type of its numbers; that of JAX's and PyTorch's arrays as those have it.
+        shape: Length of each dimension.
+        dtype: Type of the numbers: a NumPy dtype, or the dtype of a JAX or PyTorch array.
     """
 
     shape: tuple[int, ...]
@@ -36,14 +36,14 @@ ArraySpec.__module__ = "gristmill"
 
 
 def element_spec(dataset: MapDataset | IterDataset) -> Any:
-    """A tree like the first element of `dataset`, of array specs and types."""
+    """Returns a tree with the structure of the first element of `dataset`; leaves are array specs and types."""
     for element in dataset.loader(workers=False):
         return spec(element)
     raise _errors.make("config", "the dataset has no element that could be described", None)
 
 
 def spec(tree: Any) -> Any:
-    """A tree like that one, of array specs and types."""
+    """Returns a tree with the structure of `tree`; leaves are array specs and types."""
     if _is(tree, Mapping):
         return {name: spec(value) for name, value in tree.items()}
     if _is(tree, tuple) and hasattr(tree, "_fields"):
@@ -69,7 +69,7 @@ def _is(tree: Any, *kinds: type[Any]) -> bool:
 
 
 def first(dataset: MapDataset | IterDataset) -> tuple[list[tuple[str, str]], int] | None:
-    """The path and the kind of each leaf of the first element, and its bytes in arrays, text and bytes."""
+    """Returns the path and the kind of each leaf of the first element, and its bytes in arrays, text and bytes."""
     for element in dataset.loader(workers=False):
         return list(_leaves("", spec(element))), _nbytes(element)
     return None

@@ -1,4 +1,4 @@
-"""How stores are read."""
+"""Options of object stores."""
 
 import os
 
@@ -15,25 +15,26 @@ def store_options(
     timeout: float | None = None,
     stall: float | None = None,
 ) -> None:
-    """How `s3://`, `gs://`, `az://` and `https://` are read from now on, here and in worker processes. None of it changes an element.
+    """Sets how this process and its workers read `s3://`, `gs://`, `az://` and `https://` from now on.
 
-    What is not given stays as it is. The options are kept in the environment, as `GRISTMILL_STORE_CACHE_DIR` and so on, where they
-    may be set before the program starts as well.
+    No option changes an element. Options that are not given keep their values. The options are environment variables,
+    `GRISTMILL_STORE_CACHE_DIR` and so on, which may also be set before the program starts.
 
     Args:
-        cache_dir: A folder on a local disk where what was read is kept, checked and shared by all processes of this user. Nobody else can
-            read what lies there, and a folder that others may write to is refused. Of an object of which a server tells neither ETag nor
-            time nothing is kept.
-        cache_size: Bytes kept there, such as `"100GiB"`; 10 GiB at first.
-        memory: Bytes kept in memory by each process, half of them for what is fetched ahead; 256 MiB at first, and in a worker an
-            eighth of its heap at most.
-        requests: Requests in flight at a time; 64 at first. Large parts of objects are also limited to 64 MiB at a time, and more if more than 64 requests are allowed.
-        attempts: How often a request is tried; 10 times at first.
-        timeout: Seconds a request is tried in all, its answer, all attempts and pauses included; 180 at first.
-        stall: Seconds a request may stand still before it is tried again; 20 at first.
+        cache_dir: Folder on a local disk for cached data. The data is checked on reading and shared by all processes of
+            this user. The files are readable by this user only, and a folder that other users may write to is refused.
+            Objects without an ETag or a modification time are not cached.
+        cache_size: Bytes in the cache folder, such as `"100GiB"`; default 10 GiB.
+        memory: Bytes that each process keeps in memory, half of them for prefetched data; default 256 MiB, and at most
+            an eighth of the heap in a worker.
+        requests: Concurrent requests; default 64. Large parts of objects are also limited to 64 MiB at a time, and to
+            more if more than 64 requests are allowed.
+        attempts: Attempts per request; default 10.
+        timeout: Seconds per request, including its answer, all attempts and pauses; default 180.
+        stall: Seconds without progress before a request is retried; default 20.
 
     Raises:
-        ConfigError: If a number is none, too small, or too large.
+        ConfigError: A value is not a number, too small, or too large.
     """
     whole("requests", requests, 1, 1 << 16)
     whole("attempts", attempts, 1, (1 << 32) - 1)

@@ -1,13 +1,13 @@
-"""Tables that do not export themselves through Arrow's C interface, but hold one that does, or could be one."""
+"""Access to tables that lack Arrow's C interface but contain or can become a table with it."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def taken(given: Any) -> tuple[Any, Any]:
-    """The table behind `given`, and the rows of it that are meant as an array of indices; `None` for all in their order.
+    """Returns the table inside `given` and an array with the indices of its rows, or `None` for all rows in order.
 
-    Raises `TypeError`, which says how to come by a table.
+    Raises `TypeError`, with a hint how to get a table.
     """
     libraries = {base.__module__.partition(".")[0] for base in _kind(given).__mro__}
     if "datasets" in libraries:
@@ -24,7 +24,7 @@ def taken(given: Any) -> tuple[Any, Any]:
 
 
 def _of_hugging_face(given: Any) -> tuple[Any, Any]:
-    """The table of a `datasets.Dataset` and the rows that `shuffle`, `select` and `filter` left of it."""
+    """Returns the table of a `datasets.Dataset`, and the rows left after `shuffle`, `select` and `filter`."""
     if _is(given, Mapping):
         raise _refused(given, f"it is one dataset for each split: pass one of {list(given)}")
     if not hasattr(given, "_indices"):

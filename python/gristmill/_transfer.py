@@ -1,4 +1,4 @@
-"""Time that batches take to get to a device, in the report of the pass that they are of."""
+"""Adds the time of device transfers to the report of a pass."""
 
 import time
 from collections.abc import Generator
@@ -13,7 +13,7 @@ _native = cast("Any", _gristmill)
 
 @contextmanager
 def transferring(source: DatasetIterator) -> Generator[None]:
-    """Counts the time that is spent inside as a wait for the device, of the consumer of `source`."""
+    """Counts the time spent in the block as waiting for the device, in the report of `source`."""
     begin = time.perf_counter()
     try:
         yield

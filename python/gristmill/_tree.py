@@ -1,4 +1,4 @@
-"""Batches of trees: dicts, lists, tuples, dataclasses and what JAX was told of; their leaves are stacked by NumPy."""
+"""Batches of trees: dicts, lists, tuples, dataclasses and classes registered with JAX. NumPy stacks their leaves."""
 
 import dataclasses
 import sys
@@ -9,14 +9,14 @@ import numpy as np
 
 
 _INT64 = 1 << 63
-# In bytes: what native stages align to, and from which size on it pays.
+# Bytes: the alignment that native stages use, and the smallest array for which alignment pays off.
 _ALIGNMENT, _LARGE = 64, 1 << 16
-# What is a tree or a leaf without JAX.
+# Types that are trees or leaves without JAX.
 _KNOWN = (Mapping, list, tuple, np.ndarray, np.generic, int, float, str, bytes)
 
 
 def stack(items: Sequence[Any], path: str = "") -> Any:
-    """One tree like each of `items`, every leaf with a leading dimension; `path` says where in the element they are."""
+    """Returns a tree like each of `items`, with a new leading dimension per leaf. `path` locates it in the element."""
     first: Any = items[0]
     if first is None and all(item is None for item in items):
         return None
@@ -40,9 +40,9 @@ def stack(items: Sequence[Any], path: str = "") -> Any:
 
 
 def walk(tree: Any, convert: Callable[[str, Any], Any], path: str = "", *, of_jax: bool = True) -> Any:
-    """One tree like `tree`, whose leaves are what `convert` makes of each and of where it lies; a list of text or numbers is a leaf.
+    """Returns a tree like `tree` in which `convert` has replaced each leaf, given its path and value.
 
-    With `of_jax` it enters objects whose classes JAX was told of; without, they are leaves.
+    A list of text or numbers is a leaf. With `of_jax`, classes registered with JAX are nodes; without, they are leaves.
     """
     if tree is None:
         return None
@@ -55,7 +55,7 @@ def walk(tree: Any, convert: Callable[[str, Any], Any], path: str = "", *, of_ja
         kind: Any = type(parts)
         if isinstance(tree, list):
             return walked
-        # A named tuple takes its fields one by one.
+        # A named tuple takes its fields as separate arguments.
         return kind(*walked) if hasattr(kind, "_fields") else tuple(walked)
     node: Any = cast("Any", tree)
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
@@ -73,7 +73,7 @@ def _is_column(tree: Sequence[Any]) -> bool:
 
 
 def _stack_arrays(arrays: list[np.ndarray[Any, Any]], path: str) -> np.ndarray[Any, Any]:
-    """What `np.stack` makes; where shapes differ it says which do."""
+    """Stacks arrays like `np.stack`. The error names the shapes that differ."""
     try:
         return _stack_alike(arrays)
     except ValueError:
@@ -87,7 +87,7 @@ def _stack_arrays(arrays: list[np.ndarray[Any, Any]], path: str) -> np.ndarray[A
 
 
 def _stack_alike(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """What `np.stack` makes; where it is large, in memory that begins where JAX on a CPU takes it over without a copy."""
+    """Stacks arrays like `np.stack`. Large results are aligned, so that JAX on a CPU takes them without a copy."""
     first = arrays[0]
     size = first.nbytes * len(arrays)
     alike = size >= _LARGE and all(array.dtype == first.dtype and array.shape == first.shape for array in arrays)
@@ -109,8 +109,8 @@ def _cannot(path: str, why: str) -> ValueError:
 
 
 def registered(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]] | None:
-    """The parts of an object whose class JAX was told is a node of trees, and what makes such an object of other parts."""
-    # Nobody has told it anything where it was not imported.
+    """Returns the children of a node whose class is registered with JAX, and a function that rebuilds the node."""
+    # No class can be registered before JAX is imported.
     jax: Any = sys.modules.get("jax")
     if jax is None or tree is None or isinstance(tree, _KNOWN):
         return None
@@ -149,7 +149,7 @@ def _stack_sequences(items: Sequence[Any], path: str) -> Any:
     columns = [stack([item[part] for item in items], _below(path, name)) for part, name in enumerate(names)]
     if isinstance(first, list):
         return columns
-    # A named tuple takes its fields one by one.
+    # A named tuple takes its fields as separate arguments.
     return type(first)(*columns) if hasattr(first, "_fields") else tuple(columns)
 
 

@@ -1,4 +1,4 @@
-"""The side of a worker process."""
+"""Entry point of a worker process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def main() -> NoReturn:
-    """Serves the process that started this one, until it says stop or ends."""
+    """Serves the parent process until it sends stop or ends."""
     prepare()
     serve: Any = getattr(_gristmill, "_serve")
     serve()
@@ -22,17 +22,17 @@ def main() -> NoReturn:
 
 
 def prepare() -> None:
-    """Has what functions print appear at once: a worker may end at any time."""
+    """Makes printed lines appear at once: a worker may be killed at any time."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True)
 
 
 def build(payload: bytes, index: int) -> IterDataset:
-    """The pipeline whose elements this worker evaluates."""
-    # Processes that are started here are none of ours.
+    """Returns the pipeline that this worker evaluates."""
+    # Child processes of this worker are not workers.
     os.environ.pop("GRISTMILL_WORKER", None)
-    # Not a copy: it may be as large as the heap allows.
+    # A view, not a copy: the payload may be as large as the heap allows.
     kind, rest = payload[:1], memoryview(payload)[1:]
     if kind == b"m":
         import marshal
@@ -41,7 +41,7 @@ def build(payload: bytes, index: int) -> IterDataset:
     else:
         import pickle
 
-        # What tells of exceptions, as long as there is memory to load it.
+        # Loaded early: reporting an exception needs this module when memory may be exhausted.
         import gristmill._remote as _
 
         steps, init, count = pickle.loads(rest)

@@ -1,4 +1,4 @@
-"""The process that forks workers: it has one thread, loads what they need, and is told by the trainer what to do."""
+"""The process that forks workers: it has one thread, preloads their modules and takes commands from the trainer."""
 
 import importlib
 import os
@@ -13,14 +13,14 @@ from typing import Any, NoReturn
 from gristmill import _gristmill
 from gristmill._worker import prepare
 
-#: What it may have itself; workers have a limit of their own.
+#: Memory limit of this process. Workers have their own limit.
 _MEMORY = 64 << 20
 
 
 def main(trainer: int) -> NoReturn:
-    """Serves the process `trainer`, whose child this is, until it ends or closes the connection."""
+    """Serves the parent process `trainer` until it ends or closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Where the trainer ignores it, so does this process at first, and then nothing is known of how workers end.
+    # An ignored SIGCHLD is inherited from the trainer and would discard the exit status of workers.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     end_with_parent: Any = getattr(_gristmill, "_end_with_parent")
     end_with_parent()
@@ -43,10 +43,10 @@ def _load(modules: Iterable[str]) -> None:
     try:
         alone = len(os.listdir("/proc/self/task")) == 1
     except OSError:
-        # Nobody says how many there are.
+        # The number of threads is unknown.
         alone = False
     if not alone:
-        # With other threads no fork is safe; then the trainer starts workers one by one.
+        # A fork is unsafe if there are other threads. The trainer then starts each worker as a new process.
         os._exit(0)
 
 
@@ -57,10 +57,10 @@ class _Zygote:
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         self._poll.register(watch, select.POLLIN)
-        #: Those that run, and by descriptor those whose end is to be told.
+        #: Running workers, and by descriptor the workers whose end must be reported.
         self._running: set[int] = set()
         self._told: dict[int, int] = {}
-        #: Connections of workers that are to be forked, in the order in which they are asked for.
+        #: Connections of workers to fork, in order of the requests.
         self._files: list[int] = []
 
     def run(self) -> None:
@@ -75,7 +75,7 @@ class _Zygote:
                 try:
                     more, files, *_ = socket.recv_fds(self._control, 1 << 16, 16)
                 except OSError:
-                    # The trainer has ended without a word.
+                    # The trainer has ended without closing the connection.
                     break
                 self._files += files
                 if not more:
@@ -118,7 +118,7 @@ class _Zygote:
         try:
             self._control.sendall(f"{words}\n".encode())
         except OSError:
-            # The trainer is gone, which is seen next.
+            # The trainer is gone; the main loop notices next.
             pass
 
     def _become_worker(self, given: int, call: str) -> NoReturn:
@@ -130,9 +130,9 @@ class _Zygote:
             os.dup2(given, 0)
             os.close(given)
             if "numpy.random" in sys.modules:
-                # Random numbers without a seed of one's own are no other worker's.
+                # Reseeds NumPy: otherwise all workers would draw equal unseeded random numbers.
                 sys.modules["numpy.random"].seed()
-            # Its own limit comes with its pipeline.
+            # Lifts the limit of this process. The pipeline brings the limit of the worker.
             most = resource.getrlimit(resource.RLIMIT_DATA)[1]
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
             os.environ["GRISTMILL_WORKER"] = call

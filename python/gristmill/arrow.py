@@ -1,7 +1,7 @@
-"""Batches for Arrow's libraries, and their tables as sources, through the C interface: no library of Arrow is needed.
+"""Converts batches for Arrow libraries through Arrow's C interface, without depending on an Arrow library.
 
-`pyarrow.record_batch(gm.arrow.RecordBatch(batch))`, `polars.DataFrame(gm.arrow.RecordBatchStream(batches))`; the way back is
-`gm.MapDataset.arrow(table)`.
+`pyarrow.record_batch(gm.arrow.RecordBatch(batch))` and `polars.DataFrame(gm.arrow.RecordBatchStream(batches))` read
+batches. `gm.MapDataset.arrow(table)` reads a table.
 """
 
 from gristmill._gristmill import RecordBatch as RecordBatch

@@ -1,7 +1,7 @@
-"""The picture of a pass in a notebook, while it runs.
+"""A live picture of a pass in a notebook.
 
-Imported when it is first used, as `gristmill.notebook`; it needs `anywidget`: `pip install gristmill[notebook]`. A report has the same picture without
-it, as it is when the cell ends.
+Imported on first use of `gristmill.notebook`. Requires `anywidget`: `pip install gristmill[notebook]`. A report shows
+the same picture without the package, but only once, at the end of the cell.
 """
 
 import threading
@@ -17,10 +17,10 @@ try:
 except ModuleNotFoundError as _missing:
     raise _optional.needed(_missing, "notebook", "anywidget", "anywidget") from None
 
-# Typed where they are installed alone.
+# Checkers see types only if the packages are installed.
 _anywidget, _traitlets = cast("Any", _any), cast("Any", _traits)
 
-#: What the browser runs. It fetches nothing, and draws what the extension has drawn: names in that are escaped there.
+#: Script for the browser. It makes no requests. It inserts the SVG of the extension, in which names are escaped.
 _SCRIPT = """
 function render({ model, el }) {
   const draw = () => { el.innerHTML = model.get("picture"); };
@@ -31,21 +31,21 @@ function render({ model, el }) {
 export default { render };
 """
 
-#: Before anything was delivered.
+#: Shown before the first delivery.
 _NOTHING = '<p style="opacity:.7">Nothing was delivered yet.</p>'
 
 
-#: The widget; made in one call, as checkers do not know what it derives from.
+#: The widget class, made by a call because checkers cannot see its base class.
 _Widget: Any = type(
     "_Widget", (_anywidget.AnyWidget,), {"_esm": _SCRIPT, "picture": _traitlets.Unicode(_NOTHING).tag(sync=True), "__module__": __name__}
 )
 
 
 class Ribbon:
-    """The ribbon of a pass, which is drawn anew while it runs.
+    """The ribbon of a pass, redrawn while the pass runs.
 
     Attributes:
-        widget: The widget of `anywidget` that shows it, for layouts of other widgets.
+        widget: The `anywidget` widget that shows the ribbon, for use in layouts of other widgets.
     """
 
     def __init__(self, loader: Any, every: float) -> None:
@@ -53,7 +53,7 @@ class Ribbon:
         self._pass = weakref.ref(loader)
         self._ended = threading.Event()
         self.draw()
-        # It has the widget, which is shown however long anybody has this object; and not the pass.
+        # The thread holds the widget, which may outlive this object, but only a weak reference to the pass.
         follow = (self._pass, self.widget, self._ended, every)
         threading.Thread(target=_follow, args=follow, name="gristmill-ribbon", daemon=True).start()
 
@@ -62,19 +62,19 @@ class Ribbon:
 
     @property
     def picture(self) -> str:
-        """The ribbon as SVG, as it was drawn last."""
+        """The ribbon as SVG, as last drawn."""
         return cast("str", self.widget.picture)
 
     def draw(self) -> bool:
-        """Draws what there is by now, and says whether there can be more: not of a pass that is closed, or that nobody has any more."""
+        """Redraws the ribbon. Returns false if the pass is closed or no longer exists."""
         return _draw(self._pass, self.widget)
 
     def stop(self) -> None:
-        """Leaves the picture as it is."""
+        """Stops redrawing and keeps the last picture."""
         self._ended.set()
 
     def close(self) -> None:
-        """Stops, and takes the picture away."""
+        """Stops redrawing and removes the picture."""
         self.stop()
         self.widget.close()
 
@@ -84,7 +84,7 @@ def _draw(the_pass: "weakref.ref[Any]", widget: Any) -> bool:
     found = None if loader is None else report(loader)
     if found is None:
         return False
-    # Nothing is sent where nothing has changed.
+    # traitlets sends nothing if the value is unchanged.
     widget.picture = found.to_svg() or _NOTHING
     return True
 
@@ -96,19 +96,20 @@ def _follow(the_pass: "weakref.ref[Any]", widget: Any, ended: threading.Event, e
 
 
 def watch(loader: Any, *, every: float = 1.0) -> Ribbon:
-    """Shows the ribbon of a pass below a cell, drawn anew while the pass runs.
+    """Shows the ribbon of a pass below a cell and redraws it while the pass runs.
 
-    The last expression of a cell shows it, or `display(…)`; the loop may stand in the same cell or in a later one.
+    Make the result the last expression of a cell, or pass it to `display(…)`. The loop may run in the same cell or in a
+    later cell.
 
     Args:
-        loader: A pass, as `gristmill.metrics` takes it. It is not kept alive.
-        every: Seconds from one picture to the next, a tenth at least.
+        loader: A pass, as for `gristmill.metrics`. It is not kept alive.
+        every: Seconds between pictures, at least 0.1.
 
     Returns:
-        What shows it; its `stop()` leaves the picture as it is.
+        The ribbon. `stop()` freezes the picture.
 
     Raises:
-        ConfigError: `loader` is no pass, or `every` is less than a tenth.
+        ConfigError: `loader` is not a pass, or `every` is less than 0.1.
     """
     if not every >= 0.1:
         raise _errors.make("config", f"every is {every}", "seconds from one picture to the next are needed, 0.1 or more")

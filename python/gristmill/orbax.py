@@ -1,10 +1,10 @@
-"""The state of a pass in Orbax's checkpoints, beside the model's.
+"""Saves the state of a pass in Orbax checkpoints, beside the model.
 
-Every iterator of gristmill saves itself with Orbax's newer interface, `from orbax.checkpoint.experimental import v1 as ocp`, where
-an object with `save` and `load` is enough: `ocp.save_checkpointables(path, {"model": params, "data": batches})`. For the older one
-there is `CheckpointHandler`.
+Every iterator of gristmill supports Orbax's newer interface, `from orbax.checkpoint.experimental import v1 as ocp`,
+which requires only the methods `save` and `load`: `ocp.save_checkpointables(path, {"model": params, "data": batches})`.
+For the older interface use `CheckpointHandler`.
 
-Orbax itself is not needed to import this module, but for the `CheckpointSave` and `CheckpointRestore` of its `Checkpointer`.
+This module does not import Orbax. Only `CheckpointSave` and `CheckpointRestore`, for Orbax's `Checkpointer`, need it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from gristmill import _errors
 
 
 class Stateful(Protocol):
-    """What can be saved: any iterator of gristmill, and of others whose states are JSON, bytes or text."""
+    """An object that can be saved: any iterator of gristmill, and others whose state is JSON, bytes or text."""
 
     def get_state(self) -> Any: ...
     def set_state(self, state: Any, /) -> None: ...
@@ -28,28 +28,28 @@ _Iterator = TypeVar("_Iterator", bound=Stateful)
 
 
 def _process() -> tuple[int, int]:
-    """This process among those that train together: `index` of `count`."""
+    """Returns the `index` of this process and the `count` of the processes that train together."""
     jax = sys.modules.get("jax")
     return (0, 1) if jax is None else (jax.process_index(), jax.process_count())
 
 
 def _file(directory: Any) -> Path:
     index, count = _process()
-    # Orbax hands out paths of its own class, which may be of a store.
+    # Orbax passes its own path class, which may refer to an object store.
     folder: Any = directory if hasattr(directory, "__truediv__") else Path(directory)
     file: Path = folder / f"process_{index}-of-{count}.json"
     return file
 
 
 def _written(state: Any) -> str:
-    """As Grain writes its states, so that either can be read by eye and by the other's tools."""
+    """Formats a state as Grain does, so that tools and readers of either library can open it."""
     if isinstance(state, bytes):
         return state.decode()
     return state if isinstance(state, str) else json.dumps(state, indent=4)
 
 
 def _read(directory: Any, like: Any) -> Any:
-    """The state in `directory`, of the type of `like`: another state of the iterator that it is for."""
+    """Returns the state in `directory`, converted to the type of `like`, a state of the same iterator."""
     file = _file(directory)
     try:
         text = file.read_text()
@@ -62,16 +62,16 @@ def _read(directory: Any, like: Any) -> Any:
 
 
 async def save(iterator: Stateful, directory: Any) -> Awaitable[None]:
-    """Takes the state now, and writes it when what this returns is awaited: training goes on meanwhile.
+    """Takes the state now and writes it when the returned awaitable is awaited, so that training can go on.
 
     Args:
         iterator: The pass.
-        directory: A path, or what Orbax hands out for one, where each process writes a file of its own.
+        directory: A path, or the object that Orbax passes for a path. Each process writes its own file there.
     """
     text = _written(iterator.get_state())
 
     async def write() -> None:
-        # Orbax makes the directory in the background, and hands out what waits for it.
+        # Orbax makes the directory in the background and passes an object to wait for it.
         awaited = getattr(directory, "await_creation", None)
         folder = directory if awaited is None else await awaited()
         await asyncio.to_thread(_file(folder).write_text, text)
@@ -80,14 +80,14 @@ async def save(iterator: Stateful, directory: Any) -> Awaitable[None]:
 
 
 async def load(iterator: Stateful, directory: Any) -> Awaitable[None]:
-    """Goes to the state that `save` wrote into `directory`, when what this returns is awaited.
+    """Restores the state that `save` wrote to `directory`, when the returned awaitable is awaited.
 
     Args:
-        iterator: The pass, of the same pipeline.
-        directory: The path that it was saved to.
+        iterator: A pass over the same pipeline.
+        directory: The path given to `save`.
 
     Raises:
-        StateError: There is no state of this process.
+        StateError: The directory has no state of this process.
     """
 
     async def read() -> None:
@@ -97,18 +97,18 @@ async def load(iterator: Stateful, directory: Any) -> Awaitable[None]:
 
 
 class CheckpointHandler(Generic[_Iterator]):
-    """A handler of Orbax's older interface: `Checkpointer(CheckpointHandler())`, or one item of a `CheckpointManager`.
+    """A handler for Orbax's older interface: `Checkpointer(CheckpointHandler())`, or an item of a `CheckpointManager`.
 
-    It writes `process_INDEX-of-COUNT.json` for each process, as Grain's does.
+    Each process writes `process_INDEX-of-COUNT.json`, as in Grain.
     """
 
     def save(self, directory: Any, item: _Iterator | None = None, args: Any = None) -> None:
-        """Writes the state of `item`, or of that of Orbax's `args`, into `directory`."""
+        """Writes the state of `item`, or of the item in Orbax's `args`, to `directory`."""
         iterator = cast("Stateful", item if args is None else args.item)
         _file(directory).write_text(_written(iterator.get_state()))
 
     def restore(self, directory: Any, item: _Iterator | None = None, args: Any = None) -> _Iterator:
-        """Sets `item`, or that of `args`, to the state in `directory`, has it begin to read ahead, and returns it."""
+        """Restores `item`, or the item in `args`, from `directory`, starts its prefetch and returns it."""
         iterator = cast("_Iterator", item if args is None else args.item)
         iterator.set_state(_read(directory, iterator.get_state()))
         begin: Callable[[], None] | None = getattr(iterator, "start_prefetch", None)
@@ -117,42 +117,42 @@ class CheckpointHandler(Generic[_Iterator]):
         return iterator
 
     def structure(self, directory: Any) -> None:
-        """Says nothing of `directory`: a state has no structure that Orbax must know."""
+        """Returns nothing: Orbax does not use the structure of a state."""
 
     def metadata(self, directory: Any) -> Mapping[str, Any]:
-        """Returns the state itself, as it was saved in `directory`."""
+        """Returns the state saved in `directory`."""
         return {"state": json.loads(_file(directory).read_text())}
 
     def finalize(self, directory: Any) -> None:
-        """Does nothing more in `directory` when all processes have saved."""
+        """Does nothing: a saved state needs no finalization."""
 
     def close(self) -> None:
-        """Holds nothing open."""
+        """Does nothing: the handler holds no resources."""
 
     @classmethod
     def typestr(cls) -> str:
-        """The name under which Orbax notes who wrote an item."""
+        """Returns the name by which Orbax records the handler of an item."""
         return f"{cls.__module__}.{cls.__qualname__}"
 
 
 if TYPE_CHECKING:
 
     class CheckpointSave:
-        """What a `CheckpointManager` saves with this handler."""
+        """Arguments with which a `CheckpointManager` saves an iterator by this handler."""
 
         def __init__(self, item: Stateful) -> None:
-            """The iterator."""
+            """Takes the iterator."""
 
     class CheckpointRestore:
-        """What a `CheckpointManager` restores with it."""
+        """Arguments with which a `CheckpointManager` restores an iterator by this handler."""
 
         def __init__(self, item: Stateful) -> None:
-            """The iterator."""
+            """Takes the iterator."""
 
 else:
 
     def __getattr__(name: str) -> Any:
-        """The arguments of a `CheckpointManager`, which have to be of Orbax's own classes: made when they are asked for."""
+        """Makes the argument classes of a `CheckpointManager` on first use: they derive from Orbax's classes."""
         if name not in ("CheckpointSave", "CheckpointRestore"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import orbax.checkpoint as ocp

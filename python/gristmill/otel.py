@@ -1,6 +1,6 @@
-"""Figures of a pass as instruments of OpenTelemetry.
+"""Exports the figures of a pass as OpenTelemetry instruments.
 
-Imported when it is first used, as `gristmill.otel`; it needs `opentelemetry-api`.
+Imported on first use of `gristmill.otel`. Requires `opentelemetry-api`.
 """
 
 import threading
@@ -17,30 +17,30 @@ try:
 except ModuleNotFoundError as _missing:
     raise _optional.needed(_missing, "otel", "OpenTelemetry", "opentelemetry-api") from None
 
-# Typed where it is installed alone.
+# Checkers see types only if the package is installed.
 _otel = cast("Any", _api)
 
-#: Name, unit, whether it only grows, the label, and what it is.
+#: Returns name, unit, whether the value only grows, label, and description of each figure.
 _families: Callable[[], list[tuple[str, str, bool, str | None, str]]] = getattr(_gristmill, "_metric_families")
 _values: Callable[[Any], list[tuple[str, str | None, float]]] = getattr(_gristmill, "_metric_values")
 
-#: Seconds for which a report stands: one collection asks every instrument.
+#: Seconds for which a report is reused: one collection calls every instrument.
 _FRESH = 0.5
 
 
 def instrument(loader: Any, meter: Any = None, *, attributes: dict[str, str] | None = None) -> None:
-    """Offers the figures of a pass as observable instruments: `gristmill.input.wait_share`, `gristmill.input.elements`, ….
+    """Registers the figures of a pass as observable instruments: `gristmill.input.wait_share`, ….
 
-    Gauges are what goes up and down, counters what only grows. They are read when a reader of the meter's provider collects, and of
-    a pass that is over and closed there is nothing to read.
+    Values that only grow are counters; all others are gauges. They are read when a reader of the meter's provider
+    collects. A closed pass yields no values.
 
     Args:
-        loader: A pass, as `gristmill.metrics` takes it. It is not kept alive.
-        meter: Of `opentelemetry.metrics`; by default one of the global provider, of the name `gristmill`.
-        attributes: What tells this pass apart from others, such as `{"pass": "train"}`.
+        loader: A pass, as for `gristmill.metrics`. It is not kept alive.
+        meter: A meter of `opentelemetry.metrics`; by default, the meter `gristmill` of the global provider.
+        attributes: Attributes that distinguish this pass from others, such as `{"pass": "train"}`.
 
     Raises:
-        ConfigError: `loader` is no pass.
+        ConfigError: `loader` is not a pass.
     """
     report(loader)
     if meter is None:
@@ -52,7 +52,7 @@ def instrument(loader: Any, meter: Any = None, *, attributes: dict[str, str] | N
 
 
 class _Source:
-    """Values of one pass, read once for all instruments."""
+    """The values of a pass, read once for all instruments."""
 
     def __init__(self, loader: Any, attributes: dict[str, str]) -> None:
         self._loader = weakref.ref(loader)
@@ -62,7 +62,7 @@ class _Source:
         self._read: dict[str, list[tuple[str | None, float]]] = {}
 
     def callback(self, name: str, label: str | None) -> Callable[[Any], Iterable[Any]]:
-        """Gives what an instrument calls."""
+        """Returns the callback of an instrument."""
 
         def observe(_: Any) -> Iterable[Any]:
             for value, figure in self._values().get(name, []):

@@ -1,8 +1,8 @@
-"""Runs the tests that Grain's wheel ships against `gristmill.compat.grain`: a plugin for pytest.
+"""Runs the tests in Grain's wheel against `gristmill.compat.grain`: a pytest plugin.
 
-The test modules come from the wheel, everything that they import from Grain comes from the shim. Modules of the wheel that
-only its tests need are loaded from it under their own names. Every case that does not pass stands in `not_passed.txt` with
-its reason; the run fails for one that does not stand there, and for one that stands there and passes, unless it does so by
+The test modules come from the wheel; all their imports from Grain come from the shim. Modules of the wheel that only
+tests need are loaded from the wheel under their own names. `not_passed.txt` lists every case that does not pass, with
+its reason. The run fails if an unlisted case fails, or if a listed case passes, unless its reason allows passing by
 chance.
 """
 
@@ -23,18 +23,18 @@ import pytest
 
 import gristmill.compat.grain
 
-# Functions of this module, too, go to workers by value.
+# Functions of this module are also pickled by value for workers.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 WHEEL = Path(os.environ["GRAIN_WHEEL"])
 NOT_PASSED = Path(__file__).parent / "not_passed.txt"
-# Modules that tests import for what the shim has no part of: a run is measured by the core, and its report is the core's.
+# Modules that tests import but the shim does not provide: the core measures each run and provides the report.
 ABSENT = (
     "grain.proto",
     "grain.proto.execution_summary_pb2",
     "grain._src.python.dataset.stats",
 )
-# Modules of the wheel that are test code, though their names do not end in `_test`.
+# Test code of the wheel in modules whose names do not end in `_test`.
 HELPERS = (
     "grain._src.core.pytest",
     "grain._src.python.dataset.transformations.testing_util",
@@ -42,7 +42,7 @@ HELPERS = (
 
 
 class _Absent(importlib.abc.Loader):
-    """Makes an empty module."""
+    """A loader that makes an empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
         module.__getattr__ = self.missing  # type: ignore[method-assign]
@@ -53,7 +53,7 @@ class _Absent(importlib.abc.Loader):
 
 
 class _TestCode(importlib.abc.MetaPathFinder):
-    """Finds in the wheel what is test code."""
+    """A finder of the test code in the wheel."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if fullname in ABSENT:
@@ -64,18 +64,18 @@ class _TestCode(importlib.abc.MetaPathFinder):
 
 
 def find_grain() -> None:
-    """From now on Grain is the shim, but for its test code."""
+    """Makes imports of Grain load the shim, except for test code."""
     gristmill.compat.grain.install()
     sys.meta_path.insert(0, _TestCode())
 
 
 def pytest_configure(config: pytest.Config) -> None:
     find_grain()
-    # A process of pytest-xdist has no program that processes of its tests could load, as `multiprocessing` wants it.
+    # `multiprocessing` needs a main file for the child processes of tests; a process of pytest-xdist has none.
     vars(sys.modules["__main__"]).setdefault("__file__", str(Path(__file__).with_name("run.py")))
     from absl import flags
 
-    # Tests look at whether it is there.
+    # Tests check whether JAX has been imported.
     with contextlib.suppress(ImportError):
         importlib.import_module("jax")
 
@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
         flags.FLAGS(["oracle"])
 
 
-# Tests that wait for half a minute, so that what is read ahead is there, by a clock of ours.
+# Tests that wait half a minute for prefetching. They get a faster clock.
 WAITING = "test_start_prefetch"
 HASTE = 6
 
@@ -96,7 +96,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> None:
     from absl import flags
 
-    # Tests look for their files beside Grain's modules, which are the shim's here.
+    # Tests search for data files beside Grain's modules, which are the shim's modules here.
     if "test_srcdir" in flags.FLAGS:
         flags.FLAGS["test_srcdir"].parse(str(WHEEL / "grain" / "_src" / "python"))
 
@@ -107,13 +107,13 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 def case(nodeid: str) -> str:
-    """`slice_test.py::Class::name`, wherever the wheel lies."""
+    """Returns the case as `slice_test.py::Class::name`, independent of the wheel's folder."""
     file, _, name = nodeid.partition("::")
     return f"{Path(file).name}::{name}"
 
 
 def listed() -> Iterator[tuple[str, str]]:
-    """Cases that do not pass, each with the reason that stands above it."""
+    """Yields the cases that do not pass, each with the reason in the comment above it."""
     reason = ""
     for line in NOT_PASSED.read_text().splitlines():
         if line.startswith("#"):
@@ -123,7 +123,7 @@ def listed() -> Iterator[tuple[str, str]]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Workers do not find modules that a test runner has made: their functions are sent to them.
+    # Workers cannot import modules that a test runner has made, so functions are pickled by value.
     for module in {item.module for item in items if isinstance(item, pytest.Function)}:
         cloudpickle.register_pickle_by_value(module)
     reasons = dict(listed())

@@ -1,7 +1,8 @@
 """Runs Grain's own tests against the shim: `python python/oracle/run.py WHEEL [FILE...] [-- PYTEST_ARGUMENT...]`.
 
-WHEEL is a folder that grain's wheel was unpacked into (`pip install --no-deps --target`); a FILE is named as in it, without
-`grain/_src/`. The tests are taken from where they cannot be mistaken for modules of the package that they test.
+WHEEL is a folder with grain's unpacked wheel (`pip install --no-deps --target`). A FILE is named as in the wheel,
+without `grain/_src/`. The tests are copied to a separate folder, so that they are not taken for modules of the package
+under test.
 """
 
 import os
@@ -13,13 +14,13 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-# Classes of tests that the wheel has only the base class of, which names them.
+# Test classes that are missing in the wheel, although it has their base class, which refers to them.
 MISSING = {
     "python/dataset/transformations/interleave_test.py": (
         "\n\nclass InterleaveIterDatasetTest(_InterleaveIterDatasetTestBase):\n  pass\n"
     )
 }
-# Some look at the folder that they are in.
+# Some tests check the name of their folder.
 PLACE = Path("_src")
 FILES = [line for line in (HERE / "files.txt").read_text().splitlines() if not line.startswith("#")]
 
@@ -38,14 +39,14 @@ def main() -> int:
             with target.open("a") as copy:
                 copy.write(MISSING.get(file, ""))
         os.chdir(folder)
-        # Processes that a test starts look for its module there.
+        # Child processes of tests import the test module from here.
         sys.path.append(folder)
         options = ["-p", "plugin", "--import-mode=importlib", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}"]
         return pytest.main([*options, *more, *(str(PLACE / file) for file in files)])
 
 
 if __name__ == "__mp_main__":
-    # In a process that a test has started.
+    # Runs in child processes of tests.
     import plugin
 
     plugin.find_grain()

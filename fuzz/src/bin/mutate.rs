@@ -1,7 +1,7 @@
-//! `mutate TARGET SECONDS [SEED-FILE …]`: runs a target on mutations of seed files, always the same ones.
+//! `mutate TARGET SECONDS [SEED-FILE …]`: runs a target on mutations of seed files, in a deterministic sequence.
 //!
-//! No coverage guides it: it is the fallback where libFuzzer cannot be built. What it finds is written to the
-//! folder it runs in, and repeated by `mutate TARGET 0 FILE`.
+//! It is the fallback if libFuzzer cannot be built, and is not guided by coverage. A failing input is written to the
+//! current folder, and `mutate TARGET 0 FILE` repeats it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// Values at which arithmetic goes wrong.
+/// Integers at which arithmetic overflows.
 const EDGES: [u64; 10] = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, u64::MAX];
 
 fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {

@@ -1,6 +1,6 @@
-"""Trains with Accelerate on any number of processes: `torchrun --nproc-per-node=2 accelerate_loop.py FOLDER STEPS`, or `python` for one.
+"""Trains with Accelerate: `torchrun --nproc-per-node=2 accelerate_loop.py FOLDER STEPS`, or `python` for one process.
 
-Stopped after any step and started again, on as many processes or on others, it makes the steps of an uninterrupted run.
+If it is stopped after any step and restarted with any number of processes, its steps equal an uninterrupted run.
 """
 
 import sys
@@ -25,11 +25,11 @@ def main(folder: Path, steps: int) -> None:
     torch.manual_seed(0)
     model = torch.nn.Linear(1, 1)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.2)
-    # Batches are those of all processes together, each of which takes its rows.
+    # A batch is global. Each process takes its rows of it.
     ds = gm.MapDataset.range(80).seed(1).shuffle().random_map(example).batch(8)
     part = gm.torch.part() if torch.distributed.is_initialized() else None
     loader = gm.torch.StatefulLoader(ds, threads=2, part=part)
-    # `prepare` hands the loader back as it is. What is registered is part of `save_state`: saved once, for all processes.
+    # `prepare` returns the loader unchanged. `save_state` saves registered objects, once for all processes.
     model, optimiser, loader = accelerator.prepare(model, optimiser, loader)
     accelerator.register_for_checkpointing(loader)
 

@@ -1,6 +1,6 @@
-"""Trains with the Trainer of Hugging Face, and goes on without reading what it had: `python huggingface_trainer.py FOLDER STEPS`.
+"""Trains with Hugging Face's Trainer and resumes without rereading data: `python huggingface_trainer.py FOLDER STEPS`.
 
-Stopped after any step and started again, it prints the steps of an uninterrupted run.
+If it is stopped after any step and restarted, its printed steps equal an uninterrupted run.
 """
 
 import json
@@ -18,9 +18,9 @@ PLACE = "gristmill.json"
 
 
 class ResumableTrainer(Trainer):
-    """A trainer whose batches are those of a `StatefulLoader`, with their place in every checkpoint.
+    """A trainer that reads its batches from a `StatefulLoader` and saves the loader's position in every checkpoint.
 
-    It needs `ignore_data_skip=True`: the loader is at its place already.
+    It needs `ignore_data_skip=True`, because the restored loader is already at its position.
     """
 
     def __init__(self, *, loader: gm.torch.StatefulLoader, **options: Any) -> None:
@@ -44,7 +44,7 @@ class SavePlace(TrainerCallback):
         self.loader = loader
 
     def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        # The same on all processes.
+        # The state is equal on all processes.
         if state.is_world_process_zero:
             Path(args.output_dir, f"checkpoint-{state.global_step}", PLACE).write_text(json.dumps(self.loader.state_dict()))
 
@@ -66,7 +66,7 @@ def example(n: int, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def main(folder: Path, steps: int) -> None:
-    # Before the loader is made: it also joins the processes of a launcher.
+    # Created before the loader: the arguments also join the processes of a launcher.
     arguments = TrainingArguments(
         output_dir=str(folder),
         max_steps=steps,

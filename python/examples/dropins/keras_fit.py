@@ -1,6 +1,6 @@
-"""Trains with Keras, and goes on behind the last step that was saved: `python keras_fit.py FOLDER STEPS`.
+"""Trains with Keras and resumes after the last saved step: `python keras_fit.py FOLDER STEPS`.
 
-Stopped at any moment and started again, it prints the steps of an uninterrupted run.
+If it is stopped at any time and restarted, its printed steps equal an uninterrupted run.
 """
 
 import json
@@ -18,7 +18,7 @@ STEPS_PER_EPOCH = 5
 
 
 class Stream:
-    """Batches for `fit`, which reads some ahead, and the state behind each that it was not yet trained on."""
+    """Batches for `fit`, which prefetches some, and the state after each batch that is not trained on yet."""
 
     def __init__(self, ds: gm.IterDataset) -> None:
         self.loader, self.states = ds.loader(threads=2), deque[dict[str, Any]]()
@@ -30,7 +30,7 @@ class Stream:
 
 
 class KeepTraining(keras.callbacks.Callback):
-    """Saves model and place together at the end of each epoch of `fit`: a folder that has its name when it is whole."""
+    """Saves model and position together after each epoch of `fit`, in a folder that gets its name when complete."""
 
     def __init__(self, folder: Path, stream: Stream) -> None:
         super().__init__()

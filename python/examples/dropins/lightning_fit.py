@@ -1,6 +1,6 @@
-"""Trains with Lightning, and goes on in the middle of an epoch: `python lightning_fit.py FOLDER STEPS`.
+"""Trains with Lightning and resumes in the middle of an epoch: `python lightning_fit.py FOLDER STEPS`.
 
-Stopped after any step and started again, it prints the steps of an uninterrupted run.
+If it is stopped after any step and restarted, its printed steps equal an uninterrupted run.
 """
 
 import sys
@@ -20,7 +20,7 @@ def example(n: int, rng: np.random.Generator) -> dict[str, Any]:
 
 
 class Points(lightning.LightningDataModule):
-    """Batches whose place is part of Lightning's checkpoints."""
+    """A data module whose position is part of Lightning's checkpoints."""
 
     def setup(self, stage: str) -> None:
         ds = gm.MapDataset.range(80).seed(1).shuffle().random_map(example).batch(8)
@@ -31,7 +31,7 @@ class Points(lightning.LightningDataModule):
     def train_dataloader(self) -> gm.torch.StatefulLoader:
         return self.loader
 
-    # Lightning saves a loader's state by itself, but gives it back in the middle of an epoch alone; a data module's always.
+    # Lightning restores a loader's state only in the middle of an epoch, but a data module's state always.
     def state_dict(self) -> dict[str, Any]:
         return self.loader.state_dict()
 
@@ -57,7 +57,7 @@ def main(folder: Path, steps: int) -> None:
     lightning.seed_everything(0, verbose=False)
     saving = ModelCheckpoint(folder, save_last=True, every_n_train_steps=1)
     trainer = lightning.Trainer(accelerator="cpu", devices=1, max_steps=steps, callbacks=[saving], logger=False, enable_progress_bar=False)
-    # Lightning's own checkpoint: no argument of ours.
+    # A checkpoint of Lightning: gristmill needs no further argument.
     trainer.fit(Line(), datamodule=Points(), ckpt_path="last")
 
 

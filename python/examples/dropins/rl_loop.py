@@ -1,6 +1,6 @@
-"""Prompts for reinforcement learning, in the slot of a `StatefulDataLoader`: `python rl_loop.py FOLDER STEPS`.
+"""Prompts for reinforcement learning, in place of a `StatefulDataLoader`: `python rl_loop.py FOLDER STEPS`.
 
-The loop asks of its loader what those of verl and SkyRL do: its length, an iterator for each epoch, and a state that `torch.save` can write.
+Like verl and SkyRL, the loop needs the loader's length, an iterator per epoch, and a state for `torch.save`.
 """
 
 import sys
@@ -15,7 +15,7 @@ EPOCHS = 3
 
 
 def prompt(n: int) -> dict[str, Any]:
-    """A question as ids, padded at the front, and what the reward looks at."""
+    """Returns a question as ids, padded at the front, and the fields that the reward uses."""
     question = f"What is {n} and {n}?"
     ids = np.frombuffer(question.encode().rjust(24, b"\0"), np.uint8).astype(np.int64)
     return {"input_ids": ids, "attention_mask": (ids > 0).astype(np.int64), "ground_truth": str(2 * n), "index": n}

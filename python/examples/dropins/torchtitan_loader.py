@@ -1,4 +1,4 @@
-"""A loader for torchtitan: packed rows of JSON Lines in the place of its `HuggingFaceTextDataLoader`.
+"""A loader for torchtitan: packed rows of JSON Lines in place of its `HuggingFaceTextDataLoader`.
 
 In a configuration: `dataloader=PackedTextLoader.Config(dataset_path="corpus/*.jsonl", tokenizer_json="tokenizer.json")`.
 """
@@ -11,20 +11,20 @@ import gristmill as gm
 import torch
 from torchtitan.components.dataloader import BaseDataLoader
 
-# torchtitan.components.loss.IGNORE_INDEX, which imports the models' needs.
+# Equals torchtitan.components.loss.IGNORE_INDEX, whose module imports the dependencies of the models.
 IGNORED = -100
 
 
 class PackedTextLoader(BaseDataLoader):
-    """Rows in which documents are packed without padding between them, and labels that do not cross from one to the next.
+    """Rows of documents packed without padding between them, with labels that do not cross documents.
 
-    The state is one of global batches: it is the same on all ranks, and goes on with any number of them.
+    The state is global: all ranks save an equal state, and any number of ranks can restore it.
     """
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):
         tokenizer_json: str = "tokenizer.json"
-        """The tokenizer in the format of Hugging Face; tokenisation happens without Python."""
+        """The tokenizer in Hugging Face's format. Tokenisation runs without Python."""
 
         seed: int = 42
         threads: int = 2
@@ -42,7 +42,7 @@ class PackedTextLoader(BaseDataLoader):
         files = config.dataset_path or config.dataset
         documents = gm.MapDataset.jsonl(files, columns=["text"]).shuffle(seed=config.seed).repeat()
         ids = documents.tokenise(tokenizer=config.tokenizer_json, column="text").to_iter_dataset()
-        # A row of one token more has a label for each of its inputs.
+        # A row has one extra token, so that each input has a label.
         rows = ids.concat_then_split_pack(length={"tokens": seq_len + 1}).batch(local_batch_size * dp_world_size)
         self.loader = gm.torch.StatefulLoader(rows, threads=config.threads, part=(dp_rank, dp_world_size))
 

@@ -1,1 +1,1 @@
-"""Other libraries' interfaces, on gristmill."""
+"""Interfaces of other libraries, implemented on gristmill."""

@@ -1,6 +1,6 @@
-"""Batches on JAX's devices: sent ahead of the step that needs them, sharded, and resumed where the trainer was.
+"""Puts batches on JAX devices: prefetched, sharded, and resumable at the trainer's position.
 
-Imported when it is first used, as `gristmill.jax`; it needs JAX.
+Imported on first use of `gristmill.jax`. Requires JAX.
 """
 
 from gristmill import _optional

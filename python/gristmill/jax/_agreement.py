@@ -1,4 +1,4 @@
-"""What processes tell each other: a few numbers from each, by a computation over the devices that they share."""
+"""Exchange of a few numbers between processes, by a computation over their shared devices."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
@@ -10,12 +10,12 @@ from gristmill import _errors
 
 _jax = cast("Any", jax)
 
-#: A process, and what it said.
+#: A process and the number that it sent.
 Told: TypeAlias = tuple[int, int | None]
 
 _NONE = -2
 
-#: What a process says of its next batch.
+#: Status of the next batch of a process.
 FAILED, ENDED, READY = -1, 0, 1
 
 
@@ -24,10 +24,10 @@ def _same(told: Any) -> Any:
 
 
 class Agreement:
-    """The processes of one sharding. Each of them must tell as often as the others, and in the same order.
+    """The processes of a sharding. All processes must call `tell` equally often and in the same order.
 
-    What is told crosses the devices like a step of the trainer, behind those that were started before. It is there when
-    it is read, which is later.
+    The exchange is a computation on the devices, queued after earlier computations like a step of the trainer. `read`
+    waits for its result.
     """
 
     def __init__(self, sharding: Any) -> None:
@@ -39,18 +39,18 @@ class Agreement:
         self._gather = _jax.jit(_same, out_shardings=everywhere)
 
     def tell(self, *numbers: int) -> Any:
-        """What all processes tell with this call: to be given to `read`."""
+        """Sends numbers to all processes. Returns a handle for `read`."""
         mine = self._processes.count(_jax.process_index())
         local = np.tile(np.array(numbers, np.int32), (mine, 1))
         shape = (len(self._processes), len(numbers))
         return self._gather(_jax.make_array_from_process_local_data(self._each, local, shape))
 
     def read(self, told: Any) -> dict[int, list[int]]:
-        """The numbers of each process. It waits until all have told theirs."""
+        """Returns the numbers of each process. Blocks until all processes have sent theirs."""
         return dict(sorted(zip(self._processes, np.asarray(told).tolist(), strict=True)))
 
     def verdict(self, told: Any, own: Exception | None) -> Exception | None:
-        """Why no process goes on behind what all told, each one of `FAILED`, `ENDED` and `READY`; `None` if all go on."""
+        """Returns why no process continues after the statuses in `told`, or `None` if all processes are `READY`."""
         said = {process: word for process, (word,) in self.read(told).items()}
         failed = [process for process, word in said.items() if word == FAILED]
         if own is not None and not isinstance(own, StopIteration):
@@ -61,7 +61,7 @@ class Agreement:
         return StopIteration() if ENDED in said.values() else None
 
     def compare(self, settings: Mapping[str, int | None]) -> dict[str, tuple[Told, Told]]:
-        """Those of `settings` that are not the same on all processes: for each, two processes that differ in it."""
+        """Returns the settings that differ between processes, each with two processes and their values."""
         numbers = [_NONE if value is None else value for value in settings.values()]
         told = self.read(self.tell(*numbers))
         different: dict[str, tuple[Told, Told]] = {}

@@ -1,4 +1,4 @@
-"""Where the data of several processes ends: the same number of steps for all of them."""
+"""End of the data on several processes: all processes make an equal number of steps."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, cast
@@ -14,16 +14,16 @@ ENDS = ("drop", "pad", "agree")
 
 
 def steps_for(length: int, global_batch: int, end: Literal["drop", "pad"] = "drop") -> int:
-    """How many batches of `global_batch` rows a dataset of `length` elements gives: `max_steps` of `device_put`.
+    """Returns the number of batches of `global_batch` rows in `length` elements: `max_steps` for `device_put`.
 
-    `length` is that of the whole, over all epochs, and not of one shard. The number is the same on every process, with
-    no word between them: with `end="drop"` that of whole batches, which each shard has; with `end="pad"` as many as the
-    longest shard fills, the last of them in part.
+    `length` counts the whole dataset over all epochs, not a shard. All processes compute the same number without
+    communication. With `end="drop"` it is the number of whole batches. With `end="pad"` it is the number of batches
+    that the longest shard fills, including a partial last batch.
 
     Args:
-        length: Elements of the whole.
-        global_batch: Rows of a batch, those of all processes together.
-        end: What becomes of the last rows if they do not fill a batch: they are left out, or the batch is filled up.
+        length: Elements in the whole dataset.
+        global_batch: Rows of a batch over all processes.
+        end: Treatment of a partial last batch: `"drop"` omits its rows, `"pad"` fills it up.
 
     Raises:
         ConfigError: The length is negative, or a batch has less than 1 row.
@@ -34,7 +34,7 @@ def steps_for(length: int, global_batch: int, end: Literal["drop", "pad"] = "dro
 
 
 class Padding:
-    """Makes batches whole, and others that are nothing but padding, and says by weights which rows are which."""
+    """Padding of short batches, batches of padding, and the column of weights that marks the rows of data."""
 
     def __init__(self, rows: int, values: Mapping[str, Any], weights: str) -> None:
         self._rows = rows
@@ -44,16 +44,16 @@ class Padding:
         self._empty: Any = None
 
     def of_rows(self, rows: int) -> "Padding":
-        """The same for batches of so many rows, which has no example yet."""
+        """Returns a padding for batches of `rows` rows, without an example batch."""
         return Padding(rows, self._values, self._weights)
 
     @property
     def has_example(self) -> bool:
-        """Whether there was a batch, so that others can be made like it."""
+        """Returns whether a batch has been filled, so that batches of padding can be made like it."""
         return self._like is not None
 
     def fill(self, batch: Any) -> Any:
-        """The batch with a column of weights, and with padding where it has fewer rows than others."""
+        """Returns the batch with a column of weights, padded to the full number of rows."""
         if not isinstance(batch, Mapping):
             message = f"a padded batch has a column of weights beside others, and this one is {type(batch).__name__}"
             raise _errors.make("data", message, 'map elements to dicts, or use end="agree"')
@@ -73,7 +73,7 @@ class Padding:
         return {**whole, self._weights: weights}
 
     def empty(self) -> Any:
-        """A batch that is padding alone, like the one that was filled last."""
+        """Returns a batch of padding like the last filled batch."""
         if self._empty is None:
             weights = np.zeros(self._rows, np.float32)
             self._empty = {**self._padded(self._like, 0), self._weights: weights}
@@ -97,7 +97,7 @@ class Padding:
         return cast("dict[str, Any]", _jax.tree_util.tree_map_with_path(padded, dict(columns)))
 
     def _value(self, path: Any) -> Any:
-        """The value that `values` has for a leaf, or for a column that it lies in; else 0."""
+        """Returns the entry of `values` for a leaf or for the column that contains it; 0 by default."""
         value: Any = self._values
         for step in path:
             if isinstance(value, Mapping):

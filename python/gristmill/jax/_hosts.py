@@ -1,4 +1,4 @@
-"""The key-value store of `jax.distributed`, by which processes say what they read."""
+"""Exchange of batch digests between processes through the key-value store of `jax.distributed`."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -12,7 +12,7 @@ _jax = cast("Any", jax)
 
 
 class _Store:
-    """The store of JAX's coordinator. Computations on devices have nothing to do with it."""
+    """The store of JAX's coordinator. It works without device computations."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -28,7 +28,7 @@ class _Store:
 
 
 def guarded(part: Part, processes: Sequence[int]) -> Part:
-    """The part, with the way to the other processes that share batches, where there are some."""
+    """Returns `part` with an exchange to the processes that share its batches, if there are several."""
     client = _client()
     process: int = _jax.process_index()
     if client is None or len(processes) < 2 or process not in processes:
@@ -39,7 +39,7 @@ def guarded(part: Part, processes: Sequence[int]) -> Part:
 
 
 def _client() -> Any:
-    """JAX's client of the coordinator, for which JAX has no public name; `None` where there is none, or it is not what it was."""
+    """Returns JAX's coordinator client, or `None` if it is absent or its interface has changed: JAX exports no name."""
     try:
         from jax._src import distributed  # noqa: PLC0415, PLC2701
     except ImportError:

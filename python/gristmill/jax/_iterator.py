@@ -1,4 +1,4 @@
-"""A pass whose batches are under way to the devices before the trainer asks for them."""
+"""A pass that sends batches to the devices before the trainer requests them."""
 
 import copy
 import json
@@ -19,10 +19,10 @@ from gristmill.jax._target import Target
 
 _jax = cast("Any", jax)
 
-# In a state: how many batches of padding were delivered behind the data.
+# Key in a state: number of padding batches delivered after the data.
 _PADDING = "padding_batches"
 
-# Batches that can be given back, as by a pass without devices.
+# Batches that `back` can return, as for a pass without devices.
 _KEPT = 2
 
 
@@ -38,58 +38,57 @@ def device_put(
     pad_values: Mapping[str, Any] | None = None,
     weights: str = "weights",
 ) -> "DeviceIterator":
-    """The batches of `ds` as JAX arrays, `buffer` of them sent ahead of the one that the consumer has: 2 at first.
+    """Returns a pass over `ds` that yields JAX arrays and sends `buffer` batches ahead of the consumer.
 
-    `ds` is a dataset, or a pass that was started: `ds.loader(threads=4)` makes batches on threads of its own, while
-    the transfers are started by whoever calls `next`, each batch by one call. `sharding` is a device, a
-    `jax.sharding.Sharding`, or a tree of them that is a prefix of the batches' own; without it, the batches go to JAX's
-    default device. `depth` is another name for `buffer`, that of the Rust crate's `DevicePut`.
+    `ds` is a dataset or a started pass. `ds.loader(threads=4)` makes batches on its own threads; the thread that calls
+    `next` starts the transfers, one call per batch. `sharding` is a device, a `jax.sharding.Sharding`, or a tree of
+    them that is a prefix of the batches' tree; by default, batches go to JAX's default device. `depth` is an alias of
+    `buffer`, named as in the Rust crate's `DevicePut`.
 
-    Batches are trees (dicts, tuples, lists, whatever JAX knows) of numeric arrays and numbers. As everywhere in JAX,
-    64-bit numbers become 32-bit ones unless `jax_enable_x64` is set; whole numbers that do not fit are refused.
+    Batches are trees (dicts, tuples, lists and nodes registered with JAX) of numeric arrays and numbers. As everywhere
+    in JAX, 64-bit numbers become 32-bit unless `jax_enable_x64` is set. Integers out of the 32-bit range are an error.
 
-    JAX may read the memory of a batch while the transfer runs. On a CPU it shares it for good, without a copy, where the
-    rows of each device begin at a multiple of 64 bytes. Memory of gristmill is read-only and not used again while any
-    array views it, so that is safe; a batch is held until it has arrived. A Python function that returns the same array
-    again and again must return copies.
+    JAX may read the memory of a batch during the transfer. A CPU device shares the memory permanently, without a copy,
+    if the rows of each device begin at a multiple of 64 bytes. Sharing is safe: gristmill's memory is read-only, and is
+    not reused while an array views it. A batch is kept alive until it has arrived. A Python function that returns the
+    same array repeatedly must return copies.
 
-    **Several processes.** Where `sharding` reaches over several processes, each of them gives its part, and `global_batch`
-    says how many rows all parts have together; arrays are always made with that shape. Of a pass with a part
-    (`ds.loader(part=gm.jax.part_for(sharding, global_batch))`) each row goes to the devices that hold its number, in whatever order the part
-    lists them; a part that lacks one of them is an error. Without one, a process gives the shard of `shard_for`. A
-    batch that is short on one process is an error there. All processes must make the same calls in the same order, and
-    the same number of steps, or those that make more wait in them for the others. `end` says how they come to that
-    number:
+    **Several processes.** If `sharding` spans several processes, each process supplies its rows, and `global_batch` is
+    the number of rows over all processes. Arrays always have that global shape. For a pass with a part
+    (`ds.loader(part=gm.jax.part_for(sharding, global_batch))`), each row goes to the devices that hold its number, in
+    any order of the part; a part that lacks a row is an error. Without a part, a process supplies the shard of
+    `shard_for`. A process with a short batch raises an error. All processes must make the same calls in the same order
+    and the same number of steps, else some wait forever. `end` selects how they agree on the number of steps:
 
-    - `"agree"`, the one that is taken if nothing is said: with each batch that is sent ahead, all processes tell each
-      other whether they have it, by a small computation over the devices. The pass ends on all of them in front of the
-      first batch that one does not have, and what goes wrong on one process ends the others with an error, too. It is
-      the one for filters and packing, after which nobody knows how many batches there are.
-    - `"drop"`: the pass ends after `max_steps` batches: `steps_for` of the whole data. Nothing is told while it runs. A
-      process whose data ends earlier raises `gristmill.DataError`.
-    - `"pad"`: the pass has exactly `max_steps` batches of the same shape. A short batch is filled up with
-      `pad_values[column]`, 0 where there is none, and behind the data come batches of padding alone. A column of
-      `float32` more, named by `weights`, has 1 for a row of data and 0 for padding: a loss divides by its sum.
+    - `"agree"`, the default: all processes exchange whether they have the next batch, by a small computation over the
+      devices per prefetched batch. All processes end before the first batch that any process lacks. An error on one
+      process also ends the others with an error. Use this mode for filters and packing, which make the number of
+      batches unknown.
+    - `"drop"`: the pass ends after `max_steps` batches: `steps_for` of the whole dataset. Processes exchange nothing
+      during the pass. A process whose data ends earlier raises `gristmill.DataError`.
+    - `"pad"`: the pass has exactly `max_steps` batches of equal shape. Short batches are padded with
+      `pad_values[column]`, 0 by default, and batches of padding follow the data. The added `float32` column `weights`
+      is 1 for rows of data and 0 for padding: divide the loss by its sum.
 
-    Before the first batch all processes compare `end`, `max_steps`, `global_batch`, `buffer` and the step at which they
-    start. Where one differs, all of them raise `gristmill.ConfigError` instead of waiting for each other for ever.
+    Before the first batch all processes compare `end`, `max_steps`, `global_batch`, `buffer` and their first step. If a
+    setting differs, all processes raise `gristmill.ConfigError` instead of waiting for each other forever.
 
-    In one process, too, `max_steps` is the most batches that there are, those before a resume counted, and `"pad"` fills
-    batches up to `global_batch` rows; without `max_steps` the data says how many.
+    On a single process, `max_steps` also limits the number of batches, including batches before a resume, and `"pad"`
+    pads batches to `global_batch` rows. Without `max_steps` the data determines the number of batches.
 
     Args:
-        ds: A dataset, or a pass that was started.
-        sharding: A device, a `jax.sharding.Sharding`, or a tree of them; JAX's default device if it is not given.
-        buffer: Batches that are sent ahead; 2 by default.
-        depth: Another name for `buffer`.
-        global_batch: Rows of a batch, those of all processes together.
-        end: The way in which processes come to the same number of batches; `"agree"` by default where there are several.
-        max_steps: The most batches, those before a resume counted; no limit by default.
-        pad_values: Numbers for rows of padding, by column; 0 by default.
-        weights: The name of the column that says which rows are data, with `end="pad"`.
+        ds: A dataset, or a started pass.
+        sharding: A device, a `jax.sharding.Sharding`, or a tree of them; JAX's default device by default.
+        buffer: Batches to send ahead; 2 by default.
+        depth: Alias of `buffer`.
+        global_batch: Rows of a batch over all processes.
+        end: How processes agree on the number of batches; `"agree"` by default if there are several processes.
+        max_steps: Maximum number of batches, including batches before a resume; no limit by default.
+        pad_values: Values of padded rows, by column; 0 by default.
+        weights: Name of the column that marks rows of data, with `end="pad"`.
 
     Raises:
-        ConfigError: Arguments exclude each other or are impossible; raised here or where the first batch is due.
+        ConfigError: Arguments conflict or are invalid; raised here or at the first batch.
     """
     if buffer is not None and depth is not None:
         raise _errors.make("config", f"a buffer of {buffer} and a depth of {depth}, two names for one number", None)
@@ -99,22 +98,22 @@ def device_put(
 
 
 def part_of(ds: IterDataset | MapDataset | DatasetIterator) -> Part | None:
-    """The part of every batch that is delivered, if it is one."""
+    """Returns the part of a started pass; `None` for a dataset."""
     return ds.part if isinstance(ds, DatasetIterator) else None
 
 
 class Sent(NamedTuple):
-    """A batch under way, the host's memory it comes from, and the state behind it; or why there is none."""
+    """A batch in transfer with its host memory and the state after it, or the failure instead of a batch."""
 
     state: dict[str, Any]
     batch: Any = None
     host: Any = None
     failure: Exception | None = None
-    # What all processes tell of it.
+    # Handle of the processes' exchange about this batch.
     told: Any = None
 
     def has_arrived(self) -> bool:
-        """Of what was donated since nothing is known; JAX itself holds the memory that it still reads."""
+        """Returns whether all arrays are ready. Donated arrays count as ready: JAX keeps the memory it still reads."""
         return all(array.is_deleted() or array.is_ready() for array in _jax.tree_util.tree_leaves(self.batch))
 
     def wait(self) -> None:
@@ -124,13 +123,14 @@ class Sent(NamedTuple):
 
 
 class DeviceIterator(Closing):
-    """A pass whose batches are JAX arrays: made by `device_put`, for one thread.
+    """A pass that yields JAX arrays, made by `device_put`. Use it from a single thread.
 
-    Its state is where the consumer is, whatever was sent ahead, and that of a pass without devices, too, but for one
-    taken among batches of padding. What goes wrong with a batch is raised when that batch is due; the pass ends there.
+    Its state is the position of the consumer and excludes prefetched batches. A pass without devices accepts the state
+    too, unless it was taken among batches of padding. The error of a batch is raised when that batch is due, and ends
+    the pass.
 
-    JAX does not survive a fork: in a fork of the process that made it, whatever is asked of it raises
-    `gristmill.WorkerError`, and `close` does nothing.
+    JAX does not survive a fork: in a forked process all methods raise `gristmill.WorkerError`, except `close`, which
+    does nothing.
     """
 
     def __init__(
@@ -159,9 +159,9 @@ class DeviceIterator(Closing):
         self._max_steps = max_steps
         self._source = ds if isinstance(ds, DatasetIterator) else ds.loader()
         self._ahead: deque[Sent] = deque()
-        # Delivered, but not known to have arrived.
+        # Delivered batches that may still be in transfer.
         self._held: deque[Sent] = deque()
-        # Where the consumer was before the last batches, the latest first.
+        # States of the consumer before the last batches, latest first.
         self._earlier: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self._begin = self._source.get_state()
         self._start_at(self._begin)
@@ -171,9 +171,9 @@ class DeviceIterator(Closing):
         self._state = self._sent_state = state
         self._earlier.clear()
         self._ended = False
-        # Whether the processes are known to agree on what they do.
+        # Whether the processes have compared their settings.
         self._checked = self._agreement is None
-        # Whether the source may be ahead of what was sent, after an interrupt.
+        # Whether the source may be ahead of the sent batches, after an interrupt.
         self._astray = False
 
     def _check_process(self) -> None:
@@ -192,7 +192,7 @@ class DeviceIterator(Closing):
             failure = self._agreement.verdict(sent.told, failure)
         if failure is not None:
             self._ended = True
-            # What others do not have is not delivered here either.
+            # Prefetched batches that other processes lack are not delivered here either.
             self._held.extend(self._ahead)
             self._ahead.clear()
             raise failure
@@ -203,7 +203,7 @@ class DeviceIterator(Closing):
         return sent.batch
 
     def start_prefetch(self) -> None:
-        """Sends the first batches off before the first `next`."""
+        """Sends the first batches before the first `next`."""
         self._check_process()
         if self._closed:
             return
@@ -215,14 +215,14 @@ class DeviceIterator(Closing):
                 self._ahead.append(self._send())
 
     def _check_agreed(self) -> None:
-        """Raises, on all processes, where they do not all mean to do the same."""
+        """Raises on all processes if their settings differ."""
         if self._agreement is None or self._checked:
             return
         settings = {
             "end": ENDS.index(self._end or "agree"),
             "max_steps": self._max_steps,
             "global_batch": self._target.global_batch,
-            # How often all have told what they have, before any of them reads it.
+            # Number of exchanges that are sent before the first is read.
             "buffer": self._buffer if self._end == "agree" else None,
             "the step to start at": _step(self._state),
         }
@@ -233,12 +233,12 @@ class DeviceIterator(Closing):
         self._checked = True
 
     def _send(self) -> Sent:
-        """Sends the next batch, or notes why there is none."""
+        """Sends the next batch, or records why there is none."""
         sent = self._made()
         self._sent_state = sent.state
         if self._agreement is not None and self._end == "agree":
             word = READY if sent.failure is None else ENDED if isinstance(sent.failure, StopIteration) else FAILED
-            # Those that have ended go on telling it, as often as the others ask.
+            # A process that has ended still takes part in every exchange.
             return sent._replace(told=self._agreement.tell(word))
         self._ended = sent.failure is not None
         return sent
@@ -258,7 +258,7 @@ class DeviceIterator(Closing):
         return sent
 
     def _read(self) -> tuple[Any, dict[str, Any]]:
-        """The next batch on the host, and the state behind it."""
+        """Returns the next batch on the host, and the state after it."""
         try:
             host = next(self._source)
         except StopIteration:
@@ -273,7 +273,7 @@ class DeviceIterator(Closing):
         return host, self._source.get_state()
 
     def _first(self) -> Any:
-        """The first batch of this pass again: padding is made like it, where a resume begins behind the data."""
+        """Returns the first batch of this pass again, as the example for padding if a resume begins after the data."""
         self._source.set_state(self._begin)
         try:
             return next(self._source)
@@ -285,11 +285,11 @@ class DeviceIterator(Closing):
             self._go_to(self._sent_state)
 
     def _go_to(self, state: dict[str, Any]) -> None:
-        """Has the source go on behind `state`."""
+        """Moves the source to `state`."""
         self._source.set_state({key: value for key, value in state.items() if key != _PADDING})
 
     def _early(self, failure: Exception) -> Exception:
-        """An end that is an error where others go on."""
+        """Returns the failure, or an error instead of an early end of the data with `end="drop"`."""
         if self._agreement is None or self._end != "drop" or not isinstance(failure, StopIteration):
             return failure
         done = f"the data of process {_jax.process_index()} ended after {_step(self._sent_state)} batches"
@@ -297,12 +297,12 @@ class DeviceIterator(Closing):
         return _errors.make("data", f"{done}, and all have {self._max_steps}", help)
 
     def get_state(self) -> dict[str, Any]:
-        """Where the consumer is, whatever was sent ahead: positions, which JSON can hold."""
+        """Returns the position of the consumer as values for JSON. Prefetched batches do not count."""
         self._check_process()
         return copy.deepcopy(self._state)
 
     def set_state(self, state: Mapping[str, Any] | str | bytes) -> None:
-        """Goes to where `state` was taken: by this iterator, or by that of the same dataset without `device_put`."""
+        """Moves to `state`, a state of this iterator or of a pass over the same dataset without `device_put`."""
         self._check_process()
         place: dict[str, Any] = json.loads(state) if isinstance(state, (str, bytes)) else dict(state)
         padding = place.pop(_PADDING, 0)
@@ -315,16 +315,16 @@ class DeviceIterator(Closing):
         self._start_at({**place, _PADDING: padding} if padding else place)
 
     def repart(self, part: Part | tuple[int, int] | str) -> None:
-        """Delivers the rows of another part from the next batch on, without a restart: where hosts have come or gone.
+        """Switches to another part from the next batch on, without a restart, after hosts have joined or left.
 
-        Batches that were sent ahead are made again. The devices stay: where they hold rows of several processes, the part
-        has to have those.
+        Prefetched batches are made again. The devices stay unchanged: if they hold rows of several processes, the part
+        must have these rows.
 
         Args:
             part: The part, as for `loader`.
 
         Raises:
-            ConfigError: There is no such part; the present one stays.
+            ConfigError: The part is invalid; the current part stays.
         """
         self._check_open()
         self._source.repart(part)
@@ -335,15 +335,15 @@ class DeviceIterator(Closing):
         self._earlier.extend(earlier)
 
     def back(self, count: int = 1) -> None:
-        """Gives the last batches back: they are delivered again, after a step that was not committed.
+        """Returns the last batches to the pass, which delivers them again, after a step that was not committed.
 
-        Where `sharding` reaches over several processes, all of them call it.
+        If `sharding` spans several processes, all processes must call it.
 
         Args:
-            count: How many; 2 at most, of those since the start or a `set_state`.
+            count: Number of batches; at most 2, all delivered since the start or a `set_state`.
 
         Raises:
-            StateError: There are not so many.
+            StateError: Fewer than `count` batches can be returned.
         """
         self._check_open()
         if count < 1:
@@ -356,12 +356,12 @@ class DeviceIterator(Closing):
 
     @property
     def part(self) -> Part | None:
-        """The part of every batch that is delivered, from the next batch on; `None` where all of it is."""
+        """The part of every batch that is delivered from the next batch on; `None` for whole batches."""
         self._check_open()
         return self._source.part
 
     def _move(self, state: dict[str, Any]) -> None:
-        """Goes on from `state`, and lets go of what was sent ahead."""
+        """Continues from `state` and drops the prefetched batches."""
         self._go_to(state)
         self._forget()
         self._start_at(state)
@@ -372,20 +372,20 @@ class DeviceIterator(Closing):
             raise ValueError("the iterator is closed")
 
     def save(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
-        """Writes the state into `directory`, by Orbax's protocol of objects that save themselves: see `gristmill.orbax`."""
+        """Writes the state to `directory`, by Orbax's protocol for checkpointable objects: see `gristmill.orbax`."""
         return orbax.save(self, directory)
 
     def load(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
-        """Goes to the state that `save` wrote into `directory`."""
+        """Restores the state that `save` wrote to `directory`."""
         return orbax.load(self, directory)
 
     def report(self) -> Report:
-        """Where the time went so far, on the host."""
+        """Returns where the time went so far, on the host."""
         self._check_process()
         return self._source.report()
 
     def close(self) -> None:
-        """Ends the pass, also the one that was handed in, and waits for the transfers that are under way."""
+        """Ends the pass, including the pass given to `device_put`, and waits for transfers in progress."""
         self._closed = True
         if self._origin.is_here():
             self._source.close()
@@ -399,12 +399,12 @@ class DeviceIterator(Closing):
 
 
 def _step(state: Mapping[str, Any]) -> int:
-    """How many batches were delivered up to `state`."""
+    """Returns the number of batches delivered up to `state`."""
     return int(state["delivered"]) + int(state.get(_PADDING, 0))
 
 
 def _chosen(end: str | None, max_steps: int | None, pad_values: Mapping[str, Any], together: bool) -> str | None:
-    """How the pass ends."""
+    """Checks the options and returns how the pass ends."""
     if end is not None and end not in ENDS:
         raise _errors.make("config", f"an end of {end!r}; it is one of {', '.join(ENDS)}", None)
     if max_steps is not None and max_steps < 1:

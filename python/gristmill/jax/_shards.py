@@ -1,4 +1,4 @@
-"""Which rows a process loads: those that its devices hold."""
+"""The rows that a process loads: the rows that its devices hold."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -9,26 +9,27 @@ from gristmill import _errors
 from gristmill._gristmill import Part
 from gristmill.jax import _hosts
 
-# Many of JAX's functions are typed in part, which strict checkers take for an error wherever they are called.
+# JAX functions are only partly typed, which strict checkers reject at each call.
 _jax = cast("Any", jax)
 
 
 def part_for(sharding: jax.sharding.Sharding, global_batch: int) -> Part:
-    """The part of every global batch that this process takes: the rows that its devices hold, for `ds.loader(part=…)`.
+    """Returns the part of every global batch that this process loads: the rows its devices hold.
 
-    It follows from the devices of `sharding` along the leading axis and not from `jax.process_index()`: processes whose
-    devices hold the same rows, such as tensor- and pipeline-parallel peers, have the same part. Where the rows of all
-    processes are blocks of one size it is a share, `Part(index, count)`; else the rows are listed in their order.
+    Pass the part to `ds.loader(part=…)`. It follows from the devices of `sharding` along the leading axis, not from
+    `jax.process_index()`: processes whose devices hold the same rows, such as tensor- and pipeline-parallel peers, get
+    the same part. The part is a share, `Part(index, count)`, if the rows of all processes are blocks of one size; else
+    it lists the rows in order.
 
-    The pipeline is the same on every process and makes batches of `global_batch` rows; nothing in it says who reads it.
-    The part brings along the way to the other processes: a loader with it compares what they read, see `guard` there.
+    All processes use one and the same pipeline, which makes batches of `global_batch` rows. The part includes a
+    connection to the other processes, by which a loader compares their data: see `guard` of `loader`.
 
     Args:
-        sharding: How batches lie on devices.
-        global_batch: Rows of a batch, those of all processes together.
+        sharding: Sharding of batches over devices.
+        global_batch: Rows of a batch over all processes.
 
     Raises:
-        ConfigError: So many rows cannot be sharded, or this process has no device in `sharding`.
+        ConfigError: The number of rows cannot be sharded, or this process has no device in `sharding`.
     """
     blocks = _blocks(sharding, global_batch)
     process: int = _jax.process_index()
@@ -40,7 +41,7 @@ def part_for(sharding: jax.sharding.Sharding, global_batch: int) -> Part:
 
 
 def rows_held(sharding: jax.sharding.Sharding, global_batch: int) -> list[int]:
-    """The rows of a batch that the devices of this process hold, in their order."""
+    """Returns the rows of a batch that the devices of this process hold, in order."""
     return _held(_jax.process_index(), _blocks(sharding, global_batch))
 
 
@@ -56,26 +57,26 @@ def _check_there(process: int, blocks: Mapping[int, Any]) -> None:
 
 
 def shard_for(sharding: jax.sharding.Sharding, global_batch: int | None = None) -> tuple[int, int]:
-    """The shard that this process loads, `index` of `count`: its rows are those which the process's devices hold.
+    """Returns the shard that this process loads, as (index, count): the rows its devices hold.
 
-    It follows from the devices of `sharding` along the leading axis and not from `jax.process_index()`: processes whose
-    devices hold the same rows load the same shard. The order is: shard, then batch by `global_batch // count`, then
-    `device_put`. Batch `k` of all shards together then has the elements of batch `k` of the whole, one shard behind the
-    other.
+    It follows from the devices of `sharding` along the leading axis, not from `jax.process_index()`: processes whose
+    devices hold the same rows load the same shard. Shard first, then batch by `global_batch // count`, then call
+    `device_put`. Batch `k` of all shards, concatenated in order of shards, then has the elements of batch `k` of the
+    whole dataset.
 
-    With `global_batch`, that many rows must be divisible as `sharding` says.
+    If `global_batch` is given, that number of rows must be divisible as `sharding` requires.
 
-    Raises `gristmill.ConfigError` where a process holds rows that are not one block, where the blocks of processes
-    overlap or differ in size, and where this process has no device in `sharding`; on every process that asks alike.
+    Raises `gristmill.ConfigError`, on all calling processes alike, if the rows of a process are not a single block, or
+    if the blocks of processes overlap or differ in size. Also raises it if this process has no device in `sharding`.
     """
     if global_batch is None:
-        # What a mesh divides an axis into divides the number of its devices.
+        # Valid for every mesh: the number of parts of an axis divides the number of devices.
         global_batch = len(cast("Any", sharding).device_set)
     return shard_of(_jax.process_index(), global_batch, _blocks(sharding, global_batch))
 
 
 def _blocks(sharding: jax.sharding.Sharding, rows: int) -> dict[int, set[tuple[int, int]]]:
-    """The blocks of so many rows that the devices of each process hold, from the first row to the one behind the last."""
+    """Returns the blocks of rows, as (start, stop), that the devices of each process hold, out of `rows` rows."""
     if rows < 1:
         raise _errors.make("config", f"a global batch of {rows} rows; it has at least 1", None)
     axes = 1
@@ -95,7 +96,7 @@ def _blocks(sharding: jax.sharding.Sharding, rows: int) -> dict[int, set[tuple[i
 
 
 def shard_of(process: int, rows: int, blocks: Mapping[int, set[tuple[int, int]]]) -> tuple[int, int]:
-    """The shard of `process`, where the devices of each process hold these blocks of so many rows."""
+    """Returns the shard of `process`, given the blocks of `rows` rows that the devices of each process hold."""
     spans = {owner: _span(owner, parts) for owner, parts in sorted(blocks.items())}
     first, (begin, end) = next(iter(spans.items()))
     size = end - begin
@@ -109,7 +110,7 @@ def shard_of(process: int, rows: int, blocks: Mapping[int, set[tuple[int, int]]]
 
 
 def _span(process: int, parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """The one block that several adjoining ones are."""
+    """Returns the union of adjoining blocks."""
     ordered = sorted(parts)
     for (_, before), (start, _) in zip(ordered, ordered[1:], strict=False):
         if start != before:

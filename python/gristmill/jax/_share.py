@@ -1,4 +1,4 @@
-"""Host memory as JAX's own, for as long as an array has it."""
+"""Shares host memory with JAX, which holds it exactly as long as an array uses it."""
 
 from typing import Any, cast
 
@@ -12,14 +12,14 @@ _jax = cast("Any", jax)
 
 
 def share(batch: Any) -> Any:
-    """The arrays of `batch` as JAX arrays of the CPU that lie where they are, handed over by DLPack.
+    """Returns the arrays of `batch` as JAX CPU arrays in the same memory, passed by DLPack.
 
-    On a CPU `jax.device_put` does not copy either, but JAX only lets go of the memory when it is called next, or when
-    Python collects: what workers wrote is theirs again that late. Here it is when the last array is gone, on whatever
-    thread, and without the interpreter. It takes longer to call, some 70 µs for each array: for a few large ones.
+    `jax.device_put` on a CPU does not copy either. But JAX releases the memory only at its next call or at a Python
+    garbage collection, which delays the reuse of worker memory. Here the memory is released with its last array, on any
+    thread and without the interpreter. A call takes longer, about 70 µs per array: use it for a few large arrays.
 
-    Memory that is not gristmill's, or that may be written to, is copied once, and so is what does not begin at a multiple
-    of 64 bytes, or has another dtype in JAX. What no device holds is refused as by `device_put`.
+    An array is copied once if its memory is not gristmill's or is writable. It is also copied if it does not begin at a
+    multiple of 64 bytes, or has another dtype in JAX. Arrays that no device can hold are an error, as for `device_put`.
     """
     return _jax.tree_util.tree_map_with_path(_shared, batch)
 

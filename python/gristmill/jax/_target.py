@@ -1,4 +1,4 @@
-"""Where batches go: devices and shardings, of this process and of several."""
+"""Destinations of batches: devices and shardings, of a single process or of several."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
@@ -14,25 +14,25 @@ _jax = cast("Any", jax)
 
 
 class Layout(NamedTuple):
-    """How batches of a part lie on devices."""
+    """The layout of batches of a part on devices."""
 
     # Rows of a batch.
     given: int
-    # The places of those that the devices hold, in the order of rows; `None` if they are all rows as they come.
+    # Places in the batch of the rows that the devices hold, in row order; `None` for all rows in batch order.
     places: np.ndarray[Any, Any] | None
 
 
 class Target:
-    """A device, a sharding, or a tree of them that is a prefix of the batches' own.
+    """A device, a sharding, or a tree of them that is a prefix of the batches' tree.
 
-    Over several processes each gives rows of its own: those of `shard_for`, or of any part that has the rows which the process's devices
-    hold.
+    In a sharding over several processes each process supplies its rows: the rows of `shard_for`, or any part that
+    includes the rows its devices hold.
     """
 
     def __init__(self, sharding: Any, global_batch: int | None, part: Part | None = None) -> None:
         self._sharding = sharding
         self.global_batch = global_batch
-        # Of each sharding that reaches over several processes, the rows that the devices of this one hold.
+        # The rows that the devices of this process hold, for each sharding over several processes.
         self._held: dict[jax.sharding.Sharding, list[int]] = {}
         self._layouts: dict[tuple[jax.sharding.Sharding, Part], Layout] = {}
         for leaf in _jax.tree_util.tree_leaves(sharding):
@@ -40,7 +40,7 @@ class Target:
                 self._add(leaf, part)
 
     def _add(self, sharding: jax.sharding.Sharding, part: Part | None) -> None:
-        # Rows that nobody numbers are taken for those of equal blocks, in the order of processes.
+        # Rows without numbers count as rows of equal blocks, in the order of processes.
         shares = shard_for(sharding, self.global_batch)[1] if part is None else None
         if self.global_batch is not None:
             self._held[sharding] = rows_held(sharding, self.global_batch)
@@ -51,18 +51,18 @@ class Target:
             raise _errors.make("config", message, None)
 
     def rows_of(self, part: Part | None) -> int:
-        """Rows of a batch that this process gives."""
+        """Returns the number of rows that this process supplies per batch."""
         total = self.global_batch or 0
         if part is not None and self._held:
             return len(part.rows(total))
         return min((len(held) for held in self._held.values()), default=total)
 
     def widest(self) -> Any:
-        """Of the shardings over several processes that with the most devices; `None` if there are none."""
+        """Returns the sharding over several processes that has the most devices; `None` if there is none."""
         return max(self._held, key=lambda sharding: len(cast("Any", sharding).device_set), default=None)
 
     def put(self, batch: Any, part: Part | None = None) -> Any:
-        """Starts the transfer of a batch, or of this part of one, by one call for all arrays of a batch."""
+        """Starts the transfer of a batch, or of the rows of `part`, by a single call for all arrays."""
         for path, leaf in _jax.tree_util.tree_flatten_with_path(batch)[0]:
             check_leaf(f"batch{_jax.tree_util.keystr(path)}", leaf)
         if not self._held:
@@ -70,13 +70,13 @@ class Target:
         leaves, tree = _jax.tree_util.tree_flatten(batch)
         shardings = self._shardings_of(batch)
         pairs = [self._laid_out(sharding, np.asarray(leaf), part) for sharding, leaf in zip(shardings, leaves, strict=True)]
-        # Always with the shapes: processes with batches of different sizes would not notice otherwise.
+        # The global shapes are always given: otherwise processes would not notice batches of different sizes.
         arrays, shapes = [array for array, _ in pairs], [shape for _, shape in pairs]
         sent = _jax.make_array_from_process_local_data(shardings, arrays, shapes)
         return _jax.tree_util.tree_unflatten(tree, sent)
 
     def _shardings_of(self, batch: Any) -> list[Any]:
-        """One sharding for each leaf of `batch`."""
+        """Returns a sharding for each leaf of `batch`."""
         shardings: list[Any] = []
 
         def part_of(sharding: Any, part: Any) -> None:
@@ -90,7 +90,7 @@ class Target:
     def _laid_out(
         self, sharding: Any, local: np.ndarray[Any, Any], part: Part | None
     ) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
-        """The rows that the devices of this process hold, in their order, and the shape of the array of all processes."""
+        """Returns the rows that the devices of this process hold, in order, and the shape of the global array."""
         held, total = self._held.get(sharding), self.global_batch
         everywhere = held is None or total is None or len(held) == total
         if held is None or total is None or (everywhere and (part is None or local.ndim == 0)):
@@ -104,7 +104,7 @@ class Target:
         return rows, (total, *local.shape[1:])
 
     def _layout(self, sharding: jax.sharding.Sharding, part: Part) -> "Layout":
-        """How batches of `part` lie on the devices of `sharding`."""
+        """Returns the layout of batches of `part` on the devices of `sharding`."""
         if (sharding, part) not in self._layouts:
             rows, held = part.rows(self.global_batch or 0), self._held[sharding]
             where = {row: place for place, row in enumerate(rows)}
@@ -118,7 +118,7 @@ class Target:
 
 
 def ranges(rows: Iterable[int]) -> str:
-    """Numbers of rows in words, those that follow one another as one: `0 to 3, 8 to 11`."""
+    """Formats row numbers, with consecutive numbers as ranges: `0 to 3, 8 to 11`."""
     runs: list[list[int]] = []
     for row in rows:
         if runs and row == runs[-1][1] + 1:
@@ -129,7 +129,7 @@ def ranges(rows: Iterable[int]) -> str:
 
 
 def check_leaf(name: str, leaf: Any) -> None:
-    """Refuses what a device cannot hold."""
+    """Raises if a device cannot hold the leaf."""
     if isinstance(leaf, (bool, int, float, complex, jax.Array)):
         return
     dtype = getattr(leaf, "dtype", None)

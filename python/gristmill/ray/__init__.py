@@ -1,4 +1,4 @@
-"""Other machines evaluate the elementwise part of a pipeline: actors of a Ray cluster.
+"""Evaluates the elementwise part of a pipeline on other machines, by actors of a Ray cluster.
 
 ```python
 import gristmill as gm
@@ -8,8 +8,9 @@ with gm.ray.loader(dataset, actors=(2, 16), cpus_per_actor=4, ram_budget="2GiB")
         ...
 ```
 
-The elements, their order and the states are those of `dataset.loader()`, whatever happens to actors and machines: chunks of the
-pipeline are asked for by their global index, what an actor did not answer is asked of another, and nobody's memory of the stream is in them.
+The elements, their order and the states equal the results of `dataset.loader()`, even if actors or machines fail.
+Actors evaluate chunks of the pipeline by global index and hold no state of the stream. A chunk without an answer is
+sent to another actor.
 """
 
 from __future__ import annotations
@@ -46,42 +47,46 @@ def loader(
     address: str | None = None,
     **kwargs: Any,
 ) -> DatasetIterator[_T]:
-    """Starts a pass whose elementwise part is evaluated by actors of a Ray cluster.
+    """Starts a pass in which actors of a Ray cluster evaluate the elementwise part of the pipeline.
 
-    Stateful stages (packing, batches, window shuffles) run here, as they do beside worker processes. Where `mp_prefetch` stands in the pipeline, the
-    actors evaluate what is in front of it.
+    Stateful stages (packing, batches, window shuffles) run in this process, as they do with worker processes. If the
+    pipeline contains `mp_prefetch`, the actors evaluate the stages before it.
 
     Args:
-        dataset: The pipeline. Functions of it travel by value, by `cloudpickle`; a `MapDataset` is read in order.
-        pool: A name. Trainers of the same cluster that give the same share its actors, whatever pipelines they have; where those are the
-            same, an actor keeps what it made for 2 s, so that others need not have it made again. Actors end when nobody uses them.
-        actors: Actors at first and at most; a number for just so many. More are started while the loop waits, and they leave again when
-            they have nothing to do.
-        cpus_per_actor: Cores that each asks Ray for.
-        threads: Threads of each; as many as it has cores where that is not said, and one where Python functions are evaluated.
-        ram_budget: The most memory that elements take which are under way, ready or in use by this loop, in Ray's object store. At most
-            60 % of the store of this machine, so that nothing is written to its disk.
-        block: The size of what an actor sends at once, about.
-        hedge: A chunk that takes so many times as long as 99 of 100 do is asked of another actor, too, of another machine if there is one, and the first answer
-            counts. With `None` whoever has it is waited for.
-        deadline: Seconds that a range of elements may take before its actor counts as hanging, and is ended; `None` for ever.
-        compress: Whether blocks of actors on other machines are packed. By `"auto"` integers are narrowed, and what is left goes
-            through LZ4, where the link is measured to be so slow that this takes less time than it saves; blocks of actors on this machine are viewed where they
-            lie. With `"always"` all are packed, on this machine too, and with `"never"` none. The report says of each machine what crossed, and why so.
-        idle: Seconds of too little work behind which there is one actor fewer. There are more, at most twice as many at a time, where the loop
-            waits for 2 % of the time and `ram_budget` is not used up; what brings nothing is taken back. Nothing follows how busy cores are.
-        resources: Resources of its own that each actor asks for: `{"input": 1}` keeps them on machines that have that.
-        runtime_env: The environment of actors, as Ray takes it.
-        address: The cluster, as `ray.init` takes it, if none is connected yet.
+        dataset: The pipeline. Its functions are pickled by value with `cloudpickle`; a `MapDataset` is read in order.
+        pool: Name of a shared pool of actors. Trainers of a cluster that give the same name share its actors, with any
+            pipelines. For trainers with equal pipelines an actor keeps each result for 2 s, so that the others can
+            reuse it. Actors end when no trainer uses them.
+        actors: Initial and maximum number of actors, or a fixed number. Actors are added while the loop waits for data,
+            and removed when they are idle.
+        cpus_per_actor: Cores that each actor requests from Ray.
+        threads: Threads per actor; by default its number of cores, or one if it evaluates Python functions.
+        ram_budget: Memory limit in Ray's object store for elements that are in transfer, ready, or in use by this loop.
+            At most 60 % of the store of this machine, so that Ray does not spill to disk.
+        block: Approximate size of each message from an actor.
+        hedge: A chunk is also sent to a second actor, on another machine if possible, if it takes longer than `hedge`
+            times the 99th percentile. The first answer counts. `None` disables hedging.
+        deadline: Seconds for a range of elements before its actor counts as hanging and is ended; `None` for no limit.
+        compress: When to compress blocks. `"auto"` narrows integers and applies LZ4 if the measured link is so slow
+            that compression saves time; blocks of actors on this machine are read in place. `"always"` compresses all
+            blocks, including blocks on this machine; `"never"` compresses none. The report shows, for each machine,
+            the bytes sent and the reason.
+        idle: Seconds of low load after which an actor is removed. Actors are added, at most doubling at a time, if the
+            loop waits for 2 % of the time and `ram_budget` is not used up. An addition without effect is reverted.
+            The CPU load has no influence.
+        resources: Custom resources that each actor requests: `{"input": 1}` restricts actors to machines with them.
+        runtime_env: Runtime environment of the actors, as for Ray.
+        address: Address of the cluster, as for `ray.init`, if Ray is not connected yet.
         **kwargs: Arguments of `IterDataset.loader`: `part`, `deal`, `guard`, `keys`, `buffer`, `writable`.
 
     Returns:
-        The pass, as `dataset.loader()` returns it. States of either restore in the other, with any number of actors.
+        The pass, as from `dataset.loader()`. States are interchangeable between both, with any number of actors.
 
     Raises:
-        ConfigError: An argument is impossible, or not that of others who share `pool`.
+        ConfigError: An argument is invalid, or differs from the other trainers that share `pool`.
         UnsupportedError: Ray is not installed.
-        WorkerError: No actor can be started, or the cluster is lost; and what functions raise arrives as from worker processes.
+        WorkerError: No actor can be started, or the cluster is lost. Exceptions of functions are raised as with worker
+            processes.
     """
     if isinstance(dataset, MapDataset):
         dataset = dataset.to_iter_dataset()

@@ -1,4 +1,4 @@
-"""Connecting to a cluster, and what it lets a pass have."""
+"""Connection to a cluster, and the limits that it sets for a pass."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gristmill._workers import current_folder
 from gristmill.ray._engine import Engine
 from gristmill.ray._seat import Pool
 
-#: Seconds within which the head of a cluster answers.
+#: Seconds to wait for an answer of the cluster's head.
 _ANSWERS = 10.0
-#: The share of Ray's object store that blocks may take: beyond it Ray writes to a disk what it does not find room for.
+#: Maximum share of Ray's object store for blocks: Ray spills to disk if the store is full.
 _OF_STORE = 0.6
 
 
@@ -35,7 +35,7 @@ def prepared(
     runtime_env: dict[str, Any] | None = None,
     pool: str | None = None,
 ) -> Engine:
-    """The way in which actors are started, of arguments that are checked."""
+    """Checks the arguments and returns the engine that starts actors."""
     ray = _ray(address)
     least, most = (actors, actors) if isinstance(actors, int) else actors
     if not 1 <= least <= most:
@@ -74,7 +74,7 @@ def _ray(address: str | None) -> Any:
         raise UnsupportedError("gristmill.ray needs Ray: `pip install ray`") from error
     if not ray.is_initialized():
         _check_answers(address)
-        # What Ray says while it starts is not this program's.
+        # Ray's start-up messages are not part of the program's output.
         try:
             ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="WARNING")
         except ConnectionError as error:
@@ -84,7 +84,7 @@ def _ray(address: str | None) -> Any:
 
 
 def _check_answers(address: str | None) -> None:
-    """Ray waits for a minute where nobody answers, and ends the process."""
+    """Raises if nothing listens at the address: Ray itself would wait for a minute and then end the process."""
     host, colon, port = (address or "").rpartition(":")
     if not colon or "/" in host or not port.isdigit():
         return
@@ -95,7 +95,7 @@ def _check_answers(address: str | None) -> None:
 
 
 def _budget(ray: Any, asked: int) -> int:
-    """What may lie in the object store of this machine, of what was `asked` for."""
+    """Returns the part of the `asked` bytes that fits the object store of this machine."""
     here = ray.get_runtime_context().get_node_id()
     node = next((node for node in ray.nodes() if node["NodeID"] == here), None)
     store = int(node["Resources"].get("object_store_memory", 0)) if node else 0

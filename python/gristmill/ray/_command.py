@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def engine(cluster: str, payload: bytes, actors: tuple[int, int], threads: int, ram_budget: int) -> Engine:
-    """The way in which actors of `cluster` are started that make a pipeline file of `payload`."""
+    """Returns an engine that starts actors of `cluster`, which build the pipeline file in `payload`."""
     started = prepared(cluster, actors=actors, cpus=threads, threads=threads, ram_budget=ram_budget)
     started.take(payload)
     return started

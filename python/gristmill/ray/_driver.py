@@ -1,4 +1,4 @@
-"""Following the orders of a pass: what is sent to actors, and what they answer."""
+"""Executes the orders of a pass: sends messages to actors and returns their answers."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from gristmill.ray._links import LinkClock
 if TYPE_CHECKING:
     from gristmill.ray._seat import Lease, Leases, Own, Owned
 
-#: Seconds after which the threads of a pass look around, where nothing has happened.
+#: Seconds after which the idle threads of a pass check for changes.
 _PATIENCE = 0.5
-#: The same while answers are awaited: one to what was asked meanwhile is seen so much later.
+#: Seconds between checks while answers are awaited. An answer to a new message is noticed with this delay.
 _LOOK = 0.01
-#: Seconds after which an actor hears that its trainer is still there.
+#: Seconds between heartbeats to actors.
 _BEAT = 2.0
-#: Seconds without a sign of an actor that was asked for, after which that is said: once, and then whenever ten times as many have passed.
+#: Seconds without a requested actor before a warning. The delay grows tenfold after each warning.
 _LONG = 10.0
 
 
 class Driver:
-    """Actors of one pass: two threads share it, of which one sends and the other brings what comes back."""
+    """The actors of a pass and two threads: a thread sends messages, the other receives answers."""
 
     def __init__(self, ray: Any, office: Any, actors: Owned | Leases, asked: str) -> None:
         self._ray, self._office, self._start, self._asked = ray, office, actors.start, asked
         self._changed = threading.Condition()
-        #: Of each worker what this pass has of its actor.
+        #: The pass's handle on the actor of each worker.
         self._seats: dict[int, Own | Lease] = {}
         self._last_beat = time.monotonic()
-        #: What is awaited: the worker, and whether that is its first word.
+        #: Awaited answers: the worker, and whether the answer is its first.
         self._awaited: dict[Any, tuple[int, bool]] = {}
         self._over = False
         self._clock = LinkClock(ray)
-        #: Why nothing can be done any more.
+        #: Why the pass cannot continue.
         self._lost: str | None = None
-        #: When it was last known that actors come, and how long it may take until one does.
+        #: Time of the last sign of an actor, and seconds until the next warning.
         self._came, self._patience = time.monotonic(), _LONG
 
     def follow_orders(self) -> None:
-        """Does what the office wants done, until the pass is over."""
+        """Executes orders until the pass ends."""
         try:
             while (order := self._office.next_order(_PATIENCE)) is not None:
                 try:
@@ -59,7 +59,7 @@ class Driver:
             self._start_one(number, given)
         elif what == "send":
             seat = self._seats.get(number)
-            # One that is gone hears nothing; the office knows that, or will.
+            # A missing actor gets no message: the order's sender learns, or has learned, of its end separately.
             if seat is not None and self._has_ray():
                 self._await(seat.hear(given), number, False)
         elif what in ("end", "kill"):
@@ -68,7 +68,7 @@ class Driver:
             self._lose(number, "it was ended", outside=False)
 
     def _beat(self) -> None:
-        """Has actors know that the pass is still there."""
+        """Sends heartbeats to the actors."""
         if time.monotonic() - self._last_beat > _BEAT and self._has_ray():
             self._last_beat = time.monotonic()
             for seat in list(self._seats.values()):
@@ -83,10 +83,10 @@ class Driver:
                 return
             with self._changed:
                 self._seats[number] = seat
-            # One that replaces another has as long to come as the first had.
+            # A replacement gets as much time to start as the first actor.
             self._came, self._patience = time.monotonic(), _LONG
             self._await(seat.first, number, True)
-        # Also where that came while it was started.
+        # Checked again: Ray may have been lost during the start.
         if self._lost is not None:
             self._forget(number)
             self._office.cannot_start(number, self._lost)
@@ -97,7 +97,7 @@ class Driver:
             self._changed.notify_all()
 
     def bring_answers(self) -> None:
-        """Brings what actors answer to the office, until the pass is over."""
+        """Passes on answers of actors until the pass ends."""
         while not self._over:
             try:
                 self._bring_some()
@@ -123,14 +123,14 @@ class Driver:
             self._look_for_actors()
 
     def _has_ray(self) -> bool:
-        """Whether Ray is there: it would start again, with a cluster of its own, for whatever it is asked."""
+        """Returns whether Ray is connected. Any call on a disconnected Ray would start a new local cluster."""
         has: bool = self._ray.is_initialized()
         if not has and self._lost is None:
             self._give_up("Ray was shut down while its actors evaluated")
         return has
 
     def _look_for_actors(self) -> None:
-        """Says that none has come for long, where nothing else can be waited for."""
+        """Logs a warning if no actor has started for long and all awaited answers are first answers."""
         waited = time.monotonic() - self._came
         if waited < self._patience:
             return
@@ -156,7 +156,7 @@ class Driver:
         except exceptions.RayTaskError as error:
             self._lose(number, f"it failed: {error}", outside=False)
         except exceptions.RayError as error:
-            # What its environment lacks, the next one's will lack, too.
+            # A broken environment would also break the next actor.
             unfit = isinstance(error, exceptions.RuntimeEnvSetupError) or getattr(error, "actor_init_failed", False)
             if first and unfit:
                 self._forget(number)
@@ -168,7 +168,7 @@ class Driver:
                 self._office.refused(number, answer)
                 self._lose(number, answer, outside=False)
             elif answer is None:
-                # Nothing that it was asked for is to blame.
+                # The lease expired; no element caused the loss.
                 self._lose(number, "its lease has run out: it has not heard of this trainer for too long", outside=True, blameless=True)
             elif first:
                 self._clock.knows(number, answer[1])
@@ -188,7 +188,7 @@ class Driver:
         self._office.gone(number, why, outside, blame)
 
     def _forget(self, number: int) -> Own | Lease | None:
-        """Lets go of an actor, of which nothing more is awaited; returns what there was of it."""
+        """Releases an actor and drops its awaited answers. Returns its handle."""
         with self._changed:
             seat = self._seats.pop(number, None)
             for ref in [ref for ref, (worker, _) in self._awaited.items() if worker == number]:
@@ -198,26 +198,26 @@ class Driver:
         return seat
 
     def _let_go(self, seat: Own | Lease) -> None:
-        # Where Ray is lost, its actors are.
+        # If Ray is lost, its actors are lost too.
         if self._ray.is_initialized():
             with suppress(Exception):
                 seat.let_go()
 
     def _give_up(self, why: str) -> None:
-        """Ray is lost, or this has a bug: whoever waits is told, and everything ends."""
+        """Ends the pass with an error for its consumer, after the loss of Ray or a bug in this class."""
         with self._changed:
             self._lost = why
         for number in list(self._seats):
             self._lose(number, why, outside=False)
 
     def make_way(self) -> None:
-        """Ends this pass, whose place another takes, and the cores of its actors."""
+        """Ends this pass and frees the cores of its actors for its replacement."""
         with self._changed:
             self._lost = "another pass has taken the place of this one"
             actors, coming = list(self._seats), [number for number, first in self._awaited.values() if first]
         for number in actors:
             self._forget(number)
-        # One is enough to end it, should anybody still wait for it.
+        # A single event ends the pass, if a consumer still waits.
         if coming:
             self._office.cannot_start(coming[0], self._lost)
         elif actors:
@@ -234,6 +234,6 @@ class Driver:
 
 
 def _in_short(error: Exception) -> str:
-    """The first line of what Ray tells, which goes on about itself."""
+    """Returns the first line of Ray's message; the remaining lines describe Ray's internals."""
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""How actors are started for a pass."""
+"""Starts the actors of a pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """The way in which actors are started for each pass over a pipeline."""
+    """The actors' configuration, from which each pass over a pipeline starts its actors."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Engine:
     ) -> None:
         self.workers, self.ram_budget, self.block, self.hedge = workers, ram_budget, block, hedge
         self.buffer, self.deadline, self.idle, self.shared = workers[1], deadline, idle, pool is not None
-        #: When blocks are packed: "auto", "never" or "always".
+        #: When to compress blocks: "auto", "never" or "always".
         self.compress = compress
         self._ray, self._asked, self._options, self._pool = ray, threads, options, pool
         self.threads = threads or cpus
@@ -43,7 +43,7 @@ class Engine:
         self._driver: Driver | None = None
 
     def prepare(self, dataset: IterDataset) -> IterDataset:
-        """Takes the pipeline to evaluate, and returns the part of it that actors have."""
+        """Takes the pipeline and returns the part of it that the actors evaluate."""
         evaluated, payload, interpreted = elsewhere(dataset, self.workers[1])
         if interpreted and self._asked is None:
             self.threads = 1
@@ -51,11 +51,11 @@ class Engine:
         return evaluated
 
     def take(self, payload: bytes) -> None:
-        """Takes what actors make the pipeline of."""
+        """Stores the payload from which actors build the pipeline."""
         if self._pool is not None:
             self._pool.check()
             self._key = key_of(payload)
-        # Once for all actors: those of a machine share it.
+        # A single object for all actors: actors on a machine share the copy.
         self._payload = self._ray.put(payload)
 
     @property
@@ -64,13 +64,13 @@ class Engine:
         return home(self._ray)
 
     def drive(self, office: Any) -> None:
-        """Follows the orders of one pass, from now to its end."""
+        """Starts to execute the orders of a pass, until it ends."""
         if self._pool is None:
             actors: Owned | Leases = Owned(self._ray, self._options, self.threads, self._payload)
         else:
             actors = self._pool.leases(self._payload, self._key)
         asked = {"CPU": self._options["num_cpus"], **self._options.get("resources", {})}
-        # A pass that goes on elsewhere is begun anew, and would wait for what this one has of the cluster.
+        # A restarted pass would wait for the cluster resources of its predecessor.
         if self._driver is not None:
             self._driver.make_way()
         self._driver = driver = Driver(self._ray, office, actors, str(asked))

@@ -1,4 +1,4 @@
-"""How long the links to other machines are busy with what comes from there."""
+"""Measures how long answers occupy the links to other machines."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ from typing import Any
 
 
 def home(ray: Any) -> str:
-    """The name that Ray gives this machine."""
+    """Returns the name that Ray gives this machine."""
     name: str = ray.util.get_node_ip_address()
     return name
 
 
 class LinkClock:
-    """Measures links, for one thread.
+    """A meter of the busy time of links. Use it from a single thread.
 
-    An answer sets out when it is made: then Ray says that it is somewhere, and begins to fetch it. Several of a machine share the link, so that each had it from
-    when it set out, or from when the one before it arrived, whichever was later: together that is the time for which the link was busy.
+    A transfer begins when the answer exists: Ray then reports the answer's location and starts to fetch it. Answers
+    from one machine share a link. Each occupies the link from its own beginning or from the previous arrival, whichever
+    is later, until its own arrival. The sum of these times is the busy time of the link.
     """
 
     def __init__(self, ray: Any) -> None:
         self._ray, self._home = ray, home(ray)
-        #: Machines of workers that run on others.
+        #: Names of the machines of workers on other machines.
         self._machines: dict[int, str] = {}
-        #: When answers set out that were seen to.
+        #: Time at which the transfer of each awaited answer was seen to begin.
         self._set_out: dict[Any, float] = {}
-        #: When the last answer arrived, of each machine.
+        #: Time of the last arrival from each machine.
         self._last: dict[str, float] = {}
 
     def knows(self, worker: int, machine: str) -> None:
-        """Notes the machine of a worker."""
+        """Records the machine of a worker."""
         if machine != self._home:
             self._machines[worker] = machine
 
     def look(self, awaited: dict[Any, tuple[int, bool]]) -> None:
-        """Looks which of the answers that are awaited, each of a worker, have set out."""
+        """Records which of the awaited answers have begun their transfer."""
         if not self._machines:
             return
         self._set_out = {ref: when for ref, when in self._set_out.items() if ref in awaited}
@@ -44,7 +45,7 @@ class LinkClock:
             self._set_out.update(dict.fromkeys(made, time.monotonic()))
 
     def arrived(self, ref: Any, worker: int) -> float | None:
-        """The seconds that the link was busy with an answer, if it was seen on its way."""
+        """Returns the seconds for which an answer occupied the link; `None` if its transfer was not seen."""
         machine = self._machines.get(worker)
         if machine is None:
             return None

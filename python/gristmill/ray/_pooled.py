@@ -1,4 +1,4 @@
-"""What runs on another machine where several trainers share it."""
+"""An actor on another machine that several trainers share."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from gristmill.ray._actor import settle, who
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Seconds in which something has to be heard of a trainer: one that is killed leaves nothing behind for longer.
+#: Seconds without a heartbeat after which a lease expires. The lease of a killed trainer remains until then.
 PATIENCE = 10.0
-#: Seconds for which an actor stays that nobody leases any more: passes of one trainer follow each other.
+#: Seconds that an actor remains without a lease: passes of a trainer follow each other.
 LINGER = 2.0
-#: Seconds after which a note on an actor that has died is dropped: every trainer of the pool has read it by then.
+#: Seconds after which the note on a dead actor is dropped. All trainers of the pool have read it by then.
 NOTED = 600.0
 _LOOK = 0.5
 
 
 class Pooled:
-    """An actor of a pool: evaluates for each trainer that leases it, and ends by itself where nobody does."""
+    """An actor of a pool: evaluates for each trainer that leases it, and ends when it has no lease left."""
 
     def __init__(self, facts: dict[str, Any], place: int, kept_bytes: int) -> None:
         self._ray: Any = import_module("ray")
         self._host = settle(facts["folder"])
         self._facts = facts
-        # This actor may replace one that has died, and left notes.
+        # This actor may replace a dead actor that left notes.
         Notes().drop_old()
-        #: Seconds for which it stays without a lease: where the one that started it died at once, nobody ever comes.
+        #: Seconds that the actor remains without a lease. Its first trainer may die before it takes a lease.
         self._stays = PATIENCE
         self._worker = getattr(_gristmill, "_Pooled")(self._host, place, facts["threads"], kept_bytes, self._note)
         threading.Thread(target=self._watch, name="gristmill-pool", daemon=True).start()
 
     def facts(self) -> dict[str, Any]:
-        """What trainers that lease it have to agree on."""
+        """Returns the settings that trainers must agree on to lease this actor."""
         return self._facts
 
     def join(self, lease: str, key: str, payload: bytes, facts: dict[str, Any]) -> tuple[str, str] | str:
-        """Leases it. Returns the process and the machine, in words, and the machine; or why that cannot be."""
+        """Takes a lease. Returns a description of process and machine and the machine's name, or why it is refused."""
         different = difference(self._facts, facts)
         if different is not None:
             return different
@@ -51,23 +51,23 @@ class Pooled:
         return who(self._host)
 
     def beat(self, lease: str) -> bool:
-        """Says that the trainer is still there. Returns whether its lease is known."""
+        """Receives a heartbeat of a trainer. Returns whether its lease is valid."""
         known: bool = self._worker.beat(lease)
         return known
 
     def leave(self, lease: str) -> None:
-        """Lets it go."""
+        """Ends a lease."""
         self._worker.leave(lease)
 
     def hear(self, lease: str, message: bytes) -> tuple[bytes, Any] | None:
-        """The answer to a message, and the block that it made; nothing where the lease has run out."""
+        """Returns the answer to a message and its block of elements; `None` if the lease has expired."""
         if not self._worker.beat(lease):
             return None
         answer: tuple[bytes, Any] = self._worker.hear(lease, message)
         return answer
 
     def _note(self, lease: str, begins: bool) -> None:
-        """Notes that an element of a lease may kill this actor, or that it did not."""
+        """Adds a note that an element of a lease may kill this actor, or drops the note."""
         notes, name = Notes(), self._ray.get_runtime_context().get_actor_id()
         if begins:
             notes.add(name, lease)
@@ -84,7 +84,7 @@ class Pooled:
                 self._end()
 
     def _end(self) -> None:
-        """Ends this process, as one that is no longer wanted."""
+        """Ends this process in an orderly way if Ray cooperates, else by `os._exit`."""
         try:
             self._ray.kill(self._ray.get_runtime_context().current_actor, no_restart=True)
             time.sleep(PATIENCE)
@@ -93,7 +93,7 @@ class Pooled:
 
 
 def difference(here: dict[str, Any], asked: dict[str, Any]) -> str | None:
-    """What a pool has, and what was asked of it, where that is not the same."""
+    """Returns a description of the first setting that differs, or `None`."""
     for name, value in asked.items():
         if here.get(name) != value:
             return f"the pool has {name}={here.get(name)!r}, and this trainer asks for {name}={value!r}"
@@ -101,28 +101,28 @@ def difference(here: dict[str, Any], asked: dict[str, Any]) -> str | None:
 
 
 class Notes:
-    """Notes in the cluster on what may end an actor. The notes of an actor outlive the actor."""
+    """Notes in the cluster about causes of an actor's death. They outlive the actor."""
 
     def __init__(self) -> None:
         self._kv: Any = import_module("ray.experimental.internal_kv")
 
     def add(self, actor: str, lease: str, *, kills: bool = False) -> None:
-        """Notes that an element of a lease may kill an actor, or that its trainer `kills` the actor."""
+        """Adds a note that an element of a lease may kill an actor or, with `kills`, that its trainer kills it."""
         why = _KILLS if kills else _MAY_KILL
         self._kv._internal_kv_put(_note(actor, lease), why + str(time.time()).encode(), overwrite=True, namespace=_SPACE)
 
     def drop(self, actor: str, lease: str) -> None:
-        """Drops a note: the actor survived."""
+        """Drops a note after the actor has survived."""
         self._kv._internal_kv_del(_note(actor, lease), namespace=_SPACE)
 
     def drop_old(self) -> None:
-        """Drops notes that no trainer reads any more."""
+        """Drops notes that no trainer needs any more."""
         for note, value in self._all(_NOTE):
             if float(value[1:]) < time.time() - NOTED:
                 self._kv._internal_kv_del(note, namespace=_SPACE)
 
     def blame(self, actor: str, lease: str) -> str:
-        """Whose element ended an actor: that of the lease (`own`), of `others`, or `unknown`."""
+        """Returns whose element ended an actor: `own` (of `lease`), `others`, or `unknown`."""
         notes = dict(self._all(_note(actor, "")))
         kills = {note for note, value in notes.items() if value.startswith(_KILLS)}
         ended = kills or set(notes)

@@ -1,7 +1,7 @@
-"""Grain's interface on gristmill: `import gristmill.compat.grain as grain`, or `install()` and `import grain`.
+"""Grain's interface on gristmill: `import gristmill.compat.grain as grain`, or `install()` and then `import grain`.
 
-Names, orders, random numbers and states are Grain's. What differs on purpose says so where it is documented; above all,
-the data is the same for any number of workers.
+Names, orders, random numbers and states are Grain's. Intended differences are documented at each method. The main
+difference: the data does not depend on the number of workers.
 """
 
 from gristmill.compat.grain import checkpoint as checkpoint
@@ -28,6 +28,6 @@ from gristmill.compat.grain._options import ReadOptions as ReadOptions
 from gristmill.compat.grain._record import Record as Record
 from gristmill.compat.grain._record import RecordMetadata as RecordMetadata
 
-# Whose interface it is.
+# Version of Grain whose interface this package implements.
 __version__ = "0.2.18"
 __version_info__ = (0, 2, 18)

@@ -1,4 +1,4 @@
-"""Transforms written as classes, each applied by its kind."""
+"""Applies transforms that are written as classes."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -9,7 +9,7 @@ from gristmill.compat.grain._lazy import make
 
 
 def apply_transformations(ds: Any, transformations: Any) -> Any:
-    """`ds` behind one or several transforms, each applied by its kind."""
+    """Returns `ds` with the transforms applied in order, each by its kind."""
     if not isinstance(transformations, (list, tuple)):
         transformations = [transformations]
     for transform in cast("Sequence[Any]", transformations):
@@ -35,5 +35,5 @@ def apply_transformations(ds: Any, transformations: Any) -> Any:
 
 
 def get_element_spec(ds: Any) -> Any:
-    """Shapes and dtypes of the elements, without evaluating one where the stages say theirs."""
+    """Returns the shapes and dtypes of the elements. Evaluates an element only if a stage does not declare its spec."""
     return ds._element_spec

@@ -1,4 +1,4 @@
-"""Options that fit a budget of memory."""
+"""Selection of options that fit a memory budget."""
 
 import dataclasses
 import os
@@ -16,7 +16,7 @@ _THREADS = 16
 
 @dataclasses.dataclass(kw_only=True)
 class PerformanceConfig:
-    """What `pick_performance_config` chose."""
+    """The options selected by `pick_performance_config`."""
 
     multiprocessing_options: MultiprocessingOptions | None = None
     read_options: ReadOptions | None = None
@@ -37,10 +37,10 @@ def pick_performance_config(
     max_buffer_size: int | None,
     samples_to_check: int = 5,
 ) -> PerformanceConfig:
-    """As many workers, and as much read ahead, as the budget has room for, by the size of the first elements.
+    """Returns the numbers of workers and prefetched elements that fit the budget, given the size of the first elements.
 
-    DIFFERENCE: one budget is divided between workers and what is read ahead instead of being spent twice; it holds for a
-    `MapDataset` too; `None` is no limit. Whatever is chosen, the data is the same.
+    DIFFERENCE: workers and prefetching share a single budget instead of each using all of it. The budget also applies
+    to a `MapDataset`. `None` means no limit. The options do not change the data.
     """
     workers = max_workers if max_workers is not None else os.cpu_count() or 1
     buffer = max_buffer_size if max_buffer_size is not None else _MOST_AHEAD

@@ -1,4 +1,4 @@
-"""Specs of elements, options of pipelines, and what sources look like."""
+"""Specs of elements, options of pipelines, and protocols of sources."""
 
 import abc
 import dataclasses
@@ -15,16 +15,16 @@ T_co = TypeVar("T_co", covariant=True)
 
 @runtime_checkable
 class ShapeDtypeStructProtocol(Protocol):
-    """Anything with a shape and a dtype."""
+    """An object with a shape and a dtype."""
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """Sizes of the dimensions; `None` where they differ."""
+        """Sizes of the dimensions; `None` for a dimension of variable size."""
         ...
 
     @property
     def dtype(self) -> Any:
-        """The type of the numbers."""
+        """Type of the numbers."""
         ...
 
 
@@ -38,39 +38,39 @@ class ShapeDtypeStruct:
 
 @runtime_checkable
 class RandomAccessDataSource(Protocol[T_co]):
-    """What `MapDataset.source` takes."""
+    """A source for `MapDataset.source`."""
 
     def __len__(self) -> int:
-        """Number of records."""
+        """Returns the number of records."""
         ...
 
     def __getitem__(self, index: int) -> T_co:
-        """Record `index`."""
+        """Returns record `index`."""
         ...
 
 
 @runtime_checkable
 class SupportsBatchedReadRandomAccessDataSource(RandomAccessDataSource[T_co], Protocol[T_co]):
-    """A source that also reads many at once."""
+    """A source that also reads several records at once."""
 
     def _getitems(self, indices: Sequence[int]) -> Sequence[T_co]: ...
 
 
 class DatasetSelectionMap(abc.ABC):
-    """The order of `MapDataset.select_from_datasets`."""
+    """A custom order for `MapDataset.select_from_datasets`."""
 
     @abc.abstractmethod
     def __len__(self) -> int:
-        """Elements in one epoch."""
+        """Returns the number of elements in an epoch."""
 
     @abc.abstractmethod
     def __getitem__(self, index: int) -> tuple[int, int]:
-        """A dataset, and an index in it."""
+        """Returns the index of a dataset and an index in that dataset."""
 
 
 @enum.unique
 class ExecutionTrackingMode(enum.Enum):
-    """Whether times are measured. They always are: `report()` has them."""
+    """Whether `get_execution_summary` is enabled. Times are always measured: `report()` returns them."""
 
     DISABLED = 0
     STAGE_TIMING = 1
@@ -78,15 +78,15 @@ class ExecutionTrackingMode(enum.Enum):
 
 @runtime_checkable
 class SupportsSharedMemoryOutput(Protocol):
-    """What may write its output into shared memory."""
+    """A stage or function that can write its output into shared memory."""
 
     def enable_shared_memory_output(self) -> None:
-        """Does so from now on."""
+        """Writes the output into shared memory from now on."""
         ...
 
 
 class _Unset:
-    """A default: another value wins over it."""
+    """A default value, which any given value overrides."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -98,7 +98,7 @@ def _unset(value: Any) -> Callable[[], Any]:
 
 @dataclasses.dataclass(kw_only=True, frozen=True)
 class DatasetOptions:
-    """Options of a whole pipeline. The last one set wins, field by field."""
+    """Options of a whole pipeline. The last setting of each field wins."""
 
     filter_warn_threshold_ratio: float | None = dataclasses.field(default_factory=_unset(0.9))
     filter_raise_threshold_ratio: float | None = dataclasses.field(default_factory=_unset(None))
@@ -119,7 +119,7 @@ class DatasetOptions:
         object.__setattr__(self, "_given", frozenset(given))
 
     def merge(self, other: "DatasetOptions | None") -> "DatasetOptions":
-        """Both, where `self` wins over `other`."""
+        """Returns the options of both; fields set in `self` win over `other`."""
         if other is None:
             return self
         fields = {name: getattr(other, name) for name in other._given}
@@ -129,7 +129,7 @@ class DatasetOptions:
 
 @dataclasses.dataclass(kw_only=True, frozen=True, slots=True)
 class MultiprocessingContext:
-    """Which worker of how many an iterator belongs to."""
+    """The worker that an iterator belongs to: its index and the number of workers."""
 
     process_index: int = 0
     process_count: int = 1
@@ -137,14 +137,14 @@ class MultiprocessingContext:
 
 @dataclasses.dataclass(kw_only=True)
 class IteratorContext:
-    """What the iterators of a pipeline have in common in Grain, for programs that make one of their own."""
+    """State shared by the iterators of a pipeline in Grain, for programs with custom iterators."""
 
     dataset_options: DatasetOptions = dataclasses.field(default_factory=DatasetOptions)
     mp_context: MultiprocessingContext = dataclasses.field(default_factory=MultiprocessingContext)
     is_dataloader_pipeline: bool = False
 
     def merge(self, other: "IteratorContext") -> None:
-        """Takes what `other` says and this one does not."""
+        """Adds the options of `other` that are not set here."""
         if self.mp_context != other.mp_context:
             raise ValueError(
                 f"Cannot merge contexts from different worker processes: {self.mp_context} vs {other.mp_context}."
@@ -154,7 +154,7 @@ class IteratorContext:
 
 
 def spec_of(element: Any) -> Any:
-    """The spec of one leaf that is there."""
+    """Returns the spec of a leaf."""
     if isinstance(element, ShapeDtypeStructProtocol):
         return ShapeDtypeStruct(shape=tuple(element.shape), dtype=np.dtype(element.dtype))
     if isinstance(element, bool):

@@ -1,4 +1,4 @@
-"""Batches."""
+"""Stages that make batches."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ BatchFn = Callable[[Sequence[Any]], Any]
 
 
 def make_batch(values: Sequence[Any], *, output_to_shared_memory: bool = False) -> Any:
-    """One tree like each of `values`, every leaf with a leading dimension; in shared memory, if that is asked for."""
+    """Returns a tree like each of `values` with a leading dimension per leaf, optionally in shared memory."""
     if not values:
         raise ValueError("Cannot batch 0 values. Please file a bug.")
     try:
@@ -30,9 +30,9 @@ def make_batch(values: Sequence[Any], *, output_to_shared_memory: bool = False) 
 
 
 def batch_and_pad(values: Sequence[Any], *, batch_size: int, pad_value: Any = 0) -> Any:
-    """A batch of `batch_size`, whatever the number of `values`: the rows that are missing are `pad_value`.
+    """Returns a batch of `batch_size` rows, padded with `pad_value` if there are fewer `values`.
 
-    `pad_value` is one number, or a tree of numbers like the elements.
+    `pad_value` is a number, or a tree of numbers like the elements.
     """
     if batch_size < len(values):
         raise ValueError(f"batch_size is {batch_size}, and there are {len(values)} values")
@@ -62,7 +62,7 @@ def _batch_spec(spec: Any, batch_size: int, drop_remainder: bool, batch_fn: Any)
 
 
 class _Batches(Dataset):
-    """What batches of both kinds of dataset have in common."""
+    """Code shared by the batch stages of both kinds of dataset."""
 
     def _take(self, batch_size: int, drop_remainder: bool, batch_fn: BatchFn | None) -> None:
         if batch_size <= 0:
@@ -76,10 +76,10 @@ class _Batches(Dataset):
         return self._given_fn or make_batch
 
     def enable_shared_memory_output(self) -> None:
-        """From now on batches are `SharedMemoryArray`s, for a process that attaches to them by name.
+        """Makes batches of `SharedMemoryArray`s from now on, to which other processes attach by name.
 
-        Worker processes need none of it: what they hand over is in shared memory of their own. A function that was given for
-        the batch is asked to do the same, if it can.
+        Worker processes do not need this: their output is in shared memory already. A custom batch function is switched
+        to shared memory as well if it supports it.
         """
         if self._given_fn is None:
             self._given_fn = functools.partial(make_batch, output_to_shared_memory=True)
@@ -125,7 +125,7 @@ class BatchMapDataset(_Batches, CoreMapDataset[Any]):
         return self._length
 
     def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
-        # A function may make `None` of an element, and a batch has a place for each.
+        # A function may return `None` for an element, and a batch keeps the slot of each element.
         return parents[0].slots().batch(self._batch_size, self._drop_remainder, self._given_fn)
 
     def enable_shared_memory_output(self) -> None:

@@ -1,4 +1,4 @@
-"""What metrics are described with: units, descriptions, borders of histograms."""
+"""Descriptions of metrics: units, texts and bucket borders of histograms."""
 
 import enum
 import logging
@@ -7,7 +7,7 @@ from typing import Any
 
 @enum.unique
 class Units(enum.Enum):
-    """What a metric counts."""
+    """Unit of a metric."""
 
     SECONDS = 1
     MILLISECONDS = 2
@@ -18,7 +18,7 @@ class Units(enum.Enum):
 
 
 class Metadata:
-    """Description of a metric. Each further argument is an attribute: `units` is looked at."""
+    """Description of a metric. Keyword arguments become attributes, of which only `units` is used."""
 
     def __init__(self, description: str = "", **kwargs: Any) -> None:
         self.description = description
@@ -26,7 +26,7 @@ class Metadata:
 
 
 class Bucketer:
-    """How a histogram is divided."""
+    """Division of a histogram into buckets."""
 
     def __init__(self, *args: Any, bucketer_type: str | None = None, **kwargs: Any) -> None:
         self.args = args
@@ -35,11 +35,11 @@ class Bucketer:
 
     @staticmethod
     def PowersOf(base: float) -> "Bucketer":
-        """Borders of which each is `base` times the one before."""
+        """Returns a division in which each border is `base` times the previous border."""
         return Bucketer(base, bucketer_type="PowersOf")
 
 
-# The first border and the end: an hour of what is time, and a millisecond is the shortest.
+# First border and limit by unit. For times: from a millisecond, or the smallest unit, to an hour.
 _RANGES = {
     Units.SECONDS: (0.001, 3.6e3),
     Units.MILLISECONDS: (1.0, 3.6e6),
@@ -50,7 +50,7 @@ _RANGES = {
 
 
 def borders(bucketer: Bucketer, units: Units | None) -> list[float] | None:
-    """The borders of a histogram; `None` for those that Prometheus has of itself."""
+    """Returns the bucket borders of a histogram; `None` for Prometheus's default borders."""
     if bucketer.type != "PowersOf" or not bucketer.args:
         return None
     base = bucketer.args[0]

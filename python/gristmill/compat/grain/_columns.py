@@ -1,4 +1,4 @@
-"""Trees of arrays as flat dicts, which native stages take, and back."""
+"""Conversion between trees of arrays and the flat dicts that native stages take."""
 
 from typing import Any
 
@@ -8,21 +8,21 @@ from gristmill.compat.grain import _tree_lib
 
 
 class Columns:
-    """The columns of the elements of one stream, which are all trees of one shape.
+    """Columns of the elements of a stream. All elements must be trees of equal structure.
 
-    Each element says its own shape again, so it holds for a resumed pass as for the first.
+    Each element sets the structure anew, so the conversion also works after a resume.
     """
 
     def __init__(self) -> None:
         self._tree: Any = None
 
     def flat(self, tree: Any) -> dict[str, Any]:
-        """The leaves, numbered."""
+        """Returns the leaves by number, and keeps the structure of the tree."""
         self._tree = tree
         return {str(at): leaf for at, leaf in enumerate(_tree_lib.flatten(tree))}
 
     def rows(self, batch: Any) -> dict[str, Any]:
-        """The leaves of a batch, which must have as many rows each."""
+        """Returns the leaves of a batch. All leaves must have an equal number of rows."""
         if self._tree is not None:
             try:
                 _tree_lib.assert_same_structure(self._tree, batch)
@@ -43,5 +43,5 @@ class Columns:
         return columns
 
     def tree(self, columns: dict[str, Any]) -> Any:
-        """The tree again."""
+        """Returns the tree with these leaves."""
         return _tree_lib.unflatten_as(self._tree, [columns[str(at)] for at in range(len(columns))])

@@ -1,4 +1,4 @@
-"""Settings of the process: nothing has to be parsed before they can be read."""
+"""Settings of the process. They can be read at any time, without parsing flags first."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class Config:
-    """Grain's settings by name. A run is always measured here, so that the debug mode has nothing to turn on:
-    `report()` of an iterator has the times.
+    """Grain's settings by name. Runs are always measured here, so the debug mode has no effect: `report()` of an
+    iterator contains the times.
     """
 
     def __init__(self) -> None:
         self._values = dict(_DEFAULTS)
 
     def update(self, name: str, value: Any) -> None:
-        """Sets one."""
+        """Sets a value."""
         if name not in self._values:
             raise ValueError(f"no setting {name!r}: there are {sorted(self._values)}")
         self._values[name] = value

@@ -1,9 +1,9 @@
-"""A source, a sampler and operations in one object: the interface before datasets.
+"""Grain's original interface: an object that combines a source, a sampler and operations.
 
-DIFFERENCE: what it yields does not depend on `worker_count`, and a state restores for any.
+DIFFERENCE: the data does not depend on `worker_count`, and a state can be restored with any number of workers.
 
-DIFFERENCE: without `drop_remainder` no record is lost: of 17 records two shards have 9 and 8. Grain 0.2.18 gives 8 to each, and
-a later one as many as here. Shards of one length are those of `drop_remainder=True`.
+DIFFERENCE: without `drop_remainder` no record is lost: two shards of 17 records have 9 and 8. Grain 0.2.18 yields 8 for
+each; later versions yield 9 and 8 too. With `drop_remainder=True` all shards have an equal length.
 """
 
 import copy
@@ -28,7 +28,7 @@ from gristmill.compat.grain._samplers import IndexSampler, SequentialSampler
 from gristmill.compat.grain._sharding import NoSharding, ShardOptions
 
 def _length(sampler: Any) -> int:
-    """The length of a sampler; of one that does not say it, the first index that it refuses."""
+    """Returns the length of a sampler, or the first index that it rejects if it has no length."""
     if hasattr(sampler, "__len__"):
         return len(sampler)
 
@@ -48,18 +48,18 @@ def _length(sampler: Any) -> int:
     return low
 
 
-# Samplers that make a generator for each answer.
+# Samplers that make a new generator for each call.
 _FRESH = (IndexSampler, SequentialSampler)
 
 
 class CopyNumPyArrayToSharedMemory(_transforms.Map):
-    """Puts arrays into shared memory, for another process to attach to by what it returns in their place.
+    """A transform that moves arrays to shared memory and returns metadata for other processes to attach to them.
 
-    Worker processes need none of it: what they hand over is in shared memory of their own.
+    Worker processes do not need this: their output is in shared memory already.
     """
 
     def map(self, element: Any) -> Any:
-        """The element with the name, shape and dtype of each array; what is no array of plain numbers stays as it is."""
+        """Returns the element with metadata in place of each array of plain numbers; other leaves stay unchanged."""
         return _tree_lib.map_structure(_shared, element)
 
 
@@ -72,7 +72,7 @@ def _shared(leaf: Any) -> Any:
 
 
 class _SampledRecords(MapDataset[Record[Any]]):
-    """The records of one shard in the order of the sampler."""
+    """The records of a shard in the order of the sampler."""
 
     def __init__(self, data_source: Any, sampler: Any, shard: ShardOptions) -> None:
         super().__init__()
@@ -91,13 +91,13 @@ class _SampledRecords(MapDataset[Record[Any]]):
             return self.slice(index)
         metadata = self._sampler[index * self._shard.shard_count + self._shard.shard_index]
         if metadata.rng is not None and type(self._sampler) not in _FRESH:
-            # A sampler of the user's own may keep its generators, and a record that is read twice draws the same numbers.
+            # A custom sampler may reuse its generators. The copy makes repeated reads draw equal numbers.
             metadata = dataclasses.replace(metadata, rng=copy.deepcopy(metadata.rng))
         return Record(metadata=metadata, data=self._source[metadata.record_key])
 
 
 class _Ran(IterDataset[Any]):
-    """An operation of the user's own, which has no state: after a resume it reads again from the start."""
+    """A custom operation without a state: a resume runs it again from the start."""
 
     def __init__(self, parent: IterDataset[Any], operation: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
         super().__init__(parent)
@@ -108,16 +108,16 @@ class _Ran(IterDataset[Any]):
 
 
 class _FlatRecords(_transforms.FlatMap):
-    """The pieces of each record, with an index and a generator for each.
+    """The pieces of each record, each with its own index and generator.
 
-    DIFFERENCE: a piece has random numbers of its own, which follow from its record and its number in it: those of the record are
-    not handed round among pieces, for who has drawn before depends on who evaluates them. Behind Grain's there are none.
+    DIFFERENCE: the random numbers of a piece depend on its record and its number in the record only. Sharing the
+    record's generator would make them depend on the order of evaluation. In Grain, pieces have no random numbers.
     """
 
     def __init__(self, transform: _transforms.FlatMap, *, is_random: bool) -> None:
         self._transform = transform
         self.max_fan_out = transform.max_fan_out
-        # Whether anything behind it may ask for random numbers.
+        # Whether a later operation may use random numbers.
         self._is_random = is_random
 
     def flat_map(self, element: Record[Any]) -> Sequence[Record[Any]]:
@@ -131,7 +131,7 @@ class _FlatRecords(_transforms.FlatMap):
 
 
 def _rngs_of_pieces(rng: np.random.Generator | None, count: int) -> Sequence[np.random.Generator | None]:
-    """A generator for each piece of a record, from that of the record."""
+    """Returns a generator for each piece of a record, derived from the generator of the record."""
     if rng is None:
         return [None] * count
     entropy = [int(word) for word in rng.integers(1 << 32, size=4)]
@@ -165,7 +165,7 @@ _NOT_RANDOM = (
 
 
 def _apply(ds: IterDataset[Any], operation: Any, behind: Sequence[Any]) -> IterDataset[Any]:
-    """`ds`, a stream of records, behind one operation or transform; others stand `behind` it."""
+    """Returns `ds`, a stream of records, with an operation or transform applied; `behind` are the later operations."""
     match operation:
         case _transforms.Batch() | _operations.BatchOperation():
             return _batched(ds, operation.batch_size, operation.drop_remainder, operation.batch_fn)
@@ -199,7 +199,7 @@ def _apply(ds: IterDataset[Any], operation: Any, behind: Sequence[Any]) -> IterD
 
 
 class DataLoader:
-    """Reads a source in the order of a sampler, through operations."""
+    """A loader that reads a source in the order of a sampler and applies operations."""
 
     def __init__(
         self,
@@ -244,14 +244,14 @@ class DataLoader:
 
 
 def _named(source: Any) -> str:
-    """What a source calls itself; of what would print all its elements, their number."""
+    """Returns a source's name in states: its `repr`, or type and length if the `repr` would print all elements."""
     if isinstance(source, (list, tuple)) or hasattr(source, "__array__"):
         return f"{type(cast(Any, source)).__name__} of {len(cast(Any, source))}"
     return repr(source)
 
 
 def _named_by_grain(source: Any) -> str:
-    """The same in Grain's states."""
+    """Returns a source's name in Grain's states."""
     return str(type(source)) if isinstance(source, (list, tuple, np.ndarray)) else repr(source)
 
 
@@ -269,11 +269,11 @@ class DataLoaderIterator(Iterator[Any]):
         return next(self._iterator)
 
     def start_prefetch(self) -> None:
-        """Begins to read ahead."""
+        """Starts to prefetch."""
         self._iterator.start_prefetch()
 
     def close(self) -> None:
-        """Ends what reads ahead."""
+        """Stops prefetching and ends the pass."""
         self._iterator.close()
 
     def _identity(self, named: Callable[[Any], str] = _named) -> dict[str, str]:
@@ -281,16 +281,16 @@ class DataLoaderIterator(Iterator[Any]):
         return {"sampler": repr(loader._sampler), "data_source": named(loader._data_source)}
 
     def get_state(self) -> bytes:
-        """Where it is, and what it reads."""
+        """Returns the position, with the names of sampler and source."""
         state = {"version": _loader_states.VERSION, "position": self._iterator.get_state(), **self._identity()}
         return json.dumps(state, indent=4).encode()
 
     def set_state(self, state: bytes) -> None:
-        """Goes to where `state` was taken, here or by Grain, unless that was of another sampler or source."""
+        """Moves to a state of this class or of Grain. Raises `ValueError` if sampler or source differ."""
         given = cast("dict[str, Any]", json.loads(state.decode()))
         loader, of_grain = self._data_loader, _loader_states.is_of_grain(given)
         for name, ours in self._identity(_named_by_grain if of_grain else _named).items():
-            # Behind a flat map Grain's states do not say it.
+            # Grain's states omit the names after a flat map.
             if given.get(name, ours) != ours:
                 raise ValueError(
                     f"{name} in checkpoint does not match dataloader {name}. Checkpoint: {given[name]}, dataloader: {ours}"
@@ -303,11 +303,11 @@ class DataLoaderIterator(Iterator[Any]):
             raise ValueError(f"the state is not of this loader: its version is {given['version']}")
 
     async def save(self, directory: Any) -> Awaitable[None]:
-        """Takes the state now, and writes it into a folder of a checkpoint of Orbax when what this returns is awaited."""
+        """Takes the state now, and writes it to a folder of an Orbax checkpoint once the awaitable is awaited."""
         return await orbax.save(self, directory)
 
     async def load(self, directory: Any) -> Awaitable[None]:
-        """Goes to the state that `save` wrote, when what this returns is awaited."""
+        """Restores the state that `save` wrote, once the returned awaitable is awaited."""
         return await orbax.load(self, directory)
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from gristmill.compat.grain._base import RandomAccessDataSource as RandomAccessD
 
 
 class RangeDataSource:
-    """Whole numbers, as Python's `range`."""
+    """Integers of a Python `range`."""
 
     def __init__(self, start: int, stop: int, step: int) -> None:
         if step == 0:
@@ -34,7 +34,7 @@ class RangeDataSource:
 class SharedMemoryDataSource(Sequence[Any]):
     """Elements in memory.
 
-    DIFFERENCE: workers are given what they read, so nothing is shared under a name.
+    DIFFERENCE: workers receive the data they read, so nothing is shared under a name.
     """
 
     def __init__(self, elements: Sequence[Any] | None = None, *, name: str | None = None) -> None:
@@ -50,10 +50,10 @@ class SharedMemoryDataSource(Sequence[Any]):
         return self._elements[record_key]
 
     def close(self) -> None:
-        """Nothing to do: there is only memory of this process."""
+        """Does nothing: all memory belongs to this process."""
 
     def unlink(self) -> None:
-        """Nothing to do."""
+        """Does nothing: there is no shared memory."""
 
     def __repr__(self) -> str:
         return f"InMemoryDataSource(name={self._name}, len={len(self)})"
@@ -63,7 +63,7 @@ _Path = str | os.PathLike[str]
 
 
 def _part(path: Any) -> tuple[str, slice | None]:
-    """The file, and which of its records: all, those of `file[3:10]`, or those of an instruction of TFDS."""
+    """Returns the file and record slice of a path, `file[3:10]` or a TFDS instruction; the slice is `None` for all."""
     if not isinstance(path, (str, os.PathLike)):
         return os.fspath(path.filename), slice(path.skip, path.skip + path.take)
     text = os.fspath(cast("_Path", path))
@@ -72,11 +72,11 @@ def _part(path: Any) -> tuple[str, slice | None]:
 
 
 def _records(parts: Sequence[tuple[str, slice | None]]) -> gm.MapDataset:
-    """The records of files one behind the other; those that are read whole are opened at once."""
+    """Returns the concatenated records of files. Consecutive whole files are opened together."""
     datasets: list[gm.MapDataset] = []
     for _, run in groupby(enumerate(parts), lambda part: None if part[1][1] is None else part[0]):
         files = [part for _, part in run]
-        # A name of Grain's is that of one file, whatever characters are in it.
+        # Escaped: Grain takes a path literally, without wildcards.
         records = gm.MapDataset.array_record([glob.escape(path) for path, _ in files])
         some = files[0][1]
         datasets.append(records if some is None else records[some])
@@ -84,10 +84,10 @@ def _records(parts: Sequence[tuple[str, slice | None]]) -> gm.MapDataset:
 
 
 class ArrayRecordDataSource:
-    """Records of ArrayRecord files: paths, `path[start:stop]`, or instructions as TFDS has them.
+    """Records of ArrayRecord files, given as paths, `path[start:stop]`, or TFDS file instructions.
 
-    DIFFERENCE: files of any group size are read without a complaint, and a damaged record is an error that names it.
-    `reader_options` are those of another reader, and change nothing.
+    DIFFERENCE: files of any group size are read without a warning. A damaged record is an error with its position.
+    `reader_options` belong to Grain's reader and have no effect.
     """
 
     def __init__(self, paths: Any, reader_options: dict[str, str] | None = None) -> None:
@@ -102,7 +102,7 @@ class ArrayRecordDataSource:
 
     @property
     def paths(self) -> list[str]:
-        """The files."""
+        """Paths of the files."""
         return self._paths
 
     def __len__(self) -> int:
@@ -125,14 +125,14 @@ class ArrayRecordDataSource:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Nothing to close: the files are mapped for as long as anything reads them."""
+        """Does nothing: the files stay mapped while a dataset reads them."""
 
     def __repr__(self) -> str:
-        # As Grain's states name it.
+        # The form in Grain's states.
         paths = hashlib.sha1("".join(self._paths).encode(), usedforsecurity=False)
         return f"ArrayRecordDataSource(hash_of_paths={paths.hexdigest()})"
 
 
 def native(source: Any) -> gm.MapDataset | None:
-    """The records of a source that is read natively, if it is one and nobody has changed how."""
+    """Returns the native dataset of a source, or `None` for subclasses and other sources."""
     return source._records if type(source) is ArrayRecordDataSource else None

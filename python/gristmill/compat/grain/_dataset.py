@@ -1,7 +1,7 @@
-"""The classes that users build pipelines of, subclass and iterate.
+"""The classes from which users build pipelines, and which they subclass and iterate.
 
-A dataset of this package is a thin description; what runs is the core dataset that it builds. A class of the user's own
-enters the core as a source: a `MapDataset` by its `__getitem__`, an `IterDataset` by its `__iter__`.
+A dataset of this package only describes a stage and builds a core dataset (of gristmill), which does the work. A custom
+class is a source of the core: a `MapDataset` through its `__getitem__`, an `IterDataset` through its `__iter__`.
 """
 
 import sys
@@ -23,9 +23,9 @@ INFINITE = sys.maxsize
 
 
 class Dataset:
-    """What both kinds have in common: parents, seeds, specs and names."""
+    """Base class of both kinds of dataset: parents, seeds, specs and names."""
 
-    # The seed that the random stages behind it derive theirs from.
+    # Seed for the later random stages, which derive their seeds from it.
     _seed_root: int | None = None
 
     def __init__(self, parents: Sequence[Any]) -> None:
@@ -33,7 +33,7 @@ class Dataset:
 
     @property
     def _seed_parents(self) -> Sequence[Any]:
-        """The datasets among which a stage behind it looks for a seed."""
+        """The datasets in which later stages search for a seed."""
         return self._parents
 
     @property
@@ -45,11 +45,11 @@ class Dataset:
         raise NotImplementedError(f"Element spec inference is not implemented for {type(self).__name__}.")
 
     def pipe(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """`func(self, …)`, so that functions of datasets can stand in a chain."""
+        """Returns `func(self, …)`, so that functions of datasets fit into a chain of calls."""
         return func(self, *args, **kwargs)
 
     def apply(self, transformations: Any) -> Any:
-        """The dataset behind one or several transforms."""
+        """Returns the dataset with one or several transforms applied."""
         return make("_apply", "apply_transformations", self, transformations)
 
     def __str__(self) -> str:
@@ -57,14 +57,14 @@ class Dataset:
 
 
 class MapDataset(Dataset, Generic[T]):
-    """Random access: `ds[i]` for any `i`, `len(ds)` for one epoch. `None` stands for an element that was dropped."""
+    """Random access: `ds[i]` for any `i`, `len(ds)` for one epoch. `None` represents a dropped element."""
 
     def __init__(self, parents: "MapDataset[Any] | Sequence[MapDataset[Any]]" = ()) -> None:
         super().__init__((parents,) if isinstance(parents, MapDataset) else tuple(parents))
 
     @property
     def parents(self) -> "Sequence[MapDataset[Any]]":
-        """The datasets that it reads from."""
+        """The datasets that this dataset reads."""
         return cast("Sequence[MapDataset[Any]]", self._parents)
 
     @property
@@ -73,30 +73,30 @@ class MapDataset(Dataset, Generic[T]):
 
     @staticmethod
     def source(source: Any) -> "MapDataset[Any]":
-        """The records of a source, or of any sequence."""
+        """Returns the records of a source or of any sequence."""
         return cast("MapDataset[Any]", make("_sources", "SourceMapDataset", source))
 
     @staticmethod
     def range(start: int, stop: int | None = None, step: int = 1) -> "MapDataset[int]":
-        """Whole numbers, as Python's `range`."""
+        """Returns the integers of a Python `range`."""
         return cast("MapDataset[int]", make("_sources", "RangeMapDataset", start, stop, step))
 
     @staticmethod
     def mix(datasets: "Sequence[MapDataset[Any]]", weights: Sequence[float] | None = None) -> "MapDataset[Any]":
-        """Elements of several datasets in proportion to the weights."""
+        """Mixes elements of several datasets in proportion to the weights."""
         return cast("MapDataset[Any]", make("_mix", "MixedMapDataset", parents=datasets, proportions=weights))
 
     @staticmethod
     def select_from_datasets(
         datasets: "Sequence[MapDataset[Any]]", selection_map: DatasetSelectionMap
     ) -> "MapDataset[Any]":
-        """Elements of several datasets in an order of one's own."""
+        """Selects elements of several datasets in a custom order."""
         made = make("_mix", "MixedMapDataset", parents=datasets, selection_map=selection_map)
         return cast("MapDataset[Any]", made)
 
     @staticmethod
     def concatenate(datasets: "Sequence[MapDataset[Any]]") -> "MapDataset[Any]":
-        """One dataset behind the other."""
+        """Concatenates datasets."""
         return cast("MapDataset[Any]", make("_mix", "ConcatenateMapDataset", parents=datasets))
 
     def __len__(self) -> int:
@@ -113,7 +113,7 @@ class MapDataset(Dataset, Generic[T]):
         return [self[index] for index in indices]
 
     def _core(self) -> gm.MapDataset:
-        """The core dataset. A class of the user's own is one that is asked for each index."""
+        """Returns the core dataset. For a custom class it calls `__getitem__` for each index."""
         return gm.MapDataset.computed(self)
 
     def batch(
@@ -123,52 +123,52 @@ class MapDataset(Dataset, Generic[T]):
         drop_remainder: bool = False,
         batch_fn: Callable[[Sequence[Any]], Any] | None = None,
     ) -> "MapDataset[Any]":
-        """Stacks consecutive elements, within an epoch."""
+        """Stacks consecutive elements of an epoch."""
         made = make("_batch", "BatchMapDataset", self, batch_size, drop_remainder, batch_fn)
         return cast("MapDataset[Any]", made)
 
     def filter(self, transform: Any) -> "MapDataset[T]":
-        """Empty slots in place of the elements that a function does not hold of."""
+        """Drops elements for which a function returns false; their slots stay empty."""
         return cast("MapDataset[T]", make("_functions", "FilterMapDataset", self, transform))
 
     def map(self, transform: Any) -> "MapDataset[Any]":
-        """Applies a function to every element; one that it returns `None` for is dropped."""
+        """Applies a function to every element. An element for which it returns `None` is dropped."""
         return cast("MapDataset[Any]", make("_functions", "MapMapDataset", self, transform))
 
     def map_with_index(self, transform: Any) -> "MapDataset[Any]":
-        """Applies a function to every index, which goes on over the epochs, and its element."""
+        """Applies a function to every index and element. Indices continue across epochs."""
         return cast("MapDataset[Any]", make("_functions", "MapWithIndexMapDataset", self, transform))
 
     def random_map(self, transform: Any, *, seed: int | None = None) -> "MapDataset[Any]":
-        """Applies a function to every element and random numbers of its own."""
+        """Applies a function to every element, with a random generator per element."""
         return cast("MapDataset[Any]", make("_functions", "RandomMapMapDataset", self, transform, seed))
 
     def seed(self, seed: int) -> "MapDataset[T]":
-        """The seed from which the random stages behind it derive theirs."""
+        """Sets the seed from which later random stages derive their seeds."""
         return cast("MapDataset[T]", make("_orders", "SeedMapDataset", self, seed=seed))
 
     def shuffle(self, seed: int | None = None) -> "MapDataset[T]":
-        """Random order, another in every epoch."""
+        """Shuffles all elements, in a different order for every epoch."""
         return cast("MapDataset[T]", make("_orders", "ShuffleMapDataset", self, seed=seed))
 
     def slice(self, sl: _slice) -> "MapDataset[T]":
-        """The elements of a slice of every epoch."""
+        """Selects a slice of every epoch."""
         return cast("MapDataset[T]", make("_orders", "SliceMapDataset", self, sl))
 
     def repeat(self, num_epochs: int | None = None, *, reseed_each_epoch: bool = True) -> "MapDataset[T]":
-        """Several epochs as one, or epochs without end."""
+        """Repeats the dataset for a number of epochs, or endlessly."""
         made = make("_orders", "RepeatMapDataset", self, num_epochs, reseed_each_epoch=reseed_each_epoch)
         return cast("MapDataset[T]", made)
 
     def to_iter_dataset(
         self, read_options: ReadOptions | None = None, *, allow_nones: bool = False
     ) -> "IterDataset[T]":
-        """One epoch as a stream, empty slots skipped unless `allow_nones`."""
+        """Returns an epoch as a stream, without empty slots unless `allow_nones`."""
         made = make("_prefetch", "PrefetchIterDataset", self, read_options=read_options, allow_nones=allow_nones)
         return cast("IterDataset[T]", made)
 
     def _default_read_options(self) -> ReadOptions:
-        """What Grain reads it with where nobody says."""
+        """Returns Grain's default read options for this dataset."""
         return ReadOptions()
 
     def _read_options(self) -> ReadOptions:
@@ -185,14 +185,14 @@ class MapDataset(Dataset, Generic[T]):
 
 
 class IterDataset(Dataset, Iterable[T]):
-    """A stream: read in order, small in state."""
+    """A stream, read in order, with a small state."""
 
     def __init__(self, parents: Any = ()) -> None:
         super().__init__((parents,) if isinstance(parents, Dataset) else tuple(parents))
 
     @property
     def parents(self) -> Sequence[Any]:
-        """The datasets that it reads from."""
+        """The datasets that this dataset reads."""
         return self._parents
 
     @property
@@ -204,15 +204,15 @@ class IterDataset(Dataset, Iterable[T]):
         datasets: "Sequence[IterDataset[Any]] | Mapping[str, IterDataset[Any]]",
         weights: Sequence[float] | Mapping[str, float] | None = None,
     ) -> "IterDataset[Any]":
-        """Elements of several streams in proportion to the weights, until one ends.
+        """Mixes elements of several streams in proportion to the weights, until any stream ends.
 
-        Of named streams the order is that of their names, and a state is restored by name: some may be new, and the weights may
-        differ.
+        Named streams are ordered by name, and a state is restored by name: the restored mix may have new streams and
+        other weights.
         """
         return cast("IterDataset[Any]", make("_mix", "MixedIterDataset", datasets, weights))
 
     def _core(self, plan: Plan) -> gm.IterDataset:
-        """The core dataset; a class of the user's own is a source for it."""
+        """Returns the core dataset. A custom class is a source of the core."""
         del plan
         return gm.IterDataset.source(self)
 
@@ -228,7 +228,7 @@ class IterDataset(Dataset, Iterable[T]):
         return cast("IterDataset[Any]", made)
 
     def filter(self, transform: Any) -> "IterDataset[T]":
-        """Keeps the elements that a function holds of."""
+        """Keeps the elements for which a function returns true."""
         return cast("IterDataset[T]", make("_functions", "FilterIterDataset", self, transform))
 
     def map(self, transform: Any) -> "IterDataset[Any]":
@@ -240,11 +240,11 @@ class IterDataset(Dataset, Iterable[T]):
         return cast("IterDataset[Any]", make("_functions", "MapWithIndexIterDataset", self, transform))
 
     def random_map(self, transform: Any, *, seed: int | None = None) -> "IterDataset[Any]":
-        """Applies a function to every element and random numbers of its own."""
+        """Applies a function to every element, with a random generator per element."""
         return cast("IterDataset[Any]", make("_functions", "RandomMapIterDataset", self, transform, seed))
 
     def seed(self, seed: int) -> "IterDataset[T]":
-        """The seed from which the random stages behind it derive theirs."""
+        """Sets the seed from which later random stages derive their seeds."""
         return cast("IterDataset[T]", make("_orders", "SeedIterDataset", self, seed=seed))
 
     def mp_prefetch(
@@ -253,16 +253,16 @@ class IterDataset(Dataset, Iterable[T]):
         worker_init_fn: Callable[[int, int], None] | None = None,
         sequential_slice: bool = False,
     ) -> "IterDataset[T]":
-        """Evaluated by worker processes.
+        """Evaluates the pipeline in worker processes.
 
-        DIFFERENCE: the elements and their order are those of the pipeline without workers, for any number of them.
+        DIFFERENCE: the elements and their order do not depend on the number of workers.
         """
         options = options or MultiprocessingOptions(num_workers=10)
         made = make("_prefetch", "multiprocess_prefetch_options", self, options, worker_init_fn, sequential_slice)
         return cast("IterDataset[T]", made)
 
     def prefetch(self, multiprocessing_options: MultiprocessingOptions) -> "IterDataset[T]":
-        """The old name of `mp_prefetch`."""
+        """Old name of `mp_prefetch`."""
         return self.mp_prefetch(multiprocessing_options)
 
     def __iter__(self) -> "DatasetIterator[T]":

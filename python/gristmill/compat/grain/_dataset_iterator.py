@@ -1,4 +1,4 @@
-"""Passes over streams: the class that users subclass, too."""
+"""The base class of passes over streams, which users may subclass."""
 
 import abc
 from collections.abc import Awaitable, Iterator, Sequence
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 def only_parent(child: Any, parents: Sequence[Any]) -> Any:
-    """The parent of what has one. Of anything else `hasattr(child, "_parent")` is false: programs look for it so."""
+    """Returns the only parent. Raises `AttributeError` otherwise, so that `hasattr(child, "_parent")` is false."""
     if len(parents) != 1:
         raise AttributeError(f"{type(child).__name__} has {len(parents)} parents, not one", name="_parent", obj=child)
     return parents[0]
 
 
 class DatasetIterator(Iterator[T], abc.ABC):
-    """A pass over an `IterDataset`. Classes of the user's own add `__next__`, `get_state` and `set_state`."""
+    """A pass over an `IterDataset`. Custom classes define `__next__`, `get_state` and `set_state`."""
 
     _MUTATES_ELEMENT_SPEC: ClassVar[bool] = True
 
@@ -39,19 +39,19 @@ class DatasetIterator(Iterator[T], abc.ABC):
 
     @abc.abstractmethod
     def get_state(self) -> dict[str, Any]:
-        """Where it is: a dict that JSON can hold."""
+        """Returns the position as a dict for JSON."""
 
     @abc.abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes to where `state` was taken."""
+        """Moves to a position returned by `get_state`."""
 
     def start_prefetch(self) -> None:
-        """Begins to read ahead, before the first element is asked for."""
+        """Starts to prefetch before the first element is requested."""
         for parent in self._parents:
             parent.start_prefetch()
 
     def close(self) -> None:
-        """Ends what reads ahead. Closing twice is closing once; asking for an element after it is a `ValueError`."""
+        """Stops prefetching. Further calls of `close` do nothing; `next` raises `ValueError`."""
         self._closed = True
         for parent in self._parents:
             parent.close()
@@ -67,11 +67,11 @@ class DatasetIterator(Iterator[T], abc.ABC):
             raise ValueError("Attempting to use iterator after it was closed.")
 
     async def save(self, directory: Any) -> Awaitable[None]:
-        """Takes the state now, and writes it into a folder of a checkpoint of Orbax when what this returns is awaited."""
+        """Takes the state now, and writes it to a folder of an Orbax checkpoint once the awaitable is awaited."""
         return await orbax.save(self, directory)
 
     async def load(self, directory: Any) -> Awaitable[None]:
-        """Goes to the state that `save` wrote, when what this returns is awaited."""
+        """Restores the state that `save` wrote, once the returned awaitable is awaited."""
         return await orbax.load(self, directory)
 
     def _execution_summary(self) -> Any:
@@ -88,15 +88,15 @@ class DatasetIterator(Iterator[T], abc.ABC):
 
 
 def get_execution_summary(ds_iter: DatasetIterator[Any]) -> Any:
-    """Where the time of a pass went: its `report()`. As in Grain it has to be asked for beforehand, though it is always measured."""
+    """Returns the `report()` of a pass. As in Grain, an option must enable it, although times are always measured."""
     return ds_iter._execution_summary()
 
 
 def set_next_index(ds_iter: DatasetIterator[Any], index: int) -> None:
-    """Goes to element `index`, where each stage can say what that is."""
+    """Moves to element `index`. Raises `NotImplementedError` if a stage cannot find the position of an index."""
     ds_iter._set_next_index(index)
 
 
 def get_next_index(ds_iter: DatasetIterator[Any]) -> int:
-    """The index of the element that is given next."""
+    """Returns the index of the next element."""
     return ds_iter._get_next_index()

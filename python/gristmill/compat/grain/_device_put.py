@@ -1,4 +1,4 @@
-"""Batches on a device, ahead of the step that needs them."""
+"""Prefetching of batches to a device."""
 
 from importlib import import_module
 from typing import Any
@@ -10,7 +10,7 @@ from gristmill.compat.grain._prefetch import ThreadPrefetchIterDataset
 def device_put(
     ds: IterDataset[Any], device: Any, *, cpu_buffer_size: int = 4, device_buffer_size: int = 2
 ) -> IterDataset[Any]:
-    """`ds` with every element sent to a device or sharding of JAX on a thread of its own."""
+    """Returns `ds` with every element sent to a JAX device or sharding on a separate thread."""
     jax: Any = import_module("jax")
     ahead = ThreadPrefetchIterDataset(ds, prefetch_buffer_size=cpu_buffer_size)
     sent = ahead.map(lambda element: jax.device_put(element, device))

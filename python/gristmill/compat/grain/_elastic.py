@@ -1,4 +1,4 @@
-"""A pass that goes on with another number of hosts."""
+"""A pass that can resume with a different number of hosts."""
 
 from collections.abc import Awaitable
 from typing import Any, Self
@@ -19,7 +19,7 @@ def _has_filter(ds: Any) -> bool:
 
 
 class _IndexPass(DatasetIterator[Any]):
-    """This host's elements of every global batch, by their indices."""
+    """This host's elements of every global batch, selected by index."""
 
     def __init__(self, dataset: "ElasticIterator", elements: MapDataset[Any]) -> None:
         super().__init__()
@@ -35,9 +35,9 @@ class _IndexPass(DatasetIterator[Any]):
         return self._iterator
 
     def _from(self, index: int) -> IterDataset[Any]:
-        """This host's batches from element `index` of all hosts' on."""
+        """Returns this host's batches from global element `index` on."""
         dataset, shard = self._dataset, self._dataset.shard_options
-        # Only whole global batches, so that each host has as many.
+        # Whole global batches only, so that all hosts have an equal number.
         end = len(self._elements) - (len(self._elements) - index) % dataset.global_batch_size
         mine = self._elements[index + shard.shard_index : end : shard.shard_count]
         batches = mine.batch(dataset.global_batch_size // shard.shard_count, drop_remainder=True)
@@ -69,7 +69,7 @@ class _IndexPass(DatasetIterator[Any]):
 
 
 class _Stream:
-    """Its pass for the stages behind it: a source is a stream, and no iterator."""
+    """The pass as a source for later stages: a source must be iterable and must not be an iterator."""
 
     def __init__(self, dataset: "ElasticIterator") -> None:
         self._dataset = dataset
@@ -87,15 +87,17 @@ class _PartPass(CoreIterator):
 
 
 class ElasticIterator(IterDataset[Any]):
-    """This host's part of every global batch. The state is the same on every host, and any number of hosts that divides the batch goes on
-    from it.
+    """This host's rows of every global batch. All hosts have equal states, which any number of hosts that divides the
+    batch size can restore.
 
-    Of a `MapDataset` a host has every `shard_count`-th element, and the state is one number, as in Grain: the elements that all of them have
-    read. Of a stream, which Grain does not take, and of a `MapDataset` with a filter, every host runs the pipeline as one alone
-    would and takes its rows of each batch of `global_batch_size`, rows that follow one another: packed, filtered, mixed and
-    shuffled streams are elastic, too. The state is that of the stream then. `read_options` are for a `MapDataset`.
+    For a `MapDataset`, a host reads every `shard_count`-th element. The state is the number of elements read by all
+    hosts, as in Grain. `read_options` apply to a `MapDataset` only.
 
-    It is a dataset and its own only pass, as in Grain: stages may stand behind it, and it may be read as it is.
+    For a stream, which Grain does not accept, and for a `MapDataset` with a filter, every host runs the whole pipeline.
+    It takes consecutive rows of each batch of `global_batch_size`, so packed, filtered, mixed and shuffled streams are
+    elastic too. The state is then the state of the stream.
+
+    As in Grain, the object is a dataset and its only pass: it can be iterated, or be followed by other stages.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class ElasticIterator(IterDataset[Any]):
         return _PartPass(self.ahead(batches), self.shard_options)
 
     def ahead(self, batches: IterDataset[Any]) -> IterDataset[Any]:
-        """The batches, evaluated by worker processes if that was asked for."""
+        """Returns the batches, evaluated by worker processes if the options request it."""
         options = self._multiprocessing_options
         return batches if options is None else batches.mp_prefetch(options)
 
@@ -143,19 +145,19 @@ class ElasticIterator(IterDataset[Any]):
         return next(self._pass)
 
     def get_state(self) -> dict[str, Any]:
-        """The elements that all hosts have read."""
+        """Returns the position over all hosts."""
         return self._pass.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Goes to where `state` was taken, on any number of hosts."""
+        """Moves to a position, taken with any number of hosts."""
         self._pass.set_state(state)
 
     def start_prefetch(self) -> None:
-        """Begins to read ahead."""
+        """Starts to prefetch."""
         self._pass.start_prefetch()
 
     def close(self) -> None:
-        """Ends what reads ahead."""
+        """Stops prefetching and ends the pass."""
         self._pass.close()
 
     def __enter__(self) -> Self:
@@ -165,9 +167,9 @@ class ElasticIterator(IterDataset[Any]):
         self.close()
 
     async def save(self, directory: Any) -> Awaitable[None]:
-        """Takes the state now, and writes it into a folder of a checkpoint of Orbax when what this returns is awaited."""
+        """Takes the state now, and writes it to a folder of an Orbax checkpoint once the awaitable is awaited."""
         return await orbax.save(self._pass, directory)
 
     async def load(self, directory: Any) -> Awaitable[None]:
-        """Goes to the state that `save` wrote, when what this returns is awaited."""
+        """Restores the state that `save` wrote, once the returned awaitable is awaited."""
         return await orbax.load(self._pass, directory)

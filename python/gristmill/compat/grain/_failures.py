@@ -1,4 +1,4 @@
-"""Errors and warnings of the core in Grain's words, which programs may look for. What the core said stays beside them."""
+"""Rewords errors and warnings of the core as Grain words them, for programs that match the text. Keeps the original."""
 
 import logging
 import re
@@ -13,7 +13,7 @@ from gristmill.compat.grain import _functions
 
 
 def in_grains_words(error: gm.Error, ds: Any) -> gm.Error:
-    """The same error of a pass over `ds`, if Grain has words for it."""
+    """Returns the error of a pass over `ds` in Grain's words, or unchanged if Grain has no such error."""
     words = _words(str(error), ds)
     if words is None:
         return error
@@ -25,7 +25,7 @@ def in_grains_words(error: gm.Error, ds: Any) -> gm.Error:
 
 
 def warn_in_grains_words(reads: CodeType) -> None:
-    """From now on warnings begin with Grain's words, if `reads`, a method of a pass, was called to read the element."""
+    """Rewords warnings from now on, if they are logged below a call of `reads`, a method of a pass."""
     logging.getLogger("gristmill").addFilter(lambda record: _reworded(record, reads))
 
 
@@ -50,7 +50,7 @@ def _words(said: str, ds: Any) -> str | None:
 
 
 def explain(error: gm.ConfigError, ds: Any) -> None:
-    """Notes which dataset has a function that cannot be sent to worker processes, if that is the matter."""
+    """Adds a note that names the dataset whose function cannot be sent to worker processes, if that is the error."""
     if "cannot be sent to worker processes" not in str(error):
         return
     named = _first(ds, _unpicklable)
@@ -59,7 +59,7 @@ def explain(error: gm.ConfigError, ds: Any) -> None:
 
 
 def _first(ds: Any, wanted: Callable[[Any], bool]) -> Any:
-    """The dataset nearest to a source, the first parent's before the second's."""
+    """Returns the wanted dataset nearest to a source; earlier parents come first."""
     for parent in ds.parents:
         found = _first(parent, wanted)
         if found is not None:
@@ -76,7 +76,7 @@ def _unpicklable(ds: Any) -> bool:
 
 
 def _dropped(found: re.Match[str], ds: Any) -> str:
-    # Those of a `MapDataset` are counted where it becomes a stream.
+    # Elements dropped by a `MapDataset` are counted at its conversion to a stream.
     filter = _first(ds, lambda one: isinstance(one, _functions.FilterIterDataset))
     counts = filter or _first(ds, lambda one: hasattr(one, "length_of_source")) or ds
     name = str(counts).replace("IterDataset", "DatasetIterator", 1)

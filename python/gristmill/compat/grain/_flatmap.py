@@ -1,4 +1,4 @@
-"""One element in, several out."""
+"""Stages that yield several elements per element."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 
 
 class FlatMapMapDataset(CoreMapDataset[Any]):
-    """What a transform makes of each element, in `max_fan_out` slots; the rest of them is empty."""
+    """The results of a transform for each element, in `max_fan_out` slots; unused slots are empty."""
 
     def __init__(self, parent: MapDataset[Any], transform: _transforms.FlatMap) -> None:
         super().__init__(parent)
@@ -27,7 +27,7 @@ class FlatMapMapDataset(CoreMapDataset[Any]):
 
 
 class FlatMapIterDataset(CoreIterDataset[Any]):
-    """What a transform makes of each element of a stream."""
+    """The results of a transform for each element of a stream."""
 
     def __init__(self, parent: IterDataset[Any], transform: _transforms.FlatMap) -> None:
         super().__init__(parent)

@@ -15,7 +15,7 @@ from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset, Coun
 
 
 def _function(transform: Any, kinds: dict[type[Any], str]) -> Callable[..., Any]:
-    """The method of a transform that is a class, or the function itself."""
+    """Returns the method of a transform class, or the function itself."""
     for kind, method in kinds.items():
         if isinstance(transform, kind):
             bound: Callable[..., Any] = getattr(transform, method)
@@ -43,10 +43,10 @@ def _random(transform: Any) -> Callable[[Any, np.random.Generator], Any]:
 
 
 class _Present:
-    """A function that `None` passes by: a stream may have elements that are none."""
+    """A function that passes `None` through: a stream may contain `None` for a dropped element."""
 
     def __init__(self, function: Callable[..., Any], at: int = 0) -> None:
-        # The name under which `functools.partial` has it: it is found there when it is sent to another process.
+        # `functools.partial` uses this name, by which the function is found for pickling.
         self.func = function
         self._at = at
 
@@ -55,7 +55,7 @@ class _Present:
 
 
 class _Transformed:
-    """The spec of what a transform makes, and its name."""
+    """The spec and the name of a stage with a transform."""
 
     _transform: Any
     _parents: Any
@@ -74,7 +74,7 @@ class _Transformed:
 
 
 class _MapStage(_Transformed, CoreMapDataset[Any]):
-    """A function of the elements; one that it makes `None` leaves its slot empty."""
+    """A function applied to elements. A result of `None` empties the slot."""
 
     def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
         super().__init__(parent)
@@ -100,19 +100,19 @@ _MOST_SEED = np.iinfo(np.uint32).max
 
 
 def _seeded(function: Callable[..., Any], seed: int) -> Callable[[int, Any], Any]:
-    """A function of an element and random numbers as one of its index: for seeds that are longer than the core's."""
+    """Returns a function of index and element with random numbers by index, for seeds longer than the core's."""
     pool = RngPool(seed)
     return lambda index, element: function(element, pool.acquire_rng(index))
 
 
 def _random_seed(seed: int | None, default: int | None) -> int:
-    """The seed of a random map, which may be of any length."""
+    """Returns the seed of a random map, which may have any length."""
     chosen = default if seed is None else seed
     return chosen if chosen is not None and chosen > _MOST_SEED else numbers_of(chosen, "random_map")
 
 
 class MapMapDataset(_MapStage):
-    """A function of every element."""
+    """A function applied to every element."""
 
     def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
@@ -123,7 +123,7 @@ class MapMapDataset(_MapStage):
 
 
 class MapWithIndexMapDataset(_MapStage):
-    """A function of every index and its element."""
+    """A function applied to every index and element."""
 
     def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
@@ -134,7 +134,7 @@ class MapWithIndexMapDataset(_MapStage):
 
 
 class RandomMapMapDataset(_MapStage):
-    """A function of every element and random numbers of its index."""
+    """A function applied to every element and random numbers of its index."""
 
     def __init__(self, parent: MapDataset[Any], transform: Any, seed: int | None = None) -> None:
         super().__init__(parent, transform)
@@ -148,7 +148,7 @@ class RandomMapMapDataset(_MapStage):
 
 
 class _Filtering(SameElements):
-    """Elements of the parent. A filter that is a class goes by the name of that."""
+    """Elements of the parent. A filter class is shown by its class name."""
 
     _transform: Any
 
@@ -160,7 +160,7 @@ class _Filtering(SameElements):
 
 
 class FilterMapDataset(_Filtering, _MapStage):
-    """Empty slots where a function does not hold."""
+    """A filter that empties the slots of elements for which a function returns false."""
 
     def __init__(self, parent: MapDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
@@ -171,7 +171,7 @@ class FilterMapDataset(_Filtering, _MapStage):
 
 
 class MapIterDataset(_IterStage, InStep[Any]):
-    """A function of every element of a stream."""
+    """A function applied to every element of a stream."""
 
     def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
@@ -182,7 +182,7 @@ class MapIterDataset(_IterStage, InStep[Any]):
 
 
 class MapWithIndexIterDataset(_IterStage, Counting[Any]):
-    """A function of every element of a stream and its number there."""
+    """A function applied to every element of a stream and its number in the stream."""
 
     def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
@@ -193,7 +193,7 @@ class MapWithIndexIterDataset(_IterStage, Counting[Any]):
 
 
 class RandomMapIterDataset(_IterStage, Counting[Any]):
-    """A function of every element of a stream and random numbers of its place."""
+    """A function applied to every element of a stream and random numbers of its position."""
 
     def __init__(self, parent: IterDataset[Any], transform: Any, seed: int | None = None) -> None:
         super().__init__(parent, transform)
@@ -207,7 +207,7 @@ class RandomMapIterDataset(_IterStage, Counting[Any]):
 
 
 class FilterIterDataset(_Filtering, _IterStage):
-    """The elements of a stream that a function holds of."""
+    """The elements of a stream for which a function returns true."""
 
     def __init__(self, parent: IterDataset[Any], transform: Any) -> None:
         super().__init__(parent, transform)
@@ -219,14 +219,14 @@ class FilterIterDataset(_Filtering, _IterStage):
 
 
 class RngPool:
-    """The random numbers of an element, by a generator that is used again."""
+    """Random numbers by element index, from a generator per thread."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._threads = threading.local()
 
     def acquire_rng(self, index: int, *, op_seed: int = 0) -> np.random.Generator:
-        """The generator of element `index`, until the next one is asked for on this thread."""
+        """Returns the generator of element `index`, valid until the next call on this thread."""
         if not hasattr(self._threads, "generator"):
             self._threads.generator = np.random.Generator(np.random.Philox(self._seed))
             self._threads.start = self._threads.generator.bit_generator.state
@@ -237,4 +237,4 @@ class RngPool:
         return generator
 
     def release_rng(self, rng: np.random.Generator) -> None:
-        """Nothing to do: a thread has one."""
+        """Does nothing: each thread keeps its generator."""

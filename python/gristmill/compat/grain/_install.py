@@ -1,4 +1,4 @@
-"""Puts this package where programs look for Grain: `import grain` then finds gristmill."""
+"""Makes `import grain` load this package."""
 
 import importlib
 import importlib.abc
@@ -11,7 +11,7 @@ _HERE = "gristmill.compat.grain"
 _DATASET = "grain._src.python.dataset"
 _TRANSFORMATIONS = f"{_DATASET}.transformations"
 
-# Which of our modules have the names of each of Grain's. Folders have none.
+# The modules of this package that provide the names of each Grain module. Packages without names have none.
 MODULES: Mapping[str, Sequence[str]] = {
     "grain": (_HERE,),
     "grain.python": (f"{_HERE}.python",),
@@ -91,7 +91,7 @@ MODULES: Mapping[str, Sequence[str]] = {
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds Grain's modules here, each when it is first imported."""
+    """Finder and loader of Grain's modules, which fills each module on its first import."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -102,16 +102,16 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """A module of that name, for everything that looks at a module."""
+        """Returns an empty module with the requested name, a real module for tools that inspect it."""
         return ModuleType(spec.name, "gristmill under the name of Grain.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Gives it what our modules of that name have."""
+        """Copies the names of the corresponding modules into `module`."""
         for name in MODULES[module.__name__]:
             ours = importlib.import_module(name)
             module.__file__ = ours.__file__
             for key, value in vars(ours).items():
-                # Some names are made when they are asked for.
+                # A module's `__getattr__` makes some names on first access.
                 if not key.startswith("__") or key in ("__version__", "__getattr__"):
                     vars(module).setdefault(key, value)
 
@@ -120,14 +120,15 @@ _FINDER = _Finder()
 
 
 def is_installed() -> bool:
-    """Whether `install` was called."""
+    """Returns whether `install` has been called."""
     return _FINDER in sys.meta_path
 
 
 def install() -> None:
-    """From now on `import grain` and all that is in it finds gristmill, in worker processes too. Twice is once.
+    """Makes `import grain` and its submodules load gristmill from now on, in worker processes too.
 
-    Raises `RuntimeError` if Grain itself was imported before: its classes would be mixed with ours.
+    Repeated calls do nothing. Raises `RuntimeError` if Grain itself has been imported, because its classes and this
+    package's classes would mix.
     """
     if is_installed():
         return

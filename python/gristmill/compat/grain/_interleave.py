@@ -1,4 +1,4 @@
-"""Several streams in turn."""
+"""Interleaving of several streams."""
 
 import copy
 from collections.abc import Sequence
@@ -34,9 +34,9 @@ class _Streams:
 
 
 class InterleaveDatasetIterator(CoreIterator):
-    """A pass over streams in turn. It has a state for each of them, too, from which another round may begin."""
+    """A pass over interleaved streams. It also has a state per stream, for a new pass over other streams."""
 
-    # The state that it was set to, as long as nothing was read since: it may say more of streams that have ended.
+    # The restored state until the next read: it may contain more about ended streams than the core's state.
     _given: dict[str, Any] | None = None
 
     def __next__(self) -> Any:
@@ -51,7 +51,7 @@ class InterleaveDatasetIterator(CoreIterator):
         self._given = copy.deepcopy(state)
 
     def get_shard_states(self) -> Sequence[Any]:
-        """For each dataset whether it has ended, and where it is."""
+        """Returns for each dataset whether it has ended, and its position."""
         datasets = cast(InterleaveIterDataset, self._dataset)._datasets
         state = self.get_state()
         states = [_shard(ended, _start(datasets[at])) for at, ended in enumerate(_turns(state, len(datasets)))]
@@ -63,9 +63,9 @@ class InterleaveDatasetIterator(CoreIterator):
         return states
 
     def set_shard_states(self, shard_states: Sequence[Any]) -> None:
-        """Goes to where each dataset is, with the first that have not ended in the round.
+        """Moves to the positions of the datasets. The first open datasets take the slots of the cycle.
 
-        DIFFERENCE: one that has ended is not read again where its turn would come.
+        DIFFERENCE: a dataset that has ended is not read again when its turn comes.
         """
         places = cast(InterleaveIterDataset, self._dataset)._cycle_length
         open_ones = [lane for lane, shard in enumerate(shard_states) if not shard["exhausted"]]
@@ -74,7 +74,7 @@ class InterleaveDatasetIterator(CoreIterator):
         following = used[-1] + 1 if used else len(shard_states) if not open_ones else 0
         waiting: dict[int, Any] = {lane: shard_states[lane]["state"] for lane in open_ones[places:]}
         waiting.update({lane: None for lane in ended if lane >= following})
-        # Places that are left over have streams that have ended.
+        # The remaining slots hold ended streams.
         used += ended[: places - len(used)]
         self.set_state(
             {
@@ -93,7 +93,7 @@ def _shard(ended: bool, state: Any) -> dict[str, Any]:
 
 
 def _turns(state: dict[str, Any], count: int) -> list[bool]:
-    """Of each stream whether its turn has come and gone, but for those that are open."""
+    """Returns for each stream whether its turn has begun. Open streams are handled by the caller."""
     return [lane < state["next_index_in_datasets"] for lane in range(count)]
 
 
@@ -103,10 +103,10 @@ def _start(ds: Any) -> Any:
 
 
 class InterleaveIterDataset(CoreIterDataset[Any]):
-    """One element of each of `cycle_length` streams in turn; one that ends makes room for the next.
+    """An element of each of `cycle_length` streams in turn. The next stream replaces a stream that ends.
 
-    `datasets` are a sequence or a `MapDataset` of datasets, without end if it has none. The other arguments say how much
-    Grain reads ahead.
+    `datasets` is a sequence or a `MapDataset` of datasets, possibly endless. The other arguments control how much Grain
+    prefetches.
     """
 
     _PASS = ("_interleave", "InterleaveDatasetIterator")
@@ -133,16 +133,16 @@ class InterleaveIterDataset(CoreIterDataset[Any]):
         self._cycle_length = min(self._asked_length, max(len(datasets), 1))
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """Leaves only the datasets of a slice.
+        """Keeps only the datasets of a slice.
 
-        Grain's workers do so, each with a slice of its own. Here it is for programs that divide datasets themselves.
+        Grain's workers call this, each for its own slice. Here it serves programs that divide datasets themselves.
         """
         del sequential_slice
         self._take(self._datasets[sl])
 
     @property
     def _seed_parents(self) -> Sequence[Any]:
-        """None, as in Grain: its datasets are made when their turn comes."""
+        """Empty, as in Grain: the datasets are made when their turn comes."""
         return ()
 
     def _build(self, plan: Plan) -> gm.IterDataset:
@@ -162,7 +162,7 @@ class InterleaveIterDataset(CoreIterDataset[Any]):
     def index_of(self, state: dict[str, Any]) -> int:
         only = self._only("get_next_index")
         (inner,) = state["iterators_in_use_states"]
-        # Before the first element no stream has begun; behind the last one none is left.
+        # Without an open stream the position is before the first element or after the last.
         if inner is None:
             return only.length_of_source() if state["next_index_in_datasets"] else 0
         return cast(int, only.index_of(inner))

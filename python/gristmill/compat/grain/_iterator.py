@@ -1,4 +1,4 @@
-"""A pass that the core makes."""
+"""A pass that the core evaluates."""
 
 import copy
 from typing import Any, cast
@@ -16,12 +16,12 @@ from gristmill.compat.grain._tracebacks import filter_frames
 
 
 class CoreIterator(DatasetIterator[Any]):
-    """A pass over a whole pipeline of the core's stages; its state is theirs, under Grain's names.
+    """A pass over a pipeline of core stages. Its state is the core's state, with Grain's names.
 
-    Threads and worker processes start when they are needed: by the first element, or by `start_prefetch`.
+    Threads and worker processes start with the first element, or with `start_prefetch`.
     """
 
-    # Rows of every batch that it gives, if they are not all.
+    # The rows of every batch that this pass yields; `None` for all rows.
     _part: gm.Part | None = None
 
     def __init__(self, dataset: IterDataset[Any]) -> None:
@@ -30,7 +30,7 @@ class CoreIterator(DatasetIterator[Any]):
         self._plan = Plan()
         self._pipeline = self._start(self._plan)
         self._loader: gm.DatasetIterator | None = None
-        # The state to begin at, where there are workers that have not been started.
+        # The state to begin at, if the workers have not started yet.
         self._begin: dict[str, Any] | None = None
 
     def _start(self, plan: Plan) -> gm.IterDataset:
@@ -40,7 +40,7 @@ class CoreIterator(DatasetIterator[Any]):
         self._assert_not_closed()
         if self._loader is None:
             try:
-                # As with Grain, a trainer may write into its batches.
+                # Writable because Grain's users may write into batches.
                 self._loader = self._pipeline.loader(threads=self._plan.threads, writable=True, part=self._part)
             except gm.ConfigError as error:
                 explain(error, self._dataset)
@@ -51,7 +51,7 @@ class CoreIterator(DatasetIterator[Any]):
         return self._loader
 
     def _at_rest(self) -> gm.DatasetIterator:
-        """What knows the state: the pass itself, or one that reads nothing ahead as long as this has not begun to."""
+        """Returns a core pass to read the state from. It does not start prefetching if this pass has not begun."""
         if self._loader is not None or not self._plan.reads_ahead:
             return self._running()
         self._assert_not_closed()
@@ -79,7 +79,7 @@ class CoreIterator(DatasetIterator[Any]):
         if self._begin is not None:
             return copy.deepcopy(self._begin)
         state = self._core_state()
-        # Of a stream of the user's own with nothing behind it the state is the user's.
+        # For a custom stream without later stages, the state is the custom iterator's own.
         given: dict[str, Any] = state["python"] if _states.is_opaque(state) else _states.to_grain(state)
         return given
 
@@ -99,7 +99,7 @@ class CoreIterator(DatasetIterator[Any]):
         loader.set_state(checkpoint)
 
     def _dataset_check(self, state: dict[str, Any]) -> None:
-        """Refuses a position behind the end of a dataset that everything is read from."""
+        """Raises `IndexError` for a position after the end of the dataset that the whole pipeline reads."""
         ds: Any = self._dataset
         inner: Any = state
         while not hasattr(ds, "length_of_source"):
@@ -137,7 +137,7 @@ class CoreIterator(DatasetIterator[Any]):
             self._loader = None
 
     def report(self) -> gm.Report:
-        """Where the time went so far."""
+        """Returns the report of the pass so far."""
         return self._running().report()
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""A `DataLoader` in one call."""
+"""Construction of a `DataLoader` by one function."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def load(
     worker_count: int | None = 0,
     read_options: ReadOptions | None = None,
 ) -> DataLoader:
-    """Reads `source`, shuffled, sharded and repeated by an `IndexSampler`, through `transformations` and a batch."""
+    """Returns a loader of `source` with an `IndexSampler`, `transformations` and, optionally, batches."""
     sampler = IndexSampler(len(source), shard_options or NoSharding(), shuffle, num_epochs, seed)
     operations = list(transformations)
     if batch_size is not None:

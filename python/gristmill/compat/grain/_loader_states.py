@@ -1,4 +1,4 @@
-"""States that Grain's `DataLoader` wrote, as positions of this package's."""
+"""Conversion of states of Grain's `DataLoader` to positions of this package."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from gristmill.compat.grain import _operations, _transforms
 from gristmill.compat.grain._sharding import ShardOptions
 
-# The version of Grain's format, which this package writes as well.
+# Version of Grain's format. This package writes the same number.
 VERSION = 2
-# Operations that make one element of one, so that several workers give in turn what one alone gives.
+# Operations with one output per input. After them, the workers' elements in turn equal the stream without workers.
 _ONE_TO_ONE = (
     _transforms.Map,
     _transforms.RandomMap,
@@ -16,7 +16,7 @@ _ONE_TO_ONE = (
     _operations.MapOperation,
     _operations.RandomMapOperation,
 )
-# All that a loader takes but operations of the user's own.
+# All operations that a loader supports, except custom operations.
 _KNOWN = (
     *_ONE_TO_ONE,
     _transforms.Batch,
@@ -29,15 +29,15 @@ _KNOWN = (
 
 
 def is_of_grain(state: Mapping[str, Any]) -> bool:
-    """Whether Grain wrote it: behind a flat map that is the state of a dataset alone."""
+    """Returns whether Grain wrote the state. After a flat map Grain writes the state of a dataset only."""
     return "last_seen_indices" in state or "version" not in state
 
 
 def position(state: dict[str, Any], shard: ShardOptions, operations: Sequence[Any]) -> dict[str, Any]:
-    """Where a pass over the records of `shard` stands behind `state`.
+    """Returns the position, in a pass over the records of `shard`, that corresponds to `state`.
 
-    DIFFERENCE: a state of several workers can be restored behind operations that make one element of one. Behind others Grain's
-    data is another one for each number of workers, and such a state is refused.
+    DIFFERENCE: a state of several workers is restored if all operations have one output per input. After other
+    operations Grain's data depends on the number of workers, so such a state is an error.
     """
     workers = state.get("worker_count", 0)
     if "iterators_in_use_states" in state or workers > 0 and not all(isinstance(one, _ONE_TO_ONE) for one in operations):

@@ -1,4 +1,4 @@
-"""Several datasets as one: in proportion, by a map of one's own, one behind the other."""
+"""Combination of datasets: by proportion, by a selection map, or by concatenation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -11,12 +11,12 @@ from gristmill.compat.grain._iterator import CoreIterator
 from gristmill.compat.grain._plan import Plan
 from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 
-# Longer orders are not written down, but asked for as they are needed.
+# Longest order that is stored as an array. Longer orders are evaluated on demand.
 _WRITTEN_DOWN = 1 << 20
 
 
 def _specs(parents: Sequence[Any]) -> Any:
-    """The spec that all parents have in common."""
+    """Returns the spec of the parents, which must all be equal."""
     specs = [parent._element_spec for parent in parents]
     if any(spec != specs[0] for spec in specs[1:]):
         raise ValueError(f"the datasets have different element specs: {specs}")
@@ -24,7 +24,7 @@ def _specs(parents: Sequence[Any]) -> Any:
 
 
 class _Selected:
-    """An order that is too long to write down."""
+    """An order by a selection map that is too long to store."""
 
     def __init__(self, parents: Sequence[MapDataset[Any]], selection_map: DatasetSelectionMap) -> None:
         self._parents = parents
@@ -41,7 +41,7 @@ class _Selected:
 
 
 class MixedMapDataset(CoreMapDataset[Any]):
-    """Elements of several datasets in proportion, or by a selection map."""
+    """Elements of several datasets by proportion or by a selection map."""
 
     def __init__(
         self,
@@ -87,14 +87,14 @@ class MixedMapDataset(CoreMapDataset[Any]):
         order: Any = self._selection_map
         if order is None:
             weights = self._proportions or [1] * len(self.parents)
-            # The whole numbers that stand for the weights.
+            # The integer shares that correspond to the weights.
             shares = tuple(int(weight * 100 / min(weights)) if self._proportions else 1 for weight in weights)
             order = f"SelectionWithProportionsMap(proportions={shares}, length={len(self)})"
         return f"MixedMapDataset(parent_lengths={[len(parent) for parent in self.parents]}, selection_map={order})"
 
 
 class ConcatenateMapDataset(CoreMapDataset[Any]):
-    """One dataset behind the other, epoch by epoch."""
+    """Concatenated datasets, epoch by epoch."""
 
     def __init__(self, parents: Sequence[MapDataset[Any]]) -> None:
         super().__init__(parents)
@@ -116,7 +116,7 @@ class ConcatenateMapDataset(CoreMapDataset[Any]):
 
 
 class MixedIterDataset(CoreIterDataset[Any]):
-    """Streams in proportion, until one ends."""
+    """Streams mixed by proportion, until any of them ends."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class MixedIterDataset(CoreIterDataset[Any]):
         self._names: list[str] | None = None
         if isinstance(parents, Mapping):
             named: Mapping[str, IterDataset[Any]] = parents
-            # As Grain's trees are where JAX is installed, and whoever says the names in another order gets the same.
+            # Sorted as JAX sorts trees in Grain, so the order of the given names has no effect.
             self._names = sorted(named)
             if isinstance(proportions, Mapping):
                 if proportions.keys() != named.keys():
@@ -146,11 +146,11 @@ class MixedIterDataset(CoreIterDataset[Any]):
         self._weights = weights
 
     def mix_core(self, plan: Plan) -> gm.IterDataset:
-        """The mix itself."""
+        """Returns the mix as a core dataset."""
         return gm.IterDataset.mix([parent._core(plan) for parent in self.parents], self._weights)
 
     def _build(self, plan: Plan) -> gm.IterDataset:
-        # A state by names is not the core's, so a mix of named streams is a source for what comes behind it.
+        # A state with names does not fit the core, so later stages read a named mix as a source.
         return self.mix_core(plan) if self._names is None else gm.IterDataset.source(self)
 
     def __iter__(self) -> Any:
@@ -168,7 +168,7 @@ class MixedIterDataset(CoreIterDataset[Any]):
 
 
 class _NamedMixIterator(CoreIterator):
-    """A pass over a mix whose state has the streams' names, so that other ones may be there when it is restored."""
+    """A pass over a named mix. Its state contains the names of the streams, so that the streams may change."""
 
     def __init__(self, dataset: MixedIterDataset, names: list[str]) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""The operations that a `DataLoader` took before there were transforms: functions of an iterator of records."""
+"""Operations of a `DataLoader`, the predecessors of transforms: functions of an iterator of records."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +13,10 @@ from gristmill.compat.grain._record import Record
 
 
 class Operation(Protocol):
-    """Anything that turns an iterator of records into another."""
+    """A function from an iterator of records to an iterator of records."""
 
     def __call__(self, input_iterator: Iterator[Record[Any]]) -> Iterator[Record[Any]]:
-        """The new records."""
+        """Returns the new records."""
         ...
 
 
@@ -29,7 +29,7 @@ def _called(what: str, function: Callable[..., Any], *args: Any) -> Any:
 
 @dataclasses.dataclass
 class MapOperation:
-    """A function of every record's data."""
+    """A function applied to the data of every record."""
 
     map_function: Callable[[Any], Any]
 
@@ -40,7 +40,7 @@ class MapOperation:
 
 @dataclasses.dataclass
 class RandomMapOperation:
-    """A function of every record's data and random numbers."""
+    """A function applied to the data of every record and random numbers."""
 
     random_map_function: Callable[[Any, np.random.Generator], Any]
 
@@ -52,7 +52,7 @@ class RandomMapOperation:
 
 @dataclasses.dataclass
 class FilterOperation:
-    """Keeps records of whose data a function holds."""
+    """A filter of records by a function of their data."""
 
     condition_function: Callable[[Any], bool]
 
@@ -64,7 +64,7 @@ class FilterOperation:
 
 @dataclasses.dataclass
 class BatchOperation:
-    """Stacks the data of records; a batch has the metadata of its last one."""
+    """A stack of the data of records. A batch has the metadata of its last record."""
 
     batch_size: int
     drop_remainder: bool = False
@@ -75,7 +75,7 @@ class BatchOperation:
             raise ValueError(f"batch_size must be a positive integer. Got {self.batch_size}.")
 
     def disable_deprecation_message(self) -> None:
-        """Nothing to do: here it does not say that it is old."""
+        """Does nothing: this class logs no deprecation message."""
 
     def __call__(self, input_iterator: Iterator[Record[Any]]) -> Iterator[Record[Any]]:
         waiting: list[Record[Any]] = []
@@ -88,14 +88,14 @@ class BatchOperation:
             yield self.join(waiting)
 
     def join(self, records: Sequence[Record[Any]]) -> Record[Any]:
-        """One record of all of them."""
+        """Returns a record that combines all records."""
         data = [record.data for record in records]
         batch = self.batch_fn(data) if self.batch_fn else self._stack(data)
         return Record(records[-1].metadata.remove_record_key(), batch)
 
     def _stack(self, data: Sequence[Any]) -> Any:
         if dataclasses.is_dataclass(data[0]) and registered(data[0]) is None:
-            # DIFFERENCE to `make_batch`: operations take such an object for one thing.
+            # DIFFERENCE from `make_batch`: operations treat a dataclass as a leaf.
             return np.array(data)
         others = [at for at, other in enumerate(data) if not _alike(data[0], other)]
         if others:

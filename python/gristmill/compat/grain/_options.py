@@ -1,4 +1,4 @@
-"""How much is read ahead, and by whom. None of it changes the data."""
+"""Options for prefetching and workers. They do not change the data."""
 
 import dataclasses
 import logging
@@ -8,7 +8,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(slots=True)
 class ReadOptions:
-    """Threads that read and transform, and elements that they read ahead."""
+    """Threads that read and transform, and the number of prefetched elements."""
 
     num_threads: int = 16
     prefetch_buffer_size: int = 500
@@ -27,13 +27,13 @@ class ReadOptions:
 
     @property
     def threads(self) -> int:
-        """Threads to start; none without a buffer to fill."""
+        """Number of threads to start; 0 if nothing is buffered."""
         return self.num_threads if self.prefetch_buffer_size else 0
 
 
 @dataclasses.dataclass(slots=True)
 class MultiprocessingOptions:
-    """Worker processes and what each of them holds ready."""
+    """Number of worker processes, and elements that each worker buffers."""
 
     num_workers: int = 0
     per_worker_buffer_size: int = 1

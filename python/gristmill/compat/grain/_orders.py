@@ -1,4 +1,4 @@
-"""Stages that change which element is read: shuffle, slice, repeat, seed."""
+"""Stages that change the order of elements: shuffle, slice, repeat, seed."""
 
 from builtins import slice as _slice
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset, Coun
 
 
 class _SameElements(SameElements, CoreMapDataset[Any]):
-    """A stage that yields elements of its parent."""
+    """A stage that yields elements of its parent unchanged."""
 
 
 class _SameStream(SameElements, CoreIterDataset[Any]):
-    """The same of streams."""
+    """A stream stage that yields elements of its parent unchanged."""
 
 
 class SeedMapDataset(_SameElements):
-    """The seed of the stages behind it, which find it by themselves."""
+    """A seed for later stages, which search for it."""
 
     def __init__(self, parent: MapDataset[Any], *, seed: int) -> None:
         super().__init__(parent)
@@ -36,7 +36,7 @@ class SeedMapDataset(_SameElements):
 
 
 class SeedIterDataset(_SameStream, InStep[Any]):
-    """The same of streams."""
+    """A seed for later stages of a stream."""
 
     def __init__(self, parent: IterDataset[Any], *, seed: int) -> None:
         super().__init__(parent)
@@ -50,7 +50,7 @@ class SeedIterDataset(_SameStream, InStep[Any]):
 
 
 class ShuffleMapDataset(_SameElements):
-    """Random order of all, another in every epoch."""
+    """All elements in random order, different in every epoch."""
 
     def __init__(
         self, parent: MapDataset[Any], *, reshuffle_each_epoch: bool = True, seed: int | None = None
@@ -105,7 +105,7 @@ class WindowShuffleIterDataset(_SameStream):
 
 
 class SliceMapDataset(_SameElements):
-    """The elements of a slice of every epoch."""
+    """A slice of every epoch."""
 
     def __init__(self, parent: MapDataset[Any], sl: _slice) -> None:
         super().__init__(parent)
@@ -152,7 +152,7 @@ class RepeatMapDataset(_SameElements):
 
 
 class RepeatIterDataset(_SameStream):
-    """A stream several times, each the same."""
+    """A stream repeated unchanged."""
 
     def __init__(self, parent: IterDataset[Any], num_epochs: int | None = None) -> None:
         super().__init__(parent)
@@ -184,7 +184,7 @@ class LimitIterDataset(_SameStream, Counting[Any]):
 
 
 class CacheIterDataset(_SameStream):
-    """Keeps every element in memory for the next epoch."""
+    """A cache of every element in memory, for the next epochs."""
 
     def __init__(self, parent: IterDataset[Any]) -> None:
         super().__init__(parent)

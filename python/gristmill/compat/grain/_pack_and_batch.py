@@ -1,4 +1,4 @@
-"""Packing as an operation of a `DataLoader`, from before there were datasets."""
+"""Packing as an operation of a `DataLoader`, the predecessor of the packing datasets."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ import numpy as np
 import gristmill as gm
 from gristmill.compat.grain._record import Record, RecordMetadata
 
-# The name under which the core carries a record's number; no feature has it.
+# Feature name under which the core carries the number of a record. No user feature has this name.
 _NUMBER = "\x1f number"
 
 
 class _Numbered:
-    """The features of records with their numbers, as a stream that is read once. Keeps the metadata of records."""
+    """A single-use stream of the features of records, with their numbers. Keeps the metadata of the records."""
 
     def __init__(self, records: Iterator[Record[Any]]) -> None:
         self._records = records
@@ -26,7 +26,7 @@ class _Numbered:
             yield {**{name: np.atleast_1d(leaf) for name, leaf in record.data.items()}, _NUMBER: number}
 
     def take(self, last: int) -> RecordMetadata:
-        """The metadata of a record; that of earlier ones is forgotten."""
+        """Returns the metadata of record `last` and drops the metadata up to it."""
         found = self.metadata[last]
         self.metadata = {number: kept for number, kept in self.metadata.items() if number > last}
         return found
@@ -34,7 +34,7 @@ class _Numbered:
 
 @dataclasses.dataclass
 class PackAndBatchOperation:
-    """Packs the features of records into batches of rows: `(values, segment ids, positions)`, each like `length_struct`.
+    """Records packed into batches: `(values, segment ids, positions)`, each shaped like `length_struct`.
 
     `length_struct` is a dict of lengths. A batch has the metadata of its last record, and always `batch_size` rows.
     """

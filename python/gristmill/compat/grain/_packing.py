@@ -1,4 +1,4 @@
-"""Sequences of different lengths packed into rows of one length, by the core."""
+"""Packing of sequences of different lengths into rows of equal length, by the core."""
 
 import enum
 import logging
@@ -17,20 +17,20 @@ from gristmill.compat.grain._stages import CoreIterDataset
 
 _LOG = logging.getLogger(__name__)
 
-# Between the keys of a nested feature.
+# Separates the keys of a nested feature.
 _SEPARATOR = "\x1f"
 _SUFFIXES = ("_segment_ids", "_positions")
 
 
 def get_non_sequence_meta_features(length_struct: Any, meta_features: Sequence[str]) -> set[str]:
-    """The meta features that have no length, and so are collected instead of packed."""
+    """Returns the meta features without a length, which are collected instead of packed."""
     return {name for name in meta_features if name not in length_struct}
 
 
 class _Features:
-    """Elements as flat dicts of the features that are packed, and rows as trees again.
+    """Conversion of elements to flat dicts of the features to pack, and of rows back to trees.
 
-    Other features are left out, or refused where the lengths are `exact`.
+    Other features are dropped, or are an error if `exact`.
     """
 
     def __init__(self, length_struct: Mapping[str, Any], meta_features: Sequence[str], exact: bool) -> None:
@@ -53,14 +53,14 @@ class _Features:
         return [name for name in self.lengths if name.split(_SEPARATOR)[0] == feature]
 
     def flat(self, struct: Any) -> dict[str, Any]:
-        """A tree like the lengths, by the names that the core is given."""
+        """Returns the leaves of a tree like the lengths, under the core's feature names."""
         if struct is None:
             return {}
         return {_SEPARATOR.join(map(str, path)): leaf for path, leaf in _tree_lib.flatten_with_path(struct)}
 
     def element(self, element: Mapping[str, Any]) -> dict[str, Any]:
-        """What is packed of an element."""
-        # As bytes: what is only carried along comes out as it was, a number of Python's as that.
+        """Returns the features of an element to pack."""
+        # Pickled, so that a collected value keeps its type: a Python number stays a Python number.
         rest = {name: pickle.dumps(value) for name, value in element.items() if name in self._collected}
         known = element if self._exact else self._struct
         packed = {name: element[name] for name in element if name in known and name not in rest}
@@ -75,7 +75,7 @@ class _Features:
         return {**{name: np.atleast_1d(leaf) for name, leaf in zip(self.lengths, leaves, strict=True)}, **rest}
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row with its nested features in one piece, and with what was carried along."""
+        """Returns a row with its nested features restored and its collected features unpickled."""
         for name in self._collected & row.keys():
             row[name] = [pickle.loads(value) for value in row[name]]
         for name in self._nested:
@@ -84,7 +84,7 @@ class _Features:
 
 
 class _PackedIterDataset(CoreIterDataset[Any]):
-    """Rows of sequences. `length_struct` has their lengths, and `meta_features` names what is no sequence of its own."""
+    """Packed rows. `length_struct` has the row lengths; `meta_features` names features that are not sequences."""
 
     _EXACT: ClassVar[bool] = False
 
@@ -97,7 +97,7 @@ class _PackedIterDataset(CoreIterDataset[Any]):
         features = _Features(self._length_struct, self._meta_features, self._EXACT)
         elements = core.map(features.element)
         if not set(self._length_struct) - set(self._meta_features):
-            # Elements of other features are refused before it is, for they are what is wrong then.
+            # Raised per element, after the check of its features, whose error is more specific.
             return elements.map(_refuse_meta_features)
         return self._packed(elements, features)
 
@@ -121,13 +121,13 @@ class PackingDatasetIterator(CoreIterator):
     def __next__(self) -> Any:
         row = super().__next__()
         if self._row_bytes is None:
-            # Each feature has a number for each row, too: its first free cell.
+            # Grain also counts a number per feature and row: the first free cell.
             features = sum(name + _SUFFIXES[0] in row for name in row)
             self._row_bytes = 8 * features + sum(leaf.nbytes for leaf in row.values() if isinstance(leaf, np.ndarray))
         return row
 
     def get_packed_batch_size_bytes(self) -> int:
-        """What the rows that are packed together take, once one is there."""
+        """Returns the bytes of the rows that are packed together. Raises `ValueError` before the first row."""
         if self._row_bytes is None:
             raise ValueError("No current batch. Size can only be computed after at least one element has been packed.")
         rows: int = cast(PackIterDataset, self._dataset)._num_packing_bins
@@ -193,13 +193,13 @@ def _given(**arguments: Any) -> dict[str, Any]:
 
 
 def _numbers(arguments: dict[str, Any]) -> dict[str, Any] | None:
-    """Plain numbers out of NumPy's."""
+    """Converts NumPy numbers to plain numbers."""
     plain = {name: value.item() if hasattr(value, "item") else value for name, value in arguments.items()}
     return plain or None
 
 
 def _packed_spec(spec: Any, length_struct: Any, meta_features: Sequence[str]) -> Any:
-    """What a row looks like."""
+    """Returns the spec of a row."""
     out: dict[str, Any] = {}
     for name, leaf in spec.items():
         if name in get_non_sequence_meta_features(length_struct, meta_features):
@@ -213,28 +213,28 @@ def _packed_spec(spec: Any, length_struct: Any, meta_features: Sequence[str]) ->
 
 
 class FirstFitPackIterDataset(PackIterDataset):
-    """Each sequence into the first row that has room."""
+    """Packing by first fit: each sequence goes into the first row with enough room."""
 
     _METHOD = "first_fit_pack"
 
 
 class BestFitPackIterDataset(PackIterDataset):
-    """Each sequence into the fullest row that has room."""
+    """Packing by best fit: each sequence goes into the fullest row with enough room."""
 
     _METHOD = "best_fit_pack"
 
 
 class BOSHandling(enum.Enum):
-    """What happens to the first token of a sequence."""
+    """Treatment of the first token of a sequence."""
 
     DO_NOTHING = 1
     REPLACE_FIRST_TOKEN_WITH_BOS = 2
 
 
 class ConcatThenSplitIterDataset(_PackedIterDataset):
-    """Sequences one behind the other, cut into rows.
+    """Concatenated sequences, split into rows.
 
-    DIFFERENCE: with several features none loses or repeats a token where an element is cut twice.
+    DIFFERENCE: with several features, no feature loses or repeats a token if an element is split twice.
     """
 
     _EXACT = True
@@ -262,7 +262,7 @@ class ConcatThenSplitIterDataset(_PackedIterDataset):
             raise ValueError(f"bos_features and meta_features should not overlap, and both have {both}")
         self._split_full_length_features = split_full_length_features
         replaces = bos_handling is BOSHandling.REPLACE_FIRST_TOKEN_WITH_BOS
-        # Grain's own default: it says that tokens are replaced, and in which feature it does not.
+        # As in Grain, the default of `bos_features` is empty, so no token is replaced.
         if replaces and not bos_features:
             _LOG.warning("bos_handling replaces no token, for bos_features names no feature: name those to replace it in")
         self._bos: dict[str, Any] = {}

@@ -1,6 +1,6 @@
-"""Rows of Parquet files, in order, by `pyarrow`, so that its file systems and options may be used.
+"""Rows of Parquet files in order, read by `pyarrow` to support its file systems and options.
 
-The core reads local files without it: `gristmill.IterDataset` has a source of its own.
+The core reads Parquet files without `pyarrow`: see the sources of `gristmill.IterDataset`.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _CYCLE = 16
 
 
 class _ParquetIterator(DatasetIterator[dict[str, Any]]):
-    """A pass over one file, one row group in memory."""
+    """A pass over a file, with a single row group in memory."""
 
     def __init__(self, path: Any, options: dict[str, Any]) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class _ParquetIterator(DatasetIterator[dict[str, Any]]):
         self._columns: dict[str, Any] | None = None
 
     def _open(self) -> dict[str, Any] | None:
-        """The columns of the present row group, or of the next one that has rows left."""
+        """Returns the columns of the first row group, from the current one on, that has rows left."""
         while self._row_group < self._file.num_row_groups:
             if self._columns is None:
                 table = self._file.read_row_group(self._row_group)
@@ -62,7 +62,7 @@ class _ParquetIterator(DatasetIterator[dict[str, Any]]):
 
 
 class ParquetIterDataset(IterDataset[dict[str, Any]]):
-    """The rows of a file as dicts; of several files in turn. Options are those of `pyarrow.parquet.ParquetFile`."""
+    """Rows of a file as dicts, or of several files in turn. The options are passed to `pyarrow.parquet.ParquetFile`."""
 
     def __init__(self, path: Any, **read_kwargs: Any) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class ParquetIterDataset(IterDataset[dict[str, Any]]):
         self._read_kwargs = read_kwargs
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """Reads only those of the files: a host's own part."""
+        """Keeps only the files of a slice, as a host's share."""
         del sequential_slice
         if isinstance(self._path, str) or not isinstance(self._path, Sequence):
             raise ValueError(f"one file cannot be divided: {self._path}")

@@ -1,4 +1,4 @@
-"""What is decided for a pipeline as a whole."""
+"""Options that apply to a pipeline as a whole."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from gristmill.compat.grain._options import ReadOptions
 
 
 class Plan:
-    """What the last dataset of a pipeline decides for those before it, and what it learns of them."""
+    """Options that the last dataset sets for earlier datasets, and properties that earlier datasets report back."""
 
     def __init__(self, options: DatasetOptions | None = None) -> None:
         self.options = options or DatasetOptions()
@@ -16,17 +16,17 @@ class Plan:
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether a pass works before it is asked for an element."""
+        """Whether a pass prefetches."""
         return self.has_workers or self.threads > 0
 
     @property
     def thresholds(self) -> dict[str, Any]:
-        """What filters may drop, by the names of the core's arguments; with the defaults, none."""
+        """Limits for filters, by argument name of the core; empty for default options."""
         options = self.options
         given = {"warn": options.filter_warn_threshold_ratio, "raise": options.filter_raise_threshold_ratio}
-        # 0 is none, too.
+        # 0 also means no limit.
         return {name: ratio or None for name, ratio in given.items()} if options != DatasetOptions() else {}
 
     def read(self, options: ReadOptions) -> None:
-        """A part of the pipeline is to be read with these."""
+        """Applies the read options of a part of the pipeline."""
         self.threads = max(self.threads, options.threads)

@@ -1,4 +1,4 @@
-"""Where a pipeline stops being random access, and who evaluates it. Neither changes the data."""
+"""Conversion to streams, and evaluation by threads and workers. Neither changes the data."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -12,29 +12,29 @@ from gristmill.compat.grain._options import MultiprocessingOptions, ReadOptions
 from gristmill.compat.grain._plan import Plan
 from gristmill.compat.grain._stages import CoreIterDataset, InStep, SameElements
 
-# More threads than this gain nothing, whatever is read.
+# Upper limit: more threads do not speed up any source.
 _MOST_THREADS = 64
 
 
 @runtime_checkable
 class SupportsSlicedStateManagement(Protocol):
-    """A pass over several datasets that has a state for each, which a pass over others of them may take up."""
+    """A pass over several datasets with a state per dataset, which a pass over other datasets can restore."""
 
     def get_shard_states(self) -> Sequence[Any]:
-        """For each dataset whether it has ended, and where it is."""
+        """Returns for each dataset whether it has ended, and its position."""
         ...
 
     def set_shard_states(self, shard_states: Sequence[Any]) -> None:
-        """Goes to where each dataset is."""
+        """Moves to the positions of the datasets."""
         ...
 
 
 class PrefetchDatasetIterator(CoreIterator):
-    """A pass over one epoch of a `MapDataset`."""
+    """A pass over an epoch of a `MapDataset`."""
 
 
 class PrefetchIterDataset(SameElements, CoreIterDataset[Any]):
-    """One epoch of a `MapDataset` as a stream."""
+    """An epoch of a `MapDataset` as a stream."""
 
     _PASS = ("_prefetch", "PrefetchDatasetIterator")
 
@@ -43,12 +43,12 @@ class PrefetchIterDataset(SameElements, CoreIterDataset[Any]):
     ) -> None:
         super().__init__(parent)
         self._read_options = read_options or parent._default_read_options()
-        # Where nobody says, what is read from numbers alone is read without threads.
+        # By default, a dataset that computes its elements from numbers is read without threads.
         self._chosen_options = read_options or parent._read_options()
         self._allow_nones = allow_nones
 
     def length_of_source(self) -> int:
-        """The elements and empty slots that there are to be read."""
+        """Returns the number of elements and empty slots in the source."""
         return len(cast("MapDataset[Any]", self._parent))
 
     def state_at(self, index: int) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class PrefetchIterDataset(SameElements, CoreIterDataset[Any]):
 
 
 class _Ahead(SameElements, InStep[Any]):
-    """A stream that is evaluated ahead of whoever reads it."""
+    """A stream that is evaluated ahead of its consumer."""
 
     _threads: int = 0
 
@@ -82,10 +82,10 @@ class _Ahead(SameElements, InStep[Any]):
 
 
 class MultiprocessPrefetchIterDataset(_Ahead):
-    """A stream evaluated beside the process that reads it.
+    """A stream that worker processes evaluate.
 
-    DIFFERENCE: elements and order are those without workers, for any number of them. `sequential_slice` says how Grain
-    divides the data among workers, and so it has no meaning here.
+    DIFFERENCE: elements and order do not depend on the number of workers. `sequential_slice` selects how Grain divides
+    the data among workers, and has no effect here.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class MultiprocessPrefetchIterDataset(_Ahead):
 
 
 class ProcessPrefetchIterDataset(MultiprocessPrefetchIterDataset):
-    """The same with one worker."""
+    """A stream that a single worker process evaluates."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ def _ignoring_its_place(function: Callable[[], None], _index: int, _count: int) 
 
 
 class ThreadPrefetchIterDataset(_Ahead):
-    """A stream evaluated on another thread."""
+    """A stream that another thread evaluates."""
 
     def __init__(self, parent: IterDataset[Any], *, prefetch_buffer_size: int) -> None:
         super().__init__(parent)
@@ -150,7 +150,7 @@ class ThreadPrefetchIterDataset(_Ahead):
 
 
 class MultithreadPrefetchIterDataset(_Ahead):
-    """A stream evaluated on several threads."""
+    """A stream that several threads evaluate."""
 
     def __init__(self, parent: IterDataset[Any], num_threads: int) -> None:
         super().__init__(parent)
@@ -163,7 +163,7 @@ class MultithreadPrefetchIterDataset(_Ahead):
 
 
 class _Once:
-    """A pass that began elsewhere, as a stream."""
+    """A started pass as a stream."""
 
     def __init__(self, iterator: DatasetIterator[Any]) -> None:
         self._iterator = iterator
@@ -173,10 +173,10 @@ class _Once:
 
 
 class ThreadPrefetchDatasetIterator(DatasetIterator[Any]):
-    """A pass that is read ahead on another thread. Its state is that of the pass behind the element given last."""
+    """A pass that another thread prefetches. Its state is the parent's state after the last delivered element."""
 
     def __init__(self, parent: DatasetIterator[Any], prefetch_buffer_size: int) -> None:
-        # Any iterator with a state will do.
+        # Accepts any iterator with a state.
         super().__init__((parent,))
         if prefetch_buffer_size <= 0:
             raise ValueError("`buffer_size` must be greater than 0")
@@ -221,7 +221,7 @@ def multiprocess_prefetch_options(
     worker_init_fn: Callable[[int, int], None] | None = None,
     sequential_slice: bool = False,
 ) -> IterDataset[Any]:
-    """`ds` evaluated beside this process; as it is for no workers."""
+    """Returns `ds` evaluated by worker processes, or `ds` itself for 0 workers."""
     if options.num_workers == 0:
         return ds
     return MultiprocessPrefetchIterDataset(ds, options, worker_init_fn, sequential_slice)
@@ -234,7 +234,7 @@ def multiprocess_prefetch(
     worker_init_fn: Callable[[int, int], None] | None = None,
     sequential_slice: bool = False,
 ) -> IterDataset[Any]:
-    """The same with the options one by one."""
+    """Calls `multiprocess_prefetch_options` with the options as separate arguments."""
     options = MultiprocessingOptions(num_workers=num_workers, per_worker_buffer_size=buffer_size)
     return multiprocess_prefetch_options(ds, options, worker_init_fn, sequential_slice)
 
@@ -242,6 +242,6 @@ def multiprocess_prefetch(
 def multithread_prefetch(
     ds: IterDataset[Any], num_threads: int, buffer_size: int, sequential_slice: bool = False
 ) -> IterDataset[Any]:
-    """`ds` evaluated on threads of this process."""
+    """Returns `ds` evaluated by threads of this process."""
     del buffer_size, sequential_slice
     return MultithreadPrefetchIterDataset(ds, num_threads)

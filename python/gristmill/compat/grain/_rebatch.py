@@ -1,4 +1,4 @@
-"""Batches cut anew."""
+"""Regrouping of batches."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from gristmill.compat.grain._stages import CoreIterDataset
 
 
 class RebatchIterDataset(CoreIterDataset[Any]):
-    """Batches of `batch_size` rows out of batches of any."""
+    """Batches of `batch_size` rows from batches of any size."""
 
     def __init__(self, parent: IterDataset[Any], batch_size: int, drop_remainder: bool = False) -> None:
         super().__init__(parent)

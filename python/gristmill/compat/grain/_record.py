@@ -1,4 +1,4 @@
-"""Records on their way through a `DataLoader`."""
+"""Records inside a `DataLoader`."""
 
 import dataclasses
 from typing import Generic, TypeVar
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(slots=True)
 class RecordMetadata:
-    """Where a record comes from: what a sampler answers."""
+    """The origin of a record, as a sampler returns it."""
 
     index: int
     record_key: int | None = None
     rng: np.random.Generator | None = None
 
     def remove_record_key(self) -> "RecordMetadata":
-        """The same without the key: a batch has none."""
+        """Returns a copy without the key: a batch has no key."""
         return self if self.record_key is None else dataclasses.replace(self, record_key=None)
 
     def __str__(self) -> str:
@@ -26,7 +26,7 @@ class RecordMetadata:
 
 @dataclasses.dataclass(slots=True)
 class Record(Generic[T]):
-    """A record and where it comes from."""
+    """A record and its origin."""
 
     metadata: RecordMetadata
     data: T

@@ -1,4 +1,4 @@
-"""Which record comes at which place of a `DataLoader`'s stream."""
+"""Orders of the records of a `DataLoader`."""
 
 from typing import Any, Protocol
 
@@ -10,10 +10,10 @@ from gristmill.compat.grain._sharding import NoSharding, ShardOptions, even_spli
 
 
 class Sampler(Protocol):
-    """What a `DataLoader` takes."""
+    """A sampler for a `DataLoader`."""
 
     def __getitem__(self, index: int) -> RecordMetadata:
-        """The record at a place of the stream, over all shards."""
+        """Returns the record at position `index` of the stream over all shards."""
         ...
 
 
@@ -61,7 +61,7 @@ class SequentialSampler:
 
 
 class _ShardMapDataset(MapDataset[Any]):
-    """The records of one shard, which lie one behind the other."""
+    """The records of a shard, which are consecutive."""
 
     def __init__(self, parent: MapDataset[Any], shard_options: ShardOptions) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""Seeds that nobody gave: derived from the nearest `seed()` before a random stage."""
+"""Default seeds, derived from the nearest `seed()` before a random stage."""
 
 from collections import deque
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def default_seed(ds: Any) -> int | None:
-    """The seed of `ds` from all the nearest `seed()` stages before it, each with its distance; `None` without one."""
+    """Returns a seed derived from the nearest `seed()` stages before `ds` and their distances; `None` without them."""
     words: list[int] = []
     waiting: deque[tuple[Any, int]] = deque([(ds, 0)])
     while waiting:
@@ -20,7 +20,7 @@ def default_seed(ds: Any) -> int | None:
 
 
 def numbers_of(seed: int | None, what: str) -> int:
-    """A seed, or an error that says how to give one."""
+    """Returns the seed. Raises `ValueError`, with the ways to set a seed, if it is `None` or out of range."""
     if seed is None:
         raise ValueError(
             f"`{what}` requires a seed. Please either provide it with `ds.seed(seed)` before it "

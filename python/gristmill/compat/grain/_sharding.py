@@ -1,4 +1,4 @@
-"""Which part of the data a process reads."""
+"""Division of the data among processes."""
 
 import dataclasses
 import logging
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class ShardOptions:
-    """Shard `shard_index` of `shard_count`; with `drop_remainder` all of one size."""
+    """Shard `shard_index` of `shard_count`. With `drop_remainder` all shards have an equal size."""
 
     shard_index: int
     shard_count: int
@@ -25,14 +25,14 @@ class ShardOptions:
 
 
 class NoSharding(ShardOptions):
-    """Every process reads everything."""
+    """A single shard: every process reads all data."""
 
     def __init__(self) -> None:
         super().__init__(shard_index=0, shard_count=1)
 
 
 class ShardByJaxProcess(ShardOptions):
-    """One shard for each process of JAX."""
+    """A shard for each JAX process."""
 
     def __init__(self, drop_remainder: bool = False) -> None:
         index, count = get_process_index_and_count()
@@ -40,7 +40,7 @@ class ShardByJaxProcess(ShardOptions):
 
 
 def even_split(num_examples: int, options: ShardOptions) -> tuple[int, int]:
-    """The first index of the shard and the one behind its last: shards lie one behind the other, the first ones longer."""
+    """Returns the range of a shard as (start, end). Shards are consecutive, and the first shards may be longer."""
     size, rest = divmod(num_examples, options.shard_count)
     if options.drop_remainder:
         if rest:
@@ -56,7 +56,7 @@ def even_split(num_examples: int, options: ShardOptions) -> tuple[int, int]:
 
 
 def get_process_index_and_count() -> tuple[int, int]:
-    """This process among those of JAX; alone where JAX is not in use."""
+    """Returns the index of this process among JAX processes and their number; (0, 1) without JAX."""
     try:
         jax: Any = import_module("jax")
     except ImportError:

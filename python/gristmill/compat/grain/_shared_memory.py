@@ -1,4 +1,4 @@
-"""Arrays in shared memory of the operating system, which another process may attach to by name."""
+"""Arrays in the operating system's shared memory, to which another process attaches by name."""
 
 import dataclasses
 import threading
@@ -11,14 +11,14 @@ import numpy as np
 
 @dataclasses.dataclass(slots=True, frozen=True)
 class SharedMemoryArrayMetadata:
-    """What another process needs to attach to a `SharedMemoryArray`."""
+    """The data that another process needs to attach to a `SharedMemoryArray`."""
 
     name: str
     shape: tuple[int, ...]
     dtype: Any
 
     def close_and_unlink_shm(self) -> None:
-        """Gives the memory back to the operating system."""
+        """Frees the memory."""
         memory = shared_memory.SharedMemory(name=self.name, create=False)
         memory.close()
         memory.unlink()
@@ -29,12 +29,12 @@ class SharedMemoryArray(np.ndarray[Any, Any]):
 
     shm: shared_memory.SharedMemory | None
     _unlink_on_del: bool
-    # Who gives memory back where that is asked for, and how many may wait for it.
+    # Threads that free memory, if enabled, and the limit of pending requests.
     _threads: ClassVar[ThreadPoolExecutor | None] = None
     _waiting: ClassVar[threading.Semaphore] = threading.Semaphore(0)
 
     def __new__(cls, shape: Any, dtype: Any = float) -> "SharedMemoryArray":
-        """An array of zeros in memory of its own."""
+        """Makes an array of zeros in new shared memory."""
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         nbytes = int(np.prod(sizes, dtype=np.int64)) * np.dtype(dtype).itemsize
         memory = shared_memory.SharedMemory(create=True, size=max(nbytes, 1))
@@ -42,7 +42,7 @@ class SharedMemoryArray(np.ndarray[Any, Any]):
 
     @classmethod
     def from_shared_memory(cls, shm: shared_memory.SharedMemory, shape: Any, dtype: Any) -> "SharedMemoryArray":
-        """The array that lies in `shm`."""
+        """Returns the array in `shm`."""
         array = super().__new__(cls, shape, dtype, shm.buf)
         array.shm = shm
         array._unlink_on_del = False
@@ -54,24 +54,24 @@ class SharedMemoryArray(np.ndarray[Any, Any]):
 
     @classmethod
     def from_metadata(cls, metadata: SharedMemoryArrayMetadata) -> "SharedMemoryArray":
-        """The array that `metadata` was taken of."""
+        """Attaches to the array described by `metadata`."""
         memory = shared_memory.SharedMemory(name=metadata.name, create=False)
         return cls.from_shared_memory(memory, metadata.shape, metadata.dtype)
 
     @property
     def metadata(self) -> SharedMemoryArrayMetadata:
-        """What another process needs to attach to it."""
+        """The data that another process needs to attach to the array."""
         if self.shm is None:
             raise ValueError("the array is a result of computing, and not in shared memory")
         return SharedMemoryArrayMetadata(self.shm.name, self.shape, self.dtype)
 
     def unlink_on_del(self) -> None:
-        """Gives the memory back when the array is no longer used."""
+        """Frees the memory when the array is garbage-collected."""
         self._unlink_on_del = True
 
     @classmethod
     def enable_async_del(cls, num_threads: int = 1, max_outstanding_requests: int = 50) -> None:
-        """From now on threads give memory back, as long as no more than so many pieces wait for it."""
+        """Frees memory on threads from now on, unless too many requests are pending."""
         if SharedMemoryArray._threads is None:
             SharedMemoryArray._waiting = threading.Semaphore(max(max_outstanding_requests, num_threads))
             SharedMemoryArray._threads = ThreadPoolExecutor(num_threads)
@@ -82,12 +82,12 @@ class SharedMemoryArray(np.ndarray[Any, Any]):
 
     @classmethod
     def close_shm_async(cls, shm: shared_memory.SharedMemory, unlink: bool) -> None:
-        """Gives memory back on one of those threads."""
+        """Frees memory on one of these threads."""
         _give_back(shm, unlink)
         SharedMemoryArray._waiting.release()
 
     def __del__(self) -> None:
-        # Views of it have an array as their base.
+        # A view has an array as its base, and does not own the memory.
         if not getattr(self, "_unlink_on_del", False) or self.shm is None or isinstance(self.base, np.ndarray):
             return
         threads = SharedMemoryArray._threads
@@ -103,7 +103,7 @@ def _give_back(shm: shared_memory.SharedMemory, unlink: bool) -> None:
 
 
 def shared(leaf: Any) -> Any:
-    """A copy of an array in shared memory; anything else, and what refers to Python objects, as it is."""
+    """Returns a copy of an array in shared memory; arrays of Python objects and other leaves are returned unchanged."""
     if not isinstance(leaf, np.ndarray) or leaf.dtype.hasobject:
         return leaf
     array = SharedMemoryArray(leaf.shape, leaf.dtype)

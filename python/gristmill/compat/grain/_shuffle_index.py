@@ -1,12 +1,12 @@
-"""The permutation behind `shuffle`, one index at a time."""
+"""The permutation used by `shuffle`, by index."""
 
 from gristmill._gristmill import index_shuffle as _core_index_shuffle
 
 
 def index_shuffle(index: int, max_index: int, seed: int, rounds: int) -> int:
-    """Where a permutation of `0..max_index` sends `index`.
+    """Returns the image of `index` in a permutation of `0..=max_index`.
 
-    DIFFERENCE: it is a permutation for every length.
+    DIFFERENCE: the result is a permutation for every length.
     """
     if rounds < 4 or rounds > 1024 or rounds % 2:
         raise ValueError(f"rounds must be an even integer between 4 and 1024, got {rounds}")

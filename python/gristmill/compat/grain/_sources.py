@@ -1,4 +1,4 @@
-"""Datasets that have no parents."""
+"""Datasets without parents."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class _Unsized:
-    """A source without a length: it is read by the index alone."""
+    """A source without a length, which is read by index only."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -28,18 +28,18 @@ class _Unsized:
 
 
 def _part_of(length: int, sl: slice, sequential_slice: bool) -> tuple[int, int]:
-    # The kind of error is Grain's.
+    # Grain raises this type of error.
     assert sequential_slice, "Only sequential slicing is supported."
     return even_split(length, ShardOptions(shard_index=sl.start, shard_count=sl.step))
 
 
 class SourceMapDataset(CoreMapDataset[Any]):
-    """The records of anything with `__len__` and `__getitem__`."""
+    """Records of any object with `__len__` and `__getitem__`."""
 
     def __init__(self, source: Any) -> None:
         super().__init__()
         self._source = source
-        # All of it, where it was divided.
+        # The undivided dataset, after `set_slice`.
         self._whole: SourceMapDataset | None = None
 
     def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
@@ -55,7 +55,7 @@ class SourceMapDataset(CoreMapDataset[Any]):
         return gm.MapDataset.source(())
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """Leaves only the records of part `sl.start` of `sl.step`, which lie one behind the other."""
+        """Keeps only part `sl.start` of `sl.step` consecutive parts."""
         if self._whole is None:
             self._whole = SourceMapDataset(self._source)
         start, stop = _part_of(len(self._whole), sl, sequential_slice)
@@ -77,7 +77,7 @@ class SourceMapDataset(CoreMapDataset[Any]):
 
 
 class RangeMapDataset(CoreMapDataset[int]):
-    """Whole numbers, as Python's `range`."""
+    """Integers of a Python `range`."""
 
     def __init__(self, start: int, stop: int | None = None, step: int = 1) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class RangeMapDataset(CoreMapDataset[int]):
         self._length = len(self._whole)
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """Leaves only the numbers of part `sl.start` of `sl.step`, which lie one behind the other."""
+        """Keeps only part `sl.start` of `sl.step` consecutive parts."""
         start, stop = _part_of(len(self._whole), sl, sequential_slice)
         numbers = self._whole[start:stop]
         self.start, self.stop, self._length, self._cached = numbers.start, numbers.stop, len(numbers), None

@@ -1,4 +1,4 @@
-"""Datasets that the core evaluates: what those of this package are made of."""
+"""Base classes of the datasets that the core evaluates."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class CoreMapDataset(MapDataset[T]):
-    """A `MapDataset` that the core evaluates: it says how its core dataset is built."""
+    """A `MapDataset` that the core evaluates. Subclasses build the core dataset in `_build`."""
 
     _cached: gm.MapDataset | None = None
 
@@ -46,19 +46,19 @@ class CoreIterDataset(IterDataset[T]):
     """An `IterDataset` that the core evaluates."""
 
     def state_at(self, index: int) -> dict[str, Any]:
-        """The state in front of element `index`, where that follows from the index."""
+        """Returns the state before element `index`. Raises if the index does not determine the state."""
         raise NotImplementedError(f"set_next_index is not supported for {self}")
 
     def index_of(self, state: dict[str, Any]) -> int:
-        """The index of the element behind `state`."""
+        """Returns the index of the first element after `state`."""
         raise NotImplementedError(f"get_next_index is not supported for {self}")
 
     def _behind(self, core: gm.IterDataset) -> gm.IterDataset:
-        """`core`, that of the parent, and this stage behind it."""
+        """Returns `core`, the parent's core dataset, followed by this stage."""
         raise NotImplementedError
 
     def _build(self, plan: Plan) -> gm.IterDataset:
-        """For a stage of several parents or of none, or one that takes part in the plan."""
+        """Builds the core dataset. Overridden by stages that have no single parent or that use the plan."""
         return self._behind(self._parent._core(plan))
 
     def _core(self, plan: Plan) -> gm.IterDataset:
@@ -66,7 +66,7 @@ class CoreIterDataset(IterDataset[T]):
             return super()._core(plan)
         return self._build(plan)
 
-    # Where the class of its passes is: programs look at those of some stages.
+    # Module and class of the passes. Programs check the class for some stages.
     _PASS = ("_iterator", "CoreIterator")
 
     def __iter__(self) -> "DatasetIterator[T]":
@@ -74,7 +74,7 @@ class CoreIterDataset(IterDataset[T]):
 
 
 class SameElements(Dataset):
-    """A stage whose elements are some of its parent's, as they are."""
+    """A stage whose elements are elements of its parent, unchanged."""
 
     @property
     def _element_spec(self) -> Any:
@@ -82,7 +82,7 @@ class SameElements(Dataset):
 
 
 class InStep(CoreIterDataset[T]):
-    """A stream of one element for each of its parent's, which has no position of its own."""
+    """A stream with one element per element of its parent, without a separate position."""
 
     def state_at(self, index: int) -> dict[str, Any]:
         return cast("dict[str, Any]", self._parent.state_at(index))
@@ -92,7 +92,7 @@ class InStep(CoreIterDataset[T]):
 
 
 class Counting(InStep[T]):
-    """The same, which counts the elements that it was given."""
+    """An `InStep` stream that also counts the elements of its parent."""
 
     def state_at(self, index: int) -> dict[str, Any]:
         return {"parent": super().state_at(index), "counter": index}
@@ -102,7 +102,7 @@ class Counting(InStep[T]):
 
 
 class WithOptionsIterDataset(SameElements, InStep[T]):
-    """Options for the whole pipeline before it."""
+    """Options for the whole pipeline before this stage."""
 
     def __init__(self, parent: IterDataset[T], options: DatasetOptions) -> None:
         super().__init__(parent)

@@ -1,13 +1,13 @@
-"""States under Grain's names, and back under the core's.
+"""Conversion of states between the core's names and Grain's names.
 
-A state of the core is a tree with one node for each stage that has a position. What kind of stage a node belongs to is
-known by its fields, so no pipeline is needed to rename them. States that Grain wrote are read, too.
+A core state is a tree with a node per stage that has a position. The fields of a node identify its kind of stage, so
+the conversion does not need the pipeline. States written by Grain are also read.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-# Fields of the core, Grain's names for them, and fields that Grain's states lack, with what they are when they matter not.
+# Core fields with Grain's names, and core fields that Grain's states lack, with their neutral values.
 _KINDS: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({"next_index": "next_index"}, {"dropped": 0, "in_a_row": 0, "skipped": 0}),
     ({"window_start": "parent_window_start_state", "window": "window_index", "position": "pos_in_window"}, {}),
@@ -18,58 +18,58 @@ _KINDS: list[tuple[dict[str, str], dict[str, Any]]] = [
 ]
 _OF_CORE = {frozenset([*names, *rest]): (names, rest) for names, rest in _KINDS}
 _OF_GRAIN = {frozenset(names.values()): (names, rest) for names, rest in _KINDS}
-# What Grain has other names for where the core has one, and what it keeps of its cache.
+# Kinds with several names in Grain but only one in the core, and the state of Grain's cache.
 _OF_GRAIN[frozenset(["parent", "index_for_rng"])] = ({"parent": "parent", "counter": "index_for_rng"}, {})
 _OF_GRAIN[frozenset(["parent", "count_elements_read"])] = ({"parent": "parent", "counter": "count_elements_read"}, {})
 _OF_GRAIN[frozenset(["parent", "position", "cache_filled"])] = ({"position": "position"}, {})
 
-# A stage that makes several elements of one, where it is evaluated with what is in front of it.
+# A stage with several outputs per input that is evaluated together with the stage before it.
 _FAN = frozenset(["given", "stream"])
 
-# Streams in turn: Grain has a list for each field of a place.
+# Interleaved streams. Grain stores a list per field of a slot.
 _LANES = frozenset(["next_slot", "next_lane", "slots"])
 _INTERLEAVED = "iterators_in_use_indices"
 PLACES = (_INTERLEAVED, "iterators_in_use_states", "exhausted")
-# Where streams begin whose turn has not come, in both.
+# States of streams whose turn has not come: the core's field and Grain's field.
 _WAITING, _FUTURE = "waiting", "future_states"
 
-# A filter of a stream, which in Grain has the state of its parent; the core reads that, too.
+# A filter of a stream. In Grain it has its parent's state, which the core also reads.
 _FILTER = frozenset(["parent", "seen", "dropped"])
 
-# Counts for thresholds and reports, which start anew.
+# Counts for thresholds and reports, which restart from 0.
 _PASSING = frozenset(["dropped", "in_a_row", "skipped"])
 
-# Where a group of Grain's packed rows began, and how far it has come out.
+# Start of a group of packed rows in Grain, and the number of rows already delivered from it.
 _PACKED = frozenset(["parent", "next_row", "counter"])
 
-# The same of rows that are cut: where the first element is cut itself.
+# Start of a group of split rows in Grain, including the offset of the first element.
 _CUT = frozenset(["parent_state", "remainder_slices", "elements_from_buffer_after_checkpoint"])
 
 _Node = dict[str, Any]
 
 
 def is_opaque(state: Mapping[str, Any]) -> bool:
-    """Whether it is what an iterator of the user's own returned."""
+    """Returns whether `state` is the state of a custom iterator."""
     return set(state) == {"python"}
 
 
 def _is_named(state: Any) -> bool:
-    """Whether it is that of a mix of named streams: a source for the core, and a stage like others in Grain's states."""
+    """Returns whether `state` belongs to a mix of named streams: a source in the core, an ordinary stage in Grain."""
     return isinstance(state, dict) and isinstance(cast(_Node, state).get("parents"), dict)
 
 
 def to_grain(state: Any) -> Any:
-    """A state of the core under Grain's names."""
+    """Converts a core state to Grain's names."""
     return _each_node(state, _node_to_grain)
 
 
 def to_core(state: Any) -> Any:
-    """The core's state that `to_grain` was given."""
+    """Converts a state with Grain's names to a core state."""
     return _each_node(state, _node_to_core)
 
 
 def _each_node(state: Any, rename: Callable[[_Node, Callable[[Any], Any]], Any]) -> Any:
-    """A tree of what `rename` makes of its nodes; it is given what does the same to the nodes inside."""
+    """Returns a tree of the renamed nodes. `rename` also receives a function that converts nested nodes."""
 
     def go(part: Any) -> Any:
         if isinstance(part, list):
@@ -121,14 +121,14 @@ def _node_to_core(node: _Node, inside: Callable[[Any], Any]) -> Any:
 
 
 def _check_ends(state: Any) -> None:
-    """Refuses what Grain writes of an interleave in a later epoch: a place whose stream had ended in an earlier one stays marked."""
+    """Raises `ValueError` for an interleave state from a later epoch: Grain marks open streams in it as ended."""
     if isinstance(state, list):
         for part in state:
             _check_ends(part)
     elif isinstance(state, dict):
         node = cast(_Node, state)
         places = zip(*(node[name] for name in PLACES), strict=True) if _INTERLEAVED in node else ()
-        # Ours have no state where a stream has ended.
+        # A core state has no state for an ended stream.
         if any(ended and state is not None for _, state, ended in places):
             raise ValueError(
                 "a state that Grain wrote in a later epoch of an interleave does not say which streams have ended: go on from one of "
@@ -139,13 +139,13 @@ def _check_ends(state: Any) -> None:
 
 
 def _packed(node: _Node, inside: Callable[[Any], Any]) -> _Node:
-    # The elements of a group are counted from its first.
+    # The elements of a group are counted from its first element.
     first = {"state": inside(node["parent"]), "skip": 0, "number": 0}
     return {"parent": first, "cut": [], "rows_before": node["counter"] - node["next_row"], "row": node["next_row"]}
 
 
 def _cut(node: _Node, inside: Callable[[Any], Any]) -> _Node:
-    # Slices of -1 are of a whole feature.
+    # A slice starting at -1 is a whole feature.
     starts = [max(start, 0) for _, (start, _) in sorted(node["remainder_slices"].items())]
     first = {"state": inside(node["parent_state"]), "skip": 0, "number": 0}
     done = node["elements_from_buffer_after_checkpoint"]
@@ -159,15 +159,15 @@ def _interleaved(node: _Node, inside: Callable[[Any], Any]) -> _Node:
         "next_index_in_datasets": node["next_lane"],
         _INTERLEAVED: [-1 if slot is None else slot["lane"] for slot in slots],
         "iterators_in_use_states": [None if slot is None else inside(slot["state"]) for slot in slots],
-        # A place whose stream has ended and one that had none yet are the same: the next stream comes there.
+        # A slot with an ended stream equals a slot that never had one: the next stream takes it.
         "exhausted": [int(slot is None) for slot in slots],
         _FUTURE: {one["lane"]: one["state"] and inside(one["state"]) for one in node.get(_WAITING, ())},
     }
 
 
 def waiting(state: Mapping[str, Any]) -> list[tuple[int, Any]]:
-    """Where streams of an interleave begin whose turn has not come; `None` is at the end of one."""
-    # JSON has no numbers for keys.
+    """Returns the start states of the streams whose turn has not come, by number; `None` for an ended stream."""
+    # JSON turns integer keys into text.
     return sorted((int(lane), inner) for lane, inner in state.get(_FUTURE, {}).items())
 
 

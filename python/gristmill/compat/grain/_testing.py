@@ -1,4 +1,4 @@
-"""Checks of a pipeline of the user's own."""
+"""Checks of user pipelines."""
 
 import json
 from typing import Any
@@ -17,9 +17,9 @@ def _assert_equal(actual: Any, expected: Any) -> None:
 
 
 def assert_equal_output_after_checkpoint(ds: Any) -> None:
-    """Restores a pass at every element, and fails unless it goes on as the first one did.
+    """Restores a pass at every element and fails if its continuation differs from the original pass.
 
-    `ds` is an `IterDataset` or a `DataLoader` with an end, small enough to be read many times over.
+    `ds` is an `IterDataset` or a `DataLoader` that ends and is small enough to be read many times.
     """
     iterator = ds.__iter__()
     states: list[Any] = []
@@ -33,7 +33,7 @@ def assert_equal_output_after_checkpoint(ds: Any) -> None:
     assert elements, "the pipeline yields nothing, and so nothing is tested"
     for done, state in enumerate(states):
         restored = ds.__iter__()
-        # What a checkpoint on a disk holds.
+        # The state as a checkpoint on disk would contain it.
         restored.set_state(state if isinstance(state, bytes) else json.loads(json.dumps(state)))
         rest = list(restored)
         assert len(rest) == len(elements) - done, f"{len(rest)} elements behind element {done} of {len(elements)}"

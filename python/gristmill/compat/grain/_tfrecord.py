@@ -1,7 +1,7 @@
 """Records of a TFRecord file, in order.
 
-A user's reader may take the place of `_TFRecordReader`, and a user's pass that of `_TFRecordDatasetIterator`.
-DIFFERENCE: checksums are verified, a file that is cut off in a record is an error, and gzip is read.
+Users may replace the reader `_TFRecordReader` and the pass `_TFRecordDatasetIterator`.
+DIFFERENCE: checksums are verified, a truncated record is an error, and gzip is supported.
 """
 
 import errno
@@ -15,7 +15,7 @@ from gristmill.compat.grain._dataset_iterator import DatasetIterator
 
 
 class _TFRecordReader:
-    """Reads one record after the other; a context manager that closes the file."""
+    """A reader of records in order, and a context manager that closes the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not os.path.exists(path):
@@ -34,15 +34,15 @@ class _TFRecordReader:
         return self
 
     def seek(self, offset: int) -> None:
-        """Goes to the record that begins at `offset`."""
+        """Moves to the record that begins at `offset`."""
         self._open().seek(offset)
 
     def tell(self) -> int:
-        """Where the next record begins."""
+        """Returns the offset of the next record."""
         return self._open().tell()
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._reader = None
 
     def __enter__(self) -> "_TFRecordReader":
@@ -53,7 +53,7 @@ class _TFRecordReader:
 
 
 class _TFRecordDatasetIterator(DatasetIterator[bytes]):
-    """A pass over one file; its state is the offset of the next record."""
+    """A pass over a file. Its state is the offset of the next record."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class _TFRecordDatasetIterator(DatasetIterator[bytes]):
 
 
 class TFRecordIterDataset(IterDataset[bytes]):
-    """The records of one file as bytes."""
+    """The records of a file as bytes."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How much a filter of one's own may drop. The filters of datasets are watched by the core."""
+"""Limits on the share of dropped elements for custom filters. The core checks the filters of datasets itself."""
 
 import logging
 import time
@@ -10,9 +10,9 @@ _WARN_FILTERED_INTERVAL_SEC = 60
 
 
 class FilterThresholdChecker:
-    """Counts what passes and what does not, and looks at each 1,000 of them.
+    """Counters of dropped elements, checked after every 1,000 elements.
 
-    A ratio of `None` or 0 is none.
+    `None` or 0 disables a threshold.
     """
 
     def __init__(self, transform_name: str, warn_threshold: float | None, raise_threshold: float | None) -> None:
@@ -23,7 +23,7 @@ class FilterThresholdChecker:
         self._warned: float | None = None
 
     def check(self, passed: bool) -> None:
-        """Counts one element. Raises `ValueError` where too many of the last 1,000 were dropped, and warns once a minute."""
+        """Counts an element. Raises `ValueError` or logs a warning, once a minute, if the ratio exceeds a threshold."""
         self._seen += 1
         self._dropped += not passed
         if self._seen < _CHECK_FILTERED_INTERVAL:

@@ -1,6 +1,6 @@
-"""Which frames of this package a traceback shows: Grain's setting `py_traceback_filtering`.
+"""Removal of this package's frames from tracebacks: Grain's setting `py_traceback_filtering`.
 
-`auto` is `off`: the core has no frames, and so there is little to hide.
+`auto` means `off`: the core has no Python frames, so there is little to hide.
 """
 
 import traceback
@@ -13,11 +13,11 @@ _HERE = str(Path(__file__).parent)
 
 
 class UnfilteredStackTraceError(Exception):
-    """Carries the whole traceback of the exception that it is the cause of."""
+    """Carrier of the unfiltered traceback, set as the cause of an exception."""
 
 
 def filter_frames(error: BaseException) -> None:
-    """Hides our frames in the traceback of `error`, as the setting says."""
+    """Hides this package's frames in the traceback of `error` according to the setting."""
     mode = config.py_traceback_filtering
     if mode in ("auto", "off"):
         return
@@ -39,7 +39,7 @@ def filter_frames(error: BaseException) -> None:
 
 
 def _others(whole: TracebackType | None) -> TracebackType | None:
-    """The frames of others, and where the exception was raised, whoever did."""
+    """Returns the traceback without this package's frames, except for the frame that raised the exception."""
     entries: list[TracebackType] = []
     while whole is not None:
         entries.append(whole)

@@ -1,4 +1,4 @@
-"""Transforms written as classes, and the call that applies each kind to a dataset."""
+"""Base classes of transforms."""
 
 import abc
 import dataclasses
@@ -11,58 +11,58 @@ import numpy as np
 
 
 class Map(abc.ABC):
-    """One element in, one out."""
+    """A transform of an element into an element."""
 
     @abc.abstractmethod
     def map(self, element: Any) -> Any:
-        """The new element, or `None` to drop it."""
+        """Returns the new element, or `None` to drop it."""
 
 
 class MapWithIndex(abc.ABC):
-    """One element and its index in, one element out."""
+    """A transform of an element and its index into an element."""
 
     @abc.abstractmethod
     def map_with_index(self, index: int, element: Any) -> Any:
-        """The new element."""
+        """Returns the new element."""
 
 
 class RandomMap(abc.ABC):
-    """One element and random numbers in, one element out."""
+    """A transform of an element and random numbers into an element."""
 
     @abc.abstractmethod
     def random_map(self, element: Any, rng: np.random.Generator) -> Any:
-        """The new element."""
+        """Returns the new element."""
 
 
 class TfRandomMap(abc.ABC):
-    """The same under TensorFlow's name."""
+    """`RandomMap` under TensorFlow's name."""
 
     @abc.abstractmethod
     def np_random_map(self, element: Any, rng: np.random.Generator) -> Any:
-        """The new element."""
+        """Returns the new element."""
 
 
 class Filter(abc.ABC):
-    """Keeps some elements."""
+    """A transform that keeps some elements."""
 
     @abc.abstractmethod
     def filter(self, element: Any) -> bool:
-        """Whether to keep the element."""
+        """Returns whether to keep the element."""
 
 
 class FlatMap(abc.ABC):
-    """One element in, `max_fan_out` at most out."""
+    """A transform of an element into at most `max_fan_out` elements."""
 
     max_fan_out: int
 
     @abc.abstractmethod
     def flat_map(self, element: Any) -> Sequence[Any]:
-        """The new elements."""
+        """Returns the new elements."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Stacks elements into batches."""
+    """A transform that stacks elements into batches."""
 
     batch_size: int
     drop_remainder: bool = False
@@ -74,7 +74,7 @@ Transformations: TypeAlias = Sequence[Transformation]
 
 
 def get_pretty_transform_name(transform: Any) -> str:
-    """What reports and errors call `transform`: a class by its name, a function by name, file and line."""
+    """Returns the name of `transform` in reports and errors: a class name, or a function's name, file and line."""
     kind = type(transform)
     if isinstance(transform, (Batch, Map, RandomMap, TfRandomMap, Filter, FlatMap)):
         plain = all(getattr(kind, name) is getattr(object, name) for name in ("__str__", "__repr__"))

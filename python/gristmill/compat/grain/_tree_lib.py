@@ -1,7 +1,7 @@
 """Trees of dicts, lists, tuples, named tuples, dataclasses and attrs classes.
 
-DIFFERENCE: they are the same whether or not jax is installed: `None` is a tree without leaves, and the keys of a dict are
-taken in sorted order where they can be sorted.
+DIFFERENCE: trees do not depend on whether JAX is installed: `None` is a tree without leaves, and dict keys are sorted
+if they are sortable.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ def _attrs_names(tree: Any) -> list[str] | None:
 
 
 def _children(tree: Any) -> list[tuple[Any, Any]] | None:
-    """The parts of a node with their keys; `None` for a leaf."""
+    """Returns the children of a node with their keys; `None` for a leaf."""
     if tree is None:
         return []
     if isinstance(tree, Mapping):
@@ -41,7 +41,7 @@ def _children(tree: Any) -> list[tuple[Any, Any]] | None:
 
 
 def _registered_children(tree: Any) -> list[tuple[Any, Any]] | None:
-    """Other classes are nodes where jax was told so, or where they are dataclasses and it is not there to be told."""
+    """Returns the children of a registered class, a dataclass or an attrs class with their keys; `None` for a leaf."""
     if hasattr(tree, "shape") and hasattr(tree, "dtype"):
         return None
     names = _attrs_names(tree)
@@ -54,7 +54,7 @@ def _registered_children(tree: Any) -> list[tuple[Any, Any]] | None:
 
 
 def _rebuild(tree: Any, parts: Sequence[Any]) -> Any:
-    """A node like `tree` of other parts."""
+    """Returns a node like `tree` with other children."""
     if tree is None:
         return None
     if isinstance(tree, Mapping):
@@ -80,12 +80,12 @@ def _rebuild(tree: Any, parts: Sequence[Any]) -> Any:
 
 
 def flatten(structure: Any) -> list[Any]:
-    """The leaves."""
+    """Returns the leaves."""
     return [leaf for _, leaf in flatten_with_path(structure)]
 
 
 def flatten_with_path(structure: Any) -> list[tuple[tuple[Any, ...], Any]]:
-    """The leaves, each with the keys that lead to it."""
+    """Returns the leaves, each with its path of keys."""
 
     def walk(path: tuple[Any, ...], tree: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
         children = _children(tree)
@@ -98,7 +98,7 @@ def flatten_with_path(structure: Any) -> list[tuple[tuple[Any, ...], Any]]:
 
 
 def unflatten_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
-    """A tree like `structure` of other leaves."""
+    """Returns a tree like `structure` with other leaves."""
     leaves = list(flat_sequence)
     waiting = iter(leaves)
 
@@ -115,12 +115,12 @@ def unflatten_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
 
 
 def map_structure(f: Callable[..., Any], *trees: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """A tree like the first of what `f` makes of the leaves of all that stand in the same place."""
+    """Returns a tree like the first with the results of `f`, which receives corresponding leaves of all trees."""
     return map_structure_with_path(lambda _, *leaves: f(*leaves), *trees, is_leaf=is_leaf)
 
 
 def map_structure_with_path(f: Callable[..., Any], *trees: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The same with the keys that lead there."""
+    """Acts like `map_structure`, but also passes the path of keys to `f` as its first argument."""
 
     def go(path: tuple[Any, ...], *nodes: Any) -> Any:
         children = None if is_leaf is not None and is_leaf(nodes[0]) else _children(nodes[0])
@@ -140,7 +140,7 @@ def _parts_like(tree: Any, other: Any) -> list[Any]:
 
 
 def assert_same_level(a: Any, b: Any) -> None:
-    """Raises unless both are nodes of one kind with the same keys, or both are leaves."""
+    """Raises unless both are nodes of one kind with equal keys, or both are leaves."""
     ours, theirs = _children(a), _children(b)
     if (ours is None) != (theirs is None):
         raise ValueError(f"one is a leaf and the other is not: {a!r} and {b!r}")
@@ -154,14 +154,14 @@ def assert_same_level(a: Any, b: Any) -> None:
 
 
 def assert_same_structure(a: Any, b: Any) -> None:
-    """Raises unless both are trees of one shape."""
+    """Raises unless both trees have the same structure."""
     assert_same_level(a, b)
     for (_, x), (_, y) in zip(_children(a) or (), _children(b) or (), strict=True):
         assert_same_structure(x, y)
 
 
 def map_structure_up_to(shallow_structure: Any, f: Callable[..., Any], structure: Any) -> Any:
-    """As `map_structure`, where what stands in the place of a leaf of the first may be a whole tree."""
+    """Acts like `map_structure` down to the leaves of the first tree, which may correspond to whole subtrees."""
 
     def go(shallow: Any, deep: Any) -> Any:
         children = _children(shallow)
@@ -189,7 +189,7 @@ def _leaf_spec(leaf: Any) -> str:
 
 
 def spec_like(structure: Any) -> Any:
-    """A tree of texts that say what the leaves are."""
+    """Returns a tree of texts that describe the leaves."""
 
     def is_leaf(tree: Any) -> bool:
         return isinstance(tree, (list, tuple)) and not hasattr(cast(Any, tree), "_fields") or bool(
@@ -200,12 +200,12 @@ def spec_like(structure: Any) -> Any:
 
 
 def describe(structure: Any) -> str:
-    """The same as text."""
+    """Returns the description of `spec_like` as text."""
     return pprint.pformat(spec_like(structure))
 
 
 def estimate_byte_size(structure: Any) -> int:
-    """Bytes of the arrays and texts of a tree."""
+    """Returns the bytes of the arrays and texts in a tree."""
     total = 0
     for leaf in flatten(structure):
         if isinstance(leaf, np.ndarray):

@@ -1,4 +1,4 @@
-"""Datasets side by side."""
+"""Datasets combined into tuples."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 
 
 class ZipMapDataset(CoreMapDataset[Any]):
-    """Tuples of the elements of datasets of one length; `None` in place of one that was dropped."""
+    """Tuples of the elements of datasets of equal length, with `None` for a dropped element."""
 
     def __init__(self, parents: Sequence[MapDataset[Any]]) -> None:
         super().__init__(parents)
@@ -32,7 +32,7 @@ class ZipMapDataset(CoreMapDataset[Any]):
 
 
 class ZipIterDataset(CoreIterDataset[Any]):
-    """Tuples of one element of each stream."""
+    """Tuples of an element of each stream."""
 
     def __init__(self, parents: Sequence[IterDataset[Any]], *, strict: bool = True) -> None:
         super().__init__(parents)

@@ -1,6 +1,6 @@
-"""States of iterators in checkpoints of Orbax: those of `gristmill.orbax`, under Grain's names.
+"""States of iterators in Orbax checkpoints: the contents of `gristmill.orbax` under Grain's names.
 
-`CheckpointSave` and `CheckpointRestore` are there where Orbax is installed, which is imported when they are asked for.
+`CheckpointSave` and `CheckpointRestore` require Orbax, which is imported on their first use.
 """
 
 from typing import TYPE_CHECKING, Any

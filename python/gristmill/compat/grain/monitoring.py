@@ -1,9 +1,9 @@
-"""Grain's metrics, which Prometheus sees where the package `prometheus_client` is installed.
+"""Grain's metrics, exported to Prometheus if the package `prometheus_client` is installed.
 
-As in Grain 0.2.18, the metrics that are exported are five that Grain names; of any other name, nothing is kept.
+As in Grain 0.2.18, only five metrics with fixed names are exported; metrics with other names keep nothing.
 
-DIFFERENCE: pipelines record none of them, and `import grain` starts no server: `report()` says where the time went, and what a
-source counts with `record_bytes_read_and_latency` is exported once `setup_telemetry` is called.
+DIFFERENCE: pipelines record none of the metrics, and `import grain` starts no server. `report()` shows where the time
+goes. Values that a source records with `record_bytes_read_and_latency` are exported after a call of `setup_telemetry`.
 """
 
 import errno
@@ -28,14 +28,14 @@ _EXPORTED = {
 }
 _PORT = 9431
 
-# Those of Prometheus by name, of which it takes each once.
+# Prometheus metrics by name. Prometheus accepts each name only once.
 _metrics: dict[str, Any] = {}
 _lock = threading.Lock()
 _is_serving = False
 
 
 def _prometheus() -> Any:
-    """The package, or `None` where it is not installed. It is imported when the first metric is made that needs it."""
+    """Returns the package, or `None` if it is not installed. Imports it for the first metric that needs it."""
     try:
         return import_module("prometheus_client")
     except ImportError:
@@ -43,7 +43,7 @@ def _prometheus() -> Any:
 
 
 class _Recorded:
-    """A metric under the labels that `fields` name, each a pair of a name and a type."""
+    """A metric with labels. `fields` lists the labels as pairs of name and type."""
 
     _KIND = ""
 
@@ -63,7 +63,7 @@ class _Recorded:
             self._metric = _metrics[name]
 
     def _options(self, metadata: Metadata, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """What else Prometheus is told of it."""
+        """Returns further options for Prometheus."""
         del metadata, kwargs
         return {}
 
@@ -80,30 +80,30 @@ class _Recorded:
         getattr(metric, method)(value)
 
     def Get(self, *args: Any, **kwargs: Any) -> float:
-        """0.0, as in Grain: what was recorded is Prometheus's to read."""
+        """Returns 0.0, as in Grain: only Prometheus reads the recorded values."""
         del args, kwargs
         return 0.0
 
     def ClearAll(self) -> None:
-        """Nothing, as in Grain."""
+        """Does nothing, as in Grain."""
 
 
 class Counter(_Recorded):
-    """A number that grows."""
+    """A number that only grows."""
 
     _KIND = "Counter"
 
     def Increment(self, *args: Any, **kwargs: Any) -> None:
-        """Adds 1 under these labels."""
+        """Adds 1 under the given labels."""
         self._record("inc", 1, args, kwargs)
 
     def IncrementBy(self, value: float, *args: Any, **kwargs: Any) -> None:
-        """Adds `value` under these labels."""
+        """Adds `value` under the given labels."""
         self._record("inc", value, args, kwargs)
 
 
 class Metric(_Recorded):
-    """A number that goes up and down."""
+    """A number that can rise and fall."""
 
     _KIND = "Gauge"
 
@@ -112,12 +112,12 @@ class Metric(_Recorded):
         super().__init__(name, metadata, *args, **kwargs)
 
     def Set(self, value: Any, *args: Any, **kwargs: Any) -> None:
-        """Makes it `value` under these labels."""
+        """Sets the number under the given labels."""
         self._record("set", value, args, kwargs)
 
 
 class EventMetric(_Recorded):
-    """A histogram, of `buckets` or as `bucketer` divides it."""
+    """A histogram with the given `buckets`, or divided by `bucketer`."""
 
     _KIND = "Histogram"
 
@@ -128,19 +128,19 @@ class EventMetric(_Recorded):
         return {"buckets": buckets} if buckets else {}
 
     def Record(self, value: float, *args: Any, **kwargs: Any) -> None:
-        """Counts one event of `value` under these labels."""
+        """Records an event of `value` under the given labels."""
         self._record("observe", value, args, kwargs)
 
 
 def get_monitoring_root() -> None:
-    """`None`, as in Grain: Prometheus has no root."""
+    """Returns `None`, as in Grain: Prometheus has no root."""
 
 
 def setup_telemetry() -> None:
-    """Serves the metrics on port 9431, if `ENABLE_PYGRAIN_PROMETHEUS_TELEMETRY` is `true`; in worker processes it does nothing.
+    """Serves the metrics on port 9431 if `ENABLE_PYGRAIN_PROMETHEUS_TELEMETRY` is `true`. Does nothing in a worker.
 
-    DIFFERENCE: workers are counted where `PROMETHEUS_MULTIPROC_DIR` is set before the program starts, which is how
-    `prometheus_client` wants it.
+    DIFFERENCE: the metrics of workers are included if `PROMETHEUS_MULTIPROC_DIR` is set before the program starts, as
+    `prometheus_client` requires.
     """
     wanted = os.environ.get("ENABLE_PYGRAIN_PROMETHEUS_TELEMETRY", "").lower() == "true"
     if wanted and multiprocessing.parent_process() is None and (prometheus := _prometheus()) is not None:
@@ -159,7 +159,7 @@ def _serve(prometheus: Any) -> None:
             import_module("prometheus_client.multiprocess").MultiProcessCollector(registry)
         prometheus.start_http_server(_PORT, registry=registry)
     except (OSError, ValueError) as error:
-        # Another program's, which serves what is in the same folder.
+        # If the port is in use, another program serves the metrics of the shared folder.
         if getattr(error, "errno", None) != errno.EADDRINUSE:
             logging.warning("Metrics are not served: %s", error)
             return
@@ -167,7 +167,7 @@ def _serve(prometheus: Any) -> None:
 
 
 def _make_source_metrics() -> tuple[Counter, EventMetric]:
-    """Bytes that sources read and the time that it took."""
+    """Returns the metrics of the bytes that sources read and of the time of reads."""
     fields = [("source", str)]
     read = Counter("/grain/python/data_sources/bytes_read", Metadata("Bytes that a source gave by number."), fields=fields)
     took = EventMetric(
@@ -183,8 +183,8 @@ _source_metrics: tuple[Counter, EventMetric] | None = None
 
 
 def record_bytes_read_and_latency(source: str, *, num_bytes: int, latency_ns: int, num_reads: int) -> None:
-    """Counts `num_reads` reads of a source, which took `latency_ns` nanoseconds together."""
-    # Not before: others may never need Prometheus.
+    """Records `num_reads` reads of a source that took `latency_ns` nanoseconds in total."""
+    # Made on first use: other programs may never need Prometheus.
     global _source_metrics
     read, took = _source_metrics = _source_metrics or _make_source_metrics()
     read.IncrementBy(num_bytes, source)
@@ -193,24 +193,24 @@ def record_bytes_read_and_latency(source: str, *, num_bytes: int, latency_ns: in
 
 
 def record_autotune_node_throughput(node_name: str, throughput: float) -> None:
-    """Nothing, as in Grain: this metric is not exported."""
+    """Does nothing, as in Grain: this metric is not exported."""
 
 
 def record_autotune_parameter(node_name: str, name: str, value: float) -> None:
-    """Nothing, as in Grain: this metric is not exported."""
+    """Does nothing, as in Grain: this metric is not exported."""
 
 
 def record_autotune_usl_coeff(node_name: str, name: str, value: float) -> None:
-    """Nothing, as in Grain: this metric is not exported."""
+    """Does nothing, as in Grain: this metric is not exported."""
 
 
 def record_autotune_optimization_latency(latency_ms: float) -> None:
-    """Nothing, as in Grain: this metric is not exported."""
+    """Does nothing, as in Grain: this metric is not exported."""
 
 
 def record_framework_type(framework_type: str) -> None:
-    """Nothing, as in Grain: this metric is not exported."""
+    """Does nothing, as in Grain: this metric is not exported."""
 
 
 def set_debug_server_ports(ports: list[int]) -> None:
-    """Nothing, as in Grain: this metric is not exported."""
+    """Does nothing, as in Grain: this metric is not exported."""

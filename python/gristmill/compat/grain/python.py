@@ -1,4 +1,4 @@
-"""Grain's older module of everything."""
+"""Grain's older module that contains all names."""
 
 from typing import TYPE_CHECKING, Any
 

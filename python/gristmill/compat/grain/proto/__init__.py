@@ -1,4 +1,4 @@
-"""Grain's `proto`. Its messages need the package `protobuf`, which is imported when they are asked for."""
+"""Grain's `proto`. Its messages require the package `protobuf`, which is imported on first use."""
 
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,7 @@
-"""The messages of Grain's debug mode, which read and write what Grain's read and write.
+"""The messages of Grain's debug mode, compatible with Grain's serialized messages.
 
-DIFFERENCE: no pipeline makes them. There is no debug mode to turn on; `report()` says where the time went. They are messages of
-a descriptor pool of their own, so Grain's can be imported beside them.
+DIFFERENCE: no pipeline produces them, because there is no debug mode: `report()` shows where the time goes. The
+messages belong to a separate descriptor pool, so Grain's own messages can be imported too.
 """
 
 from importlib import import_module
@@ -40,7 +40,7 @@ _NODE = {
 
 
 def _add(message: Any, name: str, number: int, kind: int | str, repeated: bool = False) -> None:
-    """Adds a field, of a number's type or of the message that is named."""
+    """Adds a field of a scalar type, or of the message type with the given name."""
     label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
     field = message.field.add(name=name, number=number, label=label)
     if isinstance(kind, str):
@@ -50,7 +50,7 @@ def _add(message: Any, name: str, number: int, kind: int | str, repeated: bool =
 
 
 def _file() -> Any:
-    """The description of both messages."""
+    """Returns the description of both messages."""
     file = _descriptor.FileDescriptorProto(
         name="grain/proto/execution_summary.proto", package=_PACKAGE, syntax="proto3"
     )
@@ -59,7 +59,7 @@ def _file() -> Any:
     node = summary.nested_type.add(name="Node")
     for name, (number, kind) in _NODE.items():
         _add(node, name, number, kind, repeated=name == "inputs")
-    # A map is a list of entries.
+    # protobuf encodes a map as a list of entries.
     entry = summary.nested_type.add(name="NodesEntry")
     entry.options.map_entry = True
     _add(entry, "key", 1, _Field.TYPE_INT32)
@@ -70,7 +70,7 @@ def _file() -> Any:
 
 
 def _message(name: str) -> Any:
-    """The class of a message, which is found here when it is unpickled, with those of the messages in it."""
+    """Returns the class of a message with its nested classes, set up so that unpickling finds it in this module."""
     descriptor = DESCRIPTOR.message_types_by_name[name]
     message: Any = _class_of(descriptor)
     message.__module__ = __name__
