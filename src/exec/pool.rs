@@ -1,4 +1,7 @@
 //! A pool of threads that take chunks of elements from a queue.
+//!
+//! The pools of `rayon` (1.12) have a fixed number of threads. This pool changes the number of active threads during a run,
+//! and cancels queued tasks when a pass ends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

@@ -3,6 +3,9 @@
 //! Nothing depends on mutable state: a permutation is a function of (seed, length, index), and the random numbers of an
 //! element are a function of (seed, index). So threads, workers and restarts cannot change them.
 //! Streams and orders equal Grain's and the numpy generators' that Grain uses, bit for bit.
+//!
+//! Generators implement the traits of `rand_core`. The `rand` crate (0.10) is not used: its bounded integers and shuffles
+//! differ from NumPy's, and it has neither Philox nor `SeedSequence`.
 
 mod draws;
 mod epoch_shuffle;

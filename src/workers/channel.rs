@@ -2,6 +2,11 @@
 //!
 //! A message on the wire is its length in four bytes, followed by its `postcard` encoding. Arrived bytes are buffered
 //! until the message is complete. A claimed length alone therefore allocates no memory.
+//!
+//! The `ipc-channel` crate (0.23.1) is not used. A child connects to its one-shot server by a name in the file system, to
+//! which other processes can connect, too. The server waits forever if the child dies before it connects
+//! (<https://github.com/servo/ipc-channel/issues/201>). Its receiver has a timeout, but no wait for a message or the death
+//! of a process, which is a single `poll` here.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
