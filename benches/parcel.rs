@@ -75,7 +75,7 @@ fn measure(what: &str, block: &[u8]) {
             println!("  {name:<16} stays as it is, which is found at {:.2} GB/s", packed / 1e9);
             continue;
         };
-        let unpacked = rate(|| unpack(black_box(&parcel), &mut copy).expect("what was packed a moment ago"));
+        let unpacked = rate(|| unpack(black_box(&parcel), &mut copy).expect("a block that was just packed"));
         assert!(copy == block, "{what}, {name}: another block came back");
         println!(
             "  {name:<16} {:.2} × smaller, packed at {:.2} GB/s ({:.0} % of copying), unpacked at {:.2} GB/s ({:.0} %)",

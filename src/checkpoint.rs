@@ -128,7 +128,9 @@ impl Identity {
     /// Logs the change that [`after`](Self::after) has accepted for `checkpoint`, if any.
     pub(crate) fn log_change_since(&self, checkpoint: &Checkpoint) {
         for change in self.accepted_changes.iter().skip(checkpoint.accepted_changes.len()) {
-            tracing::warn!("the pipeline differs from that of the state, as `accept_changes` permits: {change}");
+            tracing::warn!(
+                "the pipeline differs from the pipeline of the state, which `accept_changes` permits: {change}"
+            );
         }
     }
 
@@ -161,7 +163,7 @@ impl Checkpoint {
         match value.get("gristmill_checkpoint").and_then(Json::as_u64) {
             None => return Err(Error::state("not a checkpoint: no field \"gristmill_checkpoint\"")),
             Some(version) if version != u64::from(FORMAT) => {
-                let text = format!("checkpoint format {version}, and this gristmill reads format {FORMAT}");
+                let text = format!("checkpoint format {version}, but this gristmill reads format {FORMAT}");
                 return Err(Error::state(text).help("resume with the version of gristmill that wrote it"));
             }
             Some(_) => {}
@@ -241,7 +243,7 @@ mod tests {
             error.message().to_owned()
         };
         let other = json.replace("\"gristmill_checkpoint\": 1", "\"gristmill_checkpoint\": 2");
-        assert_eq!(refused(&other), "checkpoint format 2, and this gristmill reads format 1");
+        assert_eq!(refused(&other), "checkpoint format 2, but this gristmill reads format 1");
         for text in ["", "{}", "[1]", "{\"gristmill_checkpoint\": \"1\"}"] {
             assert!(refused(text).starts_with("not a checkpoint: "), "{text}");
         }

@@ -6,7 +6,7 @@
 //!
 //! Such values record their [`Origin`], are wrapped in [`Ours`], and only return an error in a fork. Values shared by a
 //! whole process are [`PerProcess`].
-#![expect(unsafe_code, reason = "forks are told by the C library, and a value of each process is found without a lock")]
+#![expect(unsafe_code, reason = "the C library reports forks, and a value of each process is found without a lock")]
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -40,7 +40,7 @@ pub fn run(name: &str, data: &[u8]) {
 fn checkpoint(data: &[u8]) {
     let Ok(json) = std::str::from_utf8(data) else { return };
     if let Ok(checkpoint) = Checkpoint::from_json(json) {
-        let again = Checkpoint::from_json(&checkpoint.to_json()).expect("what it wrote itself");
+        let again = Checkpoint::from_json(&checkpoint.to_json()).expect("its own output");
         assert_eq!(again.to_json(), checkpoint.to_json());
     }
 }
@@ -49,7 +49,7 @@ fn checkpoint(data: &[u8]) {
 fn manifest(data: &[u8]) {
     let Ok(json) = std::str::from_utf8(data) else { return };
     if let Ok(manifest) = Manifest::from_json(json) {
-        assert_eq!(Manifest::from_json(&manifest.to_json()).expect("what it wrote itself"), manifest);
+        assert_eq!(Manifest::from_json(&manifest.to_json()).expect("its own output"), manifest);
         assert!(manifest.files().all(|file| file.bytes <= manifest.bytes()));
     }
 }
@@ -64,7 +64,7 @@ fn pipeline(data: &[u8]) {
     let format = [Format::Yaml, Format::Toml, Format::Json][usize::from(first % 3)];
     if let Ok(pipeline) = Pipeline::from_text(text, format, ".") {
         let json = serde_json::to_string(&pipeline).expect("text serialises");
-        serde_json::from_str::<Pipeline>(&json).expect("what it wrote itself");
+        serde_json::from_str::<Pipeline>(&json).expect("its own output");
     }
 }
 

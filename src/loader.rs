@@ -53,8 +53,9 @@ pub trait Load: IterDataset {
 impl<D: IterDataset> Load for D {}
 
 fn typed_state<D: IterDataset>(json: serde_json::Value) -> Result<<D::Iter as DatasetIterator>::State> {
-    serde_json::from_value(json)
-        .map_err(|e| Error::state(format!("the checkpoint's state is not of this pipeline's shape: {e}")))
+    serde_json::from_value(json).map_err(|e| {
+        Error::state(format!("the checkpoint's state does not have the shape of this pipeline's state: {e}"))
+    })
 }
 
 pub(crate) type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;

@@ -1,5 +1,5 @@
 //! Files mapped into memory, read-only.
-#![expect(unsafe_code, reason = "a mapping is memory that other processes could change; see `Mapping`")]
+#![expect(unsafe_code, reason = "other processes could change a mapping; see `Mapping`")]
 
 use std::fmt;
 use std::fs::File;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 const PIPED: &str =
-    "write it to a file; streams of text, such as JSON Lines, are read from standard input, too, which is `-`";
+    "write it to a file; streams of text, such as JSON Lines, can also be read from standard input, `-`";
 
 /// Opens a regular file.
 ///
@@ -36,11 +36,9 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     let mut text = String::new();
     open(path)?.take(MOST + 1).read_to_string(&mut text).map_err(|e| Error::io(e, path))?;
     if text.len() as u64 > MOST {
-        return Err(Error::data(format!(
-            "is larger than {}, the most that is read of such a file",
-            crate::units::Bytes(MOST)
-        ))
-        .path(path));
+        return Err(
+            Error::data(format!("is larger than {}, the limit for such a file", crate::units::Bytes(MOST))).path(path)
+        );
     }
     Ok(text)
 }

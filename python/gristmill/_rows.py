@@ -16,7 +16,7 @@ def num_rows(batch: Any) -> int:
     def look(path: str, leaf: Any) -> None:
         if not isinstance(leaf, list) and np.ndim(leaf) == 0:
             where = f" {path!r}" if path else ""
-            raise _errors.make("data", f"what the pipeline gives has no rows{where}", "end it with `batch`")
+            raise _errors.make("data", f"a batch has no rows{where}", "end it with `batch`")
         found.setdefault(len(cast("Any", leaf)), path)
 
     walk(batch, look)

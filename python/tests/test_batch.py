@@ -146,5 +146,5 @@ def test_options_of_a_batch_that_contradict_each_other_are_refused() -> None:
         ds.batch(2, batch_fn=list, remainder="pad")
     with pytest.raises(gm.ConfigError, match="must be `keep`, `drop` or `pad`"):
         ds.batch(2, remainder="wrap")  # type: ignore[arg-type]
-    with pytest.raises(gm.ConfigError, match="behind to_iter_dataset"):
+    with pytest.raises(gm.ConfigError, match="batch after to_iter_dataset"):
         gm.MapDataset.range(3).batch(2, remainder="pad")  # type: ignore[arg-type]

@@ -173,7 +173,7 @@ def test_a_function_that_moves_its_own_iterator_gets_an_error(ask: str, threads:
     def asking(x: int) -> int:
         is_there.wait(60)
         if x == 3:
-            with pytest.raises(ValueError, match="already running: this is one of its own functions"):
+            with pytest.raises(ValueError, match="already running: one of its functions called it"):
                 asks[ask](own[0])
             told.append(ask)
         return x

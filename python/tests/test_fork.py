@@ -175,7 +175,7 @@ def test_what_was_opened_of_a_server_is_an_error_in_a_fork_which_opens_it_anew()
     with running([sys.executable, "-c", SERVER, str(port)], lambda: socket.create_connection(("127.0.0.1", port)).close()):
         opened = gm.MapDataset.jsonl(url)
         assert opened[3]["n"] == 1
-        assert "what was opened of a store belongs to process" in in_fork(lambda: refused(lambda: opened[4]))
+        assert "an open object of a store belongs to process" in in_fork(lambda: refused(lambda: opened[4]))
         assert in_fork(lambda: gm.MapDataset.jsonl(url)[4]["n"]) == "1"
         assert opened[5]["n"] == 1
 

@@ -150,7 +150,7 @@ def test_a_pass_sets_its_epoch_before_its_first_element() -> None:
 def test_epochs_need_set_epoch_and_fit_the_state() -> None:
     with pytest.raises(TypeError, match="has none: `repeat` reads it several times"):
         gm.IterDataset.source([1, 2], epochs=2)
-    with pytest.raises(ValueError, match="epochs is 0, and it must be 1 or more"):
+    with pytest.raises(ValueError, match="epochs is 0, and must be 1 or more"):
         gm.IterDataset.source(Epochs(), epochs=0)
     it = gm.IterDataset.source(Epochs(), epochs=2).loader()
     state = it.get_state()

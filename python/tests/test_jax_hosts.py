@@ -279,7 +279,7 @@ def test_processes_that_read_something_else_stop_each_other() -> None:
     first, *others = seen_of(came, "random")
     assert others == [first, first]
     error, batches = first
-    assert error.startswith("DataError: hosts disagree: batch ") and "not the same on hosts 0 and 1 and host 2" in error
+    assert error.startswith("DataError: hosts disagree: batch ") and "differs between hosts 0 and 1 and host 2" in error
     assert batches == 256 and 0 <= int(error.split()[4]) < 128
 
 

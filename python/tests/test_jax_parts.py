@@ -29,7 +29,7 @@ def test_hosts_come_and_go_and_give_steps_back(buffer: int, threads: int) -> Non
         assert (rows(next(host)), rows(next(host)), host.part) == (whole[0][:6], whole[1][:6], gm.Part(0, 2))
         host.repart((2, 3))
         assert host.part == gm.Part(2, 3) and host.get_state()["delivered"] == 2
-        with pytest.raises(gm.StateError, match="3 batches back, and 2 can be given back"):
+        with pytest.raises(gm.StateError, match="cannot go back 3 batches, only 2 are kept"):
             host.back(3)
         host.back()
         assert rows(next(host)) == whole[1][8:]

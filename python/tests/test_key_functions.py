@@ -97,7 +97,7 @@ def test_a_function_that_changes_has_no_keys(tmp_path: Path, change: str) -> Non
     old, new = CHANGES[change]
     pipeline(old).make_keys(tmp_path)
     assert rows(pipeline(old).loader(part=(0, 1), keys=tmp_path)) == rows(pipeline(old).loader())
-    with pytest.raises(gm.ConfigError, match="there are no keys of") as error:
+    with pytest.raises(gm.ConfigError, match="there are no keys for") as error:
         pipeline(new).loader(part=(0, 1), keys=tmp_path)
     assert "with other functions" in str(error.value.help)
     truth = rows(pipeline(new).loader())
@@ -108,7 +108,7 @@ def test_a_function_that_changes_has_no_keys(tmp_path: Path, change: str) -> Non
 def test_a_global_that_changes_is_another_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline(by_global).make_keys(tmp_path)
     monkeypatch.setattr(sys.modules[__name__], "LIMIT", 3)
-    with pytest.raises(gm.ConfigError, match="there are no keys of"):
+    with pytest.raises(gm.ConfigError, match="there are no keys for"):
         pipeline(by_global).loader(part=(0, 1), keys=tmp_path)
 
 
@@ -122,7 +122,7 @@ def test_what_no_name_tells_is_found_by_a_sample(tmp_path: Path) -> None:
     pipeline(by_file).make_keys(tmp_path / "keys")
     assert rows(pipeline(by_file).loader(part=(0, 1), keys=tmp_path / "keys")) == rows(pipeline(by_file).loader())
     limit.write_text("3")
-    with pytest.raises(gm.DataError, match="the keys are stale: record .* is one element, and the file says that it is dropped"):
+    with pytest.raises(gm.DataError, match="the keys are stale: record .* is one element now, but is dropped in the file"):
         pipeline(by_file).loader(part=(0, 1), keys=tmp_path / "keys")
 
 

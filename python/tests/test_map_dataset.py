@@ -149,7 +149,7 @@ def test_parts_of_a_split_share_no_element_in_any_epoch() -> None:
     assert len(seen) == 900 and not seen & set(validation.repeat(10))
     assert list(shuffled.split([0.9, 0.1], 1)) == list(validation) != list(shuffled.split([0.9, 0.1], 1, seed=1))
     assert [list(part) for part in gm.MapDataset.range(5).split([2, 3], shuffle=False)] == [[0, 1], [2, 3, 4]]
-    with pytest.raises(gm.ConfigError, match="parts of 6 elements, and there are 5"):
+    with pytest.raises(gm.ConfigError, match="the parts have 6 elements, but the dataset has 5"):
         gm.MapDataset.range(5).split([2, 4])
 
 

@@ -34,7 +34,7 @@ def test_python_has_every_option_of_a_run() -> None:
         ({"metrics": 1.5}, "metrics: needs text"),
         ({"on_failed_element": "drop"}, "on_failed_element: "),
         ({"failed_element_limit": 2}, "failed_element_limit"),
-        ({"record_keys": True}, "keys are to be recorded"),
+        ({"record_keys": True}, "keys cannot be recorded without a folder"),
     ],
 )
 def test_a_wrong_value_is_refused_by_the_name_of_its_option(options: dict[str, Any], says: str) -> None:

@@ -76,7 +76,7 @@ def test_shapes_are_fixed_before_batch_and_after_it() -> None:
         flat = {row * 16 + bound for row, bounds in enumerate(rows["cu_seqlens"].tolist()) for bound in bounds}
         assert set(batch["cu_seqlens"].tolist()) == flat
         assert batch["max_seqlen"] == rows["max_seqlen"].max()
-    with pytest.raises(gm.DataError, match="segments, and `max_segments` is 2"):
+    with pytest.raises(gm.DataError, match="segments, but `max_segments` is 2"):
         list(packed().packed_columns(cu_seqlens=True, max_segments=2))
 
 

@@ -49,7 +49,7 @@ def test_other_interpreters_of_a_process_are_refused(is_first: bool) -> None:
         print(list(gm.MapDataset.range(3).map(lambda x: x + 1)))
         """
     )
-    assert "gristmill works in the main interpreter of a process alone" in told and told.endswith("[1, 2, 3]\n")
+    assert "gristmill works only in the main interpreter of a process" in told and told.endswith("[1, 2, 3]\n")
 
 
 def test_a_program_ends_with_threads_at_work() -> None:

@@ -62,9 +62,9 @@ def test_blocks_that_cross_packed_are_the_same_bit_for_bit(came: dict[str, Any])
         assert wire < 0.8 * raw if compress == "always" else wire == raw, (compress, link)
         assert f"on the wire: {link['why']}" in of["text"], of["text"]
     assert [found[compress]["links"][0]["why"] for compress in ("always", "never", "auto")] == [
-        "always packed, as was asked",
-        "never packed, as was asked",
-        "not packed: they are viewed where they lie",
+        "always packed, as requested",
+        "never packed, as requested",
+        "not packed: blocks are viewed in place",
     ]
 
 
@@ -122,6 +122,6 @@ def test_impossible_arguments_are_named(came: dict[str, Any]) -> None:
     assert order == "actors is (3, 2), and must be a number, or (at first, at most), of 1 or more"
     assert cpus == "cpus_per_actor is 0, and must be 1 or more"
     assert block.startswith("block is '8 stones'")
-    assert budget == "ram_budget is 32 MiB, and blocks of 16 MiB need 64 MiB"
+    assert budget == "ram_budget is 32 MiB, but blocks of 16 MiB need 64 MiB"
     assert deadline.startswith("deadline is 0, and must be more than 0"), deadline
     assert compress == "compress is 'yes', and must be \"auto\", \"never\" or \"always\""

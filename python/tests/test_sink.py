@@ -139,13 +139,13 @@ def test_a_pipeline_goes_on_where_the_folder_ends(tmp_path: Path) -> None:
         sink.stop()
     with (
         gm.sink(tmp_path / "plain", shard_records=2, resume=True) as sink,
-        pytest.raises(ValueError, match="nothing says where"),
+        pytest.raises(ValueError, match="their end among these elements is unknown"),
     ):
         sink.write_all(element(i) for i in range(6))
 
 
 def test_errors_are_those_of_the_package(tmp_path: Path) -> None:
-    with pytest.raises(gm.ConfigError, match="is no format that is written"):
+    with pytest.raises(gm.ConfigError, match="is not a format that can be written"):
         gm.sink(tmp_path, "xml")  # type: ignore[arg-type]
     with pytest.raises(gm.ConfigError, match="has no compression snappy"):
         gm.sink(tmp_path, compression="snappy")

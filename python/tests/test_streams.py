@@ -116,10 +116,10 @@ def test_explain_says_where_stages_of_a_stream_run() -> None:
 def test_workers_that_have_nothing_to_do_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     ds = gm.IterDataset.source(Numbers(3))
     assert list(ds.mp_prefetch(num_workers=1, ram_budget="1GiB").map(lambda x: x)) == [0, 1, 2]
-    assert [record.message for record in caplog.records if "nothing to do" in record.message]
+    assert [record.message for record in caplog.records if "workers have no work" in record.message]
     caplog.clear()
     assert list(ds.map(lambda x: x).mp_prefetch(num_workers=1, ram_budget="1GiB")) == [0, 1, 2]
-    assert not [record for record in caplog.records if "nothing to do" in record.message]
+    assert not [record for record in caplog.records if "workers have no work" in record.message]
 
 
 def test_none_is_dropped_wherever_it_was_made() -> None:

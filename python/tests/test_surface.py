@@ -227,8 +227,8 @@ def test_a_stage_of_one_s_own_stands_in_a_chain() -> None:
     [
         (True, "prefetch", "'IterDataset' object has no attribute 'prefetch': .*loader\\(threads="),
         (False, "prefetch", "'MapDataset' object has no attribute 'prefetch': .*loader\\(threads="),
-        (True, "shard", "shard the MapDataset in front of to_iter_dataset"),
-        (True, "shuffle", "a MapDataset has it: shuffle\\(…\\) goes in front of to_iter_dataset"),
+        (True, "shard", "shard the MapDataset before to_iter_dataset"),
+        (True, "shuffle", "a MapDataset has it: call shuffle\\(…\\) before to_iter_dataset"),
         (False, "window_pack", "a stream has it: to_iter_dataset\\(\\).window_pack"),
         (False, "take", "ds\\[:count\\]"),
         (False, "nothing_like_it", "'MapDataset' object has no attribute 'nothing_like_it'$"),

@@ -313,8 +313,8 @@ def test_processes_that_read_something_else_stop_each_other(guarded: list[dict[s
         assert told == [[error, batches]] * 3 and batches == 0 and "stage 1 is `shuffle(seed=4)` on hosts 0 and 1" in error
     elif what == "silent":
         assert told[2] == ["", 100] and told[0] == told[1] and told[0][1] == 256
-        assert told[0][0].startswith("WorkerError: host 2 of 3 has said nothing for 5 s")
+        assert told[0][0].startswith("WorkerError: host 2 of 3 has sent nothing for 5 s")
     else:
         error, batches = told[0]
         assert told == [[error, batches]] * 3 and batches == 256
-        assert error.startswith("DataError: hosts disagree: batch ") and "not the same on hosts 0 and 1 and host 2" in error
+        assert error.startswith("DataError: hosts disagree: batch ") and "differs between hosts 0 and 1 and host 2" in error

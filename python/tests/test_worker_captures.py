@@ -32,7 +32,7 @@ def test_what_no_worker_could_hold_is_refused_with_the_function_and_the_arithmet
         iter(carrying(200))
     said = str(raised.value)
     assert said.startswith("map: carrying.<locals>.look_up (") and "carries 200 MiB to each worker" in said, said
-    assert "a worker needs 528" in said and "of heap, and has 256 MiB" in said, said
+    assert "a worker needs 528" in said and "of heap, but has 256 MiB" in said, said
     assert raised.value.help is not None and "by its path (or in worker_init_fn)" in raised.value.help
     assert "raise ram_budget from 1 GiB to" in raised.value.help
 

@@ -79,7 +79,7 @@ impl Args {
         let bad = self.on_bad.policy()?;
         let data = match self.pipeline() {
             Some(file) if bad != BadRecords::Error => {
-                return Err(Error::config("a pipeline file has a policy of its own")
+                return Err(Error::config("a pipeline file sets its own policy")
                     .path(file)
                     .help("write `to_iter: {on_bad_record: skip}` into it"));
             }

@@ -60,7 +60,7 @@ fn pipeline_text() -> String {
     format!(
         "\
 # Text to packed batches: run it with `gristmill run {PIPELINE}`.
-# Paths start at the folder of this file. Change anything: what is not understood is refused.
+# Paths start at the folder of this file. Change anything: unknown keys and values are errors.
 name: demo
 source:
   jsonl: {{paths: [{CORPUS}], columns: [text]}}

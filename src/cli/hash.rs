@@ -87,7 +87,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
     let (Some(other), Some(false)) = (other, same) else { return Ok(Outcome::Done) };
     let why = match other.count {
-        count if count == rows.count => "of as many rows: at least one is another, or lies elsewhere".to_owned(),
+        count if count == rows.count => "of equally many rows: at least one row or its position differs".to_owned(),
         count => format!("of {} rows", grouped(count)),
     };
     output::always(&format!("not the same: the other is {}, {why}", other.digest));

@@ -30,7 +30,7 @@ pub(crate) fn listen() {
             Wish::Same => {}
             Wish::Exit(code) => {
                 if code == UNSAVED {
-                    output::say("stopped at once: where the run was is not saved");
+                    output::say("stopped at once: the position of the run is not saved");
                 }
                 std::process::exit(code);
             }

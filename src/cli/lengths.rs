@@ -83,7 +83,7 @@ fn length(element: &Element, column: &str, tokenizer: Option<&Tokenizer>) -> Res
         (Value::Str(text), None) => text.len().div_ceil(BYTES_PER_TOKEN),
         (Value::Array(array), _) if !array.shape().is_empty() => array.shape()[0],
         (Value::Null, _) => 0,
-        (other, _) => return Err(Error::data(format!("column `{column}` is {other:?} where text or ids are needed"))),
+        (other, _) => return Err(Error::data(format!("column `{column}` is {other:?}, expected text or ids"))),
     };
     u32::try_from(length).map_err(|_| Error::data(format!("a document of {length} tokens")))
 }

@@ -112,8 +112,8 @@ Exit codes:
   0    done (also if the reader of stdout has gone away)
   1    something is wrong with the data or with a saved state
   2    could not run: arguments, pipeline file, missing files
-  130  interrupted; what had to be saved is saved
-  131  stopped at once by a second Ctrl-C, before it was saved
+  130  interrupted, after the state was saved
+  131  stopped at once by a second Ctrl-C, before the state was saved
 
 Results go to stdout, everything else to stderr. --json turns results into JSON.
 NO_COLOR is respected."

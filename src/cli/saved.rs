@@ -45,7 +45,7 @@ impl RunState {
         match json.get("gristmill_run").and_then(serde_json::Value::as_u64) {
             Some(version) if version == u64::from(FORMAT) => {}
             Some(version) => {
-                return Err(Error::state(format!("saved run of format {version}, and this gristmill reads {FORMAT}")));
+                return Err(Error::state(format!("saved run of format {version}, but this gristmill reads {FORMAT}")));
             }
             None => return Err(Error::state("not a saved run: no field \"gristmill_run\"")),
         }
@@ -108,7 +108,7 @@ impl States {
         match (1..=KEPT).map(|age| self.older(age)).find(|older| older.exists()) {
             Some(older) if state.is_none() => {
                 Err(Error::config("the last saved state is gone").path(self.file()).help(format!(
-                    "rename one of the older ones to {FILE}, the youngest is {}; or begin anew with --restart",
+                    "rename an older state to {FILE}, the newest is {}; or start over with --restart",
                     older.display()
                 )))
             }
@@ -145,7 +145,7 @@ impl States {
         }
         let text = format!("a run stopped here after {delivered} batches");
         Err(Error::config(text).path(self.file()).help(format!(
-            "--resume goes on behind them; --restart begins anew, and keeps this state as {}",
+            "--resume continues after them; --restart starts over, and keeps this state as {}",
             self.older(1).file_name().unwrap_or_default().display()
         )))
     }

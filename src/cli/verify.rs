@@ -207,13 +207,13 @@ impl Found {
         let before = self.count;
         manifest.check_files(folder).into_iter().for_each(|error| self.found(error));
         if !manifest.complete {
-            let error = Error::state("the folder is not complete: whoever wrote it was stopped");
+            let error = Error::state("the folder is not complete: its writer was stopped");
             self.found(error.path(folder));
         }
         // A token file is a single record, regardless of the number of elements in it.
         let counted = checked.records + checked.damaged;
         if manifest.format.keeps_records() && checked.damaged == 0 && counted != manifest.records {
-            let text = format!("{counted} records were read, and {} were written", manifest.records);
+            let text = format!("{counted} records were read, but {} were written", manifest.records);
             self.found(Error::data(text).path(folder));
         }
         self.count == before
@@ -255,7 +255,7 @@ impl Verification {
             text += &format!("repeated    {records} with a repeated name, of which the last value stands\n");
         }
         if let Some(as_written) = self.manifest {
-            text += &format!("manifest    {}\n", if as_written { "as it says" } else { "not as it says" });
+            text += &format!("manifest    {}\n", if as_written { "matches" } else { "does not match" });
         }
         text += &format!("order hash  {}\n", self.order_hash);
         text += &match self.problem_count {

@@ -118,7 +118,7 @@ fn judged(mut report: SinkReport, of_pipeline: &Report) -> SinkReport {
 /// Parses an amount of memory of at least one byte.
 fn some_memory(text: &str) -> std::result::Result<u64, String> {
     match memory(text)? {
-        0 => Err("a shard of nothing holds no record: 1MiB or more is meant".to_owned()),
+        0 => Err("a shard of 0 bytes holds no record: give 1MiB or more".to_owned()),
         bytes => Ok(bytes),
     }
 }
@@ -163,7 +163,7 @@ impl Shards {
         let (mut sink, mut loader) = Sink::of_pipeline(options, &self.out, pipeline)?;
         if self.resume && sink.records() > 0 {
             output::say(&format!(
-                "going on behind {} records in {}",
+                "continuing after {} records in {}",
                 sink.records(),
                 place::shown(&self.out).display()
             ));
@@ -244,7 +244,7 @@ impl Shards {
         }
         if written.interrupted {
             output::say(&format!(
-                "interrupted: {} records stand in {}; the same command with --resume goes on behind them",
+                "interrupted: {} records are in {}; run the command with --resume to continue after them",
                 written.report.records,
                 place::shown(&self.out).display()
             ));

@@ -20,8 +20,8 @@ impl Metrics {
         }
         if self.stall >= FINE {
             return format!(
-                "the device stood still for {stall} of the time, but next() took only {next}: not the batches are late, \
-                 what the loop does between them takes that long"
+                "the device stood still for {stall} of the time, but next() took only {next}: the batches are not late, \
+                 the loop's work between them takes the time"
             );
         }
         if self.input_bound > InputBound::Not {
@@ -111,7 +111,7 @@ mod tests {
     fn the_verdict_says_who_is_late() {
         insta::assert_snapshot!(metrics(0.6, 0.4, 0.39).verdict(), @"the device stood still for 40.0 % of the time, and the loop waited for batches: highly input-bound");
         insta::assert_snapshot!(metrics(0.9, 0.1, 0.09).verdict(), @"the device stood still for 10.0 % of the time, and the loop waited for batches: moderately input-bound");
-        insta::assert_snapshot!(metrics(0.6, 0.4, 0.01).verdict(), @"the device stood still for 40.0 % of the time, but next() took only 1.0 %: not the batches are late, what the loop does between them takes that long");
+        insta::assert_snapshot!(metrics(0.6, 0.4, 0.01).verdict(), @"the device stood still for 40.0 % of the time, but next() took only 1.0 %: the batches are not late, the loop's work between them takes the time");
         insta::assert_snapshot!(metrics(0.97, 0.03, 0.9).verdict(), @"the loop waits for batches, but far enough ahead: the device computed 97.0 % of the time");
         insta::assert_snapshot!(metrics(0.99, 0.01, 0.01).verdict(), @"the device does not wait: it computed 99.0 % of the time");
     }

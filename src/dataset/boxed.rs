@@ -257,7 +257,7 @@ impl AnyState {
 }
 
 fn foreign(error: &serde_json::Error) -> Error {
-    Error::state(format!("the state is not of this pipeline's shape: {error}"))
+    Error::state(format!("the state does not have the shape of this pipeline's state: {error}"))
 }
 
 impl Serialize for AnyState {

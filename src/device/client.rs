@@ -126,7 +126,7 @@ impl Client {
 
 #[cold]
 fn nothing(api: &Api, call: &str) -> Error {
-    Error::new(ErrorKind::Device, format!("{call} said that it worked and gave nothing")).path(api.path())
+    Error::new(ErrorKind::Device, format!("{call} reported success but returned nothing")).path(api.path())
 }
 
 impl Inner {

@@ -81,13 +81,15 @@ impl Executable {
     /// arguments. The result buffers report a failure during the run.
     pub fn run(&self, arguments: &[&DeviceBuffer]) -> Result<Vec<DeviceBuffer>> {
         if let Some(at) = arguments.iter().position(|argument| !argument.client().is(&self.client)) {
-            return Err(Error::config(format!("argument {at} lies on a device of another client than the program's")));
+            return Err(Error::config(format!(
+                "argument {at} is on a device of a different client than the program's"
+            )));
         }
         let arguments: Vec<*mut RawBuffer> = arguments.iter().map(|argument| argument.raw()).collect();
         let mut outputs = Vec::<*mut RawBuffer>::new();
         let count = self.outputs;
         let refused =
-            |_| Error::new(ErrorKind::Device, format!("no memory for the {count} results that the plugin says"));
+            |_| Error::new(ErrorKind::Device, format!("no memory for the {count} results that the plugin reports"));
         outputs.try_reserve_exact(count).map_err(refused)?;
         outputs.resize(count, ptr::null_mut());
         let (argument_list, output_list) = (arguments.as_ptr(), outputs.as_mut_ptr());

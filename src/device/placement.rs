@@ -72,7 +72,7 @@ impl Placement {
         match shape.first_mut() {
             Some(rows) if *rows % count == 0 => *rows /= count,
             _ => {
-                let text = format!("{name} is {array:?}, whose rows are not to be split evenly over {count} devices");
+                let text = format!("{name} is {array:?}, whose rows cannot be split evenly over {count} devices");
                 return Err(Error::data(text).help("drop or pad the batches that are not full"));
             }
         }

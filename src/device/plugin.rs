@@ -1,5 +1,5 @@
 //! Plugins: shared libraries that implement PJRT.
-#![expect(unsafe_code, reason = "a library of somebody else is loaded and asked for its table")]
+#![expect(unsafe_code, reason = "an external library is loaded, and its table is read")]
 
 use std::ffi::c_void;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Reuse of memory that a CPU plugin frees.
 #![cfg_attr(
     all(target_os = "linux", target_env = "gnu"),
-    expect(unsafe_code, reason = "the C library is told how to treat what is freed")
+    expect(unsafe_code, reason = "the C library receives a policy for freed memory")
 )]
 
 /// Makes the C library keep freed memory, for the whole process from now on. Returns false if the C library cannot be

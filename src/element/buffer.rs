@@ -145,8 +145,8 @@ fn refuse_too_many(len: usize, words: usize) -> Result<()> {
         let mut probe: Vec<Word> = Vec::new();
         let refused = probe.try_reserve_exact(words).is_err();
         if refused {
-            return Err(Error::config(format!("{} of memory for one array cannot be had", Bytes(len as u64)))
-                .help("smaller or fewer rows: of a batch, a window, or packed together"));
+            return Err(Error::config(format!("cannot allocate {} of memory for one array", Bytes(len as u64)))
+                .help("use smaller or fewer rows in a batch, a window or a packed row"));
         }
     }
     Ok(())

@@ -269,7 +269,7 @@ impl Element {
 
 #[cold]
 fn wrong_kind(name: &str, want: &str, got: &Value) -> Error {
-    Error::data(format!("field {name:?} is {} where {want} is needed", got.kind()))
+    Error::data(format!("field {name:?} is {}, expected {want}", got.kind()))
 }
 
 impl fmt::Debug for Element {

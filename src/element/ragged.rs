@@ -83,7 +83,7 @@ impl Ragged {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the column has a different number of rows.
     pub fn with_column(mut self, column: RaggedColumn) -> Result<Self> {
         if column.places.len() != self.rows {
-            return Err(Error::data(format!("a column of {} rows, and there are {}", column.places.len(), self.rows)));
+            return Err(Error::data(format!("a column has {} rows, expected {}", column.places.len(), self.rows)));
         }
         self.columns.push(column);
         Ok(self)

@@ -92,7 +92,7 @@ impl Element {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if `parts` is empty, or if parts differ in anything but their number of
     /// rows.
     pub fn concat_rows(parts: &[Self]) -> Result<Self> {
-        let first = parts.first().ok_or_else(|| Error::data("no batches to put together"))?;
+        let first = parts.first().ok_or_else(|| Error::data("no batches to concatenate"))?;
         let mut whole = Self::with_capacity(first.len());
         for (at, (name, value)) in first.iter().enumerate() {
             let column: Option<Vec<&Value>> = parts.iter().map(|part| part.column(at, name, first.len())).collect();

@@ -124,8 +124,11 @@ impl Room {
 #[cold]
 #[cfg(feature = "store")]
 fn too_much(claimed: u64, here: usize) -> Error {
-    Error::new(ErrorKind::Io, format!("no memory for {}, of which {} have come", Bytes(claimed), Bytes(here as u64)))
-        .help("the file or its server claims a length that cannot be, or this process needs more memory")
+    Error::new(
+        ErrorKind::Io,
+        format!("no memory for {}, of which {} were received", Bytes(claimed), Bytes(here as u64)),
+    )
+    .help("the file or its server claims an impossible length, or this process needs more memory")
 }
 
 /// Rounds a length up to a pooled size, so that similar lengths share memory. Adds an eighth at most, and nothing to
@@ -243,7 +246,7 @@ mod tests {
         }
         // More memory than any process has.
         let error = Room::new(1 << 40).and_then(|mut room| room.reserve(1 << 62)).unwrap_err();
-        assert_eq!(error.message(), "no memory for 1 TiB, of which 0 B have come");
+        assert_eq!(error.message(), "no memory for 1 TiB, of which 0 B were received");
         for len in [0, 10, LEAST - 1, LEAST + 1, BELIEVED + 1, 3 * BELIEVED + 5] {
             let mut room = Room::new(len as u64).unwrap();
             vec![1; len].chunks(128 << 10).for_each(|piece| room.fill(piece).unwrap());

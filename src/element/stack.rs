@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
     message = "`{Self}` cannot be stacked into a batch",
     label = "no `Stack`",
     note = "elements, arrays, text, numbers and tuples of them can",
-    note = "where a function returns a `Result`, `try_map` in place of `map` yields what is in it"
+    note = "for a function that returns a `Result`, use `try_map` instead of `map`"
 )]
 pub trait Stack: Sized {
     /// The type of a batch.

@@ -43,8 +43,8 @@ impl FailedElements {
             (true, limit) => Ok(Self::Pad { limit }),
             (false, None) => Ok(Self::Error),
             (false, Some(_)) => {
-                let text = "`failed_element_limit` needs `on_failed_element: pad`, and elements that fail are errors";
-                Err(Error::config(text).help("choose both, or neither"))
+                let text = "`failed_element_limit` needs `on_failed_element: pad`, but failed elements are errors";
+                Err(Error::config(text).help("set both, or neither"))
             }
         }
     }

@@ -93,8 +93,8 @@ impl Pool {
     /// cannot be started.
     pub(crate) fn start(count: usize) -> Result<Arc<Self>> {
         if count > MOST_THREADS {
-            return Err(Error::config(format!("threads is {count}, and at most {MOST_THREADS} are started"))
-                .help("threads beyond the cores help only where elements wait for a disk or a network"));
+            return Err(Error::config(format!("threads is {count}, and must be {MOST_THREADS} or less"))
+                .help("more threads than cores help only if elements wait for a disk or a network"));
         }
         let (queue, tasks) = unbounded();
         let shared = Arc::new(Shared {
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn more_threads_than_any_machine_has_use_for_are_refused() {
         let error = Pool::start(MOST_THREADS + 1).unwrap_err();
-        assert_eq!(error.message(), "threads is 4097, and at most 4096 are started");
+        assert_eq!(error.message(), "threads is 4097, and must be 4096 or less");
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl std::fmt::Display for Executor {
         match self {
             Self::Inline => f.write_str("inline"),
             Self::Threads(n) => write!(f, "{n} thread{}", if *n == 1 { "" } else { "s" }),
-            Self::Auto => f.write_str("threads, as many as pay"),
+            Self::Auto => f.write_str("threads, tuned automatically"),
         }
     }
 }
@@ -79,7 +79,7 @@ pub struct Runtime {
     /// Share of each batch to evaluate, as (index, count), unless all is evaluated.
     #[cfg_attr(
         not(all(feature = "workers", target_os = "linux")),
-        expect(dead_code, reason = "only workers have to be told of it")
+        expect(dead_code, reason = "only workers receive it")
     )]
     share: Option<(u32, u32)>,
     /// Whether at most half of the rows of each batch are evaluated here.

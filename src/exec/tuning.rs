@@ -92,7 +92,7 @@ fn tune(
         };
         if let Some(Setting { threads, window, .. }) = tuner.step(totals, longest, Instant::now()) {
             if let Err(error) = pool.set_threads(threads) {
-                tracing::warn!(%error, "{threads} threads were asked for, and there are {}", pool.threads());
+                tracing::warn!(%error, "{threads} threads were requested, but {} are running", pool.threads());
             }
             pool.set_window(window);
         }

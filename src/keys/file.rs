@@ -285,7 +285,7 @@ impl KeyFile {
         let found = (head.number, head.before, head.bytes as usize, head.slots as usize, head.elements as usize);
         let wanted = (number as u64, entry.before, block.bytes.len(), block.slots, block.elements);
         if found != wanted || !block.is_whole() {
-            return Err(damaged(format!("block {number} is not the one that the index names")));
+            return Err(damaged(format!("block {number} differs from its entry in the index")));
         }
         self.checked[number / 64].fetch_or(1 << (number % 64), Relaxed);
         Ok(())

@@ -198,15 +198,15 @@ impl KeyFolder {
     #[cold]
     fn missing(&self, keyed: &dyn Keyed, path: &Path) -> Error {
         let chain = keyed.lines().join(" → ");
-        let error = Error::config(format!("there are no keys of {chain}")).path(path);
+        let error = Error::config(format!("there are no keys for {chain}")).path(path);
         if self.has_other_functions(keyed) {
             return error.help(
-                "there are keys of these stages with other functions: make them again, as `make_keys` does. A value that a function uses and that \
-                 differs between hosts, such as a rank, makes another function",
+                "there are keys of these stages with other functions: make them again with `make_keys`; functions also \
+                 differ if a value that they use differs between hosts, such as a rank",
             );
         }
         error.help(
-            "`make_keys`, or `gristmill index --keys PIPELINE.yaml`, makes them; or leave `keys` out, and each host evaluates everything",
+            "make them with `make_keys` or `gristmill index --keys PIPELINE.yaml`; or omit `keys`, and each host evaluates all elements",
         )
     }
 
@@ -251,11 +251,11 @@ fn compare(keyed: &dyn Keyed, keys: &OfFile, head: &KeyHead) -> Result<()> {
         if made != Key::Bad && (key != made || lens != made_lens) {
             let differs = match key == made {
                 true => "has other lengths".to_owned(),
-                false => format!("{}, and the file says that it {}", says(made), says(key)),
+                false => format!("{} now, but {} in the file", says(made), says(key)),
             };
             let cause = match keyed.is_native() {
                 true => "the keys were made by another build, or changed since",
-                false => "a function of the pipeline is not the one that the keys were made with",
+                false => "a function of the pipeline differs from the function that made the keys",
             };
             return Err(Error::data(format!("the keys are stale: record {record} {differs}"))
                 .help(format!("{cause}: remove the file, and make the keys again")));

@@ -24,7 +24,7 @@ pub(crate) fn keys(data: &[u8]) {
         let mut lens = Vec::new();
         let mut expected = Vec::new();
         for (&slot, (key, of_block)) in slots.iter().zip(block.iter()) {
-            assert_eq!(file.key(slot, &mut lens).expect("a key of a block that was read"), key);
+            assert_eq!(file.key(slot, &mut lens).expect("a key of a valid block"), key);
             assert_eq!(lens, of_block);
             expected.push((key, of_block));
         }

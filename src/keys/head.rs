@@ -140,7 +140,7 @@ impl KeyHead {
     pub(super) fn decode(bytes: &[u8], sums: Sums) -> Result<(Self, u64, usize)> {
         let line = unseal(bytes, BEGINNING, "key file", sums, stale)?;
         let head = Self::parse(line.text).map_err(|e| e.offset(0))?;
-        let cannot_be = |e: Error| stale(Error::data(format!("the head cannot be: {}", e.message())).offset(0));
+        let cannot_be = |e: Error| stale(Error::data(format!("the head is invalid: {}", e.message())).offset(0));
         head.check_writable().map_err(cannot_be)?;
         Ok((head, line.hash, line.end))
     }
@@ -150,11 +150,11 @@ impl KeyHead {
         struct Version {
             gristmill_keys: u32,
         }
-        let none = |e: serde_json::Error| stale(Error::data(format!("the head is none: {e}")));
+        let none = |e: serde_json::Error| stale(Error::data(format!("the head is invalid: {e}")));
         match serde_json::from_slice(line).map_err(none)? {
             Version { gristmill_keys: FORMAT } => serde_json::from_slice(line).map_err(none),
             Version { gristmill_keys: version } => {
-                let text = format!("keys of format {version}, and this gristmill reads format {FORMAT}");
+                let text = format!("keys of format {version}, but this gristmill reads format {FORMAT}");
                 Err(stale(Error::unsupported(text)))
             }
         }
@@ -201,16 +201,16 @@ mod tests {
         };
         let error = of(r#"{"gristmill_keys":2,"columns":7}"#);
         assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
-        assert_eq!(error.to_string(), "byte 0: keys of format 2, and this gristmill reads format 1");
+        assert_eq!(error.to_string(), "byte 0: keys of format 2, but this gristmill reads format 1");
         for line in
             [r#"{"gristmill_keys":1}"#, r#"{"gristmill_keys":1"#, r#"{"gristmill_keys":"1","fingerprint":"","len":1}"#]
         {
-            assert!(of(line).message().starts_with("the head is none"), "{line}");
+            assert!(of(line).message().starts_with("the head is invalid"), "{line}");
         }
         let many = of(&format!(r#"{{"gristmill_keys":1,"fingerprint":"","len":{}}}"#, u64::MAX));
-        assert!(many.message().starts_with("the head cannot be"), "{many}");
+        assert!(many.message().starts_with("the head is invalid"), "{many}");
         let twice = of(r#"{"gristmill_keys":1,"fingerprint":"","columns":["a","a"],"len":1}"#);
-        assert_eq!(twice.message(), "the head cannot be: keys with lengths of \"a\" twice");
+        assert_eq!(twice.message(), "the head is invalid: keys with lengths of \"a\" twice");
         for bytes in [&b""[..], b"{\"gristmill", b"PAR1", b"{\"gristmill_keys\":1}", b"{\"gristmill_keys\":1}\n1234567"]
         {
             let error = KeyHead::decode(bytes, Sums::Checked).unwrap_err();

@@ -90,8 +90,8 @@ impl Index {
         let begin =
             usize::try_from(blocks).ok().and_then(|blocks| blocks.checked_mul(Entry::BYTES)?.checked_add(TRAILER));
         let begin = begin.and_then(|bytes| len.checked_sub(bytes)).filter(|&begin| begin >= head_end);
-        let begin =
-            begin.ok_or_else(|| cut(format!("{} bytes hold no {} keys", grouped(len as u64), grouped(head.len))))?;
+        let begin = begin
+            .ok_or_else(|| cut(format!("{} bytes cannot hold {} keys", grouped(len as u64), grouped(head.len))))?;
         let damaged = |text: String| stale(Error::data(text).offset(begin as u64));
         let (hashed, rest) = file[begin..].split_at(len - begin - TRAILER + HASHED);
         let (written, hash) = (number(rest, 0), xxh3_64_with_seed(hashed, seed));
@@ -103,7 +103,7 @@ impl Index {
         let index = Self { blocks, end: number(trailer, 0), elements: number(trailer, 1) };
         match index.is_sound(head_end as u64, begin as u64) {
             true => Ok((index, written)),
-            false => Err(damaged("the index names blocks that cannot be".into())),
+            false => Err(damaged("the index contains impossible blocks".into())),
         }
     }
 
@@ -158,10 +158,10 @@ mod tests {
             let mut other = index.clone();
             change(&mut other);
             let error = Index::decode(&file(&other), &head, 10, 3, Sums::Checked).unwrap_err();
-            assert_eq!(error.message(), "the index names blocks that cannot be", "{at}");
+            assert_eq!(error.message(), "the index contains impossible blocks", "{at}");
         }
         let many = KeyHead::new("", 1 << 48);
         let error = Index::decode(&file(&index), &many, 10, 3, Sums::Checked).unwrap_err();
-        assert_eq!(error.to_string(), "byte 290: 290 bytes hold no 281 474 976 710 656 keys");
+        assert_eq!(error.to_string(), "byte 290: 290 bytes cannot hold 281 474 976 710 656 keys");
     }
 }

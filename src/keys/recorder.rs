@@ -166,13 +166,13 @@ impl Recording {
                 let lines = self.keyed.lines().join(" → ");
                 format!("keys of {lines}: none are written yet; `gristmill index --keys` makes them")
             }
-            File::Whole if are_all_begun => format!("keys of {source} are recorded: the next start plans by them"),
+            File::Whole if are_all_begun => format!("keys of {source} are recorded: the next start plans with them"),
             File::Whole => format!("keys of {source} are recorded"),
             File::GivenUp(why) => format!("keys of {source} are not recorded: {why}"),
             File::Writing(writer) => {
                 let (written, all) = (grouped(writer.next_slot()), grouped(self.keyed.records()));
-                let rest = "the next pass or `gristmill index --keys` goes on with them";
-                format!("keys of {source}: those of the first {written} of {all} records are written; {rest}")
+                let rest = "the next pass or `gristmill index --keys` continues";
+                format!("keys of {source}: the keys of the first {written} of {all} records are written; {rest}")
             }
         }
     }
@@ -223,7 +223,7 @@ impl State {
         if self.held > self.most_held {
             let mib = self.most_held >> 20;
             let text = format!(
-                "records come in another order than their own, and {mib} MiB of keys wait for blocks to be whole"
+                "records are not read in file order, and {mib} MiB of keys wait for their blocks to be complete"
             );
             return Err(Error::config(text).help("`gristmill index --keys` makes them"));
         }
@@ -232,7 +232,7 @@ impl State {
 
     #[cold]
     fn give_up(&mut self, error: &Error) {
-        tracing::warn!("keys are not recorded any more: {error}");
+        tracing::warn!("keys are no longer recorded: {error}");
         *self = Self::new(File::GivenUp(error.to_string()));
     }
 
@@ -377,9 +377,9 @@ mod tests {
         };
         assert_eq!(
             backwards(2),
-            "keys of t are not recorded: records come in another order than their own, and 2 MiB of keys wait for blocks to be whole"
+            "keys of t are not recorded: records are not read in file order, and 2 MiB of keys wait for their blocks to be complete"
         );
-        assert!(backwards(7).ends_with("are recorded: the next start plans by them"));
+        assert!(backwards(7).ends_with("are recorded: the next start plans with them"));
     }
 
     #[test]
@@ -424,7 +424,7 @@ mod tests {
         };
         write(1);
         assert!(folder().find(&keyed).unwrap().is_some());
-        for (count, told) in [(0, "is one element, and the file says that it is dropped"), (9, "is 9 elements")] {
+        for (count, told) in [(0, "is one element now, but is dropped in the file"), (9, "is 9 elements")] {
             std::fs::remove_file(&folder().files(&*keyed)[0]).unwrap();
             write(count);
             let error = folder().find(&keyed).err().unwrap();

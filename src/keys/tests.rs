@@ -220,7 +220,7 @@ fn a_block_of_another_place_is_refused_even_without_hashes() {
         let mut bad = good.clone();
         bad[begin + at] ^= 1;
         let error = KeyFile::of_bytes(bad, Sums::Ignored).unwrap().block(0).unwrap_err();
-        assert_eq!(error.message(), "block 0 is not the one that the index names", "byte {at}");
+        assert_eq!(error.message(), "block 0 differs from its entry in the index", "byte {at}");
     }
 }
 
@@ -308,7 +308,7 @@ fn a_part_file_of_other_keys_is_not_continued() {
     let other = prefix.head.clone().sources(["another"]);
     let error = KeyWriter::resume(&path, other.clone()).unwrap_err();
     let expected =
-        "the part file is of other keys than these: the keys are of another prefix: source 0 was one and is another";
+        "the part file belongs to other keys: the keys are of another prefix: source 0 was one and is another";
     assert_eq!((error.kind(), error.message()), (ErrorKind::State, expected));
     assert_eq!(KeyWriter::resume(&path, prefix.head.clone()).unwrap().next_slot(), 300);
     assert_eq!(KeyWriter::create(&path, other).unwrap().next_slot(), 0);

@@ -87,7 +87,7 @@ impl KeyWriter {
         file.take(LONGEST_HEAD).read_to_end(&mut begun).map_err(io)?;
         if let Ok((other, ..)) = KeyHead::decode(&begun, Sums::Checked) {
             let differs = other.check(&writer.head).err().map_or_else(String::new, |e| format!(": {}", e.message()));
-            return Err(Error::state(format!("the part file is of other keys than these{differs}"))
+            return Err(Error::state(format!("the part file belongs to other keys{differs}"))
                 .path(&writer.part)
                 .help("remove it, or name another key file"));
         }

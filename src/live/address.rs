@@ -38,7 +38,7 @@ impl Listening {
 
 fn resolve(text: &str) -> Result<SocketAddr> {
     let help = "an address and a port are needed, such as 127.0.0.1:9464, or a port alone; 0.0.0.0:9464 is open to other machines, everybody@9464 to all users of \
-                this one";
+                this machine";
     let none = |why: String| Error::config(format!("`{text}` is no address to listen at: {why}")).help(help);
     let found = text.to_socket_addrs().map_err(|e| none(e.to_string()))?.next();
     found.ok_or_else(|| none("the host has no address".to_owned()))

@@ -46,7 +46,7 @@ impl Endpoint {
         let Listening { address: asked, everybody } = Listening::parse(address)?;
         let taken = |e: io::Error| {
             let text = format!("metrics cannot be offered at {asked}: {e}");
-            Error::config(text).help("another port, or 0 for one that is free")
+            Error::config(text).help("choose another port, or 0 for any free port")
         };
         let listener = TcpListener::bind(asked).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
@@ -57,7 +57,7 @@ impl Endpoint {
         };
         let thread = std::thread::Builder::new().name("gristmill-metrics".into()).spawn(serve);
         let thread = thread
-            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot start the thread that answers for metrics: {e}")))?;
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot start the thread that serves metrics: {e}")))?;
         Ok(Self { address, over, thread: Some(thread) })
     }
 
@@ -226,7 +226,7 @@ fn is_for_this_machine(request: &[u8]) -> bool {
 
 /// Returns the answer to a request for another machine.
 fn misdirected() -> Vec<u8> {
-    let text = format!("the figures are at localhost; for other names listen at {EVERYBODY}HOST:PORT\n");
+    let text = format!("the metrics are at localhost; for other names, listen at {EVERYBODY}HOST:PORT\n");
     response("421 Misdirected Request", "text/plain; charset=utf-8", "", &text)
 }
 
@@ -244,17 +244,17 @@ fn answer(request: &[u8], page: &mut Page) -> Vec<u8> {
                 Some(text) => response("200 OK", CONTENT_TYPE, "", text),
                 None => told("503 Service Unavailable", "", "the pass is over\n"),
             },
-            (_, Some("/metrics")) => told("405 Method Not Allowed", "Allow: GET\r\n", "GET is what there is\n"),
-            _ => told("404 Not Found", "", "the figures are at /metrics\n"),
+            (_, Some("/metrics")) => told("405 Method Not Allowed", "Allow: GET\r\n", "only GET is supported\n"),
+            _ => told("404 Not Found", "", "the metrics are at /metrics\n"),
         },
-        _ => told("400 Bad Request", "", "that is no request of HTTP/1.1\n"),
+        _ => told("400 Bad Request", "", "not an HTTP/1.1 request\n"),
     }
 }
 
 /// Returns the answer to another user.
 fn refusal() -> Vec<u8> {
     let text =
-        format!("another user runs this: its figures are yours where it is told to listen at {EVERYBODY}HOST:PORT\n");
+        format!("this run belongs to another user, who can share its metrics by listening at {EVERYBODY}HOST:PORT\n");
     response("403 Forbidden", "text/plain; charset=utf-8", "", &text)
 }
 

@@ -39,9 +39,9 @@ impl Looks {
     pub(crate) fn start(views: Vec<Box<dyn View>>, live: Arc<Live>) -> Result<Self> {
         let (over, is_over) = bounded(0);
         let thread = std::thread::Builder::new().name("gristmill-views".into());
-        let thread = thread.spawn(move || run(views, &live, &is_over)).map_err(|e| {
-            Error::new(ErrorKind::Io, format!("cannot start the thread of those who look at the run: {e}"))
-        })?;
+        let thread = thread
+            .spawn(move || run(views, &live, &is_over))
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot start the thread of the views of the run: {e}")))?;
         Ok(Self { over: Some(over), thread: Some(thread) })
     }
 }

@@ -253,7 +253,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     pub fn build(mut self) -> Result<Loader<D>> {
         if self.buffer > MOST_BUFFER {
             let text = format!("buffer is {}, and must be {MOST_BUFFER} or less", self.buffer);
-            return Err(Error::config(text).help("it counts batches that are kept ready, not bytes"));
+            return Err(Error::config(text).help("it counts prefetched batches, not bytes"));
         }
         (&self.dataset as &dyn Stage).check_all()?;
         warn_of_orders(&self.dataset);
@@ -261,7 +261,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             (Some(parted), deal) => Some(parted.dealt(deal)?),
             (None, Deal::Even) => None,
             (None, _) => {
-                let text = "rows are to be dealt among ranks, and no part says which rank of how many this is";
+                let text =
+                    "rows cannot be dealt among ranks without a part, which gives the rank and the number of ranks";
                 return Err(Error::config(text).help("add `part`"));
             }
         };

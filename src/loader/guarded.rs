@@ -423,7 +423,7 @@ impl<D: IterDataset + 'static> Loader<D> {
 /// Makes the error for a guard without a part.
 #[cold]
 fn partless() -> Error {
-    Error::config("hosts are to be compared, and no part says which rows of a batch this one takes").help("add `part`")
+    Error::config("hosts cannot be compared without a part, which gives the rows of this host").help("add `part`")
 }
 
 enum Next {

@@ -45,7 +45,7 @@ impl LastWords {
         let closed = last_words(&said)?;
         for (host, batch) in closed.iter().filter(|host| !self.closed.contains(host)) {
             tracing::warn!(
-                "host {host} of {} has closed its loader after batch {batch}; the others wait for it where hosts are compared next",
+                "host {host} of {} has closed its loader after batch {batch}; the other hosts wait for it at the next comparison",
                 said.len()
             );
         }

@@ -12,8 +12,8 @@ use crate::sync::Locked;
 /// Makes the error for a thread that does not follow a move.
 #[cold]
 fn too_busy() -> Error {
-    let text = "the loader's thread is too busy to go elsewhere";
-    Error::new(ErrorKind::Worker, text).help("build one that resumes from its `state`")
+    let text = "the loader's thread is too busy to move";
+    Error::new(ErrorKind::Worker, text).help("build another loader that resumes from its `state`")
 }
 
 impl<D: IterDataset + 'static> Loader<D> {
@@ -49,9 +49,9 @@ impl<D: IterDataset + 'static> Loader<D> {
         let Some(checkpoint) = count.checked_sub(1) else { return Ok(()) };
         let Some(state) = self.earlier.iter().take(KEPT).nth(checkpoint).cloned() else {
             let kept = self.earlier.len().min(KEPT);
-            let text = format!("{count} elements back, and {kept} can be given back");
+            let text = format!("cannot go back {count} elements, only {kept} are kept");
             return Err(Error::state(text).help(format!(
-                "at most {KEPT}, of those since the start or a restore; older states are those that were saved"
+                "at most {KEPT} elements since the start or a restore are kept; for older positions, restore a saved state"
             )));
         };
         let delivered = self.delivered - count as u64;

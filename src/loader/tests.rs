@@ -73,7 +73,10 @@ fn a_change_that_positions_do_not_fit_is_refused() {
     let parents = || Range::new(0, 9).to_iter();
     let zipped = parents().zip(parents());
     let refused = zipped.loader().accept_changes(true).resume(loader.state().unwrap()).build().unwrap_err();
-    assert!(refused.message().starts_with("the checkpoint's state is not of this pipeline's shape: "), "{refused}");
+    assert!(
+        refused.message().starts_with("the checkpoint's state does not have the shape of this pipeline's state: "),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -241,6 +244,6 @@ fn elements_are_given_back_once_and_counted_off() {
     loader.back(2).unwrap();
     assert_eq!((loader.delivered(), loader.state().unwrap().delivered), (1, 1));
     // States from before it are no longer kept.
-    assert!(loader.back(1).unwrap_err().message().contains("0 can be given back"));
+    assert!(loader.back(1).unwrap_err().message().contains("only 0 are kept"));
     assert_eq!(loader.by_ref().take(2).map(Result::unwrap).collect::<Vec<_>>(), first[1..]);
 }

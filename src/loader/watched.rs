@@ -74,7 +74,7 @@ mod top {
         }
         match TopServer::start(live.clone()) {
             Err(error) if !asked => {
-                tracing::warn!("no live view is offered: {error}");
+                tracing::warn!("the live view is not available: {error}");
                 Ok(None)
             }
             server => server.map(Some),

@@ -40,12 +40,12 @@ impl BucketOptions {
         let sizes = match batch {
             BatchSize::Fixed(size) => vec![*size; boundaries.len()],
             BatchSize::PerBucket(sizes) => sizes.clone(),
-            BatchSize::Tokens(0) => return Err(Error::config("a batch of 0 tokens")),
+            BatchSize::Tokens(0) => return Err(Error::config("the batch size is 0 tokens")),
             BatchSize::Tokens(tokens) => boundaries.iter().map(|boundary| (tokens / boundary).max(1)).collect(),
         };
         if sizes.len() != boundaries.len() || sizes.contains(&0) {
             let buckets = boundaries.len();
-            return Err(Error::config(format!("{buckets} buckets need as many batch sizes above 0, got {sizes:?}")));
+            return Err(Error::config(format!("{buckets} buckets need a batch size above 0 each, got {sizes:?}")));
         }
         Ok(sizes)
     }
@@ -136,7 +136,7 @@ impl BucketPlanner {
         let bucket = self.boundaries.partition_point(|&boundary| boundary < len);
         if bucket == self.boundaries.len() {
             let longest = self.longest();
-            return Err(Error::data(format!("a sequence of {len} cells, the last bucket takes {longest}")));
+            return Err(Error::data(format!("a sequence has {len} cells, the last bucket takes {longest}")));
         }
         if self.is_ready() {
             return Err(Error::config("a batch must be taken first"));
@@ -272,8 +272,8 @@ mod tests {
         assert!(refused(&[], BatchSize::Fixed(1)).contains("ascend"));
         assert!(refused(&[4, 4], BatchSize::Fixed(1)).contains("ascend"));
         assert!(refused(&[0, 4], BatchSize::Fixed(1)).contains("ascend"));
-        assert!(refused(&[4], BatchSize::Fixed(0)).contains("batch sizes above 0"));
-        assert!(refused(&[4], BatchSize::PerBucket(vec![1, 2])).contains("batch sizes"));
+        assert!(refused(&[4], BatchSize::Fixed(0)).contains("a batch size above 0 each"));
+        assert!(refused(&[4], BatchSize::PerBucket(vec![1, 2])).contains("a batch size above 0 each"));
         assert!(refused(&[4], BatchSize::Tokens(0)).contains("0 tokens"));
         let mut planner = BucketPlanner::new(&options(BatchSize::Fixed(1), 4)).unwrap();
         assert!(planner.push(17).unwrap_err().message().contains("17 cells, the last bucket takes 16"));

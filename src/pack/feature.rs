@@ -124,7 +124,7 @@ pub(crate) fn measure(features: &[Feature], element: &[&[u8]], lens: &mut Vec<us
 
 #[cold]
 fn wrong_count(features: &[Feature], got: usize) -> Error {
-    Error::data(format!("an element of {got} features where {} are packed", features.len()))
+    Error::data(format!("an element has {got} features, but {} are packed", features.len()))
 }
 
 /// Policy for a sequence that is longer than a row.

@@ -147,7 +147,7 @@ impl WindowPacker {
     #[cold]
     fn refuse(&self, features: usize) -> Error {
         if features != self.features.len() {
-            return Error::data(format!("an element of {features} features where {} are packed", self.features.len()));
+            return Error::data(format!("an element has {features} features, but {} are packed", self.features.len()));
         }
         Error::config(format!("the window of {} sequences is full", self.options.window))
     }

@@ -138,8 +138,9 @@ impl Cost {
             _ => None,
         };
         let refused = || {
-            let text = format!("costs of {rows} rows are to be read from {name:?}, which is {array:?}");
-            Error::config(text).help("it must be integers, with the rows as the first of at most two dimensions")
+            let text = format!("costs of {rows} rows cannot be read from {name:?}, which is {array:?}");
+            Error::config(text)
+                .help("the column must contain integers, with the rows as the first of at most two dimensions")
         };
         Ok((costs.ok_or_else(refused)?, name))
     }
@@ -189,7 +190,7 @@ impl Column {
             Self::Found => format!("no column of a batch ends in {}", SEGMENTS.join(" or ")),
             Self::Segments(column) | Self::Lengths(column) => format!("batches have no column {column:?}"),
         };
-        Error::config(format!("{text}, from which costs of rows are to be read; there are {there}"))
+        Error::config(format!("{text} for the costs of rows; there are {there}"))
             .help("name the column by `Cost`: `segments` for segment ids, `lengths` for lengths of sequences")
     }
 }
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(costs(&cost.lengths("n"), &batch), [749, 0]);
         assert_eq!(costs(&Cost::column("t_segment_ids"), &batch), [8, 1]);
         let error = Cost::column("x").of_rows(&batch).unwrap_err();
-        assert_eq!(error.message(), "costs of 2 rows are to be read from \"x\", which is float32[2]");
+        assert_eq!(error.message(), "costs of 2 rows cannot be read from \"x\", which is float32[2]");
     }
 
     #[test]
@@ -236,7 +237,10 @@ mod tests {
         let batch = Element::new().with("x", Array::from_vec(vec![1])).with("y", Array::from_vec(vec![1]));
         let error = Cost::new(1, 1).of_rows(&batch).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
-        assert!(error.message().ends_with("to be read; there are x, y") && error.help_text().is_some(), "{error}");
+        assert!(
+            error.message().ends_with("for the costs of rows; there are x, y") && error.help_text().is_some(),
+            "{error}"
+        );
         assert!(Cost::column("z").of_rows(&batch).unwrap_err().message().starts_with("batches have no column \"z\""));
         assert!(Cost::column("z").of_rows(&vec![1]).unwrap_err().message().ends_with("no named columns"));
     }

@@ -65,12 +65,13 @@ impl Deal {
     pub fn check(&self, part: &Part) -> Result<()> {
         if *self != Self::Even && part.as_share().is_none() {
             let how = if *self == Self::Lanes { "deal by lanes" } else { "balanced deal" };
-            let text = format!("a {how} says which rows a part has, and this part lists its rows");
-            return Err(Error::config(text).help("say which of how many ranks it is: `Part::of(index, count)`"));
+            let text = format!("a {how} assigns the rows of a part, but this part lists its rows");
+            return Err(Error::config(text)
+                .help("give the index of the rank and the number of ranks: `Part::of(index, count)`"));
         }
         let Some(balance) = self.balance() else { return Ok(()) };
         if balance.micro == 0 {
-            Err(Error::config("a step has no micro-steps; 1 is a step that is not cut"))
+            Err(Error::config("a step has 0 micro-steps; set 1 for a step that is not divided"))
         } else {
             Ok(())
         }

@@ -58,7 +58,7 @@ impl Dealer {
         let mut text = format!("a balanced deal {saves} {:.0} % of the step", saved(even.slowest, balanced.slowest));
         if micro > 1 {
             let saved = saved(even.slowest_in_micro, balanced.slowest_in_micro);
-            text += &format!(", {saved:.0} % where ranks wait for each other in each of {micro} micro-steps");
+            text += &format!(", {saved:.0} % if ranks wait for each other in each of {micro} micro-steps");
         }
         text += &format!(
             ": the slowest of {ranks} ranks has {:.3} of the mean cost if dealt evenly, {:.3} balanced",
@@ -135,7 +135,7 @@ mod tests {
             ),
             (
                 vec![0, 2],
-                "a balanced deal saves 25 % of the step, 25 % where ranks wait for each other in each of 2 micro-steps: the slowest of \
+                "a balanced deal saves 25 % of the step, 25 % if ranks wait for each other in each of 2 micro-steps: the slowest of \
                  2 ranks has 1.600 of the mean cost if dealt evenly, 1.200 balanced, in a micro-step 1.600 and 1.200; costs are read \
                  from `n`",
             ),

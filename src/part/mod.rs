@@ -90,7 +90,7 @@ impl Part {
     pub fn listed(rows: impl IntoIterator<Item = usize>, batch: usize) -> Result<Self> {
         let rows: Arc<[usize]> = rows.into_iter().collect();
         match rows.iter().find(|&&row| row >= batch) {
-            Some(row) => Err(Error::config(format!("a part has row {row}, and batches have {batch} rows"))),
+            Some(row) => Err(Error::config(format!("a part has row {row}, but batches have {batch} rows"))),
             None if rows.is_empty() => Err(Error::config("a part has no rows")),
             None => Ok(Self(Kind::Listed { rows, batch })),
         }
@@ -164,7 +164,7 @@ impl Part {
                 return Err(Error::config(text).help(REMAINDER));
             }
             Kind::Listed { batch: expected, .. } => {
-                let text = format!("a global batch has {batch} rows, and its parts were listed for {expected}");
+                let text = format!("a global batch has {batch} rows, but its parts were listed for {expected}");
                 return Err(Error::config(text).help(REMAINDER));
             }
         };

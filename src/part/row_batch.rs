@@ -63,7 +63,7 @@ impl<T> RowBatch for Vec<T> {
         }
         let mut all: Vec<Option<T>> = self.into_iter().map(Some).collect();
         let taken = rows.iter().map(|row| all.get_mut(row).and_then(Option::take));
-        taken.collect::<Option<_>>().ok_or_else(|| Error::data("a row of a batch is not there, or is taken twice"))
+        taken.collect::<Option<_>>().ok_or_else(|| Error::data("a row of a batch does not exist, or is taken twice"))
     }
 }
 
@@ -76,7 +76,7 @@ impl<B: RowBatch> RowBatch for Padded<B> {
     fn take_rows(self, rows: &RowNumbers) -> Result<Self> {
         let real = rows.iter().filter(|&row| row < self.real).count();
         if rows.iter().take(real).any(|row| row >= self.real) {
-            return Err(Error::data("rows of a padded batch are taken with padding in front of real ones"));
+            return Err(Error::data("rows of a padded batch are taken with padding before real rows"));
         }
         Ok(Self { batch: self.batch.take_rows(rows)?, real, size: rows.len() })
     }

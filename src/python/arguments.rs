@@ -70,7 +70,7 @@ pub(super) fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tree> {
     if let Ok(text) = given.cast::<PyString>() {
         // Python keeps bytes of paths that are no UTF-8 as surrogates, which no other text has.
         let text = text.to_str().map_err(|_| {
-            PyValueError::new_err(format!("{text:?} is not UTF-8: rename the file, or open it and pass what it holds"))
+            PyValueError::new_err(format!("{text:?} is not UTF-8: rename the file, or open it and pass its contents"))
         })?;
         return Ok(Tree::Str(text.to_owned()));
     }

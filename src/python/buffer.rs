@@ -456,6 +456,6 @@ fn from_dtype(dtype: &Bound<'_, PyArrayDescr>) -> Result<DType> {
     match known {
         Some(known) if dtype.is_native_byteorder() != Some(false) => Ok(known),
         _ => Err(Error::data(format!("native stages have no arrays of dtype {dtype}"))
-            .help("keep it behind the native stages, or convert it by `astype`")),
+            .help("keep it after the native stages, or convert it by `astype`")),
     }
 }

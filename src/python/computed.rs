@@ -71,7 +71,7 @@ impl MapDataset for Computed {
         let element = cx.timed(StageId(0), read).map_err(error::caught);
         let element = element.and_then(|element| match element {
             None if self.dense => {
-                Err(Error::data(format!("{} has no element {index}, and it was to be dense", self.kind)))
+                Err(Error::data(format!("{} has no element {index}, but was declared dense", self.kind)))
             }
             element => Ok(element),
         });

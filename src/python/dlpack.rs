@@ -142,7 +142,7 @@ impl Lease {
             ));
         }
         if copy == Some(true) {
-            return Err(PyBufferError::new_err("the memory is lent and not copied: copy what comes of it"));
+            return Err(PyBufferError::new_err("the memory is lent, not copied: copy the result"));
         }
         // Before 1.0 nobody could say that memory is read-only. Who takes a lease knows it.
         if max_version.is_some_and(|(major, _)| major >= 1) {

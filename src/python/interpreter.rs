@@ -27,7 +27,7 @@ pub(crate) fn check_main(_: Python<'_>) -> PyResult<()> {
     match unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) } {
         0 => Ok(()),
         _ => Err(PyImportError::new_err(
-            "gristmill works in the main interpreter of a process alone, and this is another: use processes",
+            "gristmill works only in the main interpreter of a process, and this is another interpreter: use processes",
         )),
     }
 }

@@ -252,7 +252,7 @@ impl PyIterDataset {
         match super::function_argument("filter", args, kwargs.as_ref())? {
             Some(function) => Self::calling(args.py(), self.0.filter(function.clone(), thresholds), function),
             None if thresholds.is_some() => Err(PyTypeError::new_err(
-                "filter() takes warn and raise with a function; those of a condition are arguments of to_iter()",
+                "filter() takes warn and raise only with a function; for a condition, give them to to_iter()",
             )),
             None => self.native("filter", args, kwargs.as_ref()),
         }

@@ -73,7 +73,7 @@ fn closed(py: Python<'_>) -> PyErr {
 /// Makes the error of asking an iterator in one of its own functions.
 #[cold]
 fn is_running() -> PyErr {
-    PyValueError::new_err("the iterator is already running: this is one of its own functions")
+    PyValueError::new_err("the iterator is already running: one of its functions called it")
 }
 
 impl PyDatasetIterator {

@@ -81,7 +81,7 @@ impl Maps {
         match chain {
             Chain::Map(ds) => Ok(Self::Elements(ds, context)),
             _ => Err(Error::config(format!("`{name}` gives a stream here, which has no random access"))
-                .help("use the method of that name on IterDataset, or behind to_iter_dataset()")),
+                .help("use the method of this name on IterDataset, or after to_iter_dataset()")),
         }
     }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::iter_dataset::PyIterDataset;
 use super::map_dataset::PyMapDataset;
 
-const AHEAD: &str = "elements are read ahead by loader(threads=…), or in other processes behind mp_prefetch()";
+const AHEAD: &str = "elements are read ahead by loader(threads=…), or in other processes by mp_prefetch()";
 
 const TOKENISE: &str = "tokenise(column, tokenizer=…)";
 
@@ -27,10 +27,7 @@ const OF_MAPS: &[(&str, &str)] = &[
 const OF_STREAMS: &[(&str, &str)] = &[
     ("prefetch", AHEAD),
     ("tokenize", TOKENISE),
-    (
-        "shard",
-        "a stream is read from its start: shard the MapDataset in front of to_iter_dataset(), or deal out its files",
-    ),
+    ("shard", "a stream is read from its start: shard the MapDataset before to_iter_dataset(), or assign its files"),
 ];
 
 /// The `AttributeError` for `name` of `dataset`. It says which other method there is, where one is known.
@@ -44,7 +41,7 @@ pub(super) fn missing(dataset: &Bound<'_, PyAny>, name: &str) -> PyErr {
         Some((_, hint)) => format!(": {hint}"),
         None if name.starts_with('_') || !other.hasattr(name).unwrap_or(false) => String::new(),
         None if is_map => format!(": a stream has it: to_iter_dataset().{name}(…)"),
-        None => format!(": a MapDataset has it: {name}(…) goes in front of to_iter_dataset()"),
+        None => format!(": a MapDataset has it: call {name}(…) before to_iter_dataset()"),
     };
     let kind = kind.name().map_or_else(|_| String::from("dataset"), |name| name.to_string());
     let error = PyAttributeError::new_err(format!("{kind:?} object has no attribute {name:?}{hint}").replace('"', "'"));

@@ -158,7 +158,7 @@ impl RowBatch for Item {
                 };
                 taken
                     .map(|array| Self::Array(Box::new(array)))
-                    .ok_or_else(|| Error::data("a row of a batch is not there"))
+                    .ok_or_else(|| Error::data("a row of a batch does not exist"))
             }
             Self::Tuple(items) => {
                 items.into_iter().map(|item| item.take_rows(rows)).collect::<Result<_>>().map(Self::Tuple)
@@ -205,5 +205,5 @@ fn leaf<'py>(
 
 #[cold]
 fn no_rows() -> Error {
-    Error::data("what the pipeline gives has no rows, and a part is rows of batches").help("end it with `batch`")
+    Error::data("a batch has no rows, and a part consists of rows of batches").help("end it with `batch`")
 }

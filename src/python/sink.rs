@@ -71,7 +71,7 @@ pub(crate) fn sink(
     let utf_8 = folder.to_str().is_some();
     let options = move || -> Result<SinkOptions> {
         if !utf_8 {
-            let text = "the name of the folder is not UTF-8, and no source could open what is written there";
+            let text = "the name of the folder is not UTF-8, and no source could open its files";
             return Err(Error::config(text).help("choose another name"));
         }
         let mut options =
@@ -191,7 +191,7 @@ impl PySink {
             (Some(state), Some(set)) => drop(set.call1((state,))?),
             _ if self.records(py)? > 0 => {
                 return Err(PyValueError::new_err(
-                    "the folder holds records, and nothing says where in these elements they end: write them with a state, or \
+                    "the folder holds records, but their end among these elements is unknown: write them with a state, or \
                      begin at sink.records",
                 ));
             }

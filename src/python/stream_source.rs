@@ -33,11 +33,12 @@ impl PythonStream {
             return Err(PyTypeError::new_err(format!("a stream has `__iter__`, and {kind} has not")));
         }
         if object.hasattr("__next__")? {
-            let text = format!("an iterator can be read only once, and {kind} is one: give what it was made from");
+            let text =
+                format!("an iterator can be read only once, and {kind} is an iterator: give the iterable that made it");
             return Err(PyTypeError::new_err(text));
         }
         if epochs == Some(0) {
-            return Err(PyValueError::new_err("epochs is 0, and it must be 1 or more"));
+            return Err(PyValueError::new_err("epochs is 0, and must be 1 or more"));
         }
         if epochs.is_some() && !object.hasattr("set_epoch")? {
             let text = format!(
@@ -220,7 +221,7 @@ impl DatasetIterator for PythonPass {
             (PassState::Epoch { .. }, None) => Err(Error::state("the state is in an epoch, and the stream has none")
                 .help("give `epochs` to `source` as before")),
             (_, Some(_)) => Err(Error::state("the state is in no epoch, and the stream has several")
-                .help("leave out `epochs` of `source` as before")),
+                .help("omit `epochs` of `source` as before")),
             (state, None) => self.go_to(state),
         }
     }
@@ -249,7 +250,7 @@ impl PythonPass {
                 attach(set).map_err(error::caught)
             }
             PassState::Given(_) => Err(Error::state("the state is a number of elements, and the stream has states")),
-            PassState::Python(_) => Err(Error::state("the state is the stream's own, and it has no `set_state`")),
+            PassState::Python(_) => Err(Error::state("the state belongs to the stream, which has no `set_state`")),
             PassState::Epoch { .. } => Err(Error::state("the state has an epoch in an epoch")),
             PassState::Failed(text) => Err(Error::state(text)),
         }

@@ -200,7 +200,7 @@ pub(super) fn rebuild(payload: Vec<u8>, place: u64) -> Result<BoxIter<Item>> {
             if !e.is_instance_of::<PyMemoryError>(py) {
                 return error;
             }
-            let limit = limits::data_cap().map_or_else(|| "what it may have".to_owned(), |cap| Bytes(cap).to_string());
+            let limit = limits::data_cap().map_or_else(|| "the limit".to_owned(), |cap| Bytes(cap).to_string());
             Error::new(
                 ErrorKind::Worker,
                 format!("a worker cannot make the pipeline: it takes more than {limit} of heap; functions carry {bytes}"),

@@ -51,7 +51,7 @@ impl FileEntry {
         let (bytes, hash) = hash(&path).map_err(|e| e.path(&path))?;
         let differs = |what: String| Err(Error::data(what).path(&path).help("it was changed since it was written"));
         match () {
-            () if bytes != self.bytes => differs(format!("{bytes} bytes, and {} were written", self.bytes)),
+            () if bytes != self.bytes => differs(format!("{bytes} bytes, but {} were written", self.bytes)),
             () if hash != self.xxh3 => differs(format!("its hash is {hash}, and was {}", self.xxh3)),
             () => Ok(()),
         }

@@ -70,7 +70,7 @@ impl FromStr for Compression {
         let level = |default: i32, least: i32, most: i32| match level {
             None => Ok(default),
             Some(level) => level.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {
-                Error::config(format!("`{level}` is no level of {name}, which has those from {least} to {most}"))
+                Error::config(format!("`{level}` is no level of {name}, whose levels are {least} to {most}"))
             }),
         };
         Ok(match name {

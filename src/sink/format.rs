@@ -61,7 +61,7 @@ impl FromStr for SinkFormat {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.iter().copied().find(|format| format.as_str() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|format| format.as_str()).collect();
-            Error::config(format!("`{name}` is no format that is written"))
+            Error::config(format!("`{name}` is not a format that can be written"))
                 .help(format!("there are {}", names.join(", ")))
         })
     }

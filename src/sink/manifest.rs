@@ -106,7 +106,7 @@ impl Manifest {
         let value: Json = serde_json::from_str(json).map_err(wrong)?;
         match value.get("gristmill_manifest").and_then(Json::as_u64) {
             Some(version) if version == u64::from(FORMAT) => serde_json::from_value(value).map_err(wrong),
-            Some(version) => Err(Error::state(format!("manifest format {version}, and this gristmill reads {FORMAT}"))
+            Some(version) => Err(Error::state(format!("manifest format {version}, but this gristmill reads {FORMAT}"))
                 .help("use the version of gristmill that wrote it")),
             None => Err(Error::state("not a manifest of gristmill's: no field \"gristmill_manifest\"")),
         }

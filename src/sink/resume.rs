@@ -77,7 +77,7 @@ pub(super) fn found(plan: &Plan) -> Result<(Manifest, bool)> {
     let Some(text) = plan.folder.manifest()? else {
         // A sink writes the manifest before its first shard, so these files come from another program.
         return match plan.folder.files()?.keys().find(|name| plan.is_shard_from(name, 0)) {
-            Some(name) => Err(Error::config("a file of this name is there, and no manifest that lists it")
+            Some(name) => Err(Error::config("a file of this name exists, but no manifest lists it")
                 .path(plan.folder.file(name))
                 .help("write to another folder, or choose another prefix")),
             None => Ok((new, true)),
@@ -90,17 +90,18 @@ pub(super) fn found(plan: &Plan) -> Result<(Manifest, bool)> {
         let what = format!("the folder holds a data set of {} already", plural(manifest.shards.len() as u64, "shard"));
         return Err(Error::config(what)
             .path(plan.folder.path())
-            .help("resume to go on with it, or write to another folder"));
+            .help("resume to continue it, or write to another folder"));
     }
     manifest.check(&new).map_err(|e| e.path(&at))?;
     let files = plan.folder.files()?;
     // All shards with unsettled columns are written again. A killed resume may have replaced some of them.
     for file in manifest.files().filter(|_| !manifest.unsettled) {
         if files.get(&file.name) != Some(&file.bytes) {
-            let text = format!("the manifest lists {} of {} bytes, which is not there so", file.name, file.bytes);
+            let text =
+                format!("the manifest lists {} with {} bytes, which does not match the folder", file.name, file.bytes);
             return Err(Error::state(text)
                 .path(&at)
-                .help("`gristmill verify` shows what is damaged; write to another folder"));
+                .help("`gristmill verify` lists the damaged files; write to another folder"));
         }
     }
     Ok((manifest, false))

@@ -159,7 +159,9 @@ fn unknown(root: &mut Node, key: &str) -> Error {
     let error = Error::config(format!("no stage has a parameter `{key}`"));
     match nearest(key, known.iter().map(String::as_str)) {
         Some(name) => error.help(format!("did you mean `{name}`?")),
-        None => error.help("one that is in the file, or STAGE.PARAMETER, or a path such as stages[1].tokenise.max_len"),
+        None => {
+            error.help("name a parameter in the file, STAGE.PARAMETER, or a path such as stages[1].tokenise.max_len")
+        }
     }
 }
 

@@ -124,7 +124,7 @@ fn number(column: &str, value: &Value) -> Result<f64> {
 
 #[cold]
 fn wrong(column: &str, want: &str, got: &Value) -> Error {
-    Error::data(format!("column `{column}` is {got:?} where {want} is needed"))
+    Error::data(format!("column `{column}` is {got:?}, expected {want}"))
 }
 
 arguments! {

@@ -89,9 +89,9 @@ impl Decode for Balanced {
 
 #[cold]
 fn unpriced(fields: &Fields<'_>) -> Error {
-    fields
-        .error("needs what a row costs")
-        .help("`d_model` for a transformer of that width, `per_token` and `per_square`, or `column` for costs that stand in one")
+    fields.error("needs the cost of a row").help(
+        "`d_model` for a transformer of this width, `per_token` and `per_square`, or `column` for a column of costs",
+    )
 }
 
 impl BalanceArgs {
@@ -103,9 +103,9 @@ impl BalanceArgs {
         if ways.iter().filter(|&&way| way).count() > 1 {
             Some("`d_model`, `per_token` with `per_square`, and `column` exclude each other")
         } else if self.causal.is_some() && self.d_model.is_none() {
-            Some("`causal` is about attention, whose width `d_model` says")
+            Some("`causal` is about attention, and needs its width `d_model`")
         } else if self.column.is_some() && read {
-            Some("`column` has the cost of each row, for which `window`, `segments` and `lengths` are of no use")
+            Some("`column` has the cost of each row, and excludes `window`, `segments` and `lengths`")
         } else if self.segments.is_some() && self.lengths.is_some() {
             Some("costs are read from `segments` or from `lengths`, not from both")
         } else {
@@ -180,12 +180,12 @@ mod tests {
         };
         assert_eq!(refused("fair"), format!("deal: `fair` is no deal | {FORMS}"));
         assert_eq!(refused("{}"), format!("deal: needs `balanced` or `shadow` | {FORMS}"));
-        assert!(refused("balanced: {}").starts_with("deal.balanced: needs what a row costs | `d_model` for"));
+        assert!(refused("balanced: {}").starts_with("deal.balanced: needs the cost of a row | `d_model` for"));
         assert_eq!(refused("{balanced: {d_modl: 1}}"), "deal.balanced: unknown key `d_modl` | did you mean `d_model`?");
         let cases = [
             ("{d_model: 1, column: a}", "exclude each other"),
             ("{per_token: 1, causal: true}", "`causal` is about attention"),
-            ("{column: a, window: 2}", "are of no use"),
+            ("{column: a, window: 2}", "excludes `window`"),
             ("{d_model: 1, segments: a, lengths: b}", "not from both"),
             ("{d_model: 1, micro_steps: 0}", "must be at least 1"),
         ];

@@ -138,7 +138,8 @@ pub(crate) fn variant(node: &Node) -> Result<(String, usize, Node)> {
             [_, second, ..] => {
                 let error =
                     at(&node.path, second.line, format!("one name is needed here, and `{}` is a second", second.key));
-                Err(error.help("arguments are indented below the name, or stand in braces: `- batch: {batch_size: 8}`"))
+                Err(error
+                    .help("indent the arguments below the name, or put them in braces: `- batch: {batch_size: 8}`"))
             }
             [] => Err(node.error("a name is needed here, and the mapping is empty")),
         },

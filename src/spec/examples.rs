@@ -194,7 +194,7 @@ fn stage(
 fn parsed(mut element: Element, column: &str, parser: &ExampleParser) -> Result<Element> {
     let record = match element.field(column)? {
         Value::Bytes(record) => record.clone(),
-        other => return Err(Error::data(format!("column `{column}` is {} where bytes are needed", other.kind()))),
+        other => return Err(Error::data(format!("column `{column}` is {}, expected bytes", other.kind()))),
     };
     element.remove(column);
     let features = parser.parse(&record)?;

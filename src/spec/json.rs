@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let line = |text: &str| parse(text).unwrap_err().to_string();
-        assert_eq!(line("{\"a\": 1,\n \"a\": 2}"), "line 2: the key `a` stands twice, first on line 1");
+        assert_eq!(line("{\"a\": 1,\n \"a\": 2}"), "line 2: the key `a` is repeated, first on line 1");
         assert!(
             line("{\"a\": 1,\n \"b\" 2}").starts_with("line 2: not JSON: expected `:`"),
             "{}",

@@ -310,7 +310,7 @@ impl Pipeline {
 }
 
 fn too_long(bytes: u64) -> Error {
-    Error::config(format!("{}, and a pipeline file has at most {}", Bytes(bytes), Bytes(MAX_BYTES as u64)))
+    Error::config(format!("{}, but a pipeline file has at most {}", Bytes(bytes), Bytes(MAX_BYTES as u64)))
 }
 
 /// Makes an error of the system. If there is no such file, it has the most similar name in the folder.
@@ -334,8 +334,8 @@ fn as_data(path: &Path) -> Option<Error> {
     Data::by_name(&crate::place::file_name(path).to_lowercase())?;
     let format = crate::source::detect(path).ok()?;
     Some(Error::config(format!("this is data: {format}, not a pipeline file")).path(path).help(
-        "`gristmill inspect` shows what is in it; a pipeline file names it as its source, as the one of `gristmill demo \
-         --print-pipeline` does",
+        "`gristmill inspect` shows its contents; a pipeline file names it as its source, see `gristmill demo \
+         --print-pipeline`",
     ))
 }
 

@@ -148,7 +148,7 @@ impl Budget {
 /// Adds a field to a mapping, refusing a key that is there already.
 pub(crate) fn push_field(fields: &mut Vec<Field>, field: Field) -> Result<()> {
     if let Some(first) = fields.iter().find(|f| f.key == field.key) {
-        let message = format!("the key `{}` stands twice, first on line {}", field.key, first.line);
+        let message = format!("the key `{}` is repeated, first on line {}", field.key, first.line);
         return Err(Error::config(message).line(field.line as u64));
     }
     fields.push(field);

@@ -122,7 +122,7 @@ const MOST_STAGES: usize = 1000;
 /// Adds the stages of a list to `chain`.
 pub(crate) fn stages_of(mut chain: Chain, list: &[Node], context: &mut Context) -> Result<Chain> {
     if let Some(node) = list.get(MOST_STAGES) {
-        return Err(node.error(format!("{} stages in one list, and {MOST_STAGES} are the most", list.len())));
+        return Err(node.error(format!("{} stages in one list, limit {MOST_STAGES}", list.len())));
     }
     // Unknown names are found before a stage is built, which may take seconds.
     list.iter().try_for_each(known)?;
@@ -153,7 +153,7 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
         let told = border(&args)?;
         return match chain {
             Chain::Map(ds) => Ok(Chain::Stream(ds, told)),
-            _ => Err(at(&node.path, line, "the elements are a stream already: `to_iter` stands once")),
+            _ => Err(at(&node.path, line, "the elements are a stream already: use `to_iter` once")),
         };
     }
     let Some(entry) = stages().find(|e| e.name == name) else { return Err(unknown(node, &name, line)) };
@@ -252,7 +252,7 @@ fn apply(chain: Chain, entry: &StageEntry, fields: &Fields<'_>, context: &Contex
 
 fn needs_random_access(name: &str, fields: &Fields<'_>) -> Error {
     fields
-        .error(format!("`{name}` needs random access, and here the elements are a stream"))
+        .error(format!("`{name}` needs random access, but here the elements are a stream"))
         .help(format!("put `{name}` before `to_iter` and before the first stage that packs or batches"))
 }
 

@@ -106,7 +106,7 @@ arguments! {
 fn lanes_of_parts(args: LanesArgs, at: &Site<'_>) -> Result<Chain> {
     let parts: Vec<_> = parts(&args.parts, at)?.into_iter().map(Chain::into_iter).collect();
     if parts.is_empty() {
-        return Err(at.error("needs a part at least"));
+        return Err(at.error("needs at least one part"));
     }
     Ok(Chain::Lanes(parts, args.count.0))
 }

@@ -81,7 +81,7 @@ fn slips_are_named() {
     assert_eq!(error(&format!("{RANGE}stages: 3")), "line 2: stages: needs a list of stages, got the number 3 | -");
     assert_eq!(
         stage("to_iter\n  - to_iter"),
-        "line 4: stages[1]: the elements are a stream already: `to_iter` stands once | -"
+        "line 4: stages[1]: the elements are a stream already: use `to_iter` once | -"
     );
 }
 
@@ -89,7 +89,7 @@ fn slips_are_named() {
 fn a_list_of_too_many_stages_is_refused_before_a_stage_is_built() {
     let text = |n: usize| format!("{RANGE}stages:\n{}", "  - shuffle: {seed: 1}\n".repeat(n));
     assert!(build(&text(200)).is_ok());
-    assert_eq!(error(&text(10_000)), "line 1003: stages[1000]: 10000 stages in one list, and 1000 are the most | -");
+    assert_eq!(error(&text(10_000)), "line 1003: stages[1000]: 10000 stages in one list, limit 1000 | -");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn streams_batch_limit_and_combine() {
     assert!(error(&lanes.replace("count: 2", "count: 0")).contains("0 lanes, and there must be 1 to 1024"));
     assert_eq!(
         error(&format!("{RANGE}stages:\n  - batch: 2\n  - shard: {{index: 0, count: 2}}")),
-        "line 4: stages[1].shard: `shard` needs random access, and here the elements are a stream | put `shard` before \
+        "line 4: stages[1].shard: `shard` needs random access, but here the elements are a stream | put `shard` before \
          `to_iter` and before the first stage that packs or batches"
     );
 }

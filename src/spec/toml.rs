@@ -38,7 +38,7 @@ impl Reader<'_> {
                 Ok(number) => Tree::Float(number),
                 Err(_) => return refuse(format!("{} is not a number", number.as_str())),
             },
-            DeValue::Datetime(time) => return refuse(format!("a date ({time}) means nothing here")),
+            DeValue::Datetime(time) => return refuse(format!("a date ({time}) is not supported here")),
             DeValue::Array(items) => {
                 Tree::List(items.iter().map(|item| self.node(item, depth + 1)).collect::<Result<_>>()?)
             }

@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_names_its_line() {
-        assert_eq!(error_of("a: 1\nb: 2\na: 3"), "line 3: the key `a` stands twice, first on line 1");
+        assert_eq!(error_of("a: 1\nb: 2\na: 3"), "line 3: the key `a` is repeated, first on line 1");
         assert_eq!(error_of("a: 1\n<<: {b: 1}"), "line 2: merge keys (`<<`) are not read");
         assert_eq!(error_of("a: 1\n---\nb: 1"), "line 3: a second document; a pipeline file holds one");
         assert!(error_of("a: !!python/object x").contains("is not read"));

@@ -54,7 +54,7 @@ impl Address {
         let len = path.as_os_str().len();
         if len > LONGEST {
             let begin: String = place::shown(path).to_string_lossy().chars().take(60).collect();
-            let text = format!("{begin}…: a URL of {len} bytes, and no more than {LONGEST} are sent");
+            let text = format!("{begin}…: the URL has {len} bytes, limit {LONGEST}");
             return Err(Error::config(text));
         }
         let location = Self::parse_text(path.to_str().unwrap_or_default());
@@ -65,7 +65,7 @@ impl Address {
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         let scheme = &*scheme.to_ascii_lowercase();
         if place::has_user(text) {
-            return Err(Error::unsupported("a URL with user and password")
+            return Err(Error::unsupported("the URL contains a user and password")
                 .help("use a signed URL, or keys in the environment with s3://, gs://, az://"));
         }
         if place::is_web(scheme) {
@@ -73,9 +73,8 @@ impl Address {
         }
         let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
         let key = key.trim_end_matches('/');
-        let key = Key::parse(key).map_err(|_| {
-            Error::config("no name of an object: stores take no empty parts, and none that are `.` or `..`")
-        })?;
+        let key = Key::parse(key)
+            .map_err(|_| Error::config("not a name of an object: stores allow no empty parts, nor `.` or `..`"))?;
         let root = format!("{scheme}://{host}");
         Ok(Self { bucket: bucket(scheme, &root)?, root: root.into(), key, exact: None })
     }

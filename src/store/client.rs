@@ -133,7 +133,7 @@ impl Settings<'_> {
         let excluded = self.text(Key::ProxyExcludes).and_then(|hosts| reqwest::NoProxy::from_string(&hosts));
         // The cause is omitted, because the URL of a proxy may contain a password.
         let proxy =
-            reqwest::Proxy::all(url).map_err(|_| wrong(std::io::Error::other("the URL of the proxy is none")))?;
+            reqwest::Proxy::all(url).map_err(|_| wrong(std::io::Error::other("the URL of the proxy is invalid")))?;
         Ok(Some(proxy.no_proxy(excluded)))
     }
 

@@ -175,7 +175,7 @@ impl Run {
     fn take(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
         while !bytes.is_empty() {
             if self.blocks.is_empty() {
-                return Err(Fault::again("the answer is longer than what was asked for"));
+                return Err(Fault::again("the answer is longer than requested"));
             }
             let (now, later) = bytes.split_at(bytes.len().min(self.len - self.begun.len()));
             self.begun.extend_from_slice(now);

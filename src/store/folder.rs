@@ -327,6 +327,6 @@ mod tests {
     #[test]
     fn a_store_that_is_not_known_is_refused() {
         let error = Folder::open("ftp://host/a").unwrap_err();
-        assert_eq!((error.kind(), error.message()), (ErrorKind::Unsupported, "ftp:// is no store that is known"));
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Unsupported, "ftp:// is not a known store"));
     }
 }

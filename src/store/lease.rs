@@ -107,7 +107,9 @@ impl Lease {
                 Err(error) => return Err(given_up(&error).path(at.path())),
             }
         }
-        Err(Error::config("others want to write to this folder").path(folder.path()).help("name another folder"))
+        Err(Error::config("other sinks are waiting to write to this folder")
+            .path(folder.path())
+            .help("name another folder"))
     }
 
     fn new(at: Address, owner: Owner) -> Self {
@@ -147,8 +149,8 @@ impl Lease {
 /// Returns the error for a folder that another writer has taken over.
 #[cold]
 pub(super) fn taken_over() -> Error {
-    Error::state("another sink has taken over this folder, and what it writes stands")
-        .help("this one was not heard of for a minute; go on with `resume` once the other has ended")
+    Error::state("another sink has taken over this folder, and its files remain")
+        .help("this sink did not renew its lease for a minute; continue with `resume` after the other sink has ended")
 }
 
 impl Held {
@@ -209,8 +211,8 @@ impl Found {
         let who =
             self.owner.as_ref().map_or_else(|| "of another version".to_owned(), |owner| owner.process.to_string());
         let (age, left) = (self.age.as_secs(), EXPIRES.saturating_sub(self.age).as_secs() + 1);
-        let text = format!("another sink writes to this folder: {who}, heard of {age} s ago");
-        Error::config(text).help(format!("wait for it, or name another folder; if it was killed, go on in {left} s"))
+        let text = format!("another sink writes to this folder: {who}, last seen {age} s ago");
+        Error::config(text).help(format!("wait for it, or name another folder; if it was killed, retry in {left} s"))
     }
 }
 
@@ -307,9 +309,9 @@ mod tests {
     fn the_error_names_the_time_until_the_lease_expires() {
         for (age, left) in [(0, 61), (15, 46), (59, 2), (60, 1)] {
             let error = by(Some(elsewhere()), age * SECOND).refused();
-            let text = format!("another sink writes to this folder: process 7 on far, heard of {age} s ago");
+            let text = format!("another sink writes to this folder: process 7 on far, last seen {age} s ago");
             assert_eq!((error.kind(), error.message()), (ErrorKind::Config, text.as_str()));
-            assert!(error.help_text().is_some_and(|help| help.ends_with(&format!("go on in {left} s"))), "{error:?}");
+            assert!(error.help_text().is_some_and(|help| help.ends_with(&format!("retry in {left} s"))), "{error:?}");
         }
     }
 

@@ -132,7 +132,7 @@ fn checked(folder: &Address, listed: object_store::Result<Vec<ObjectMeta>>) -> R
     let metas = listed.map_err(|e| given_up(&e).path(folder.path()))?;
     match metas.iter().map(|meta| meta.location.as_ref().len()).find(|&len| len > LONGEST) {
         Some(len) => {
-            let text = format!("the store lists a name of {len} bytes, and no more than {LONGEST} are asked for");
+            let text = format!("the store lists a name of {len} bytes, limit {LONGEST}");
             Err(Error::data(text).path(folder.path()))
         }
         None => Ok(metas),
@@ -168,6 +168,6 @@ mod tests {
         };
         assert_eq!(checked(&folder, Ok(vec![meta(1), meta(LONGEST)])).unwrap().len(), 2);
         let error = checked(&folder, Ok(vec![meta(1), meta(LONGEST + 1)])).unwrap_err();
-        assert_eq!(error.message(), "the store lists a name of 16385 bytes, and no more than 16384 are asked for");
+        assert_eq!(error.message(), "the store lists a name of 16385 bytes, limit 16384");
     }
 }

@@ -185,8 +185,8 @@ pub(crate) fn check_description(bytes: u64) -> Result<()> {
     if bytes <= DESCRIPTION {
         return Ok(());
     }
-    Err(Error::data(format!("{}, where no more than {} are read whole", Bytes(bytes), Bytes(DESCRIPTION)))
-        .help("it describes other files, and is none of ours if it is as long"))
+    Err(Error::data(format!("the file has {}, limit {}", Bytes(bytes), Bytes(DESCRIPTION)))
+        .help("it describes other files; gristmill does not write such a file of this length"))
 }
 
 /// Does nothing, because this build reads no stores.

@@ -252,7 +252,7 @@ impl Object {
     }
 
     fn take(self: &Arc<Self>, block: u64, follow: Range<u64>) -> Result<Buffer> {
-        self.shared.origin.check("what was opened of a store").map_err(|e| e.path(self.at.path()))?;
+        self.shared.origin.check("an open object of a store").map_err(|e| e.path(self.at.path()))?;
         count(&COUNTS.read, 1);
         // At the first block of a request, also start the next requests.
         let is_alone = follow.end == block + 1 || !block.is_multiple_of(PIECE);
@@ -359,7 +359,7 @@ async fn head(at: &Address, shared: &Shared) -> Result<(ObjectMeta, u128), Failu
         };
         let fault = match answer {
             Ok(Ok(answer)) if answer.meta.size > LARGEST => {
-                let text = format!("the server says that it has {} bytes, which no object has", answer.meta.size);
+                let text = format!("the server reports {} bytes, more than any object can have", answer.meta.size);
                 return Err(Failure::new(ErrorKind::Data, text));
             }
             Ok(Ok(answer)) => return Ok((answer.meta, told.place)),

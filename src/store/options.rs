@@ -200,7 +200,7 @@ fn variable<T>(name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     let text = std::env::var(&name).ok()?;
     let value = parse(&text);
     if value.is_none() {
-        tracing::warn!(variable = %name, value = %text, "not understood, and left out of account");
+        tracing::warn!(variable = %name, value = %text, "not understood, and ignored");
     }
     value
 }
@@ -218,7 +218,7 @@ pub(super) fn lacking(scheme: &str) -> Error {
         "az" | "adl" | "azure" | "abfs" | "abfss" => "azure",
         "http" | "https" | "hf" => "http",
         other => {
-            return Error::unsupported(format!("{other}:// is no store that is known"))
+            return Error::unsupported(format!("{other}:// is not a known store"))
                 .help("known are s3://, gs://, az://, abfss://, hf://, https:// and file://");
         }
     };

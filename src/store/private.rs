@@ -27,7 +27,7 @@ pub(super) fn folder(path: &Path) -> Result<()> {
         return Err(refused("the folder of the cache is a link".to_owned()));
     }
     if owner().is_some_and(|user| user != found.uid()) {
-        let text = format!("the folder of the cache belongs to another user, of number {}", found.uid());
+        let text = format!("the folder of the cache belongs to another user, number {}", found.uid());
         return Err(refused(text));
     }
     let mode = found.permissions().mode() & 0o777;
@@ -35,7 +35,7 @@ pub(super) fn folder(path: &Path) -> Result<()> {
         let text = format!("others may write to the folder of the cache, whose mode is {mode:o}");
         return Err(Error::config(text)
             .path(path)
-            .help("what lies there may be anybody's: remove the folder, or name another `cache_dir`"));
+            .help("its contents may come from another user: remove the folder, or name another `cache_dir`"));
     }
     if mode != OWNER {
         fs::set_permissions(path, fs::Permissions::from_mode(OWNER)).map_err(io)?;
@@ -132,7 +132,7 @@ mod tests {
         }
         // Only administrators can change the owner.
         if std::os::unix::fs::chown(&path, Some(54_321), None).is_ok() {
-            assert!(folder(&path).unwrap_err().message().contains("another user, of number 54321"));
+            assert!(folder(&path).unwrap_err().message().contains("another user, number 54321"));
             std::os::unix::fs::chown(&path, owner(), None).unwrap();
         }
         // A folder of an earlier version, which others could read, now has mode 0700.

@@ -79,7 +79,7 @@ impl Refused {
     pub(super) fn help(&self) -> Option<Cow<'static, str>> {
         let text = match self.code.as_deref()? {
             "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "InvalidToken" | "invalid_grant" => {
-                "the credentials have expired: get new ones (of S3 `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and \
+                "the credentials have expired: renew them (for S3, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and \
                  `AWS_SESSION_TOKEN` belong together), and start again"
             }
             "SignatureDoesNotMatch" | "InvalidAccessKeyId" | "AuthenticationFailed" => {

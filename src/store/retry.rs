@@ -65,11 +65,11 @@ impl Fault {
         match (told.status, error) {
             (Some(404), _) => Self::Final(missing(&told.refused)),
             (Some(412), _) => Self::Final(changed("the server has another version of it")),
-            (Some(416), _) => Self::Final(changed("the server says it is shorter")),
+            (Some(416), _) => Self::Final(changed("the server reports a smaller size")),
             (Some(408 | 429 | 500..), _) => Self::Again { cause: refused().message, after: told.retry_after },
             (Some(300..), _) => Self::Final(refused()),
             (Some(200), object_store::Error::NotSupported { .. }) => Self::Final(
-                is(ErrorKind::Unsupported, "the server does not answer for ranges")
+                is(ErrorKind::Unsupported, "the server does not support range requests")
                     .help("copy the file to this machine, or to a server that does"),
             ),
             // Nothing was sent, so the error is on this side.
@@ -82,7 +82,7 @@ impl Fault {
 /// Returns the failure for an object that has changed since its opening.
 pub(super) fn changed(how: &str) -> Failure {
     Failure::new(ErrorKind::Data, format!("changed since it was opened: {how}"))
-        .help("objects must not be replaced while they are read: write new ones under new names")
+        .help("do not replace objects while they are read: write new objects under new names")
 }
 
 /// Returns the failure for a request that a server refused, with the reason.
@@ -91,11 +91,11 @@ fn refused(status: u16, refused: &Refused) -> Failure {
     let failure = match status {
         300..=399 => Failure::new(
             ErrorKind::Io,
-            format!("{text}: it points to another place, and signed requests stay where they are"),
+            format!("{text}: it redirects to another place, and signed requests do not follow redirects"),
         )
         .help(refused.region_help()),
         401 | 403 => {
-            Failure::new(ErrorKind::Io, text).help("check the credentials in the environment, and what they allow")
+            Failure::new(ErrorKind::Io, text).help("check the credentials in the environment, and their permissions")
         }
         _ => Failure::new(ErrorKind::Io, text),
     };
@@ -236,16 +236,16 @@ impl Attempts {
         let (seconds, allowed) = (self.spent.as_secs_f64(), self.timeout.as_secs_f64());
         let why = match () {
             () if made >= most => format!("gave up after {made} attempts in {seconds:.1} s"),
-            () if left.is_zero() => format!(
-                "gave up after {made} attempts in {seconds:.1} s, and {allowed:.1} s are allowed for all of them together"
-            ),
+            () if left.is_zero() => {
+                format!("gave up after {made} attempts in {seconds:.1} s, limit {allowed:.1} s for all attempts")
+            }
             () => format!(
-                "gave up after {made} attempts in {seconds:.1} s, of {allowed:.1} s that are allowed, before a pause of {:.1} s",
+                "gave up after {made} attempts in {seconds:.1} s, limit {allowed:.1} s, before a pause of {:.1} s",
                 pause.as_secs_f64()
             ),
         };
         Failure::new(ErrorKind::Io, format!("{why}: {cause}"))
-            .help("`StoreOptions` (`GRISTMILL_STORE_ATTEMPTS`, `GRISTMILL_STORE_TIMEOUT`) says how long to try")
+            .help("`StoreOptions` (`GRISTMILL_STORE_ATTEMPTS`, `GRISTMILL_STORE_TIMEOUT`) sets these limits")
     }
 }
 
@@ -260,8 +260,8 @@ pub(super) fn patiently<T: Send + 'static>(task: impl Future<Output = T> + Send 
 
 async fn timeout_of<T>(most: Duration, task: impl Future<Output = T>) -> Result<T, Error> {
     timeout(most, task).await.map_err(|_| {
-        Error::new(ErrorKind::Io, format!("gave up after {:.1} s, which is all that is allowed", most.as_secs_f64()))
-            .help("`StoreOptions` (`GRISTMILL_STORE_TIMEOUT`) says how long to try")
+        Error::new(ErrorKind::Io, format!("gave up after {:.1} s, the time limit", most.as_secs_f64()))
+            .help("`StoreOptions` (`GRISTMILL_STORE_TIMEOUT`) sets this limit")
     })
 }
 
@@ -280,7 +280,7 @@ pub(super) fn given_up(error: &object_store::Error) -> Error {
     match error {
         E::NotFound { .. } => return missing(&reason).error(),
         E::NotSupported { .. } | E::NotImplemented { .. } => {
-            return Error::unsupported("the store does not offer this");
+            return Error::unsupported("the store does not support this");
         }
         _ => {}
     }
@@ -352,7 +352,7 @@ mod tests {
         attempts.progressed();
         attempts.end(&attempt, now + SECOND);
         let failure = attempts.pause_after(Fault::again("cut")).unwrap_err();
-        assert!(failure.message.ends_with("10.0 s are allowed for all of them together: cut"), "{}", failure.message);
+        assert!(failure.message.ends_with("limit 10.0 s for all attempts: cut"), "{}", failure.message);
     }
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -385,23 +385,11 @@ mod tests {
             ([3, 100, 1, 2, 7], "gave up after 3 attempts in 7.0 s: busy"),
             ([1, 100, 1, 2, 1], "gave up after 1 attempts in 1.0 s: busy"),
             // The second pause of 2 s fits into the remaining 3 s. The third attempt uses up the rest.
-            (
-                [9, 7, 1, 2, 7],
-                "gave up after 3 attempts in 7.0 s, and 7.0 s are allowed for all of them together: busy",
-            ),
-            (
-                [9, 10, 3, 0, 12],
-                "gave up after 4 attempts in 12.0 s, and 10.0 s are allowed for all of them together: busy",
-            ),
+            ([9, 7, 1, 2, 7], "gave up after 3 attempts in 7.0 s, limit 7.0 s for all attempts: busy"),
+            ([9, 10, 3, 0, 12], "gave up after 4 attempts in 12.0 s, limit 10.0 s for all attempts: busy"),
             // The pause equals the remaining time, so the next attempt would have none.
-            (
-                [9, 6, 1, 2, 4],
-                "gave up after 2 attempts in 4.0 s, of 6.0 s that are allowed, before a pause of 2.0 s: busy",
-            ),
-            (
-                [9, 10, 1, 60, 1],
-                "gave up after 1 attempts in 1.0 s, of 10.0 s that are allowed, before a pause of 60.0 s: busy",
-            ),
+            ([9, 6, 1, 2, 4], "gave up after 2 attempts in 4.0 s, limit 6.0 s, before a pause of 2.0 s: busy"),
+            ([9, 10, 1, 60, 1], "gave up after 1 attempts in 1.0 s, limit 10.0 s, before a pause of 60.0 s: busy"),
         ] {
             let mut attempts = attempts(most, budget * SECOND);
             let (failure, after) = give_up_after(&mut attempts, each * SECOND, Some(pause * SECOND));

@@ -22,7 +22,7 @@ pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Result<(
 pub(super) fn wait<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> Result<T> {
     let (send, receive) = sync_channel(1);
     spawn(async move { send.send(task.await).unwrap_or_default() })?;
-    receive.recv().map_err(|_| Error::new(ErrorKind::Io, "a task that reads from a store ended before its time"))
+    receive.recv().map_err(|_| Error::new(ErrorKind::Io, "a task that reads from a store ended early"))
 }
 
 fn runtime() -> Result<&'static Runtime> {

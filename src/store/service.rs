@@ -225,19 +225,19 @@ fn has_impossible_range(response: &HttpResponse) -> bool {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the server says that it answers with bytes of places that no object has")]
+#[error("the server announces bytes at positions that no object can have")]
 struct Impossible;
 
 #[derive(Debug, thiserror::Error)]
-#[error("no whole answer came in {0:?}, which is all that is allowed")]
+#[error("no complete answer within {0:?}, the time limit")]
 struct Slow(Duration);
 
 #[derive(Debug, thiserror::Error)]
-#[error("the answer is longer than {} MiB, which is the most that is read whole", .0 >> 20)]
+#[error("the answer is longer than the limit of {} MiB", .0 >> 20)]
 struct TooLong(u64);
 
 #[derive(Debug, thiserror::Error)]
-#[error("the listing goes on beyond {} MiB, or {} pages, which is the most that is taken", LISTING >> 20, LISTING / PAGE)]
+#[error("the listing is longer than the limit of {} MiB or {} pages", LISTING >> 20, LISTING / PAGE)]
 struct Endless;
 
 /// Returns the pause that a server requests by `Retry-After`. For status 429, the pause may also be the time until the
@@ -286,7 +286,7 @@ mod tests {
         };
         assert_eq!(gathered(1 << 20, 1 << 20).unwrap().len(), 1 << 20);
         let error = gathered((1 << 20) + 1, 1 << 20).unwrap_err();
-        assert!(error.to_string().ends_with("the answer is longer than 1 MiB, which is the most that is read whole"));
+        assert!(error.to_string().ends_with("the answer is longer than the limit of 1 MiB"));
     }
 
     use object_store::client::HttpRequestBody;

@@ -213,7 +213,7 @@ fn check_added(added: &[AddedToken], engine: &dyn BuiltIn) -> Result<()> {
 fn refuse_dropout(file: &Value) -> Result<()> {
     match file.get("model").and_then(|m| m.get("dropout")).and_then(Value::as_f64) {
         Some(p) if p > 0.0 => {
-            let message = format!("model.dropout is {p}, so that the same text would give other ids each time");
+            let message = format!("model.dropout is {p}, so one text would get different ids each time");
             Err(Error::new(ErrorKind::Unsupported, message).help("set model.dropout to null"))
         }
         _ => Ok(()),

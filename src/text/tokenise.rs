@@ -182,7 +182,7 @@ fn as_text<'a>(column: &str, value: &'a Value) -> Result<&'a str> {
         Value::Bytes(bytes) => std::str::from_utf8(bytes.as_bytes()).map_err(|e| {
             Error::data(format!("column {column:?} is not utf-8 after {} bytes", e.valid_up_to())).caused_by(e)
         }),
-        other => Err(Error::data(format!("column {column:?} is {} where text is needed", other.kind()))),
+        other => Err(Error::data(format!("column {column:?} is {}, expected text", other.kind()))),
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_not_text_is_an_error_that_names_the_column() {
         let say = |column: &str| Tokenise::column(plain(), column).apply(sample()).unwrap_err().to_string();
-        assert_eq!(say("n"), r#"column "n" is array where text is needed"#);
+        assert_eq!(say("n"), r#"column "n" is array, expected text"#);
         assert_eq!(say("body"), r#"no field "body"; the element has text, n, title"#);
         let broken = Element::new().with("text", Value::Bytes(Buffer::copy_from(b"ok\xff")));
         let error = Tokenise::column(plain(), "text").apply(broken).unwrap_err();

@@ -187,7 +187,7 @@ impl Controller {
             self.doubted.push(knob);
             to = self.between(trial);
             if to == trial.to {
-                "once more, in case it was other programs that made it look bad".to_owned()
+                "tried again, in case other programs slowed it down".to_owned()
             } else {
                 format!("fewer than {}, which brought too little", knob.of(trial.to))
             }
@@ -216,7 +216,7 @@ impl Controller {
         let processes = self.bounds.processes.1;
         let next = Setting { threads: self.bounds.spread(self.now.threads, processes), processes, ..self.now };
         (self.trial, self.check, self.fewer) = (None, None, None);
-        self.change(m, Knob::Processes, next, "each needs more memory than there is for so many".to_owned())
+        self.change(m, Knob::Processes, next, "each uses more memory than the budget allows for this number".to_owned())
     }
 
     /// Feeds a consumer that waits: adds threads if they are always busy, otherwise widens the window first.

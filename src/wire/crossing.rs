@@ -51,8 +51,8 @@ pub(crate) fn needed<T: 'static>(place: &str) -> Result<Crossing<T>> {
     crossing().ok_or_else(|| {
         let what = std::any::type_name::<T>();
         Error::new(ErrorKind::Config, format!("elements of type {what} cannot leave a worker process")).help(format!(
-            "make an `Element` of each {place} (numbers, text, lists and pairs of them travel too, and types that \
-             `workers::crosses` is told of), or use threads"
+            "convert each to an `Element` {place} (numbers, text, lists and pairs of them work too, and types registered by \
+             `workers::crosses`), or use threads"
         ))
     })
 }

@@ -88,7 +88,7 @@ pub(super) fn survives(bytes: &[u8]) {
         let held: usize = trees.iter().flatten().flatten().map(|tree| size_of_val(tree) + heap_of_tree(tree)).sum();
         assert!(held <= 32 * bytes.len(), "{held} bytes held by trees of {}", bytes.len());
         let once = trees_as_bytes(&trees);
-        let again = read::<Tree>(&extent(&once), once.len()).expect("what was written a moment ago");
+        let again = read::<Tree>(&extent(&once), once.len()).expect("bytes that were just written");
         assert_eq!(trees_as_bytes(&again), once, "{again:?} was {trees:?}");
     }
     drop(read::<Vec<i64>>(&owner, bytes.len()));
@@ -100,7 +100,7 @@ fn same_again<T: Cross + PartialEq + std::fmt::Debug>(slots: &[Result<Option<T>>
     let (bytes, written) = chunk(1 << 20, |writer| {
         let _ = slots.iter().try_for_each(|slot| writer.push(slot));
     });
-    let again = read::<T>(&extent(&bytes), written.used).expect("what was written a moment ago");
+    let again = read::<T>(&extent(&bytes), written.used).expect("bytes that were just written");
     let same = |(a, b): (&Result<Option<T>>, &Result<Option<T>>)| match (a, b) {
         (Ok(a), Ok(b)) => a == b,
         (a, b) => format!("{a:?}") == format!("{b:?}"),

@@ -252,7 +252,7 @@ impl<'a> In<'a> {
 
     /// Checks that the whole table was read.
     pub(super) fn finish(&self) -> Result<()> {
-        if self.left == 0 { Ok(()) } else { Err(self.damaged(format!("{} words behind the last slot", self.left))) }
+        if self.left == 0 { Ok(()) } else { Err(self.damaged(format!("{} words after the last slot", self.left))) }
     }
 
     /// Returns an error at the last word that was read.

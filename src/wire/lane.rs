@@ -83,7 +83,7 @@ pub(crate) fn read_lane<T>(owner: &Arc<dyn Owner>, used: usize, crossing: Crossi
     let (mut slots, mut end) = (Vec::with_capacity(len), LaneEnd::Open);
     for _ in 0..len {
         if !matches!(end, LaneEnd::Open) {
-            return Err(from.damaged("there are slots behind the end of a lane".into()));
+            return Err(from.damaged("there are slots after the end of a lane".into()));
         }
         let word = from.word()?;
         let slot = match (word as u32, (word >> 32) as u32) {

@@ -44,7 +44,7 @@ pub(super) fn comes_back(block: &[u8], packing: Packing) {
     if let Some(parcel) = pack(block, packing, usize::MAX) {
         assert!(parcel.len() < block.len(), "{} bytes of {}", parcel.len(), block.len());
         let mut again = vec![0xa5; block.len()];
-        unpack(&parcel, &mut again).expect("what was packed a moment ago");
+        unpack(&parcel, &mut again).expect("a block that was just packed");
         assert!(again == block, "a block of {} bytes came back as another", block.len());
     }
 }

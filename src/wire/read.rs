@@ -101,5 +101,5 @@ fn no_slot(from: &In<'_>, word: u64) -> Error {
 #[cold]
 pub(super) fn read_error(from: &mut In<'_>) -> Result<Error> {
     let told = from.text(|text| serde_json::from_str::<Told>(text))?;
-    told.map(Told::into_error).map_err(|e| from.damaged(format!("an error that cannot be read: {e}")))
+    told.map(Told::into_error).map_err(|e| from.damaged(format!("an error cannot be read: {e}")))
 }

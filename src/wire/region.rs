@@ -3,7 +3,7 @@
 //! A chunk writer puts words and bytes there. Between two writes, foreign code such as NumPy may write to blocks of the
 //! extent that were reserved for its arrays. No reference to the whole extent may exist during either, and both derive
 //! their pointers from this one pointer.
-#![expect(unsafe_code, reason = "memory that is shared with foreign code is written by address")]
+#![expect(unsafe_code, reason = "memory shared with foreign code is written by address")]
 
 use std::marker::PhantomData;
 

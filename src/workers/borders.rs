@@ -100,13 +100,13 @@ fn check_same(theirs: &[String], ours: &[String]) -> Result<()> {
     }
     let line = |lines: &[String]| lines.get(at).map_or("not there", String::as_str).to_owned();
     Err(Error::config(format!(
-        "the factory made another pipeline in a worker: stage {at} is {}, and in the parent {}",
+        "the factory made a different pipeline in a worker: stage {at} is {}, but in the parent {}",
         line(ours),
         line(theirs)
     ))
-    .help("it must depend on nothing but its argument: not on the environment, the time, or what was done before"))
+    .help("it must depend only on its argument, not on the environment, the time or earlier calls"))
 }
 
 pub(super) fn nonsense(what: &str) -> Error {
-    Error::new(ErrorKind::Worker, format!("the parent asked for what cannot be: {what}"))
+    Error::new(ErrorKind::Worker, format!("the parent sent an invalid request: {what}"))
 }

@@ -161,7 +161,7 @@ impl Plan {
         // As in `new`: half of the budget is for heaps.
         let budget = needed.saturating_add(self.needs.beside_heap_bytes).saturating_mul(2 * self.start_workers as u64);
         Err(Error::config(format!(
-            "{what}; with the copy that is made of it and {} of its own a worker needs {} of heap, and has {}",
+            "{what}; with a copy of it and {} for other data, a worker needs {} of heap, but has {}",
             Bytes(self.needs.loaded_bytes),
             Bytes(needed),
             Bytes(heap)
@@ -435,8 +435,8 @@ mod tests {
         let error = plan(1024).check_cfg(121 * MIB, Some("map: f carries 121 MiB")).unwrap_err();
         assert_eq!(
             error.message(),
-            "map: f carries 121 MiB to each worker; with the copy that is made of it and 16 MiB of its own a worker needs \
-             258 MiB of heap, and has 256 MiB"
+            "map: f carries 121 MiB to each worker; with a copy of it and 16 MiB for other data, a worker needs \
+             258 MiB of heap, but has 256 MiB"
         );
         assert!(error.help_text().unwrap().contains("ram_budget from 1 GiB to 1.02 GiB or more"), "{error}");
         let error = plan(1024).check_cfg(u64::MAX, None).unwrap_err();

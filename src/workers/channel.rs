@@ -191,7 +191,7 @@ impl Inbox {
         let Some(bytes) = rest.get(..len) else { return Ok(None) };
         let message = match postcard::take_from_bytes(bytes) {
             Ok((message, [])) => message,
-            Ok((_, rest)) => return Err(Broken::Nonsense(format!("{} bytes behind a message", rest.len()))),
+            Ok((_, rest)) => return Err(Broken::Nonsense(format!("{} bytes after a message", rest.len()))),
             Err(e) => return Err(Broken::Nonsense(e.to_string())),
         };
         self.read += 4 + len;
@@ -315,7 +315,7 @@ mod tests {
         let myself = pidfd(std::process::id()).unwrap();
         for (bytes, words) in [
             (vec![0xff; 4], "a message of 4294967295 bytes"),
-            (vec![2, 0, 0, 0, 7, 7], "1 bytes behind a message"),
+            (vec![2, 0, 0, 0, 7, 7], "1 bytes after a message"),
             (vec![0, 0, 0, 0], "end of buffer"),
         ] {
             let (ours, theirs) = both();

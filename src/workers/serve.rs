@@ -24,7 +24,7 @@ pub(crate) fn serve<D: IterDataset + 'static>(dataset: D, mut session: Session) 
     let begin = match session.recv()? {
         Some(ToWorker::Begin(begin)) => begin,
         None => return Ok(()),
-        Some(other) => return Err(nonsense(&format!("{other:?} before the beginning"))),
+        Some(other) => return Err(nonsense(&format!("{other:?} before the start message"))),
     };
     if begin.one_of_many {
         crate::store::be_one_of_many();
@@ -82,7 +82,7 @@ impl Server {
                 }
                 Err(e) => {
                     tracing::warn!(
-                        "{active} threads were asked for, and only {} could be started: {e}",
+                        "{active} threads were requested, but only {} could be started: {e}",
                         threads.started
                     );
                     break;

@@ -65,7 +65,11 @@ impl Backend for Launch {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = Plan::new(&self.options, cores, available())?;
         if let Some(memory) = total().filter(|memory| plan.budget_bytes > *memory) {
-            tracing::warn!("ram_budget is {}, and there are {} of memory", Bytes(plan.budget_bytes), Bytes(memory));
+            tracing::warn!(
+                "ram_budget is {}, but the machine has {} of memory",
+                Bytes(plan.budget_bytes),
+                Bytes(memory)
+            );
         }
         if plan.workers == 0 {
             let threads = Executor::Threads(plan.threads_per_worker);
@@ -83,7 +87,7 @@ impl Backend for Launch {
         pipeline.check_crossing()?;
         if !pipeline.employs_workers() {
             tracing::warn!(
-                "workers have nothing to do: one thread reads the stream, and no function of single elements stands in front of mp_prefetch"
+                "workers have no work: one thread reads the stream, and mp_prefetch has no function of single elements before it"
             );
         }
         let words = format!("{workers} of {threads}");

@@ -108,7 +108,7 @@ fn workers_and_threads_deliver_the_same() {
         bench(folder.path(), &["--warmup", "0", "--steps", "50", "--runs", "1", "--sweep", "threads=1,3,auto"]);
     let rows = threads["rows"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["figures"]["order_hash"].as_str() == Some(hashes[0])), "{threads}");
-    assert_eq!(rows[2]["figures"]["executor"].as_str(), Some("threads, as many as pay"));
+    assert_eq!(rows[2]["figures"]["executor"].as_str(), Some("threads, tuned automatically"));
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn a_point_that_fails_is_a_row_and_the_sweep_goes_on() {
     let result = bench(folder, &args);
     let rows = result["rows"].as_array().unwrap();
     let message = |i: usize| rows[i]["error"]["message"].as_str().unwrap();
-    assert!(message(0).contains("p.yaml: line 5: a batch of 0 elements"), "{}", message(0));
+    assert!(message(0).contains("p.yaml: line 5: the batch size is 0"), "{}", message(0));
     assert!(message(1).contains("needs a whole number"), "{}", message(1));
     assert!(rows[2]["error"].is_null() && rows[2]["figures"].is_object());
     // Without any row that works nothing was measured.
     let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--sweep", "batch_size=0", "--steps", "2"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("a batch of 0 elements") && output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("the batch size is 0") && output.stdout.is_empty());
     let output = gristmill(folder, &["bench", "p.yaml", "--inline", "--sweep", "batch_size=0,two"]);
     assert!(text(&output.stderr).contains("no point of the sweep could be measured"));
     assert!(text(&output.stdout).contains("✗ batch_size=0") && !text(&output.stdout).contains("batches/s"));
@@ -293,7 +293,7 @@ fn a_later_measurement_stands_beside_an_earlier_one() {
     assert!(output.status.success());
     let (table, warnings) = (text(&output.stdout), text(&output.stderr));
     assert!(table.contains("baseline") && table.contains(" %"), "{table}");
-    assert!(warnings.contains("faked.json has the order hash of other batches"), "{warnings}");
+    assert!(warnings.contains("faked.json has another order hash"), "{warnings}");
 
     std::fs::write(folder.join("other.json"), "{\"rows\": 3}").unwrap();
     let output = gristmill(folder, &["bench", "p.yaml", "--baseline", "other.json"]);

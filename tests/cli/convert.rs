@@ -117,7 +117,7 @@ fn ctrl_c_leaves_a_folder_that_is_resumed() {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(stderr(&output).contains("with --resume goes on behind them"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("with --resume to continue after them"), "{}", stderr(&output));
     let manifest = std::fs::read_to_string(folder.join("out/manifest.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
     assert_eq!(manifest["complete"], false);

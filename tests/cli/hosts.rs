@@ -68,7 +68,7 @@ fn hosts_plan_by_keys_that_were_made_before() {
     let pipeline = "gristmill-demo/mixed.yaml";
     let whole = run(folder, &["--inline", "--restart", "--checkpoint", "whole"], "whole.json");
     let (code, told) = fails(folder, &["run", pipeline, "--part", "0/3", "--restart", "--keys", "nowhere"]);
-    assert!(code == 2 && told.contains("there are no keys of jsonl(corpus.jsonl, "), "{told}");
+    assert!(code == 2 && on_one_line(&told).contains("there are no keys for jsonl(corpus.jsonl, "), "{told}");
     assert!(told.contains("gristmill index --keys"), "{told}");
     let made = json(folder, &["index", "--keys", pipeline, "--json"]);
     assert_eq!(made["keys"].as_array().map(Vec::len), Some(1), "one corpus, however often it is read: {made}");
@@ -80,7 +80,7 @@ fn hosts_plan_by_keys_that_were_made_before() {
         let (part, file) = (format!("{index}/3"), format!("{index}.json"));
         let printed = run(folder, &["--threads", "2", "--restart", "--part", &part], &file);
         let host = printed["report"]["part"].as_str().unwrap();
-        assert!(host.contains("plans all rows out of keys"), "{host}");
+        assert!(host.contains("plans all rows from keys"), "{host}");
         files.push(file);
     }
     ok(folder, &files.iter().map(String::as_str).collect::<Vec<_>>());
@@ -88,7 +88,8 @@ fn hosts_plan_by_keys_that_were_made_before() {
     write(folder, "plain.yaml", "source: {range: {stop: 64}}\nstages: [batch: 8]\n");
     let (code, told) = fails(folder, &["index", "--keys", "plain.yaml"]);
     assert!(
-        code == 2 && told.contains("keys would not help: a host of several evaluates its own rows alone"),
+        code == 2
+            && on_one_line(&told).contains("keys would not help: each of several hosts evaluates only its own rows"),
         "{told}"
     );
 }
@@ -137,7 +138,7 @@ fn an_element_that_fails_becomes_padding_where_it_is_asked_for() {
     write(folder, "c.yaml", &file("{inline: true}", "8"));
     let (code, text) = fails(folder, &[&["run", "c.yaml", "--part", "0/2"], pad].concat());
     let text = on_one_line(&text);
-    assert!(code == 2 && text.contains("does not say which of its rows are padding"), "{text}");
+    assert!(code == 2 && text.contains("does not mark its rows of padding"), "{text}");
     write(folder, "d.yaml", &file("{failed_element_limit: 3}", masked));
     let (code, text) = fails(folder, &["run", "d.yaml"]);
     let text = on_one_line(&text);
@@ -151,14 +152,14 @@ fn the_first_run_records_the_keys_that_the_next_plans_by() {
     write(&folder.join("gristmill-demo"), "mixed.yaml", MIXED);
     let whole = run(folder, &["--inline", "--restart", "--checkpoint", "whole", "--record-keys"], "whole.json");
     let told = whole["report"]["remarks"].to_string();
-    assert!(told.contains("are recorded: the next start plans by them"), "{told}");
+    assert!(told.contains("are recorded: the next start plans with them"), "{told}");
     let made = json(folder, &["index", "--keys", "gristmill-demo/mixed.yaml", "--json"]);
     assert_eq!(made["keys"][0]["was_there"], true, "{made}");
     let mut files = vec!["hash".to_owned(), "--same-as".to_owned(), "whole.json".to_owned()];
     for index in 0..2 {
         let (part, file) = (format!("{index}/2"), format!("{index}.json"));
         let printed = run(folder, &["--threads", "2", "--restart", "--record-keys", "--part", &part], &file);
-        assert!(printed["report"]["part"].as_str().unwrap().contains("plans all rows out of keys"), "{printed}");
+        assert!(printed["report"]["part"].as_str().unwrap().contains("plans all rows from keys"), "{printed}");
         files.push(file);
     }
     ok(folder, &files.iter().map(String::as_str).collect::<Vec<_>>());

@@ -71,7 +71,7 @@ fn every_page_opens_in_a_browser() {
         (
             "bench.html",
             [&["bench", PIPELINE][..], &sweep, &["--html", "bench.html"]].concat(),
-            &["Batches per second", "What the accelerator did", "threads=2"],
+            &["Batches per second", "Time of the accelerator", "threads=2"],
         ),
         (
             "padding.html",
@@ -89,6 +89,6 @@ fn every_page_opens_in_a_browser() {
         let short = ["--seconds", "0.4", "--ram", "256MiB", "--max-threads", "2", "--html", "tune.html"];
         let output = gristmill(folder, &[&["tune", PIPELINE][..], &short].concat());
         assert!(output.status.success(), "{}", stderr(&output));
-        opens(&folder.join("tune.html"), &["What it brings", "Where memory goes"]);
+        opens(&folder.join("tune.html"), &["Gain", "Where memory goes"]);
     }
 }

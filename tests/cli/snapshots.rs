@@ -107,7 +107,7 @@ fn what_explain_says() {
     memory       about 3.46 MiB: stages 1.96 MiB, buffer 1.5 MiB (4 batches of 384 KiB)
                  ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
     hosts        each of several evaluates all elements and takes its rows: window_pack (stage 4)
-                 decides by elements; with `keys` it would evaluate its own alone
+                 depends on the elements themselves; with `keys` it would evaluate only its own
     element      tokens                       int32[32, 1024]
                  tokens_segment_ids           int32[32, 1024]
                  tokens_positions             int32[32, 1024]
@@ -133,9 +133,9 @@ fn what_explain_says() {
     memory       about 545 B: stages 353 B, buffer 192 B (2 batches of 96 B)
                  and the data held by cache
                  ~ by the first 64 elements; without tokenizers, mapped files and what threads work on
-    hosts        each of several evaluates all elements and takes its rows: cache (stage 5) decides by
-                 elements; keys do not help: cache (stage 5) does not hand on batches as they are, so
-                 that it needs all of their rows
+    hosts        each of several evaluates all elements and takes its rows: cache (stage 5) depends on
+                 the elements themselves; keys do not help: cache (stage 5) needs all rows of its
+                 batches
     element      t                            int64[2, 3]
                  t_segment_ids                int32[2, 3]
                  t_positions                  int32[2, 3]
@@ -179,7 +179,7 @@ fn what_padding_costs() {
      window best-fit, 1024    0.1 %       9.1 %               –            –      117       0.44×
      concat then split        0.0 %      37.2 %               –            –      117       0.44×
 
-    ▶ window_pack: padding 62.7 % → 0.1 %, 2.3× fewer batches; splits only what is longer than a row
+    ▶ window_pack: padding 62.7 % → 0.1 %, 2.3× fewer batches; splits only documents longer than a row
       - window_pack: {length: {tokens: 512}, over_long: split}
       - batch: {batch_size: 8}
     ");
@@ -314,8 +314,8 @@ fn what_the_commands_are() {
       0    done (also if the reader of stdout has gone away)
       1    something is wrong with the data or with a saved state
       2    could not run: arguments, pipeline file, missing files
-      130  interrupted; what had to be saved is saved
-      131  stopped at once by a second Ctrl-C, before it was saved
+      130  interrupted, after the state was saved
+      131  stopped at once by a second Ctrl-C, before the state was saved
 
     Results go to stdout, everything else to stderr. --json turns results into JSON.
     NO_COLOR is respected.

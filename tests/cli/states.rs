@@ -20,7 +20,7 @@ fn a_run_that_forgot_to_resume_leaves_the_state() {
     let (code, text) = fails(folder, &["run", PIPELINE, "--steps", "2"]);
     assert_eq!(code, 2, "{text}");
     assert!(text.contains("run-state.json: a run stopped here after 3 batches"), "{text}");
-    assert!(text.contains("--resume goes on") && text.contains("--restart begins anew"), "{text}");
+    assert!(text.contains("--resume continues") && text.contains("--restart starts over"), "{text}");
     assert_eq!(delivered(&states.join("run-state.json")), 3);
     ok(folder, &["run", PIPELINE, "--steps", "2", "--restart"]);
     assert_eq!(["run-state.json", "run-state.1.json"].map(|name| delivered(&states.join(name))), [2, 3]);

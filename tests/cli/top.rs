@@ -98,7 +98,7 @@ fn a_terminal_shows_the_run_and_answers_keys() {
     tmux(&["send-keys", "w"]);
     shows("of this process evaluate elements");
     tmux(&["send-keys", "e"]);
-    shows("No wait behind the first");
+    shows("No wait after the first");
     // It comes to its end, and the terminal is as it was.
     drop(run);
     shows("the run is over");

@@ -108,7 +108,7 @@ fn a_page_draws_what_was_chosen_and_why() {
     let output = gristmill(folder, &[&["tune", "<p>.yaml"], &SHORT[..], &["2", "--html", "plan.html"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = std::fs::read_to_string(folder.join("plan.html")).unwrap();
-    for word in ["1 worker with ", "What it brings", "Where memory goes", "heaps of workers", "&lt;p&gt;.yaml"] {
+    for word in ["1 worker with ", "Gain", "Where memory goes", "heaps of workers", "&lt;p&gt;.yaml"] {
         assert!(page.contains(word), "{word}: {page}");
     }
     assert!(!page.contains("<p>.yaml") && !page.contains("://") && !page.contains("NaN"), "{page}");

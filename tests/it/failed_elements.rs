@@ -291,7 +291,7 @@ fn what_may_not_become_padding_is_an_error() {
     assert_eq!(error(gone, Some(FailedElements::pad())).kind(), ErrorKind::Io);
     let grown = changed(|e| Ok(e.with("t", Array::from_vec(vec![1i32; 3]))));
     let text = error(grown, Some(FailedElements::pad())).to_string();
-    assert!(text.contains("the keys are stale: \"t\" has 3 cells, and its key says "), "{text}");
+    assert!(text.contains("the keys are stale: \"t\" has 3 cells, but "), "{text}");
 }
 
 /// Batches of buckets: the row of an element that fails is padding of length 0, in the bucket that its key says, and null in the lists beside it.
@@ -359,7 +359,7 @@ fn padding_that_nobody_could_tell_is_refused() {
     for ds in [numbers().batch(BATCH).boxed(), numbers().window_shuffle(9, 1).batch(BATCH).boxed()] {
         let error = start(ds).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
-        assert!(error.message().contains("`batch` does not say which of its rows are padding"), "{error}");
+        assert!(error.message().contains("`batch` does not mark its rows of padding"), "{error}");
         assert!(error.help_text().unwrap().contains("batch_masked"));
     }
     assert!(!MakeBatch::<i64>::says_padding(&gristmill::dataset::iter::StackedPadded));
@@ -386,7 +386,7 @@ fn a_host_whose_rows_all_fail_delivers_padding() {
     assert!(masks.len() == 50 && masks.iter().filter(|&&real| real == 1).count() <= 6, "{masks:?}");
     let ds = documents(|_| true).to_iter().map(|e| e).batch_masked(BATCH).boxed();
     let error = host(&ds, Part::whole(), Executor::Inline).find_map(Result::err).unwrap();
-    assert!(error.to_string().contains("all rows of the part have failed"), "{error}");
+    assert!(error.to_string().contains("all rows of the part failed"), "{error}");
 }
 
 /// One host has a damaged copy: all go on with one plan, also in a last batch that is not whole, which each makes alone.

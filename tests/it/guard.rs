@@ -152,7 +152,7 @@ fn a_function_with_randomness_of_its_own_is_found_within_256_batches() {
             let (error, batches) = told(&seen);
             let found = error.strip_prefix("hosts disagree: batch ").and_then(|rest| rest.split_once(' '));
             let (batch, rest) = found.unwrap_or_else(|| panic!("{error}"));
-            assert_eq!(rest, "is the first that is not the same on hosts 0 and 1 and host 2");
+            assert_eq!(rest, "is the first that differs between hosts 0 and 1 and host 2");
             let batch: u64 = batch.parse().unwrap();
             assert!(batches > batch && batches - batch <= 256, "{batch}, {batches}");
         }
@@ -175,10 +175,11 @@ fn what_differs_in_the_last_batches_is_found_at_the_end() {
         kept.map(number).batch(BATCH).boxed()
     };
     let seen = hosts(2, |index| numbers(index, 300 * BATCH as i64, false));
-    assert_eq!(told(&seen), ("hosts disagree: batch 299 is the first that is not the same on host 0 and host 1", 300));
+    assert_eq!(told(&seen), ("hosts disagree: batch 299 is the first that differs between host 0 and host 1", 300));
     let seen = hosts(2, |index| numbers(index, 300 * BATCH as i64, true));
     assert!(seen[0].error == seen[1].error && (seen[0].batches, seen[1].batches) == (300, 299), "{seen:?}");
-    let expected = "hosts disagree: they are the end behind batch 300 on host 0 and the end behind batch 299 on host 1";
+    let expected =
+        "hosts disagree: they are at the end after batch 300 on host 0 and at the end after batch 299 on host 1";
     assert_eq!(seen[0].error.as_deref(), Some(expected));
 }
 
@@ -190,7 +191,7 @@ fn a_share_that_nobody_has_is_named() {
         let loader = packed(|x| x).loader().part(part).guard(exchange.clone().host(index, 4)).guard_timeout(SOON);
         read(&mut loader.build().unwrap(), 3)
     });
-    assert_eq!(told(&seen), ("no host has part 3/4, and 1/4 is that of hosts 1 and 2", 0));
+    assert_eq!(told(&seen), ("no host has part 3/4, and 1/4 is the part of hosts 1 and 2", 0));
     // Peers that compute on the same rows.
     let exchange = InMemory::new();
     let seen = side_by_side(4, |index| {
@@ -236,7 +237,7 @@ fn nobody_waits_for_ever() {
         }
         for index in [0, 2] {
             let error = errors[index].take().or_else(|| hosts[index].next().unwrap().err()).unwrap();
-            let expected = format!("host 1 of 3 has said nothing for 0 s: the others are behind batch {behind}");
+            let expected = format!("host 1 of 3 has sent nothing for 0 s: the other hosts are after batch {behind}");
             assert_eq!((error.to_string(), hosts[index].delivered()), (expected, behind), "host {index}");
         }
         assert!(errors[1].is_none());
@@ -341,7 +342,7 @@ fn a_state_goes_on_by_other_hosts() {
         let loader = packed(|x| x).loader().part(Part::of(index, 2)).guard(exchange.clone()).guard_timeout(SOON);
         read(&mut loader.resume(at.clone()).build().unwrap(), 1).error
     });
-    let expected = "hosts disagree: they are behind batch 3 on host 0 and behind batch 4 on host 1";
+    let expected = "hosts disagree: they are after batch 3 on host 0 and after batch 4 on host 1";
     assert_eq!(seen, [Some(expected.to_owned()), Some(expected.to_owned())]);
 }
 
@@ -392,7 +393,7 @@ fn hosts_may_speak_over_a_folder() {
         if odd < 0 {
             assert!(seen.iter().all(|one| one.error.is_none() && one.batches > 1000), "{seen:?}");
         } else {
-            assert!(told(&seen).0.contains("is the first that is not the same on host 0 and host 1"));
+            assert!(told(&seen).0.contains("is the first that differs between host 0 and host 1"));
         }
     }
 }
@@ -400,7 +401,7 @@ fn hosts_may_speak_over_a_folder() {
 #[test]
 fn a_guard_needs_a_part() {
     let error = packed(|x| x).loader().guard(InMemory::new()).build().unwrap_err();
-    assert!(error.message().contains("no part says which rows"), "{error}");
+    assert!(error.message().contains("hosts cannot be compared without a part"), "{error}");
     let mut loader = packed(|x| x).loader().build().unwrap();
     assert!(loader.guard(InMemory::new()).is_err());
 }

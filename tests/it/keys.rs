@@ -336,7 +336,7 @@ fn key_files_serve_other_pipelines_over_the_same_records() {
     let batches = |keys: KeyFolder| other.clone().batch(4).loader().part(Part::of(1, 2)).keys(keys).build();
     assert!(batches(keys.needed()).is_ok());
     let error = batches(KeyFolder::new(folder.path().join("none")).needed()).unwrap_err();
-    assert_eq!(error.message(), "there are no keys of range(5000, 5700, 1) → map");
+    assert_eq!(error.message(), "there are no keys for range(5000, 5700, 1) → map");
     assert!(error.help_text().unwrap().contains("gristmill index --keys"), "{error:?}");
 }
 
@@ -357,9 +357,9 @@ impl KeySource for Stale {
 fn keys_that_are_stale_are_found_where_the_element_is_made() {
     let made = Made::default();
     for (record, key, lens, told) in [
-        (41, Key::Elements(1), vec![7], "\"t\" has 8 cells, and its key says 7"),
-        (41, Key::Elements(1), vec![9], "\"t\" has 8 cells, and its key says 9"),
-        (42, Key::Elements(1), vec![2], "it is dropped, and its key says that it is kept"),
+        (41, Key::Elements(1), vec![7], "\"t\" has 8 cells, but 7 in its key"),
+        (41, Key::Elements(1), vec![9], "\"t\" has 8 cells, but 9 in its key"),
+        (42, Key::Elements(1), vec![2], "it is dropped, but was kept when its key was made"),
     ] {
         let pipeline = || {
             let kept = documents(0, 300, 3, &made).to_iter().filter(|e| id(e) % 3 != 0);
@@ -392,7 +392,7 @@ fn a_record_that_becomes_more_or_fewer_elements_than_its_key_says_is_an_error() 
         }
         assert!(!errors.is_empty(), "{count}");
         for error in errors {
-            assert_eq!(error.message(), "the keys are stale: it has become 2 elements, and its key says otherwise");
+            assert_eq!(error.message(), "the keys are stale: it became 2 elements, which is not the number in its key");
         }
     }
 }

@@ -158,7 +158,7 @@ fn what_is_no_part_and_what_is_no_batch_are_refused() {
     let error = scalars.loader().part(Part::of(0, 2)).build().unwrap().next().unwrap().unwrap_err();
     assert!(error.message().contains("has no leading dimension"), "{error}");
     let mut loader = documents(1, 9).batch(3).loader().build().unwrap();
-    assert!(loader.back(1).unwrap_err().message().contains("0 can be given back"));
+    assert!(loader.back(1).unwrap_err().message().contains("only 0 are kept"));
     assert!(loader.repart(Part::of(5, 2)).is_err());
 }
 
@@ -239,7 +239,7 @@ fn balance_is_refused_where_it_cannot_be() {
     let balanced = |cost| Deal::Balanced(Balance::new(cost));
     let ds = || documents(1, 96).map(|e| Element::new().with("t", Array::scalar(first(&e)))).batch(BATCH);
     let error = ds().loader().deal(balanced(Cost::new(1, 1))).build().unwrap_err();
-    assert!(error.message().contains("no part says which rank"), "{error}");
+    assert!(error.message().contains("rows cannot be dealt among ranks without a part"), "{error}");
     let listed = || Part::listed([0, 1], BATCH).unwrap();
     assert!(ds().loader().part(listed()).deal(balanced(Cost::new(1, 1))).build().is_err());
     let mut host = ds().loader().part(Part::of(1, 2)).deal(balanced(Cost::column("t"))).build().unwrap();

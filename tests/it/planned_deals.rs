@@ -158,7 +158,7 @@ fn rows_are_dealt_by_the_plan_as_by_what_they_hold() {
                 assert_eq!(remarks[0], remarks[1]);
                 assert!(remarks[0].contains("a balanced deal "), "{remarks:?}");
                 let text = planned.loader.report().part.unwrap();
-                assert!(text.contains("plans all rows out of keys"), "{text}");
+                assert!(text.contains("plans all rows from keys"), "{text}");
                 sum.add(planned.digest);
             }
             assert_eq!(sum, whole.digest, "{kind:?}, {deal:?}");
@@ -232,14 +232,14 @@ fn costs_that_no_plan_says_are_read_from_the_rows() {
         assert_eq!((planned.rows, planned.digest), (held.rows, held.digest));
         let text = planned.loader.report().part.unwrap();
         assert!(text.contains("evaluates all elements and takes its rows"), "{text}");
-        assert!(text.ends_with("; rows are dealt by costs that keys do not say"), "{text}");
+        assert!(text.ends_with("; rows are dealt by costs that keys do not contain"), "{text}");
     }
     // Indices say which elements are a row, and nothing of their lengths.
     let ds = documents(&made, 0).to_iter().map(|e| Element::new().with("id", e.array("id").unwrap().clone())).batch(4);
     let mut host = ds.loader().part(Part::of(1, 2)).deal(cost(Cost::column("id"))).build().unwrap();
     let batch = host.next().unwrap().unwrap();
     let text = host.report().part.unwrap();
-    assert!(text.ends_with("takes its rows: rows are dealt by what they cost"), "{text}");
+    assert!(text.ends_with("takes its rows: rows are dealt by cost"), "{text}");
     assert_eq!(batch.num_rows().unwrap(), 2);
     let short = packed().batch(10).boxed().loader().part(Part::of(1, 4)).deal(cost(Cost::new(1, 1))).keys(Known);
     let error = short.build().and_then(|mut loader| loader.next().transpose()).unwrap_err();

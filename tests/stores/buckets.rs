@@ -207,9 +207,9 @@ fn a_folder_of_a_bucket_has_one_writer() {
         // Somebody on another machine, as far as can be seen.
         let other = r#"{"gristmill_writer": 1, "id": "x", "process": {"host": "there", "pid": 7, "boot": "b", "namespace": "n", "began": 1}}"#;
         server.put(&object(lease), other);
-        let refused = told_of(&[]);
+        let refused = told_of(&[]).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            refused.contains("another sink writes to this folder: process 7 on there, heard of 4 s ago"),
+            refused.contains("another sink writes to this folder: process 7 on there, last seen 4 s ago"),
             "{refused}"
         );
         assert_eq!(server.object(&object("manifest.json")), None);

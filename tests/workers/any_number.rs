@@ -195,7 +195,7 @@ fn other(_: ()) -> Result<impl IterDataset<Item = i64>> {
 fn a_factory_that_makes_another_pipeline_in_the_worker_is_refused() {
     let mut loader = mp_prefetch(other, (), options(1)).unwrap().build().unwrap();
     let error = loader.next().unwrap().unwrap_err().to_string();
-    assert!(error.contains("stage 0 is range(0, 10, 1), and in the parent range(0, 11, 1)"), "{error}");
+    assert!(error.contains("stage 0 is range(0, 10, 1), but in the parent range(0, 11, 1)"), "{error}");
 }
 
 /// A type of the program's own.

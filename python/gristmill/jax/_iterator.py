@@ -349,8 +349,8 @@ class DeviceIterator(Closing):
         if count < 1:
             return
         if count > len(self._earlier):
-            message = f"{count} batches back, and {len(self._earlier)} can be given back"
-            help = f"at most {_KEPT}, of those since the start or a restore; older states are those that were saved"
+            message = f"cannot go back {count} batches, only {len(self._earlier)} are kept"
+            help = f"at most {_KEPT} elements since the start or a restore are kept; for older positions, restore a saved state"
             raise _errors.make("state", message, help)
         self._move(self._earlier[count - 1])
 

@@ -22,7 +22,7 @@ NO_PLACES = (
     "an operation of one's own",
     "out of range",
     "was given out",
-    "were given out",
+    "were yielded",
     "rows came out",
     "the data ends",
     "of a batch that has fewer",

@@ -50,7 +50,7 @@ impl Device {
             (None, None) => Ok(Self::None),
             (None | Some(Kind::Emulated), Some(step_time)) => Ok(Self::Emulated(step_time)),
             (Some(Kind::Emulated), None) => {
-                Err(Error::config("an emulated accelerator needs to know how long a step takes")
+                Err(Error::config("an emulated accelerator needs the time of a step")
                     .help("for example --step-time 5ms"))
             }
             #[cfg(feature = "pjrt")]

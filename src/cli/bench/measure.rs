@@ -195,10 +195,10 @@ pub(super) fn run(
 fn too_short(batches: u64, shape: Shape<'_>) -> Error {
     if batches == 0 {
         return Error::config("the pipeline yields no batch")
-            .help("where batch has `remainder: drop`, its batch_size may be more than there are records");
+            .help("if `batch` has `remainder: drop`, its batch_size may exceed the number of records");
     }
     let message = format!("the pipeline ends after {batches} batches, within the warm-up of {}", shape.warmup);
-    Error::config(message).help("a smaller --warmup, or a `repeat` in the pipeline")
+    Error::config(message).help("use a smaller --warmup, or a `repeat` in the pipeline")
 }
 
 #[cfg(test)]

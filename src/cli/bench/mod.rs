@@ -166,6 +166,6 @@ fn failed(mut errors: Vec<Error>) -> Error {
     };
     match errors.iter().all(|error| error.message() == first.message()) {
         true => first,
-        false => Error::new(first.kind(), "no point of the sweep could be measured").help("each row says why"),
+        false => Error::new(first.kind(), "no point of the sweep could be measured").help("each row has its reason"),
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn page(bench: &Bench, earlier: &[Baseline]) -> String {
     page.chart("Batches per second", &rates(bench, earlier));
     page.chart("How long next() took", &times(bench));
     page.chart("Step by step", &steps(bench));
-    page.chart("What the accelerator did", &devices(bench));
+    page.chart("Time of the accelerator", &devices(bench));
     page.chart("Memory at most", &memory(bench));
     let (head, cells) = bench.wide();
     page.table("In figures", &head, &cells);
@@ -113,7 +113,7 @@ fn rates(bench: &Bench, earlier: &[Baseline]) -> Chart {
         names.push(("ink", "one standard deviation".to_owned()));
     }
     if measured(bench).any(|(_, figures)| figures.headspace_batches_per_s.is_some()) {
-        names.push(("evaluation", "of batches that lie in memory".to_owned()));
+        names.push(("evaluation", "of batches in memory".to_owned()));
     }
     chart.legend(&names.iter().map(|(class, name)| (*class, name.as_str())).collect::<Vec<_>>());
     chart

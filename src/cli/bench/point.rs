@@ -137,7 +137,7 @@ pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
             })
         }
         Err(_) => Err(worker(format!("its process died: {status}"))
-            .help("what it said stands above; where memory ran out, a smaller batch or buffer needs less")),
+            .help("its output is above; if memory ran out, use a smaller batch or buffer")),
     }
 }
 

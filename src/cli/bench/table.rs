@@ -111,15 +111,15 @@ impl Bench {
             }
             if figures.too_short {
                 self.warnings.push(format!(
-                    "{name}no rate is given: {} batches after the warm-up show no whole period of what the pipeline does; repeat the \
-                     data (`repeat`) so that it does not end so soon",
+                    "{name}no rate is given: the {} batches after the warm-up contain no whole period of the pipeline; repeat the \
+                     data (`repeat`) to get more batches",
                     figures.runs.iter().map(|run| run.next_s.len()).max().unwrap_or_default()
                 ));
             }
             if let Some(burst) = figures.burst {
                 let periods: usize = figures.runs.iter().filter_map(|run| run.periods).sum();
                 self.warnings.push(format!(
-                    "{name}batches come about {burst:.0} at a time; the rate is that of {periods} whole periods"
+                    "{name}batches come about {burst:.0} at a time; the rate covers {periods} whole periods"
                 ));
             }
             if figures.batches < self.warmup + self.steps {
@@ -130,7 +130,7 @@ impl Bench {
             match row.baseline {
                 None => self.warnings.push(format!("{name}{file} has no figures for these settings")),
                 Some(change) if change.same_batches == Some(false) => {
-                    self.warnings.push(format!("{name}{file} has the order hash of other batches"));
+                    self.warnings.push(format!("{name}{file} has another order hash"));
                 }
                 Some(_) => {}
             }
@@ -164,12 +164,12 @@ impl Bench {
                         format!("{of}{name}: {order_hash} after {batches} batches")
                     };
                     let message = format!(
-                        "the same pipeline delivered different batches: {}; {}",
+                        "one pipeline delivered different batches: {}; {}",
                         told(first_row, "run 1", first.order_hash, first.batches),
                         told(row, &name, order_hash, batches)
                     );
                     return Some(Error::data(message).help(
-                        "a function or a source that is not the same each time; `run --steps N --order-hash` finds where",
+                        "a function or a source is not deterministic; `run --steps N --order-hash` finds the position",
                     ));
                 }
             }
@@ -234,9 +234,9 @@ impl Bench {
         let line = |group: &Vec<(&Row, &Figures)>| {
             let (row, figures) = group[0];
             let same = match group.len() {
-                _ if self.mismatch().is_some() => "NOT the same".to_owned(),
+                _ if self.mismatch().is_some() => "NOT equal".to_owned(),
                 1 => "every run".to_owned(),
-                n => format!("the same for all {n} rows"),
+                n => format!("equal for all {n} rows"),
             };
             let of = if groups.len() > 1 { format!("{}: ", label(&row.data)) } else { String::new() };
             output::wrapped(&format!("order hash {of}{} ({same}, {} batches)", figures.order_hash, figures.batches), 2)
@@ -355,7 +355,7 @@ mod tests {
         let good = bench(vec![row("0", "8", 1), row("1", "8", 1), row("0", "16", 2), row("1", "16", 2)]);
         assert!(good.mismatch().is_none());
         let text = good.text();
-        assert!(text.contains("order hash batch=16: ") && text.contains("the same for all 2 rows"), "{text}");
+        assert!(text.contains("order hash batch=16: ") && text.contains("equal for all 2 rows"), "{text}");
         let bad = bench(vec![row("0", "8", 1), row("0", "16", 2), row("1", "8", 3)]);
         let error = bad.mismatch().unwrap();
         assert_eq!(error.kind(), ErrorKind::Data);
@@ -363,7 +363,7 @@ mod tests {
             error.message().contains("workers=0 batch=8 run 1: ")
                 && error.message().contains("workers=1 batch=8 run 1")
         );
-        assert!(bad.text().contains("NOT the same"));
+        assert!(bad.text().contains("NOT equal"));
         let mut second = row("0", "8", 1);
         if let Some(figures) = &mut second.figures {
             figures.runs[1].order_hash = crate::element::OrderHash::default();

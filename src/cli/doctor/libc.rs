@@ -1,7 +1,7 @@
 //! Version of the C library.
 #![cfg_attr(
     all(target_os = "linux", target_env = "gnu"),
-    expect(unsafe_code, reason = "the C library says its version by a pointer")
+    expect(unsafe_code, reason = "the C library returns its version as a pointer")
 )]
 
 /// Returns the C library of this process, such as `glibc 2.36`; `None` if its version is unknown.

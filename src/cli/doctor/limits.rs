@@ -99,7 +99,7 @@ fn locked(host: &Host) -> Option<Check> {
             .figure("most_bytes", limit.most)
             .poor_if(
                 needs && is_below(limit.now, 1 << 30),
-                "the accelerator of this machine is mapped by VFIO, and its driver fails where it cannot lock memory",
+                "the accelerator of this machine is mapped by VFIO, and its driver fails if it cannot lock memory",
                 mend,
             ),
     )

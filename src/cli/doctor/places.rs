@@ -101,7 +101,7 @@ impl Places {
             .poor_if(
                 turns == Some(true) && self.shuffles,
                 "in a shuffled order each record moves the head of the disk, a hundred times a second",
-                format!("window_shuffle behind the border instead of shuffle; or {copy}"),
+                format!("window_shuffle after to_iter instead of shuffle; or {copy}"),
             )
     }
 
@@ -125,8 +125,8 @@ fn written(host: &Host, folder: &Path, most: u64) -> Check {
     let real = folder.canonicalize().ok();
     if let Some(mount) = real.and_then(|folder| host.machine.mount_of(&folder)) {
         let lost = match (Kind::of(&mount), host.container()) {
-            (Kind::Memory, _) => Some("what lies in memory is gone with the machine, and takes memory from all else"),
-            (Kind::Layers, Some(_)) => Some("what lies in the container is gone with it"),
+            (Kind::Memory, _) => Some("data in memory is lost with the machine, and takes memory from everything else"),
+            (Kind::Layers, Some(_)) => Some("data in the container is lost with it"),
             _ => None,
         };
         let mend = match host.container() {
@@ -260,7 +260,7 @@ mod tests {
         let mounts = "27 1 254:0 / / rw - overlay overlay rw\n";
         let (_root, host) = host(&[("/proc/self/mountinfo", mounts), ("/.dockerenv", "")]);
         let lost = written(&host, folder.path(), 0);
-        assert_eq!(lost.hurts.as_deref(), Some("what lies in the container is gone with it"));
+        assert_eq!(lost.hurts.as_deref(), Some("data in the container is lost with it"));
         assert_eq!(lost.found, "can be written to, 64 MiB free");
         let (_root, plain) = super::super::host::tests::host(&[]);
         assert_eq!(written(&plain, folder.path(), 0).health, Health::Good);

@@ -97,7 +97,7 @@ fn plugins(python: Option<&python::Packages>) -> Option<Check> {
     Some(Check::good("PJRT plugins", text).figure("names", names).poor_if(
         !missing.is_empty(),
         format!("there is no file {}", missing.join(", ")),
-        "unset GRISTMILL_PJRT_PLUGIN PJRT_NAMES_AND_LIBRARY_PATHS TPU_LIBRARY_PATH, or name what is there",
+        "unset GRISTMILL_PJRT_PLUGIN PJRT_NAMES_AND_LIBRARY_PATHS TPU_LIBRARY_PATH, or name an existing file",
     ))
 }
 

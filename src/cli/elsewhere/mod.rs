@@ -23,10 +23,7 @@ impl Cluster {
         match address {
             "auto" | "local" => Ok(Self(address.to_owned())),
             _ if has_port => Ok(Self(address.to_owned())),
-            _ => Err(format!(
-                "{}; the port is the one that `ray start --head` prints, 6379 where none is said",
-                needed()
-            )),
+            _ => Err(format!("{}; `ray start --head` prints the port, 6379 by default", needed())),
         }
     }
 }

@@ -251,7 +251,7 @@ fn recommendation(outcomes: &[Padding], ids: &str, args: &Args) -> (String, Stri
         "  - {name}: {{length: {{{ids}: {seq_len}}}{bins}, over_long: split}}\n  - batch: {{batch_size: {batch}}}\n"
     );
     let text = format!(
-        "{name}: padding {} → {}, {:.1}× fewer batches; splits only what is longer than a row",
+        "{name}: padding {} → {}, {:.1}× fewer batches; splits only documents longer than a row",
         percent(padded.padding_share),
         percent(chosen.padding_share),
         padded.batches as f64 / chosen.batches.max(1) as f64

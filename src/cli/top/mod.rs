@@ -95,8 +95,8 @@ fn next(from: &mut impl BufRead) -> Result<Option<Frame>> {
         Some(b'\n') => {
             let frame = serde_json::from_slice(&line);
             frame.map(Some).map_err(|e| {
-                let error = Error::new(ErrorKind::Io, format!("the run speaks another language: {e}"));
-                error.help("look at it with the gristmill that it runs")
+                let error = Error::new(ErrorKind::Io, format!("the run uses another protocol: {e}"));
+                error.help("look at it with the version of gristmill that it runs")
             })
         }
         _ => Ok(None),

@@ -193,7 +193,7 @@ fn workers(to: &mut Frame<'_>, area: Rect, told: &Told, seen: &Seen) {
 fn elements(to: &mut Frame<'_>, area: Rect, told: &Told) {
     let waits = &told.report.longest_waits;
     if waits.is_empty() {
-        return to.render_widget(Paragraph::new("No wait behind the first took a millisecond."), area);
+        return to.render_widget(Paragraph::new("No wait after the first took a millisecond."), area);
     }
     let rows = waits.iter().map(|wait| {
         let stage = wait.stage.and_then(|stage| told.report.stages.get(stage));

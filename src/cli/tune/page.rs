@@ -31,7 +31,7 @@ pub(super) fn page(config: &PerformanceConfig, args: &Args) -> String {
         bytes(config.batch_bytes)
     );
     let mut page = Document::new(&headline, &lead, &figures);
-    page.chart("What it brings", &brings(config));
+    page.chart("Gain", &brings(config));
     page.chart("How it was found", &found(config, args.seconds));
     let told: Vec<String> = config.decisions.iter().map(|decision| format!("at {decision}")).collect();
     page.list("Decisions", &told);

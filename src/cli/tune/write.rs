@@ -60,7 +60,7 @@ impl Change {
     pub(super) fn check(file: &Path) -> Result<()> {
         let (target, permissions) = target(file)?;
         if permissions.readonly() {
-            return Err(Error::config("the file is read-only, and --write is to change it").path(file));
+            return Err(Error::config("the file is read-only, but --write changes it").path(file));
         }
         crate::store::check_writable(&target)
     }

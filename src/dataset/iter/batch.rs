@@ -200,7 +200,7 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> Stage for IterBatch<D, M> {
 }
 
 pub(super) fn check_size(size: usize) -> Result<()> {
-    if size == 0 { Err(Error::config("a batch of 0 elements, and it must be 1 or more")) } else { Ok(()) }
+    if size == 0 { Err(Error::config("the batch size is 0, and must be 1 or more")) } else { Ok(()) }
 }
 
 impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {

@@ -59,8 +59,9 @@ pub type PartPassOf<D> = PartPass<<D as IterDataset>::Item, <<D as IterDataset>:
 /// Returns the error for an element that was dropped after its row was assigned. Other hosts rely on the assignment.
 #[cold]
 pub(crate) fn left_out() -> Error {
-    Error::data("an element was left out, and the rows of other hosts would be other ones")
-        .help("let such elements be errors, or put a `filter` in front of the batch, behind which each host evaluates all of them")
+    Error::data("the element was dropped, but its row was already assigned to a host").help(
+        "turn the failure into an error, or put a `filter` before the batch; each host then evaluates all elements",
+    )
 }
 
 /// Describes how a host evaluates a part of the batches of `dataset`, dealt by `deal`. `by_rows` is true if the host
@@ -69,23 +70,23 @@ pub(crate) fn plan_in_words<D: IterDataset>(dataset: &D, by_rows: bool, deal: &D
     let pipeline: &dyn Stage = dataset;
     match (by_rows, whole(pipeline, pipeline.count() - 1, false)) {
         (true, Some(_)) if *deal == Deal::Lanes => {
-            "plans all rows out of an index of lanes, has those of the same lanes in each batch, and evaluates them alone".to_owned()
+            "plans all rows from an index of lanes, owns the rows of the same lanes in each batch, and evaluates only its own".to_owned()
         }
-        (true, None) => "evaluates its own rows alone: indices say which they are".to_owned(),
-        (true, Some(why)) => format!("plans all rows out of keys ({why}) and evaluates its own alone"),
+        (true, None) => "evaluates only its own rows: indices determine them".to_owned(),
+        (true, Some(why)) => format!("plans all rows from keys ({why}) and evaluates only its own"),
         (false, why) => {
             let by_cost = deal.balance().is_some();
             // True if the reason already explains why keys would not help.
             let is_told = why.as_deref() == Some(NO_BATCH) || (by_cost && why.is_none());
             let why = why.unwrap_or_else(|| match by_cost {
-                true => "rows are dealt by what they cost".to_owned(),
-                false => "its batches are made by a function".to_owned(),
+                true => "rows are dealt by cost".to_owned(),
+                false => "a function makes its batches".to_owned(),
             });
             let help = match without_keys(dataset, deal) {
-                None => "; with `keys` it would evaluate its own alone".to_owned(),
+                None => "; with `keys` it would evaluate only its own".to_owned(),
                 Some(_) if is_told => String::new(),
                 Some(_) if by_cost && without_keys(dataset, &Deal::Even).is_none() => {
-                    "; rows are dealt by costs that keys do not say".to_owned()
+                    "; rows are dealt by costs that keys do not contain".to_owned()
                 }
                 Some(why) => format!("; keys do not help: {why}"),
             };
@@ -125,7 +126,7 @@ pub(crate) fn keyed_by<D: IterDataset>(dataset: &D) -> crate::Result<Vec<Arc<dyn
     let keyed = wanted.take();
     if !planned || keyed.is_empty() {
         let host = plan_in_words(dataset, planned, &Deal::Even);
-        return Err(Error::config(format!("keys would not help: a host of several {host}")));
+        return Err(Error::config(format!("keys would not help: each of several hosts {host}")));
     }
     Ok(keyed)
 }
@@ -153,8 +154,8 @@ pub(crate) fn not_by_lanes<D: IterDataset>(dataset: &D, run: &Runtime) -> Error 
         _ => "the pipeline has no lanes",
     };
     Error::config(format!("rows cannot be dealt by lanes: {why}")).help(
-        "`gristmill index --keys PIPELINE.yaml`, or `make_keys`, makes an index of lanes in the folder of keys; it serves pipelines that end in \
-         `batch` behind `lanes`. Without this deal every host evaluates everything",
+        "`gristmill index --keys PIPELINE.yaml`, or `make_keys`, writes an index of lanes to the folder of keys, for pipelines with \
+         `batch` after `lanes`; without `deal: lanes`, every host evaluates all elements",
     )
 }
 
@@ -176,12 +177,13 @@ pub(crate) fn note_keys<D: IterDataset>(
 }
 
 /// Reason for a pipeline without a more specific reason.
-const NO_ROWS: &str = "no stage makes batches of rows that are made one by one";
+const NO_ROWS: &str = "no stage builds batches from single rows";
 
 /// Returns the reason why indices alone do not determine the elements of rows; `None` if they do. The reason names
 /// `stage`, whose id is `id`, or an earlier stage.
 fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
-    let decides = |id: usize, stage: &dyn Stage| format!("{} (stage {id}) decides by elements", stage.name());
+    let decides =
+        |id: usize, stage: &dyn Stage| format!("{} (stage {id}) depends on the elements themselves", stage.name());
     match (stage.name(), stage.parents().as_slice()) {
         ("limit" | "skip" | "repeat" | "seed", [parent]) => whole(*parent, id - 1, batched),
         ("batch", [parent]) => whole(*parent, id - 1, true),
@@ -205,7 +207,7 @@ fn whole(stage: &dyn Stage, id: usize, batched: bool) -> Option<String> {
 
 /// Remedy that lets each host read only its own lanes.
 const BY_LANES: &str =
-    "; or `gristmill index --keys` makes an index of its lanes, and with `deal: lanes` each host reads its own";
+    "; or `gristmill index --keys` makes an index of its lanes, and with `deal: lanes` each host reads only its own";
 
 /// Names the first stream without random access among `stage`, whose id is `id`, and the stages before it.
 ///
@@ -215,8 +217,8 @@ fn read_in_order(stage: &dyn Stage, id: usize) -> Option<String> {
     match (stage.name(), stage.role(), stage.parents().as_slice()) {
         ("to_iter", ..) => None,
         ("lanes", ..) | (_, Role::Source, []) => Some(format!(
-            "{} (stage {id}) is read in order, so that every host reads all of it; `gristmill convert` makes files of it with random access, \
-             of which each host reads its own elements{}",
+            "{} (stage {id}) is read in order, so every host reads all of it; `gristmill convert` writes its elements to files with \
+             random access, from which each host reads only its own{}",
             stage.name(),
             if stage.name() == "lanes" { BY_LANES } else { "" }
         )),

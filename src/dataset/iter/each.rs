@@ -255,12 +255,12 @@ where
 
     fn unplanned(&self) -> &'static str {
         match (self.each.sees_index(), self.each.role()) {
-            (true, _) => "sees how many elements came before, so that it needs those themselves",
+            (true, _) => "counts the elements before it, so it needs the elements themselves",
             (false, Role::Elementwise) => {
-                "may change the lengths by which stages behind it decide: keys know them of what single records become, in front of packing"
+                "may change lengths that later stages depend on; keys contain such lengths only for single records, before packing"
             }
             _ => {
-                "decides by the elements themselves: keys know what it keeps of what single records become, in front of packing"
+                "depends on the elements themselves; keys record its decisions only for single records, before packing"
             }
         }
     }
@@ -348,7 +348,7 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
     fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
         match &self.keys {
             Some(keys) => keys.lens(member, lens),
-            None => Err(Error::state("a plan does not know how long its elements are")),
+            None => Err(Error::state("a plan does not contain the lengths of its elements")),
         }
     }
 

@@ -272,7 +272,7 @@ where
             }
             _ => {
                 let text =
-                    format!("{given} pieces of element {} were given out, and it has no more", state.stream.next_index);
+                    format!("{given} pieces of element {} were yielded, but it now has fewer", state.stream.next_index);
                 let error = Error::state(text).help("the data or a function has changed since the checkpoint");
                 Err(cx.blame(self.stage, "to_iter", error))
             }

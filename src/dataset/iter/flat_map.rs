@@ -85,7 +85,7 @@ where
     }
 
     fn unplanned(&self) -> &'static str {
-        "makes any number of each element: keys know how many of what single records become, in front of packing"
+        "makes any number of elements from each; keys contain this number only for single records, before packing"
     }
 }
 
@@ -245,7 +245,7 @@ where
 
 #[cold]
 fn too_few(stage: StageId, given: u64, cx: &Cx) -> Error {
-    let error = Error::state(format!("{given} pieces of an element were given out, and now it has fewer"));
+    let error = Error::state(format!("{given} pieces of an element were yielded, but it now has fewer"));
     cx.blame(stage, "flat_map", error.help("the data or the function has changed since the checkpoint"))
 }
 

@@ -227,7 +227,7 @@ where
         let Some(parent) = self.parent.iter_part(run, part)? else { return Ok(None) };
         let pass = self.flow.start_part(parent, self.stage)?;
         if pass.is_none() {
-            let why = "does not hand on batches as they are, so that it needs all of their rows";
+            let why = "needs all rows of its batches";
             run.note_unplanned(self.stage.0 as usize, |id| format!("{} (stage {id}) {why}", self.flow.name()));
         }
         Ok(pass)

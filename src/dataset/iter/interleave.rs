@@ -82,7 +82,7 @@ impl<L: OpenLane> Stage for IterInterleave<L> {
         if (1..=MAX_CYCLE).contains(&self.cycle) {
             return Ok(());
         }
-        Err(Error::config(format!("a cycle of {} streams, and it must be 1 to {MAX_CYCLE}", self.cycle)))
+        Err(Error::config(format!("the cycle is {} streams, and must be 1 to {MAX_CYCLE}", self.cycle)))
     }
 }
 
@@ -176,7 +176,7 @@ impl<L: OpenLane> IterInterleaveIter<L> {
         }
         let (theirs, lane, ours, count) = (state.slots.len(), state.next_lane, self.slots.len(), self.count);
         Err(Error::state(format!(
-            "the state is of {theirs} places at stream {lane}, the pipeline has {ours} places for {count} streams"
+            "the state has {theirs} places and is at stream {lane}, but the pipeline has {ours} places for {count} streams"
         )))
     }
 }
@@ -228,7 +228,7 @@ impl<L: OpenLane> DatasetIterator for IterInterleaveIter<L> {
                 *slot = self.lanes.open(lane, &self.run, cx)?.map(|iter| (lane, iter));
             }
             let Some((_, iter)) = slot else {
-                let error = Error::state(format!("stream {lane} was open, and now it is dropped"));
+                let error = Error::state(format!("stream {lane} was open at the checkpoint, but is now dropped"));
                 return Err(cx.blame(self.stage, "interleave", error));
             };
             self.lanes.enter(lane, self.stage, cx, |cx| iter.restore(state, cx))?;

@@ -31,7 +31,7 @@ impl Facts for LimitFlow {
         Some(Memory::NOTHING)
     }
     fn check(&self) -> Result<()> {
-        if self.count == 0 { Err(Error::config("a limit of 0 elements, and it must be 1 or more")) } else { Ok(()) }
+        if self.count == 0 { Err(Error::config("the limit is 0 elements, and must be 1 or more")) } else { Ok(()) }
     }
 }
 
@@ -115,6 +115,6 @@ mod tests {
     #[test]
     fn nothing_is_not_a_limit() {
         let error = Range::new(0, 9).to_iter().limit(0).collect().unwrap_err();
-        assert_eq!(error.to_string(), "stage 2 limit: a limit of 0 elements, and it must be 1 or more");
+        assert_eq!(error.to_string(), "stage 2 limit: the limit is 0 elements, and must be 1 or more");
     }
 }

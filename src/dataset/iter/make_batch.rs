@@ -32,7 +32,7 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
     /// [mark](Self::says_padding) padding.
     fn make_padded(&self, items: Vec<Option<T>>, like: Option<&T>, size: usize) -> Result<Self::Batch> {
         let _ = (items, like, size);
-        Err(Error::config("batches do not say which of their rows are padding"))
+        Err(Error::config("batches do not mark their rows of padding"))
     }
 
     /// Returns the arguments that shape the data, for the fingerprint; empty if only the remainder policy does.
@@ -251,7 +251,8 @@ impl MakeBatch<Element> for Padding {
 
     fn make_padded(&self, mut items: Vec<Option<Element>>, like: Option<&Element>, size: usize) -> Result<Element> {
         let like = items.iter().flatten().next().or(like);
-        let pad = self.like(like.ok_or_else(|| Error::state("a batch of padding is like nothing"))?)?;
+        let pad =
+            self.like(like.ok_or_else(|| Error::state("a batch of padding has no row to derive the padding from"))?)?;
         room_for(&mut items, size)?;
         items.resize(size, None);
         let real: Vec<bool> = items.iter().map(Option::is_some).collect();

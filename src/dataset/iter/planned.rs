@@ -147,10 +147,9 @@ where
 
 #[cold]
 fn no_mask() -> Error {
-    let text = "elements that fail are to become padding, and `batch` does not say which of its rows are padding";
-    Error::config(text).help(
-        "have it write a mask (`batch_masked`, or `remainder: pad`), or pack rows, or let elements that fail be errors",
-    )
+    let text = "failed elements become padding, but `batch` does not mark its rows of padding";
+    Error::config(text)
+        .help("write a mask (`batch_masked`, or `remainder: pad`), pack rows, or set `on_failed_element: error`")
 }
 
 /// Batches of a fixed number of elements.
@@ -267,7 +266,7 @@ where
         match recipes.first() {
             Some(recipe) if made.iter().all(Option::is_none) => match self.plan.make.sample(recipe)? {
                 None => Err(Error::data(
-                    "all rows of the part have failed, and so have elements behind them, which would show what padding is like",
+                    "all rows of the part failed, and so did the elements after them, so the shape of the padding is unknown",
                 )),
                 like => Ok(like),
             },

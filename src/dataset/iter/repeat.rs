@@ -33,7 +33,7 @@ impl Facts for RepeatFlow {
     }
     fn check(&self) -> Result<()> {
         match self.epochs {
-            Some(0) => Err(Error::config("repeat of 0 epochs, and it must be 1 or more")),
+            Some(0) => Err(Error::config("the number of epochs is 0, and must be 1 or more")),
             _ => Ok(()),
         }
     }

@@ -75,7 +75,8 @@ impl<I: DatasetIterator> DatasetIterator for IterSkipIter<I> {
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
         if state.counter > self.count {
-            let text = format!("{} elements were left out, and {} are to be", state.counter, self.count);
+            let text =
+                format!("the state has skipped {} elements, and the pipeline skips {}", state.counter, self.count);
             return Err(cx.blame(self.stage, "skip", Error::state(text)));
         }
         self.skipped = state.counter;
@@ -119,6 +120,9 @@ mod tests {
         let (mut iter, mut cx) = (ds.iter(&Runtime::inline()).unwrap(), Cx::default());
         let state = CounterState { counter: 3, ..iter.state() };
         let error = iter.restore(state, &mut cx).unwrap_err();
-        assert_eq!((error.kind(), error.message()), (ErrorKind::State, "3 elements were left out, and 2 are to be"));
+        assert_eq!(
+            (error.kind(), error.message()),
+            (ErrorKind::State, "the state has skipped 3 elements, and the pipeline skips 2")
+        );
     }
 }

@@ -73,7 +73,7 @@ impl<I: DatasetIterator> IterSkipBadIter<I> {
         if error.kind() == ErrorKind::Data {
             let stands = serde_json::to_value(self.parent.state()).ok();
             if stands.is_some() && stands == self.stood {
-                return Err(error.and("; it cannot be skipped, the stream does not go on behind it"));
+                return Err(error.and("; it cannot be skipped, because the stream does not continue after it"));
             }
             self.stood = stands;
         }
@@ -223,6 +223,9 @@ mod tests {
     #[test]
     fn a_stream_that_stands_still_ends() {
         let error = Stuck.on_bad_record(BadRecords::skip()).collect().unwrap_err();
-        assert_eq!(error.message(), "no way through; it cannot be skipped, the stream does not go on behind it");
+        assert_eq!(
+            error.message(),
+            "no way through; it cannot be skipped, because the stream does not continue after it"
+        );
     }
 }

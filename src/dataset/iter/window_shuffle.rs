@@ -38,7 +38,7 @@ impl Facts for WindowFlow {
     fn check(&self) -> Result<()> {
         if self.window == 0 || u32::try_from(self.window).is_err() {
             return Err(Error::config(format!(
-                "a window of {} elements, and it must be 1 to {}",
+                "the window is {} elements, and must be 1 to {}",
                 self.window,
                 u32::MAX
             )));

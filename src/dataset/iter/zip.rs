@@ -141,7 +141,7 @@ impl ZipLength {
         match (self, shorter, longer) {
             (Self::Equal, Some(shorter), Some(longer)) => {
                 let text = format!("zip argument {} is shorter than argument {}", shorter + 1, longer + 1);
-                Err(Error::data(text).help("zip to the shortest where that is meant"))
+                Err(Error::data(text).help("zip to the shortest if that is intended"))
             }
             _ => Ok(()),
         }
@@ -193,7 +193,11 @@ impl<D: Stage> Stage for IterZipAll<D> {
         Some(Memory::NOTHING)
     }
     fn check(&self) -> Result<()> {
-        if self.parents.is_empty() { Err(Error::config("0 datasets to zip, and it must be 1 or more")) } else { Ok(()) }
+        if self.parents.is_empty() {
+            Err(Error::config("the number of datasets to zip is 0, and must be 1 or more"))
+        } else {
+            Ok(())
+        }
     }
 }
 

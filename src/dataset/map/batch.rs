@@ -163,7 +163,7 @@ impl<D: MapDataset, M> Batch<D, M> {
 
 #[cold]
 fn hole(at: u64) -> Error {
-    Error::data(format!("element {at} was dropped below a batch of fixed places")).help(HELP)
+    Error::data(format!("element {at} was dropped before `batch`, whose rows have fixed positions")).help(HELP)
 }
 
 const HELP: &str = "batch the stream instead, which closes the gaps: `.to_iter().batch(n)`";
@@ -210,7 +210,7 @@ impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
     }
     fn check(&self) -> Result<()> {
         if self.size == 0 {
-            return Err(Error::config("a batch of 0 elements, and it must be 1 or more"));
+            return Err(Error::config("the batch size is 0, and must be 1 or more"));
         }
         if (&self.parent as &dyn Stage).may_drop() {
             return Err(Error::config("batch on a map dataset cannot follow a stage that may drop elements").help(HELP));

@@ -196,14 +196,14 @@ impl BlockOrder {
     fn check_blocks(&self) -> Result<&Blocks> {
         self.blocks.as_ref().map_err(|unknown| match unknown {
             Unknown::Endless => Error::config("it shuffles the blocks of a dataset that never ends")
-                .help("shuffle first, then `repeat`: each epoch gets an order of its own"),
-            Unknown::Empty => Error::config("a block of 0 elements, and it must be 1 or more"),
+                .help("shuffle first, then `repeat`: each epoch gets a different order"),
+            Unknown::Empty => Error::config("the block is 0 elements, and must be 1 or more"),
             Unknown::TooMany(count) => Error::config(format!(
-                "{count} blocks, and {MOST_BLOCKS} are the most whose order is kept in memory"
+                "{count} blocks, and at most {MOST_BLOCKS} can be ordered in memory"
             ))
             .help(format!("give it a block_size of {} or more", self.len.div_ceil(MOST_BLOCKS))),
-            Unknown::Of(parent) => Error::config(format!("it does not know the blocks of {parent}"))
-                .help("give it a block_size in elements, or put it straight behind a source that has row groups, chunks or shards"),
+            Unknown::Of(parent) => Error::config(format!("the blocks of {parent} are unknown"))
+                .help("give it a block_size in elements, or place it directly after a source that has row groups, chunks or shards"),
         })
     }
 
@@ -220,10 +220,10 @@ impl BlockOrder {
         let fits = (0..self.window_blocks).rev().find(|&window| two_windows(window) <= room).unwrap_or(0);
         let help = match fits {
             0 => "raise the source's cache_bytes, or write smaller row groups, chunks or shards".to_owned(),
-            fits => format!("window_blocks={fits} is the most that has room; or raise the source's cache_bytes"),
+            fits => format!("set window_blocks={fits} or less, or raise the source's cache_bytes"),
         };
         Err(Error::config(format!(
-            "windows of {} blocks have no room: two of them are up to {} elements, and the source keeps about {} decoded",
+            "windows of {} blocks do not fit: two of them are up to {} elements, and the source caches about {} decoded elements",
             self.window_blocks,
             units::grouped(needed),
             units::grouped(room)
@@ -296,7 +296,7 @@ impl Order for BlockOrder {
     }
     fn check(&self) -> Result<()> {
         if self.window_blocks == 0 {
-            return Err(Error::config("a window of 0 blocks, and it must be 1 or more"));
+            return Err(Error::config("the window is 0 blocks, and must be 1 or more"));
         }
         self.seed.get()?;
         self.check_room(self.check_blocks()?)
@@ -426,9 +426,9 @@ mod tests {
         let error = ds(100, 6).check().unwrap_err();
         assert_eq!(
             error.message(),
-            "windows of 6 blocks have no room: two of them are up to 120 elements, and the source keeps about 100 decoded"
+            "windows of 6 blocks do not fit: two of them are up to 120 elements, and the source caches about 100 decoded elements"
         );
-        assert!(error.help_text().unwrap().starts_with("window_blocks=5 is the most that has room"), "{error}");
+        assert!(error.help_text().unwrap().starts_with("set window_blocks=5 or less"), "{error}");
         assert!(ds(9, 1).check().unwrap_err().help_text().unwrap().contains("smaller row groups"));
         // All blocks fit, however large the window is.
         assert!(ds(500, 1000).check().is_ok());
@@ -448,14 +448,14 @@ mod tests {
     #[test]
     fn what_cannot_be_shuffled_says_why() {
         let message = |stage: &dyn Stage| stage.check().unwrap_err().message().to_owned();
-        assert_eq!(message(&blocked(&[2]).block_shuffle(0, 1)), "a window of 0 blocks, and it must be 1 or more");
-        assert_eq!(message(&Range::new(0, 9).block_shuffle(1, 1)), "it does not know the blocks of range(0, 9, 1)");
+        assert_eq!(message(&blocked(&[2]).block_shuffle(0, 1)), "the window is 0 blocks, and must be 1 or more");
+        assert_eq!(message(&Range::new(0, 9).block_shuffle(1, 1)), "the blocks of range(0, 9, 1) are unknown");
         assert_eq!(
             message(&Range::new(0, 9).block_shuffle(1, 1).block_size(0)),
-            "a block of 0 elements, and it must be 1 or more"
+            "the block is 0 elements, and must be 1 or more"
         );
         let many = Range::new(0, 1 << 30).block_shuffle(1, 1).block_size(1);
-        assert!(message(&many).starts_with("1073741824 blocks, and 16777216 are the most"));
+        assert!(message(&many).starts_with("1073741824 blocks, and at most 16777216 can"));
         assert!(many.check().unwrap_err().help_text().unwrap().contains("block_size of 64 or more"));
         let forever = Range::new(0, 9).repeat(None).block_shuffle(1, 1).block_size(3);
         assert_eq!(message(&forever), "it shuffles the blocks of a dataset that never ends");

@@ -98,10 +98,10 @@ impl<D: MapDataset> Stage for Concatenate<D> {
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {
-            return Err(Error::config("it concatenates 0 datasets, and it must be 1 or more"));
+            return Err(Error::config("the number of datasets to concatenate is 0, and must be 1 or more"));
         }
         if let Some(at) = self.parents.first_infinite() {
-            return Err(Error::config(format!("dataset {at} of those it concatenates never ends"))
+            return Err(Error::config(format!("dataset {at} of the concatenation never ends"))
                 .help("concatenate first, then `repeat`"));
         }
         if self.len() >= INFINITE {
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_has_no_end_cannot_be_followed() {
         let ds = Concatenate::new(vec![Range::new(0, 2).repeat(1), Range::new(0, 2).repeat(None)]);
-        assert_eq!(ds.check().unwrap_err().message(), "dataset 1 of those it concatenates never ends");
+        assert_eq!(ds.check().unwrap_err().message(), "dataset 1 of the concatenation never ends");
         let long = Concatenate::new(vec![Range::new(0, i64::MAX - 1), Range::new(0, i64::MAX - 1)]);
         assert!(long.check().unwrap_err().message().starts_with("the concatenated length is beyond"));
         let none = Concatenate::new(Vec::<Range>::new());

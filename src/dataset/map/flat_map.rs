@@ -73,7 +73,7 @@ impl<D: MapDataset, U> Slots<D, U> {
         if (1..=MOST_FAN_OUT).contains(&self.max_fan_out) {
             return Ok(());
         }
-        let text = format!("max_fan_out is {}, and it must be 1 to {MOST_FAN_OUT}", self.max_fan_out);
+        let text = format!("max_fan_out is {}, and must be 1 to {MOST_FAN_OUT}", self.max_fan_out);
         Err(Error::config(text).help("`flat_map` after `to_iter` has no limit"))
     }
 

@@ -114,7 +114,7 @@ impl<D: MapDataset> Stage for Mix<D> {
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {
-            return Err(Error::config("it mixes 0 datasets, and it must be 1 or more"));
+            return Err(Error::config("the number of datasets to mix is 0, and must be 1 or more"));
         }
         self.plan().map(drop)
     }

@@ -72,12 +72,12 @@ impl Order for RepeatOrder {
     }
     fn check(&self) -> Result<()> {
         match self.num_epochs {
-            Some(0) => Err(Error::config("0 epochs, and it must be 1 or more")),
+            Some(0) => Err(Error::config("the number of epochs is 0, and must be 1 or more")),
             _ if self.parent_len >= INFINITE => {
                 Err(Error::config("it repeats a dataset that never ends").help("remove one of the two `repeat`s"))
             }
             None if self.parent_len == 0 => Err(Error::config("it repeats an empty dataset forever")
-                .help("look at the paths and filters before it: there is nothing to read")),
+                .help("check the paths and filters before it: there is nothing to read")),
             _ => Ok(()),
         }
     }

@@ -124,7 +124,7 @@ impl<D: MapDataset, M: SelectionMap> MapDataset for Select<D, M> {
 
 #[cold]
 fn no_such_dataset(which: usize, count: usize) -> Error {
-    Error::config(format!("the selection map chose dataset {which} of {count}, and they count from 0"))
+    Error::config(format!("the selection map chose dataset {which} of {count}, counted from 0"))
 }
 
 impl<D: fmt::Debug, M> fmt::Debug for Select<D, M> {
@@ -165,7 +165,7 @@ mod tests {
         let ds = Select::new(vec![Range::new(0, 4)], (3, |i| (i as usize, 0)));
         assert_eq!(ds.get(0, &mut Cx::default()).unwrap(), Some(0));
         let error = ds.get(1, &mut Cx::default()).unwrap_err();
-        assert_eq!(error.to_string(), "stage 1 select: the selection map chose dataset 1 of 1, and they count from 0");
+        assert_eq!(error.to_string(), "stage 1 select: the selection map chose dataset 1 of 1, counted from 0");
         assert!(Select::new(Vec::<Range>::new(), (3, |_| (0, 0))).check().is_err());
     }
 }

@@ -59,13 +59,13 @@ impl SplitSizes {
         let (first, end) = (before.iter().sum::<f64>(), before.iter().sum::<f64>() + size);
         let places = if self.sizes.iter().all(|size| *size < 1.0) {
             if all > 1.0 + ROUNDED {
-                return Err(Error::config(format!("fractions that sum to {all}, and must sum to 1 at most")));
+                return Err(Error::config(format!("the fractions sum to {all}, and must sum to 1 at most")));
             }
             let place = |fraction: f64| ((fraction * len as f64).round() as u64).min(len);
             place(first)..if end > 1.0 - ROUNDED { len } else { place(end) }
         } else if self.sizes.iter().all(|size| *size >= 1.0 && size.fract() == 0.0) {
             if all > len as f64 {
-                return Err(Error::config(format!("parts of {all} elements, and there are {len}")));
+                return Err(Error::config(format!("the parts have {all} elements, but the dataset has {len}")));
             }
             first as u64..end as u64
         } else {
@@ -186,8 +186,8 @@ mod tests {
             |len, sizes: &[f64], take| part(len, &SplitSizes::new(sizes.iter().copied()), take).check().unwrap_err();
         assert_eq!(refused(10, &[0.5, 0.5], 2).message(), "part 2 of 2, and parts count from 0");
         assert_eq!(refused(10, &[0.5, -0.1], 0).message(), "a part of size -0.1, and sizes must be above 0");
-        assert_eq!(refused(10, &[0.5, 0.75], 0).message(), "fractions that sum to 1.25, and must sum to 1 at most");
-        assert_eq!(refused(10, &[8.0, 3.0], 0).message(), "parts of 11 elements, and there are 10");
+        assert_eq!(refused(10, &[0.5, 0.75], 0).message(), "the fractions sum to 1.25, and must sum to 1 at most");
+        assert_eq!(refused(10, &[8.0, 3.0], 0).message(), "the parts have 11 elements, but the dataset has 10");
         assert_eq!(refused(10, &[0.5, 3.0], 0).message(), "sizes are all fractions, which are below 1, or all counts");
         assert_eq!(refused(10, &[1.5], 0).message(), "sizes are all fractions, which are below 1, or all counts");
         assert_eq!(refused(3, &[0.9, 0.1], 1).message(), "part 1 of 3 elements is empty");

@@ -97,7 +97,7 @@ impl Order for WindowOrder {
     }
     fn check(&self) -> Result<()> {
         if self.window_size == 0 {
-            return Err(Error::config("a window of 0 elements, and it must be 1 or more"));
+            return Err(Error::config("the window is 0 elements, and must be 1 or more"));
         }
         self.seed.get().map(drop)
     }

@@ -104,7 +104,7 @@ impl<D: MapDataset> Stage for ZipAll<D> {
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {
-            return Err(Error::config("it zips 0 datasets, and it must be 1 or more"));
+            return Err(Error::config("the number of datasets to zip is 0, and must be 1 or more"));
         }
         equal_lengths(self.parents.lens())
     }

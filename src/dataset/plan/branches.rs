@@ -36,7 +36,8 @@ impl<T> Branches<T> {
             let planning = planning.offset(offset);
             let plan: Option<PlanOf<D>> = planning.of(parent)?;
             let Some(mut plan) = plan.filter(|plan| plan.single) else {
-                planning.refuse(parent, "makes rows of several elements, and those are planned of one stream alone");
+                planning
+                    .refuse(parent, "makes rows of several elements, which can be planned for a single stream only");
                 return Ok(None);
             };
             passes.push((plan.pass, offset));
@@ -88,5 +89,5 @@ impl<T> Make<T> for Branches<T> {
 
 #[cold]
 fn missing() -> Error {
-    Error::state("an element was planned of a parent that is not there")
+    Error::state("an element was planned for a parent that does not exist")
 }

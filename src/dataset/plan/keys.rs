@@ -56,7 +56,7 @@ impl PrefixKeys {
             let address = source.address;
             let keyed: Arc<dyn Keyed> = Arc::new(RecordsOf::new(prefix.clone(), source, names, visit));
             let Some(keys) = kept.find(&keyed)? else {
-                run.note_unplanned(0, |_| format!("there are no keys of {}", keyed.lines().join(" → ")));
+                run.note_unplanned(0, |_| format!("there are no keys for {}", keyed.lines().join(" → ")));
                 return Ok(None);
             };
             sources.insert(address, keys);
@@ -119,9 +119,7 @@ impl PrefixKeys {
         if lens.len() == before + width {
             return Ok(());
         }
-        Err(Error::state(format!(
-            "element {index} was planned, and its key does not say how long its piece {piece} is"
-        )))
+        Err(Error::state(format!("element {index} was planned, but its key lacks the lengths of piece {piece}")))
     }
 
     /// Appends the keys of `indices`, in any order, to a block with a column for each requested array.
@@ -171,8 +169,7 @@ impl PrefixKeys {
         }
         let mut keys: Vec<_> = blocks.iter().map(KeyBlock::iter).collect();
         for part in parts {
-            let (key, lens) =
-                keys[part].next().ok_or_else(|| Error::state("fewer keys were found than were asked for"))?;
+            let (key, lens) = keys[part].next().ok_or_else(|| Error::state("fewer keys were found than requested"))?;
             into.push_of(key, lens)?;
         }
         Ok(())
@@ -203,10 +200,10 @@ impl PrefixKeys {
 }
 
 /// The reason if a stage before the border prevents keys of single records.
-const NO_KEYS: &str = "makes an element of several, or another at another index, and keys are of single records";
+const NO_KEYS: &str = "combines elements or moves them to other indices, and keys describe single records";
 
 /// The reason if a source prevents keys.
-const NO_RECORDS: &str = "has no records that are counted and read one by one, and keys are of those";
+const NO_RECORDS: &str = "has no records that can be counted and read singly, and keys describe such records";
 
 /// Returns the position of `stage` among the stages of `prefix`.
 fn place_of(prefix: &dyn Stage, stage: &dyn Stage) -> usize {

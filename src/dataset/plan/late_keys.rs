@@ -110,7 +110,7 @@ impl LateKeys {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the element was dropped or a length differs.
     pub(in crate::dataset) fn check<T: 'static>(&self, made: Option<&T>, member: &Member) -> Result<()> {
-        let Some(made) = made else { return Err(stale("it is dropped, and its key says that it is kept")) };
+        let Some(made) = made else { return Err(stale("it is dropped, but was kept when its key was made")) };
         if self.names.is_empty() {
             return Ok(());
         }
@@ -134,7 +134,7 @@ impl LateKeys {
 
     fn of(&self, leaf: u32) -> Result<&OfLeaf> {
         let found = self.leaves.iter().find(|found| found.number == leaf);
-        found.ok_or_else(|| Error::state("an element was planned of a border that is not there"))
+        found.ok_or_else(|| Error::state("an element was planned for a border that does not exist"))
     }
 
     /// Numbers stored per piece: the number of the input element, and the lengths.
@@ -156,7 +156,7 @@ impl LateKeys {
         let piece = pieces.chunks_exact(self.width()).nth(member.piece as usize);
         piece.filter(|piece| piece[0] < FAILED).ok_or_else(|| {
             let Member { slot, piece, .. } = member;
-            Error::state(format!("element {slot} was planned, and its key does not say what its piece {piece} is"))
+            Error::state(format!("element {slot} was planned, but its key lacks piece {piece}"))
         })
     }
 

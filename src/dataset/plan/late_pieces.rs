@@ -98,7 +98,7 @@ where
         if planned.origin.count as usize == pieces.len() {
             return Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()));
         }
-        let why = format!("it has become {} elements, and its key says otherwise", pieces.len());
+        let why = format!("it became {} elements, which is not the number in its key", pieces.len());
         Err(cx.blame(self.stage, name, stale(&why).index(slot)))
     }
 }

@@ -111,7 +111,7 @@ pub(crate) trait Make<T>: Send {
     /// Errors of the key lookup, and [`ErrorKind::State`](crate::ErrorKind::State) if the maker has no keys.
     fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
         let _ = (member, lens);
-        Err(Error::state("a plan does not know how long its elements are"))
+        Err(Error::state("a plan does not contain the lengths of its elements"))
     }
 
     /// Finds the first array whose name `is_it` accepts. Returns `None` unless keys determine the segments of this
@@ -127,7 +127,7 @@ pub(crate) trait Make<T>: Send {
     /// Errors of [`lens`](Self::lens).
     fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
         let _ = (recipe, of);
-        Err(Error::state("a plan does not know the segments of its rows"))
+        Err(Error::state("a plan does not contain the segments of its rows"))
     }
 
     /// Discards the expected recipes, because the plan moves to another position.
@@ -135,9 +135,9 @@ pub(crate) trait Make<T>: Send {
 }
 
 /// The default reason for a stage without a plan.
-pub(crate) const UNPLANNED: &str = "does not say how it plans, so that it needs the elements themselves";
+pub(crate) const UNPLANNED: &str = "cannot plan its rows, so it needs the elements themselves";
 /// The reason for the source of a stream.
-const IN_ORDER: &str = "is read in order, and keys are of records with random access";
+const IN_ORDER: &str = "is read in order, and keys describe records with random access";
 
 /// An array of segment ids in planned rows.
 #[derive(Clone, Debug)]

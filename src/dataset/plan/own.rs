@@ -140,7 +140,7 @@ where
             Some(Ok(None)) if self.keys.are_of_indices() => {
                 Err(cx.blame(self.stage, "to_iter", left_out().index(slot)))
             }
-            Some(Ok(None)) => Err(self.blame(stale("it is dropped, and its key says that it is kept"), slot, cx)),
+            Some(Ok(None)) => Err(self.blame(stale("it is dropped, but was kept when its key was made"), slot, cx)),
             None => Err(Error::state(format!("element {slot} was not planned"))),
         }
     }
@@ -179,7 +179,7 @@ where
         match self.keys.key(slot, &mut Vec::new())? {
             Key::Elements(expected) if expected as usize == count => Ok(()),
             _ => {
-                let error = stale(&format!("it has become {count} elements, and its key says otherwise"));
+                let error = stale(&format!("it became {count} elements, which is not the number in its key"));
                 Err(self.blame(error, slot, cx))
             }
         }
@@ -248,6 +248,6 @@ where
 pub(super) fn only(recipe: &[Member]) -> Result<&Member> {
     match recipe {
         [only] => Ok(only),
-        _ => Err(Error::state(format!("{} elements are planned where one was to be", recipe.len()))),
+        _ => Err(Error::state(format!("{} elements are planned, expected 1", recipe.len()))),
     }
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// Returns the error of an element that failed when its key was made.
 #[cold]
 pub(super) fn failed() -> Error {
-    Error::data("its key says that it is bad: it failed when keys were made")
+    Error::data("it is marked as bad in its key: it failed when keys were made")
 }
 
 /// Checks that the arrays `names` of an element have the lengths recorded in its key.
@@ -18,7 +18,7 @@ pub(super) fn check_lens(element: &Element, names: &[Name], lens: &[u32]) -> Res
     for (name, expected) in names.iter().zip(lens) {
         let len = length(element, name)?;
         if len != *expected as usize {
-            return Err(stale(&format!("{name:?} has {len} cells, and its key says {expected}")));
+            return Err(stale(&format!("{name:?} has {len} cells, but {expected} in its key")));
         }
     }
     Ok(())
@@ -28,7 +28,7 @@ pub(super) fn check_lens(element: &Element, names: &[Name], lens: &[u32]) -> Res
 #[cold]
 pub(super) fn stale(why: &str) -> Error {
     Error::data(format!("the keys are stale: {why}")).help(
-        "make them again with `gristmill index --keys`; functions must give the same of the same record whenever they are called",
+        "make them again with `gristmill index --keys`; functions must return equal results for equal records on every call",
     )
 }
 
@@ -45,10 +45,10 @@ mod tests {
         let check = |a, b| check_lens(&element(a, b), &names, &[3, 5]).map_err(|error| error.message().to_owned());
         assert_eq!(check(3, 5), Ok(()));
         for (a, b, told) in [
-            (2, 5, "\"a\" has 2 cells, and its key says 3"),
-            (4, 5, "\"a\" has 4 cells, and its key says 3"),
-            (3, 0, "\"b\" has 0 cells, and its key says 5"),
-            (3, 6, "\"b\" has 6 cells, and its key says 5"),
+            (2, 5, "\"a\" has 2 cells, but 3 in its key"),
+            (4, 5, "\"a\" has 4 cells, but 3 in its key"),
+            (3, 0, "\"b\" has 0 cells, but 5 in its key"),
+            (3, 6, "\"b\" has 6 cells, but 5 in its key"),
         ] {
             assert_eq!(check(a, b), Err(format!("the keys are stale: {told}")));
         }

@@ -131,7 +131,7 @@ fn member(slot: &Value, piece: &Value, cut: &Value) -> Result<Member> {
 
 #[cold]
 fn nothing() -> Error {
-    Error::new(ErrorKind::State, "a planned row does not say which elements it is made of")
+    Error::new(ErrorKind::State, "a planned row does not identify its elements")
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ pub(super) fn bad(error: Error) -> Result<Key> {
 /// [`FAILED`].
 fn piece(of: u32, made: Option<&dyn Any>, names: &[String], lens: &mut Vec<u32>) -> Result<()> {
     if of >= FAILED {
-        return Err(Error::data(format!("it becomes more than {FAILED} elements, and keys are of fewer")));
+        return Err(Error::data(format!("it becomes more than {FAILED} elements, the limit of a key")));
     }
     let begun = lens.len();
     lens.push(of);
@@ -150,7 +150,7 @@ pub(super) fn lengths(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) 
         return Ok(());
     }
     let element =
-        as_element(element).ok_or_else(|| Error::config("lengths are asked of elements that have no arrays"))??;
+        as_element(element).ok_or_else(|| Error::config("lengths are requested of elements that have no arrays"))??;
     for name in names {
         let len = length(&element, name)?;
         lens.push(u32::try_from(len).map_err(|_| Error::data(format!("{name:?} has {len} cells")))?);

@@ -164,7 +164,8 @@ impl<C> Incoming<C> {
         let start = Instant::now();
         let chunk = self.chunks.recv();
         let wait = (start, Instant::now());
-        let stopped = |_| Error::new(ErrorKind::Cancelled, "those who evaluate elements have stopped");
+        let stopped =
+            |_| Error::new(ErrorKind::Cancelled, "the threads or workers that evaluate elements have stopped");
         (chunk.map_err(stopped).flatten(), Some(wait))
     }
 

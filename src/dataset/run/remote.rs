@@ -176,7 +176,7 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
         };
         let indices = parts.iter().try_fold(0u64, |sum, part| sum.checked_add(len(part)?));
         if indices != Some(announced) {
-            return Err(Error::data(format!("{indices:?} elements where {announced} were announced")));
+            return Err(Error::data(format!("{indices:?} elements, but {announced} were announced")));
         }
         self.send(parts, delivery.made);
         Ok(None)

@@ -44,7 +44,7 @@ impl<I: DatasetIterator> Siblings<I> {
 
     pub(in crate::dataset) fn restore(&mut self, states: Vec<I::State>, cx: &mut Cx) -> Result<()> {
         if states.len() != self.0.len() {
-            let text = format!("the state is of {} datasets, the pipeline has {}", states.len(), self.0.len());
+            let text = format!("the state has {} datasets, but the pipeline has {}", states.len(), self.0.len());
             return Err(Error::state(text));
         }
         for ((parent, offset), state) in self.0.iter_mut().zip(states) {

@@ -1,5 +1,5 @@
 //! The function table of a plugin, and calls through this table.
-#![expect(unsafe_code, reason = "functions of the plugin are reached by their place in a table")]
+#![expect(unsafe_code, reason = "functions of the plugin are called through a table, by their offset")]
 
 use std::ffi::c_void;
 use std::fmt;

@@ -1,5 +1,5 @@
 //! The functions in use: index in the table, name and arguments.
-#![expect(unsafe_code, reason = "each struct says which function of the C API takes it")]
+#![expect(unsafe_code, reason = "each struct belongs to one function of the C API")]
 
 use std::ffi::c_void;
 

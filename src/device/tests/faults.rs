@@ -94,7 +94,7 @@ fn what_no_device_takes_is_named() {
     let said = "stage device_put: element 0: meta/name is text, and only arrays go to a device";
     assert_eq!(error_of(text, device_0(&client)), said);
     let rows = || Placement::rows(&client.devices()).unwrap();
-    let said = "stage device_put: element 0: x is int32[3, 64], whose rows are not to be split evenly over 2 devices";
+    let said = "stage device_put: element 0: x is int32[3, 64], whose rows cannot be split evenly over 2 devices";
     assert_eq!(error_of(Element::new().with("x", filled(0, 3)), rows()), said);
     assert!(error_of(Element::new().with("x", Array::scalar(1i32)), rows()).contains("x is int32[], whose rows"));
     assert!(Placement::rows(&[]).is_err());
@@ -127,7 +127,7 @@ fn what_a_plugin_says_that_it_made_and_did_not_is_an_error() {
         (8, "Buffer_ToHostBuffer"),
     ] {
         let error = call(nulls).unwrap_err();
-        assert!(error.to_string().ends_with(&format!("PJRT_{name} said that it worked and gave nothing")), "{error}");
+        assert!(error.to_string().ends_with(&format!("PJRT_{name} reported success but returned nothing")), "{error}");
     }
     assert!(call(16).unwrap_err().to_string().ends_with("no device 0: the client of platform stub has 0"));
     let mut put =
@@ -155,9 +155,9 @@ fn results_that_cannot_be_are_errors_and_freed() {
         (format!("12 {}", 1i64 << 60), "cannot be"),
         ("0 1".to_owned(), "a device buffer of PJRT's type 0, which no dtype here is"),
         ("-7 1".to_owned(), "PJRT's type -7"),
-        ("11 2\nnull".to_owned(), "PJRT_LoadedExecutable_Execute said that it worked and gave nothing"),
-        ("outputs 3\n11 2".to_owned(), "gave nothing"),
-        (format!("outputs {}\n", usize::MAX), "no memory for the 18446744073709551615 results that the plugin says"),
+        ("11 2\nnull".to_owned(), "PJRT_LoadedExecutable_Execute reported success but returned nothing"),
+        ("outputs 3\n11 2".to_owned(), "returned nothing"),
+        (format!("outputs {}\n", usize::MAX), "no memory for the 18446744073709551615 results that the plugin reports"),
         ("nonsense".to_owned(), "no program of this plugin (invalid argument, 3)"),
     ] {
         let error = run(&program).unwrap_err().to_string();

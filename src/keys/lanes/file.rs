@@ -158,9 +158,9 @@ fn directory(all: &[u8], head: &LaneHead, head_end: usize, seed: u64, sums: Sums
     }
     let hash = xxh3_64_with_seed(&all[begin..trailer + 8], seed);
     if sums.differ(number(&all[trailer..], 1).unwrap_or_default(), hash) {
-        return Err(damaged("the hash of the directory is another than computed"));
+        return Err(damaged("the hash of the directory differs from the computed hash"));
     }
-    let other = || damaged("the directory is not one of as many lanes");
+    let other = || damaged("the directory does not match the number of lanes");
     let bytes = &all[begin..trailer];
     let counts = usize::try_from(head.lanes).ok().and_then(|lanes| bytes.get(..lanes.checked_mul(8)?));
     let counts = counts.ok_or_else(other)?;

@@ -147,16 +147,16 @@ impl LaneHead {
         }
         let line = unseal(bytes, BEGINNING, "index of lanes", sums, stale)?;
         let damaged = |text: String| stale(Error::data(text).offset(0));
-        let none = |e: serde_json::Error| damaged(format!("the head is none: {e}"));
+        let none = |e: serde_json::Error| damaged(format!("the head is invalid: {e}"));
         let Version { gristmill_lanes: version } = serde_json::from_slice(line.text).map_err(none)?;
         if version != FORMAT {
-            let text = format!("an index of lanes of format {version}, and this gristmill reads format {FORMAT}");
+            let text = format!("an index of lanes of format {version}, but this gristmill reads format {FORMAT}");
             return Err(stale(Error::unsupported(text)));
         }
         let head: Self = serde_json::from_slice(line.text).map_err(none)?;
         if head.every == 0 || head.lanes > MOST_LANES {
             return Err(damaged(format!(
-                "the head cannot be: {} lanes with marks at every {}",
+                "the head is invalid: {} lanes with marks at every {}",
                 head.lanes, head.every
             )));
         }

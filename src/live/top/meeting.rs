@@ -107,7 +107,7 @@ fn check(folder: &Path) -> Result<()> {
         _ => return Ok(()),
     };
     let error = Error::new(ErrorKind::Io, format!("the folder of live views is not safe: {why}")).path(folder);
-    Err(error.help("remove it, or set XDG_RUNTIME_DIR to a folder that nobody else may open"))
+    Err(error.help("remove it, or set XDG_RUNTIME_DIR to a folder that no other user may open"))
 }
 
 /// Listens at a free socket of this process.

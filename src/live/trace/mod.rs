@@ -74,8 +74,8 @@ impl Out {
         let is_gz = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"));
         #[cfg(not(feature = "compress"))]
         if is_gz {
-            let text = format!("{} is to be compressed, which needs the feature `compress`", path.display());
-            return Err(Error::config(text).help("a name that does not end in .gz"));
+            let text = format!("compressing {} needs the feature `compress`", path.display());
+            return Err(Error::config(text).help("choose a name that does not end in .gz"));
         }
         let file = File::create(path).map_err(|e| Error::io(e, path))?;
         #[cfg(feature = "compress")]

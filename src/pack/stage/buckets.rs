@@ -97,7 +97,7 @@ impl LengthBucketOptions {
     fn bucket(&self, bucket: usize) -> Result<(usize, usize)> {
         let boundary = self.buckets.boundaries.get(bucket).copied();
         let found = boundary.zip(self.buckets.sizes()?.get(bucket).copied());
-        found.ok_or_else(|| Error::state(format!("a batch was planned of bucket {bucket}, which there is not")))
+        found.ok_or_else(|| Error::state(format!("a batch was planned for bucket {bucket}, which does not exist")))
     }
 
     fn check(&self) -> Result<()> {
@@ -204,7 +204,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
     }
 
     fn unplanned(&self) -> &'static str {
-        "makes batches itself, and what stands behind it would make rows of those"
+        "makes batches itself, from which a later stage would make rows"
     }
 }
 
@@ -360,7 +360,7 @@ fn stack(
     boundary: usize,
 ) -> Result<Element> {
     let first = elements.iter().copied().flatten().next().or(like);
-    let first = first.ok_or_else(|| Error::state("a batch was planned of no element"))?;
+    let first = first.ok_or_else(|| Error::state("a batch was planned without an element"))?;
     let mut batch = Element::with_capacity(2 * options.features.len());
     for name in &options.features {
         let (values, lens) = stack_feature(options, name, first.array(name)?, elements, (rows, boundary))?;

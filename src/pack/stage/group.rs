@@ -106,7 +106,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
         match self.0.is_by_lengths() {
             true => PACKED,
             false => {
-                "orders its rows by the mean of a feature (`shuffle_bins_group_by_feature`), and keys say how long elements are, not what is in them"
+                "orders its rows by the mean of a feature (`shuffle_bins_group_by_feature`), and keys contain lengths, not the features"
             }
         }
     }

@@ -105,7 +105,7 @@ fn from_and_takes(cut: Option<&[u64]>) -> (Vec<usize>, Vec<usize>) {
 
 #[cold]
 fn no_element() -> Error {
-    Error::state("a row was planned of no element")
+    Error::state("a row was planned without an element")
 }
 
 /// Key of a cut element: its border, index and piece.
@@ -206,7 +206,7 @@ impl MakeRows {
 /// Returns the error for padding whose dtypes and shapes are unknown, because the sampled elements failed too.
 #[cold]
 fn no_sample(member: &Member) -> Error {
-    let text = "it has failed, and so have those behind it, from which it would show what its padding is like";
+    let text = "it failed, and so did the elements after it, so the shape of its padding is unknown";
     Error::data(text).index(member.slot)
 }
 

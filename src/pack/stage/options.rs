@@ -241,7 +241,7 @@ impl ConcatPackOptions {
         if replaces && !(features && token) {
             let missing = if features { "bos_token_id" } else { "bos_features" };
             return Err(Error::config(format!("replacing the first token needs {missing}"))
-                .help("without it nothing would be replaced, and nothing would tell"));
+                .help("without it, no token would be replaced, and no error would be raised"));
         }
         if !replaces && (features || token) {
             let given = if features { "bos_features" } else { "bos_token_id" };

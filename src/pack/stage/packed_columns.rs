@@ -146,7 +146,7 @@ impl PackedColumns {
     fn bounds(&self, rows: &Rows<'_>) -> Result<(Array, Array)> {
         let cells = rows.ids.len();
         let end = i32::try_from(cells)
-            .map_err(|_| Error::data(format!("{cells} cells, and `cu_seqlens` counts to {}", i32::MAX)))?;
+            .map_err(|_| Error::data(format!("{cells} cells, but `cu_seqlens` counts to {} at most", i32::MAX)))?;
         let joins = |run: &Run| run.is_padding && self.padding_positions == PaddingPositions::Continue && !run.is_first;
         let starts = rows.runs().filter(|run| !joins(run)).map(|run| run.start as i32);
         let bounds: Vec<i32> = starts.chain([end]).collect();
@@ -154,7 +154,7 @@ impl PackedColumns {
         let room = self.max_segments.unwrap_or(segments);
         if segments > room {
             let help = "raise `max_segments`, or put fewer sequences into a row by `max_sequences_per_bin`";
-            return Err(Error::data(format!("{segments} segments, and `max_segments` is {room}")).help(help));
+            return Err(Error::data(format!("{segments} segments, but `max_segments` is {room}")).help(help));
         }
         let longest = bounds.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         let mut out = Array::builder(DType::I32, &[room.saturating_add(1)])?;
@@ -307,7 +307,7 @@ impl Facts for PackedColumns {
         }
         match self.max_segments {
             Some(_) if !self.cu_seqlens => {
-                Err(Error::config("`max_segments` is the length of `cu_seqlens`, which is not asked for"))
+                Err(Error::config("`max_segments` is the length of `cu_seqlens`, which is not enabled"))
             }
             Some(most) if most == 0 || most >= i32::MAX as usize => {
                 Err(Error::config(format!("`max_segments` is {most}, and must be in 1..{}", i32::MAX)))
@@ -395,7 +395,7 @@ mod tests {
         let filled = made(&columns.clone().max_segments(9), batch());
         assert_eq!(i32s(&filled, "cu_seqlens"), [0, 3, 5, 8, 10, 11, 13, 16, 16, 16]);
         let error = columns.max_segments(6).apply(0, batch()).unwrap_err();
-        assert_eq!(error.message(), "7 segments, and `max_segments` is 6");
+        assert_eq!(error.message(), "7 segments, but `max_segments` is 6");
     }
 
     #[test]

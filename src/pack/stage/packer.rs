@@ -122,7 +122,7 @@ impl Packer {
         let Self { planner, planned, lens, .. } = self;
         let tags = rows.stands_for().and_then(|elements| elements.tags.get(range.clone()));
         let (Some(tags), Some(planned)) = (tags, planned) else {
-            return Err(Error::state("rows do not say which elements they stand for"));
+            return Err(Error::state("rows do not identify their elements"));
         };
         for ((row, number), tag) in range.zip(first..).zip(tags) {
             if planner.is_full() {

@@ -14,7 +14,7 @@ use crate::pack::group::GroupPacker;
 
 /// Reason that a plan cannot pack the rows of a packing stage again.
 pub(super) const PACKED: &str =
-    "makes rows of several elements, and a stage behind it decides by the lengths of those, which no key says";
+    "makes rows of several elements, and a later stage depends on their lengths, which keys do not contain";
 
 /// Options of a stage that packs group by group.
 #[derive(Clone, Debug)]

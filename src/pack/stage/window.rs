@@ -213,7 +213,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         let pieces = self.pieces(&element).map_err(|e| cx.blame(self.stage, NAME, e.index(number)))?;
         let piece = std::mem::take(&mut self.first_piece);
         if piece > pieces {
-            let text = format!("the state is behind {piece} pieces of an element that has {pieces}");
+            let text = format!("the state is after {piece} pieces of an element that has {pieces}");
             return Err(cx.blame(self.stage, NAME, Error::state(text).index(number)));
         }
         self.entering = Some(Entering { element, number, piece, pieces });
@@ -292,7 +292,7 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
         self.fill(cx)?;
         let Some(packer) = &mut self.packer else { return Ok(None) };
         if packer.waiting() > 0 || !packer.batches(1)? {
-            return Err(cx.blame(self.stage, NAME, Error::state("a row is asked for in the middle of a batch")));
+            return Err(cx.blame(self.stage, NAME, Error::state("a row is requested in the middle of a batch")));
         }
         self.write_row(cx)?;
         let Some(packer) = &mut self.packer else { return Ok(None) };

@@ -45,7 +45,7 @@ fn disagree(kind: ErrorKind, how: &str) -> Error {
 /// Parses statements and requires equal versions, since other versions may have another format.
 fn read(statements: &[String]) -> Result<Vec<Statement>> {
     let broken =
-        |host: usize, e: serde_json::Error| Error::state(format!("what host {host} says is no statement: {e}"));
+        |host: usize, e: serde_json::Error| Error::state(format!("the statement of host {host} cannot be read: {e}"));
     let json = |(host, text): (usize, &String)| serde_json::from_str::<Json>(text).map_err(|e| broken(host, e));
     let all = statements.iter().enumerate().map(json).collect::<Result<Vec<_>>>()?;
     let version = |json: &Json| json["version"].as_str().unwrap_or("none").to_owned();
@@ -84,7 +84,7 @@ fn pipelines(statements: &[Statement]) -> Result<()> {
     Err(disagree(ErrorKind::Config, &format!("the fingerprint of the pipeline is {}", sides(&prints))))
 }
 
-const FILES: &str = "give all hosts the same files: they differ in a name, a size or the hash of what is in them";
+const FILES: &str = "give all hosts the same files: a name, a size or a hash of the contents differs";
 
 /// Returns an error for the first file that differs, if all hosts list files and a host lists several.
 fn other_file(source: usize, files: &[Vec<String>]) -> Result<()> {
@@ -121,7 +121,7 @@ fn parts(statements: &[Statement]) -> Result<()> {
 }
 
 const HELP: &str =
-    "give each host a part of its own: 0/N, 1/N, to the last; those that compute on the same rows have the same part";
+    "give each host a different part, from 0/N to the last; hosts that compute on the same rows share a part";
 
 /// Checks that each of `count` shares has a host.
 fn shares(parts: &[Part], count: usize) -> Result<()> {
@@ -136,7 +136,7 @@ fn shares(parts: &[Part], count: usize) -> Result<()> {
     let plural = if missing.len() == 1 { "part" } else { "parts" };
     let several = groups(parts.iter().map(index)).into_iter().filter(|(_, hosts)| hosts.len() > 1);
     let twice: Vec<String> =
-        several.take(4).map(|(index, hosts)| format!("{index}/{count} is that of {}", named(&hosts))).collect();
+        several.take(4).map(|(index, hosts)| format!("{index}/{count} is the part of {}", named(&hosts))).collect();
     let twice = if twice.is_empty() { format!("there are {} hosts", parts.len()) } else { list(&twice) };
     Err(Error::config(format!("no host has {plural} {}{more}, and {twice}", list(&names))).help(HELP))
 }
@@ -158,7 +158,7 @@ fn rows(parts: &[Part]) -> Result<()> {
         [] => Ok(()),
         [first, ..] => {
             let text =
-                format!("{} of {batch} rows of every batch are no host's, row {first} the first of them", left.len());
+                format!("{} of {batch} rows of every batch belong to no host, the first is row {first}", left.len());
             Err(Error::config(text).help(HELP))
         }
     }
@@ -204,14 +204,14 @@ fn digests(statements: &[Statement], end: u64) -> Result<()> {
     Ok(())
 }
 
-const OTHER: &str = "functions must give every host the same: no random numbers but those of `random_map` or of a seed and the element, no clock, no name of the host, \
-    nothing that is kept from one call to the next";
+const OTHER: &str = "functions must return the same values on every host: no random numbers except from `random_map` \
+    or from a seed and the element, no clock, no host name, no state kept between calls";
 
 #[cold]
 fn other_batch(number: u64, found: &[(Option<Mark>, Vec<usize>)]) -> Error {
     let sides: Vec<String> = found.iter().take(4).map(|(_, hosts)| named(hosts)).collect();
     let more = if found.len() > sides.len() { ", and more" } else { "" };
-    let text = format!("batch {number} is the first that is not the same on {}{more}", list(&sides));
+    let text = format!("batch {number} is the first that differs between {}{more}", list(&sides));
     disagree(ErrorKind::Data, &text).help(OTHER)
 }
 
@@ -237,7 +237,7 @@ fn failures<'a>(mut statements: impl Iterator<Item = (usize, &'a Statement)>) ->
         Some((host, batch, error)) => {
             let text = format!("host {host} has failed at batch {batch}: {error}");
             Err(Error::new(ErrorKind::Worker, text)
-                .help("mend what that host says; the others have stopped because of it"))
+                .help("fix the error on the named host; the other hosts stopped because of it"))
         }
     }
 }
@@ -267,14 +267,14 @@ fn positions(statements: &[Statement]) -> Result<()> {
         said.into_iter().map(|(said, hosts)| (said.unwrap_or_default(), hosts)).collect::<Vec<_>>()
     };
     let places = said(&|s| {
-        let ended = if s.ended { "the end behind" } else { "behind" };
+        let ended = if s.ended { "at the end after" } else { "after" };
         format!("{ended} batch {}", s.batches)
     });
     if places.len() > 1 {
         let help = match waits {
-            None => "all hosts start at one state, and ask for as many batches".to_owned(),
+            None => "start all hosts from one state, and read equally many batches on each".to_owned(),
             Some(at) => format!(
-                "a host that is started again alone goes on from a state of this run, behind batch {} or before: the others wait there",
+                "resume a host that is restarted alone from a state of this run, after batch {} or earlier: the other hosts wait there",
                 at.batches
             ),
         };
@@ -285,9 +285,9 @@ fn positions(statements: &[Statement]) -> Result<()> {
         let batches = waits.or(statements.first()).map_or(0, |s| s.batches);
         return Err(disagree(
             ErrorKind::State,
-            &format!("the hash of the state behind batch {batches} is {}", sides(&states)),
+            &format!("the hash of the state after batch {batches} is {}", sides(&states)),
         )
-        .help("give all hosts the state of one of them"));
+        .help("resume all hosts from a single state"));
     }
     Ok(())
 }
@@ -346,10 +346,10 @@ mod tests {
         assert!(
             odd(|s| s.deal = "Odd".into()).contains("rows are dealt as `Even` on hosts 0 and 1 and `Odd` on host 2")
         );
-        assert!(odd(|s| s.state = "2".into()).contains("the hash of the state behind batch 300 is"));
+        assert!(odd(|s| s.state = "2".into()).contains("the hash of the state after batch 300 is"));
         assert!(
             odd(|s| s.ended = true)
-                .contains("they are behind batch 300 on hosts 0 and 1 and the end behind batch 300 on host 2")
+                .contains("they are after batch 300 on hosts 0 and 1 and at the end after batch 300 on host 2")
         );
         assert_eq!(odd(|s| s.failed = Some("bad".into())), "host 2 has failed at batch 300: bad");
     }
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn the_first_batch_that_differs_is_named() {
         for (at, fed, expected) in [
-            (250, Fed::Content(1), "batch 250 is the first that is not the same on hosts 0 and 1 and host 2"),
+            (250, Fed::Content(1), "batch 250 is the first that differs between hosts 0 and 1 and host 2"),
             (20, Fed::Content(1), "the digest of the batches before batch 44 is"),
             // Not comparable: the host has only its own rows.
             (250, Fed::Index(1), ""),
@@ -416,9 +416,9 @@ mod tests {
             assert_eq!(told(false, batches), (Some(300), String::new()));
             assert_eq!(told(true, batches), (Some(301), String::new()));
         }
-        let text = "hosts disagree: they are behind batch 300 on hosts 0 and 1 and behind batch 301 on host 2";
+        let text = "hosts disagree: they are after batch 300 on hosts 0 and 1 and after batch 301 on host 2";
         assert_eq!(told(false, 301), (Some(300), text.to_owned()));
-        assert!(told(true, 301).1.contains("the end behind batch 300 on hosts 0 and 1"));
+        assert!(told(true, 301).1.contains("at the end after batch 300 on hosts 0 and 1"));
         assert_eq!(meeting(&[statement(Part::whole()).to_json()]), None);
     }
 
@@ -427,7 +427,10 @@ mod tests {
         let shares = |indices: &[(usize, usize)]| {
             told(&indices.iter().map(|&(index, count)| statement(Part::of(index, count))).collect::<Vec<_>>())
         };
-        assert_eq!(shares(&[(0, 4), (1, 4), (1, 4), (2, 4)]), "no host has part 3/4, and 1/4 is that of hosts 1 and 2");
+        assert_eq!(
+            shares(&[(0, 4), (1, 4), (1, 4), (2, 4)]),
+            "no host has part 3/4, and 1/4 is the part of hosts 1 and 2"
+        );
         assert_eq!(shares(&[(0, 3), (1, 3)]), "no host has part 2/3, and there are 2 hosts");
         // Tensor-parallel peers.
         assert_eq!(shares(&[(0, 2), (0, 2), (1, 2), (1, 2)]), "");
@@ -440,7 +443,7 @@ mod tests {
             told(&rows.iter().map(part).collect::<Vec<_>>())
         };
         assert_eq!(listed(&[&[0, 1, 5], &[2, 3, 4]]), "");
-        assert_eq!(listed(&[&[0, 1], &[2, 3]]), "2 of 6 rows of every batch are no host's, row 4 the first of them");
+        assert_eq!(listed(&[&[0, 1], &[2, 3]]), "2 of 6 rows of every batch belong to no host, the first is row 4");
         let mixed = [statement(Part::of(0, 2)), statement(Part::listed([3, 4, 5], 6).unwrap())];
         assert_eq!(told(&mixed), "");
     }

@@ -65,8 +65,8 @@ pub(super) fn place(said: Option<(usize, usize)>, part: &Part) -> Result<(usize,
     match said.or_else(|| part.as_share()) {
         Some((host, count)) if host < count => Ok((host, count)),
         Some((host, count)) => Err(Error::config(format!("there is no host {host} of {count}"))),
-        None => Err(Error::config("rows that are listed do not say which host of how many this is")
-            .help("say it where hosts are guarded: `host(index, count)`")),
+        None => Err(Error::config("a list of rows does not determine the index of this host and the number of hosts")
+            .help("give them to the guard: `host(index, count)`")),
     }
 }
 

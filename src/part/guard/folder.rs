@@ -138,9 +138,7 @@ impl SharedFolder {
         let path = self.hello_in(self.series, host);
         let Some(text) = read(&path)? else { return Ok(None) };
         serde_json::from_str(&text).map(Some).map_err(|e| {
-            Error::state(format!("not the first word of a host: {e}"))
-                .path(&path)
-                .help("give the guard a folder of its own")
+            Error::state(format!("not the hello of a host: {e}")).path(&path).help("give the guard a separate folder")
         })
     }
 
@@ -341,7 +339,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let listed = Part::listed([0], 4).unwrap();
         let error = SharedFolder::new(dir.path()).begin(&listed).unwrap_err();
-        assert!(error.message().contains("do not say which host"), "{error}");
+        assert!(error.message().contains("does not determine the index of this host"), "{error}");
         SharedFolder::new(dir.path()).host(0, 2).begin(&listed).unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();

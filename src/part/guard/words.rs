@@ -63,7 +63,7 @@ pub(super) fn sides(groups: &[(String, Vec<usize>)]) -> String {
         groups.iter().take(MOST).map(|(said, hosts)| format!("{said} on {}", named(hosts))).collect();
     if groups.len() > MOST {
         texts.push(format!(
-            "others on {} hosts more",
+            "other values on {} more hosts",
             groups[MOST..].iter().map(|(_, hosts)| hosts.len()).sum::<usize>()
         ));
     }
@@ -75,7 +75,7 @@ pub(super) fn sides(groups: &[(String, Vec<usize>)]) -> String {
 pub(crate) fn silent(hosts: &[usize], of: usize, batch: u64, waited: Duration, closed: &str) -> Error {
     let have = if hosts.len() == 1 { "has" } else { "have" };
     let mut text = format!(
-        "{} of {of} {have} said nothing for {:.0} s: the others are behind batch {batch}",
+        "{} of {of} {have} sent nothing for {:.0} s: the other hosts are after batch {batch}",
         named(hosts),
         waited.as_secs_f64()
     );
@@ -83,8 +83,9 @@ pub(crate) fn silent(hosts: &[usize], of: usize, batch: u64, waited: Duration, c
         text += &format!("; {closed}");
     }
     Error::new(ErrorKind::Worker, text).help(
-        "look at why: it has failed or hangs, has not started, or does not read these batches as often as the others; where steps or the start take longer, \
-         raise the guard's timeout; one that was started again alone is met over a folder only: else start all of them from one state",
+        "check whether it failed, hangs, has not started, or reads fewer batches than the others; if steps or the start take \
+         longer, raise the guard's timeout; a host can be restarted alone only if the guard uses a folder: otherwise restart \
+         all hosts from one state",
     )
 }
 
@@ -106,6 +107,6 @@ mod tests {
         let found = groups(["b", "a", "c", "a"].map(str::to_owned));
         assert_eq!(sides(&found), "a on hosts 1 and 3, b on host 0 and c on host 2");
         let many = groups((0..40).map(|at| at.to_string()));
-        assert!(sides(&many).ends_with("5 on host 5 and others on 34 hosts more"), "{}", sides(&many));
+        assert!(sides(&many).ends_with("5 on host 5 and other values on 34 more hosts"), "{}", sides(&many));
     }
 }

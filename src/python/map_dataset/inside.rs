@@ -111,7 +111,7 @@ impl PyMapDataset {
                 Self::calling(py, Maps::Items(made), function)
             }
             Batching::Padded(_) => {
-                Err(Error::config("`remainder: pad` is for the batches of a stream: it goes behind to_iter_dataset()"))
+                Err(Error::config("`remainder: pad` is for the batches of a stream: batch after to_iter_dataset()"))
                     .or_raise(py)
             }
         }

@@ -46,12 +46,12 @@ impl Fit {
             let Some(Value::Array(array)) = element.get(name) else { continue };
             if array.dtype() != *dtype || array.shape() != shape {
                 let text = format!(
-                    "column {name}: {}{:?} where the column holds {dtype}{shape:?}",
+                    "column {name}: {}{:?}, but the column holds {dtype}{shape:?}",
                     array.dtype(),
                     array.shape()
                 );
                 return Err(Error::data(text)
-                    .help("rows are of one type and shape: reshape, pad or convert them by a `map` in front"));
+                    .help("rows must have one type and shape: reshape, pad or convert them by an earlier `map`"));
             }
         }
         Ok(())
@@ -60,6 +60,6 @@ impl Fit {
 
 #[cold]
 fn not_held(name: &str, array: &Array, dtype: DType) -> Error {
-    Error::data(format!("column {name}: {array:?} holds a number that is none of {dtype}"))
+    Error::data(format!("column {name}: {array:?} holds a number that does not fit {dtype}"))
         .help("declare a type that holds all numbers of the column")
 }

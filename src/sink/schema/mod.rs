@@ -89,7 +89,7 @@ impl Schema {
             _ if self.is_empty() => Ok(()),
             Some(rules) => (rules.check)(self),
             None => Err(Error::config(format!("{format} has no columns whose types are declared"))
-                .help("leave the schema out, or write Parquet, Arrow or MDS")),
+                .help("omit the schema, or write Parquet, Arrow or MDS")),
         }
     }
 }

@@ -192,7 +192,7 @@ fn rows_are_of_one_shape_in_all_shards() {
         let rows = |i| row(if i == 1230 { 3 } else { 2 });
         let error = all(&shards_of(format, 100, 2), temp.path(), (0..2000).map(rows)).unwrap_err();
         assert_eq!(error.record_number(), Some(1230));
-        assert!(error.message().starts_with("column x: float32[3] where the column holds float32[2]"), "{error}");
+        assert!(error.message().starts_with("column x: float32[3], but the column holds float32[2]"), "{error}");
         assert_eq!(manifest(temp.path()).schema.unwrap(), Schema::new().with("x", "float32[2]"));
         let declared = shards_of(format, 100, 2).schema(Schema::new().with("x", "float32[4]"));
         let error = all(&declared, &temp.path().join("declared"), std::iter::once(row(2))).unwrap_err();

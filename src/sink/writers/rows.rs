@@ -33,9 +33,9 @@ impl Infer for Rows {
             match self.rows.iter().find(|(known, ..)| known == name) {
                 None => self.rows.push((name.to_owned(), dtype, shape.to_vec())),
                 Some((_, was, before)) if (*was, before.as_slice()) != (dtype, shape) => {
-                    let text = format!("column {name}: {dtype}{shape:?} where {was}{before:?} came before");
+                    let text = format!("column {name}: {dtype}{shape:?} after {was}{before:?}");
                     return Err(Error::data(text)
-                        .help("rows are of one type and shape: reshape, pad or convert them by a `map` in front"));
+                        .help("rows must have one type and shape: reshape, pad or convert them by an earlier `map`"));
                 }
                 Some(_) => {}
             }
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(of(&rows.schema()).unwrap(), rows.rows);
         assert_eq!(rows.schema(), Schema::new().with("x", "float32[2]").with("n", "int64"));
         let error = rows.add(&Element::new().with("x", Array::from_vec(vec![1f32]))).unwrap_err();
-        assert_eq!(error.message(), "column x: float32[1] where float32[2] came before");
+        assert_eq!(error.message(), "column x: float32[1] after float32[2]");
         let mut one = Rows::new(Some("n".to_owned()));
         one.add(&element).unwrap();
         assert_eq!(one.schema(), Schema::new().with("n", "int64"));

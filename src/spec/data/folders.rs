@@ -33,7 +33,7 @@ pub(super) fn check_one_format(folders: &[PathBuf], files: &[PathBuf]) -> Result
     }
     let told: Vec<String> =
         groups.iter().map(|group| format!("{} ({}, {})", group.source, group.count, group.first.display())).collect();
-    Err(Error::config(format!("these files are {}", told.join(" and "))).help("name those of one format"))
+    Err(Error::config(format!("these files are {}", told.join(" and "))).help("name files of a single format"))
 }
 
 /// Compares names first. If they give several formats, a file of each is read.

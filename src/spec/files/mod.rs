@@ -109,9 +109,11 @@ fn by_number_or_streams(
 /// Refuses lanes of files with random access, which would only change the order.
 fn refuse_lanes(lanes: &Lanes) -> Result<()> {
     match lanes {
-        Some(node) => Err(node.error("these files have random access, and lanes are for `.gz`, `.zst` and `.lz4`").help(
-            "leave it out: whoever evaluates the pipeline reads anywhere in them; or name `lanes` as the source, with `parts`",
-        )),
+        Some(node) => {
+            Err(node.error("these files have random access, and lanes are for `.gz`, `.zst` and `.lz4`").help(
+                "omit it, since any position of these files can be read; or name `lanes` as the source, with `parts`",
+            ))
+        }
         None => Ok(()),
     }
 }

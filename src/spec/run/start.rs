@@ -123,8 +123,9 @@ impl RunOptions {
             Some((folder, true)) => builder.keys(files(folder).needed()),
             Some((folder, false)) if folder.is_dir() => builder.keys(files(folder)),
             None if self.records_keys() => {
-                return Err(Error::config("keys are to be recorded, and there is no folder for them")
-                    .help("add `keys: FOLDER`"));
+                return Err(
+                    Error::config("keys cannot be recorded without a folder for them").help("add `keys: FOLDER`")
+                );
             }
             _ => builder,
         })
@@ -135,7 +136,7 @@ impl RunOptions {
     pub(crate) fn check_deal(&self, all: &Self) -> Result<()> {
         let balances = self.hosts.deal.as_ref().is_some_and(|dealt| dealt.0 != Deal::Even);
         if balances && all.hosts.part.is_none() {
-            let text = "rows are to be dealt among ranks, and no part says which rank of how many this is";
+            let text = "rows cannot be dealt among ranks without a part, which gives the rank and the number of ranks";
             return Err(Error::config(text).help("add `part: 0/64`"));
         }
         Ok(())

@@ -49,7 +49,7 @@ impl Inner {
         }
         let Revision { sha } = self.json(place, response).await?;
         if !(Place { revision: sha.clone(), ..place.clone() }).is_pinned() {
-            return Err(wrong(Refusal::NotUnderstood("a commit that is none")));
+            return Err(wrong(Refusal::NotUnderstood("an invalid commit")));
         }
         // If two clients resolve a revision concurrently, the first result is kept.
         Ok(COMMITS.lock().entry(known).or_insert(sha).clone())

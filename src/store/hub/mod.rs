@@ -189,7 +189,7 @@ impl Inner {
             return Err(self.refused(place, &response));
         }
         let bytes = response.into_body().bytes().await.map_err(wrong)?;
-        serde_json::from_slice(&bytes).map_err(|_| wrong(Refusal::NotUnderstood("an answer that is not understood")))
+        serde_json::from_slice(&bytes).map_err(|_| wrong(Refusal::NotUnderstood("an invalid answer")))
     }
 
     /// Finds the download URL, the size and the ETag of a file.

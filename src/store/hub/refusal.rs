@@ -12,7 +12,7 @@ pub(super) enum Refusal {
     #[error("no place in a dataset: write hf://datasets/org/name@revision/path, where the revision may be left out")]
     NoDataset,
     #[error(
-        "the dataset {repository} is gated: accept its conditions at {page}, and set HF_TOKEN to a token of that account"
+        "the dataset {repository} is gated: accept its conditions at {page}, and set HF_TOKEN to a token of the same account"
     )]
     Gated { repository: String, page: String },
     #[error("the hub has no dataset {repository}, or it is private: set HF_TOKEN to a token that may read it")]
@@ -21,9 +21,7 @@ pub(super) enum Refusal {
     NoRevision { repository: String, revision: String },
     #[error("the dataset {repository} has no such file in this revision")]
     NoFile { repository: String },
-    #[error(
-        "the token may not read the dataset {repository}: give HF_TOKEN the right to, at the hub's settings of tokens"
-    )]
+    #[error("the token may not read the dataset {repository}: grant HF_TOKEN access in the token settings of the hub")]
     Denied { repository: String },
     #[error("HF_TOKEN holds letters that no token has")]
     BadToken,
@@ -33,17 +31,15 @@ pub(super) enum Refusal {
     NotUnderstood(&'static str),
     #[error("the hub gave no address of the bytes that may be followed")]
     NoAddress,
-    #[error("the hub did not say how large the file is")]
+    #[error("the hub did not report the size of the file")]
     NoSize,
-    #[error(
-        "the hub gave no answer within {0:.1} s, which is all that is allowed: GRISTMILL_STORE_TIMEOUT says how long to try"
-    )]
+    #[error("the hub gave no answer within {0:.1} s, the time limit: raise GRISTMILL_STORE_TIMEOUT")]
     NoAnswer(f64),
     #[error("the file changed since it was opened: read a commit, or open it again")]
     Changed,
     #[error("the server answers with other bytes than those that were asked for")]
     WrongRange,
-    #[error("the server does not answer for ranges")]
+    #[error("the server does not support range requests")]
     NoRanges,
 }
 

@@ -231,7 +231,7 @@ fn what_no_patience_mends_is_said_at_once() {
     assert_eq!(server.requests().len(), 1);
     let object = open(&server.put("a", bytes(1)));
     for (trouble, want) in [
-        (Trouble::NoRange, "the server does not answer for ranges"),
+        (Trouble::NoRange, "the server does not support range requests"),
         (Trouble::Status(403, "x: y"), "the server answered 403"),
         (Trouble::Status(416, "x: y"), "changed since it was opened"),
     ] {

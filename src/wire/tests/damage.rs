@@ -103,7 +103,7 @@ fn a_chunk_that_promises_too_much_is_refused_before_anything_is_allocated() {
     assert!(message(1, &[element, 0, 1, 0, 1, x, 7]).contains("a null is 7"));
     assert!(message(1, &[element, 0, 1, 0, 1, 0xff, 0]).contains("text: invalid utf-8"));
     assert!(message(1, &[element, 0, 1, 0, 1]).contains("the table ends before its last value"));
-    assert!(message(1, &[0, 0]).contains("1 words behind the last slot"));
+    assert!(message(1, &[0, 0]).contains("1 words after the last slot"));
     assert!(message(1, &[77]).contains("there is no slot of kind 0x4d"));
     assert!(message(1, &[list]).contains("an item of kind"));
     // Rows: of one structure, with a dimension, how many, and where.

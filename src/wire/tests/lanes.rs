@@ -81,7 +81,7 @@ fn damage_is_an_error_or_another_lane() {
         writer.push_end(None).unwrap();
     });
     let error = read_lane::<Element>(&extent(&twice), twice.len(), Crossing::OF).err().unwrap();
-    assert!(error.to_string().contains("behind the end of a lane"), "{error}");
+    assert!(error.to_string().contains("after the end of a lane"), "{error}");
     let (other, _) = chunk(1 << 12, |writer| writer.push_lane(&Ok(7i64), None, Crossing::OF).unwrap().unwrap());
     assert!(read_lane::<Element>(&extent(&other), other.len(), Crossing::OF).is_err());
 }

@@ -22,7 +22,7 @@ impl Plan {
         let least = LEAST_SLAB.max(4 * block_bytes);
         if budget_bytes < least {
             let (budget, block, least) = (Bytes(budget_bytes), Bytes(block_bytes), Bytes(least));
-            return Err(Error::config(format!("ram_budget is {budget}, and blocks of {block} need {least}"))
+            return Err(Error::config(format!("ram_budget is {budget}, but blocks of {block} need {least}"))
                 .help("raise `ram_budget`, or make blocks smaller"));
         }
         let slab_bytes = budget_bytes / PAGE as u64 * PAGE as u64;

@@ -196,7 +196,7 @@ impl FarRoom {
     fn as_it_lies(&self, block: Buffer, used: usize) -> Result<Buffer> {
         let len = block.len();
         if len != used {
-            return Err(Error::new(ErrorKind::Worker, format!("it brought {len} bytes, and says {used}")));
+            return Err(Error::new(ErrorKind::Worker, format!("it sent {len} bytes, but reported {used}")));
         }
         Ok(if self.credit.is_some() { block } else { Buffer::copy_from(block.as_bytes()) })
     }
@@ -207,8 +207,7 @@ impl FarRoom {
         let (len, most) = (brought.block.len() as u64, self.desk.most_packed());
         if len > most || used > self.extent.len() {
             let [packed, most, raw, room] = [len, most, used as u64, self.extent.len() as u64].map(Bytes);
-            let why =
-                format!("it packed {raw} into {packed}, and was to bring {room} at most, packed into {most} at most");
+            let why = format!("it packed {raw} into {packed}, but the limit is {room}, packed into {most}");
             return Err(Error::new(ErrorKind::Worker, why));
         }
         self.credits.count_beside(len);

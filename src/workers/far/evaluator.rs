@@ -74,7 +74,7 @@ impl Evaluator {
         if begin.one_of_many {
             crate::store::be_one_of_many();
         }
-        let twice = || Error::new(ErrorKind::Worker, "a worker was begun twice");
+        let twice = || Error::new(ErrorKind::Worker, "a worker was started twice");
         match self.make.locked().take().ok_or_else(twice).and_then(|make| make(begin)) {
             Ok(borders) => {
                 let _ = self.borders.set(borders);
@@ -85,7 +85,7 @@ impl Evaluator {
     }
 
     fn borders(&self) -> Result<&Borders> {
-        self.borders.get().ok_or_else(|| Error::new(ErrorKind::Worker, "a task came before the beginning"))
+        self.borders.get().ok_or_else(|| Error::new(ErrorKind::Worker, "a task came before the start message"))
     }
 
     fn evaluate(&self, task: &Task) -> Result<(FromWorker, Option<Buffer>)> {

@@ -63,7 +63,7 @@ impl Letter<&ToWorker> {
 impl Letter {
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
         postcard::from_bytes(bytes)
-            .map_err(|e| Error::new(ErrorKind::Worker, format!("the parent sent something that is no message: {e}")))
+            .map_err(|e| Error::new(ErrorKind::Worker, format!("the parent sent an invalid message: {e}")))
     }
 }
 

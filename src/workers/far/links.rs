@@ -103,16 +103,16 @@ impl Links {
     fn why(&self, node: &str, choice: &Choice) -> String {
         let speed = choice.speed().map(|speed| format!("the link gives {}", per_second(speed)));
         match (self.hand.compress, speed) {
-            (Compress::Never, None) => "never packed, as was asked".to_owned(),
-            (Compress::Never, Some(speed)) => format!("never packed, as was asked; {speed}"),
-            (Compress::Always, None) => "always packed, as was asked".to_owned(),
-            (Compress::Always, Some(speed)) => format!("always packed, as was asked; {speed}"),
-            (Compress::Auto, _) if node == self.hand.home => "not packed: they are viewed where they lie".to_owned(),
+            (Compress::Never, None) => "never packed, as requested".to_owned(),
+            (Compress::Never, Some(speed)) => format!("never packed, as requested; {speed}"),
+            (Compress::Always, None) => "always packed, as requested".to_owned(),
+            (Compress::Always, Some(speed)) => format!("always packed, as requested; {speed}"),
+            (Compress::Auto, _) if node == self.hand.home => "not packed: blocks are viewed in place".to_owned(),
             (Compress::Auto, None) => "not packed: no block took long enough to measure the link".to_owned(),
             (Compress::Auto, Some(speed)) => match choice.best() {
                 Packing::Plain => format!("{speed}, and packing would take longer than it saves"),
                 Packing::Narrow => format!("{speed}, so integers are narrowed"),
-                Packing::Lz4 => format!("{speed}, so integers are narrowed, and what is left goes through LZ4"),
+                Packing::Lz4 => format!("{speed}, so integers are narrowed, and the rest is compressed with LZ4"),
             },
         }
     }
@@ -162,7 +162,7 @@ mod tests {
             why,
             [
                 ("fast", "the link gives 8.0 GB/s, and packing would take longer than it saves"),
-                ("here", "not packed: they are viewed where they lie"),
+                ("here", "not packed: blocks are viewed in place"),
                 ("slow", "the link gives 25 MB/s, so integers are narrowed"),
             ]
         );
@@ -180,7 +180,7 @@ mod tests {
             assert_eq!([links.next("here"), links.next("there")], [packing; 2]);
             links.arrived("here", &arrived(packing, 8_000_000, 400));
             let report = &links.reports()[0];
-            assert_eq!(report.why, format!("{word} packed, as was asked; the link gives 20 MB/s"));
+            assert_eq!(report.why, format!("{word} packed, as requested; the link gives 20 MB/s"));
         }
     }
 }

@@ -220,7 +220,7 @@ impl Office {
     pub(crate) fn answered(&self, number: u64, answer: &[u8], block: Option<Buffer>, took: Option<Duration>) {
         let Answer { message, facts, packed } = match postcard::from_bytes(answer) {
             Ok(answer) => answer,
-            Err(error) => return self.gone(number, format!("it sent something that is no message: {error}"), false),
+            Err(error) => return self.gone(number, format!("it sent an invalid message: {error}"), false),
         };
         self.0.facts.locked().insert(number, facts);
         let task = match &message {

@@ -81,15 +81,15 @@ fn packed_blocks_are_the_same_stream_in_the_same_budget() {
     assert!(link.packed_blocks > link.blocks / 2 && link.wire_bytes < link.raw_bytes * 2 / 3, "{link:?}");
     assert!(workers.slab_high_water_bytes > 0 && workers.slab_high_water_bytes <= BUDGET, "{workers:?}");
     let text = report.to_string().replace('\n', " ");
-    assert!(text.contains("on the wire: always packed, as was asked"), "{report}");
+    assert!(text.contains("on the wire: always packed, as requested"), "{report}");
 }
 
 #[test]
 fn they_cross_as_they_lie_on_this_machine_and_where_that_was_asked_for() {
     let slow = Road { took: |len| Some(Duration::from_secs_f64(len as f64 / 2e5)), ..SMOOTH };
     for (compress, home, why) in [
-        (Compress::Auto, "there", "not packed: they are viewed where they lie"),
-        (Compress::Never, "here", "never packed, as was asked; the link gives 200 kB/s"),
+        (Compress::Auto, "there", "not packed: blocks are viewed in place"),
+        (Compress::Never, "here", "never packed, as requested; the link gives 200 kB/s"),
     ] {
         let workers = read(compress, home, slow).workers.unwrap();
         let link = &workers.links[0];
@@ -149,6 +149,6 @@ fn a_parcel_that_says_more_than_it_may_is_refused() {
         desk.put_block(extent.generation, block, crate::wire::parcel::Packing::Lz4);
         let used = if used == 5001 { extent.len() + 1 } else { used };
         let (_, error) = crate::workers::pool::Room::into_bytes(room, used).err().unwrap();
-        assert!(error.to_string().contains("and was to bring 64 KiB at most, packed into 1000 B at most"), "{error}");
+        assert!(error.to_string().contains("but the limit is 64 KiB, packed into 1000 B"), "{error}");
     }
 }

@@ -106,7 +106,7 @@ fn a_lease_ends_just_after_its_patience_and_not_before() {
     assert_eq!(pool[0].look_around(beaten + patience + ns, patience), 0);
     assert!(!pool[0].beat("lease"));
     let error = pool[0].hear("lease", &[]).map(drop).unwrap_err();
-    assert!(error.message().starts_with("its lease has run out"), "{error}");
+    assert!(error.message().starts_with("its lease expired"), "{error}");
 }
 
 fn leases(pool: &Pool) -> usize {
@@ -169,7 +169,7 @@ fn a_lease_of_which_nothing_is_heard_runs_out_and_says_so() {
     assert_eq!(pool.iter().map(|worker| worker.look_around(later, Duration::ZERO)).sum::<usize>(), 0);
     assert!(!pool[0].beat("dead"));
     let error = pool[0].hear("dead", b"").unwrap_err();
-    assert!(error.to_string().contains("its lease has run out"), "{error}");
+    assert!(error.to_string().contains("its lease expired"), "{error}");
     std::mem::forget(loader);
 }
 

@@ -147,8 +147,7 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
     /// # Errors
     /// [`ErrorKind::Worker`] also for an expired lease.
     pub(crate) fn hear(&self, lease: &str, message: &[u8]) -> Result<(Vec<u8>, Option<Buffer>)> {
-        let gone =
-            || Error::new(ErrorKind::Worker, "its lease has run out: nothing was heard of the pass for too long");
+        let gone = || Error::new(ErrorKind::Worker, "its lease expired: the pass sent nothing for too long");
         let evaluator = self.touch(lease).ok_or_else(gone)?;
         evaluator.hear(message)
     }

@@ -152,7 +152,7 @@ fn a_worker_with_another_pipeline_ends_the_pass_with_the_stage_that_differs() {
     let options = FarOptions { hedge: Some(3.0), stages, ..FarOptions::default() };
     let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
     let error = loader.next().unwrap().unwrap_err();
-    assert!(error.to_string().contains("stage 1 is shuffle(seed=7), and in the parent shuffle(seed=8)"), "{error}");
+    assert!(error.to_string().contains("stage 1 is shuffle(seed=7), but in the parent shuffle(seed=8)"), "{error}");
 }
 
 #[test]

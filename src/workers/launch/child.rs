@@ -41,7 +41,7 @@ pub(crate) fn run(call: Call) -> ! {
     // If the process is still the parent, the descriptor was opened in time. Otherwise the pid may have been reused.
     let (Ok(parent), true) = (&parent, is_parent(call)) else {
         give_up(&format!(
-            "process {}, whose worker this is to be, is not its parent; unset GRISTMILL_WORKER if you set it",
+            "process {}, the parent according to GRISTMILL_WORKER, is not the parent; unset GRISTMILL_WORKER if you set it",
             call.parent
         ));
     };
@@ -78,7 +78,7 @@ fn serve() -> i32 {
         Ok(Ok(())) => return 0,
         Ok(Err(e)) => e,
         Err(panic) => Error::new(ErrorKind::Worker, format!("worker panicked: {}", words(&*panic)))
-            .help("the panic's place is on standard error; without workers there is a backtrace, too"),
+            .help("the location of the panic is on standard error; run without workers to get a backtrace"),
     };
     let _ = channel.send(&FromWorker::Failed(Told::in_words(&error)));
     FAILED
@@ -87,8 +87,7 @@ fn serve() -> i32 {
 /// Sends this worker's identity to the parent and receives its assignment.
 fn connect() -> Result<(Start, Channel)> {
     let failed = |what: &str, e: &dyn std::fmt::Display| Error::new(ErrorKind::Worker, format!("{what}: {e}"));
-    let module =
-        hook::module().ok_or_else(|| Error::new(ErrorKind::Worker, "gristmill's own module is not to be found"))?;
+    let module = hook::module().ok_or_else(|| Error::new(ErrorKind::Worker, "gristmill's own module was not found"))?;
     let socket = limits::take_stdin().map_err(|e| Error::io(e, "/dev/null"))?;
     crate::source::refuse_stdin();
     let channel = Channel::over(socket);
@@ -101,7 +100,7 @@ fn connect() -> Result<(Start, Channel)> {
     match Start::receive(&channel) {
         Ok(start) => Ok((start, channel)),
         Err(Broken::Closed) => exit_now(UNSTARTED),
-        Err(e) => Err(failed("what the parent said cannot be read", &e)),
+        Err(e) => Err(failed("the parent's message cannot be read", &e)),
     }
 }
 

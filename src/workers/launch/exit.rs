@@ -46,14 +46,14 @@ impl Exit {
         }
         match self.status {
             Status::Signal { number: libc::SIGKILL, .. } => {
-                Some("the kernel's out-of-memory killer or somebody else sent it; `dmesg` tells which")
+                Some("the signal came from the kernel's out-of-memory killer (see `dmesg`) or from another process")
             }
             Status::Signal { number: libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE, .. } => {
                 Some("a bug in native code, or a stack overflow; run the pipeline without workers under a debugger")
             }
-            Status::Signal { number: libc::SIGABRT, .. } => Some(
-                "it aborted itself: its last words are on standard error; a failed allocation means that the heap limit is too low",
-            ),
+            Status::Signal { number: libc::SIGABRT, .. } => {
+                Some("it aborted itself, see its standard error; after a failed allocation, the heap limit is too low")
+            }
             Status::Code(0) if !self.told_to_stop => Some("code that runs in a worker must not end the process"),
             _ => None,
         }
@@ -72,16 +72,16 @@ impl Exit {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(nonsense) = &self.nonsense {
-            return write!(f, "killed because it sent something that is no message: {nonsense}");
+            return write!(f, "killed because it sent an invalid message: {nonsense}");
         }
         match self.status {
             Status::Signal { number: libc::SIGKILL, .. } if self.killed_by_us => f.write_str("killed by its parent"),
             Status::Code(code) => {
                 write!(f, "exit code {code}")?;
                 f.write_str(if self.told_to_stop {
-                    " after it was told to stop"
+                    " after the request to stop"
                 } else {
-                    " before it was told to stop"
+                    " before the request to stop"
                 })
             }
             Status::Signal { number, core } => {
@@ -91,7 +91,7 @@ impl fmt::Display for Exit {
                 }
                 f.write_str(if core { ", core written" } else { "" })
             }
-            Status::Unknown => f.write_str("ended, and its exit status is not known"),
+            Status::Unknown => f.write_str("ended with an unknown exit status"),
         }
     }
 }
@@ -108,9 +108,9 @@ mod tests {
     fn every_end_has_words() {
         let signal = |number| Status::Signal { number, core: false };
         for (status, told, ours, words, clean) in [
-            (Status::Code(0), true, false, "exit code 0 after it was told to stop", true),
-            (Status::Code(0), false, false, "exit code 0 before it was told to stop", false),
-            (Status::Code(3), true, false, "exit code 3 after it was told to stop", false),
+            (Status::Code(0), true, false, "exit code 0 after the request to stop", true),
+            (Status::Code(0), false, false, "exit code 0 before the request to stop", false),
+            (Status::Code(3), true, false, "exit code 3 after the request to stop", false),
             (signal(11), false, false, "killed by signal 11 (SIGSEGV)", false),
             (signal(9), false, false, "killed by signal 9 (SIGKILL)", false),
             (signal(9), false, true, "killed by its parent", false),
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn the_error_names_worker_pid_and_remedy() {
         let error = exit(Status::Code(0), false, false).error("worker 3");
-        assert_eq!(error.to_string(), "worker 3 (pid 7): exit code 0 before it was told to stop");
+        assert_eq!(error.to_string(), "worker 3 (pid 7): exit code 0 before the request to stop");
         assert_eq!(error.kind(), ErrorKind::Worker);
         assert!(error.help_text().unwrap().contains("must not end the process"));
         assert!(exit(Status::Signal { number: 9, core: false }, false, true).advice().is_none());

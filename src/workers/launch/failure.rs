@@ -26,7 +26,7 @@ pub(crate) enum LaunchFailure {
     Died { exit: Exit },
     #[error("the worker process (pid {pid}) did not connect within {limit:?}")]
     TimedOut { pid: u32, limit: Duration },
-    #[error("the worker process (pid {}) answered with something that is no greeting: {what}", .exit.pid)]
+    #[error("the worker process (pid {}) answered with an invalid greeting: {what}", .exit.pid)]
     NoGreeting { exit: Exit, what: String },
     #[error("the worker's program {} is another build than {}", .worker.display(), .ours.display())]
     OtherBuild { ours: PathBuf, worker: PathBuf },
@@ -51,9 +51,9 @@ impl LaunchFailure {
             Self::Descriptors(_) => "raise the limit on open files (`ulimit -n`)",
             Self::Spawn { .. } => "check the worker command, and the limits on processes and memory",
             Self::Watch(_) => "gristmill needs Linux 5.4 or later, and a sandbox that allows pidfd_open and waitid",
-            Self::Died { exit } => exit.advice().unwrap_or(
-                "a worker command must run this program, a script by `exec`; last words are on standard error",
-            ),
+            Self::Died { exit } => exit
+                .advice()
+                .unwrap_or("a worker command must run this program, a script by `exec`; see its standard error"),
             Self::TimedOut { .. } => {
                 "a static constructor of the program may block, or the worker command is not this program; run without \
                  workers, or call `gristmill::workers::init` as the first line of `main`"
@@ -62,7 +62,7 @@ impl LaunchFailure {
                 "start the workers from the very program that is running: unset GRISTMILL_WORKER_EXE, or point it to \
                  the same build"
             }
-            Self::Unheard { exit } => exit.advice().unwrap_or("its last words are on standard error"),
+            Self::Unheard { exit } => exit.advice().unwrap_or("see its standard error"),
         }
     }
 

@@ -5,7 +5,7 @@
 //! which become function pointers. So no captured value can be missing in the worker. The compiler refuses others:
 //! "closures can only be coerced to `fn` types if they do not capture any variables".
 
-#![allow(unsafe_code, reason = "function pointers are made of an address that another process sent")]
+#![allow(unsafe_code, reason = "function pointers are made from an address that another process sent")]
 
 use std::mem;
 use std::ptr;
@@ -157,8 +157,8 @@ impl CodePlace {
     fn of(function: *const ()) -> Result<Self> {
         let address = function.expose_provenance();
         let module = modules::holding(address).filter(|m| m.is_code(address)).ok_or_else(|| {
-            Error::new(ErrorKind::Worker, format!("function at {address:#x} lies in no module of this process"))
-                .help("code that is made at run time cannot run in a worker")
+            Error::new(ErrorKind::Worker, format!("function at {address:#x} is in no module of this process"))
+                .help("code generated at run time cannot run in a worker")
         })?;
         Ok(Self { module: Identity::of(&module), offset: address.wrapping_sub(module.bias) as u64 })
     }

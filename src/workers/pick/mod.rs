@@ -241,7 +241,7 @@ fn percent_more(a: Measured, b: Measured) -> f64 {
 fn law_reason(start: &Measured, step: Duration) -> String {
     let consumer = match step.as_secs_f64() * 1e3 {
         0.0 => "and the consumer takes all it gets".to_owned(),
-        ms => format!("and the consumer wants one every {ms:.2} ms"),
+        ms => format!("and the consumer takes one every {ms:.2} ms"),
     };
     format!("one thread works {:.2} ms on a batch, {consumer}", start.service_s * 1e3)
 }

@@ -90,7 +90,7 @@ where
         let (buffer, ready) = self.buffer(batch_bytes);
         let Some(ram_budget) = self.budget.checked_sub(ready) else {
             let (budget, batch) = (Bytes(self.budget), Bytes(batch_bytes));
-            return Err(Error::config(format!("ram_budget is {budget}, and three batches of {batch} are more"))
+            return Err(Error::config(format!("ram_budget is {budget}, less than three batches of {batch}"))
                 .help("raise `ram_budget`, or make batches smaller"));
         };
         let config = PerformanceConfig {

@@ -1,5 +1,5 @@
 //! The parent's memory of a slab: a memory file for each concurrent worker.
-#![expect(unsafe_code, reason = "memory is what `Memory` says it is")]
+#![expect(unsafe_code, reason = "memory has the properties that `Memory` guarantees")]
 
 use std::fmt;
 use std::ops::Range;

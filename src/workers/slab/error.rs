@@ -37,7 +37,7 @@ impl SlabError {
     pub(crate) fn into_error(self) -> Error {
         match self {
             Self::Forked { .. } => {
-                Error::config(self.to_string()).help("start a loader of its own in the forked process").caused_by(self)
+                Error::config(self.to_string()).help("start a separate loader in the forked process").caused_by(self)
             }
             _ => Error::new(ErrorKind::Worker, self.to_string()).caused_by(self),
         }

@@ -1,5 +1,5 @@
 //! Holders of an extent: first the worker that writes it, then the views that read it.
-#![expect(unsafe_code, reason = "leased bytes are read by address; `Held::bytes` says why no one writes them")]
+#![expect(unsafe_code, reason = "leased bytes are read by address; `Held::bytes` explains why they do not change")]
 
 use std::fmt;
 use std::sync::Arc;

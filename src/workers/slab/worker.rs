@@ -17,7 +17,7 @@
 //! costs as much as copying the bytes. The parent compares the first words of its leases with their earlier values, and
 //! ends the run if they have changed. It checks every offset and length before use, and uses the value that it checked.
 //! So no such worker can lead the parent outside the slab.
-#![expect(unsafe_code, reason = "granted bytes are written by address; the module says why no one else does")]
+#![expect(unsafe_code, reason = "granted bytes are written by address; the module explains why no one else writes")]
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

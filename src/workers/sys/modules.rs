@@ -1,6 +1,6 @@
 //! Modules of this process (the executable and its shared libraries), as listed by the dynamic loader.
 
-#![allow(unsafe_code, reason = "the loader's list is behind a C callback")]
+#![allow(unsafe_code, reason = "the list of the loader is available only through a C callback")]
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::ops::Range;

@@ -114,7 +114,7 @@ fn one_that_comes_back_with_something_else_is_found_where_all_meet() {
     let near = batch as usize / 128 * 128;
     let odd = |life: Life| Life { odd: Some(document), ..life };
     let of =
-        |batch: u64, hosts: &str| format!("hosts disagree: batch {batch} is the first that is not the same on {hosts}");
+        |batch: u64, hosts: &str| format!("hosts disagree: batch {batch} is the first that differs between {hosts}");
     for (odds, chain, expected) in [
         ([None; 2], vec![until(near as u64 + 1), odd(from(near))], of(batch, "hosts 0 and 2 and host 1")),
         // The others differ where it was away.
@@ -137,7 +137,7 @@ fn one_that_cannot_come_back_stops_all() {
     let temp = tempfile::tempdir().unwrap();
     for exchange in exchanges(temp.path()) {
         let (others, own) = lives(&*exchange, [None; 2], &[until(130), from(490)]);
-        let expected = "hosts disagree: they are behind batch 384 on hosts 0 and 2 and behind batch 490 on host 1";
+        let expected = "hosts disagree: they are after batch 384 on hosts 0 and 2 and after batch 490 on host 1";
         assert!(
             others.iter().chain(own.last()).all(|seen| seen.error.as_deref() == Some(expected)),
             "{others:?} {own:?}"

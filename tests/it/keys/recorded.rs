@@ -48,7 +48,7 @@ fn recorded_files_are_those_that_are_made_before() {
                 .build()
                 .unwrap();
             let told = record(&ds, part, recorded.path(), executor, usize::MAX);
-            assert!(told.iter().all(|told| told.ends_with("are recorded: the next start plans by them")), "{told:?}");
+            assert!(told.iter().all(|told| told.ends_with("are recorded: the next start plans with them")), "{told:?}");
             assert_eq!(names(recorded.path()), names(made.path()));
             for name in names(made.path()) {
                 let read = |folder: &Path| std::fs::read(folder.join(&name)).unwrap();
@@ -104,7 +104,7 @@ fn keys_of_late_stages_are_recorded() {
         let told = record(&ds, None, recorded.path(), executor, usize::MAX);
         assert_eq!(told.len(), files, "{what}: {told:?}");
         assert!(
-            told.iter().all(|told| told.ends_with("are recorded: the next start plans by them")),
+            told.iter().all(|told| told.ends_with("are recorded: the next start plans with them")),
             "{what}: {told:?}"
         );
         assert_eq!((names(made.path()).len(), names(recorded.path())), (files, names(made.path())), "{what}");
@@ -138,7 +138,7 @@ fn keys_that_no_pass_knows_are_left_to_the_command() {
 /// A pass that comes to half of the records or more evaluates the others at its end; of one that comes to fewer the command makes the rest.
 #[test]
 fn records_that_a_pass_does_not_come_to_are_made_behind_it() {
-    for (len, told) in [(450, "are recorded"), (449, "those of the first 0 of 900 records are written")] {
+    for (len, told) in [(450, "are recorded"), (449, "the keys of the first 0 of 900 records are written")] {
         let folder = tempfile::tempdir().unwrap();
         let some = documents(0, 900, 7, &Made::default()).slice(..len).to_iter();
         let rows = some.window_pack(WindowPackOptions::new(RowSpec::new([("t", 24)])).window(30));
@@ -173,7 +173,7 @@ fn the_next_start_plans_by_what_was_recorded() {
         let mut host = Host { loader: builder.build().unwrap(), digest: RowDigest::default() };
         while host.step() {}
         let report = host.loader.report();
-        assert!(report.part.unwrap().contains("plans all rows out of keys"));
+        assert!(report.part.unwrap().contains("plans all rows from keys"));
         assert!(report.remarks.iter().all(|remark| !remark.starts_with("keys ")));
         digest.add(host.digest);
     }
@@ -194,7 +194,7 @@ fn an_interrupted_recording_goes_on_behind_its_last_block_and_is_never_believed(
     let folder = tempfile::tempdir().unwrap();
     // A kept pair of records has four cells: some 33 batches read the first block.
     let told = record(&long(len, false), None, folder.path(), Executor::Inline, 40);
-    assert!(told[0].contains("those of the first 65 536 of 131 572 records are written"), "{told:?}");
+    assert!(told[0].contains("the keys of the first 65 536 of 131 572 records are written"), "{told:?}");
     let [part] = &names(folder.path())[..] else { panic!("a part file") };
     assert!(part.ends_with(".gmk.part"));
     let mut bytes = std::fs::read(folder.path().join(part)).unwrap();
@@ -202,14 +202,14 @@ fn an_interrupted_recording_goes_on_behind_its_last_block_and_is_never_believed(
     bytes.extend_from_slice(&[7; 1000]);
     std::fs::write(folder.path().join(part), bytes).unwrap();
     let told = record(&long(len, false), Some(Part::of(0, 2)), folder.path(), Executor::Threads(2), usize::MAX);
-    assert!(told[0].ends_with("are recorded: the next start plans by them"), "{told:?}");
+    assert!(told[0].ends_with("are recorded: the next start plans with them"), "{told:?}");
     let [file] = &names(folder.path())[..] else { panic!("a file") };
     let keys = KeyFile::open(folder.path().join(file)).unwrap();
     assert_eq!((keys.len(), keys.blocks()), (len as u64, 3));
     // Shuffled records are of the same file, written at the end of the pass.
     let other = tempfile::tempdir().unwrap();
     let told = record(&long(len, true), None, other.path(), Executor::Inline, 40);
-    assert!(told[0].contains("those of the first 0 of 131 572 records are written"), "{told:?}");
+    assert!(told[0].contains("the keys of the first 0 of 131 572 records are written"), "{told:?}");
     record(&long(len, true), None, other.path(), Executor::Inline, usize::MAX);
     assert_eq!(names(other.path()), std::slice::from_ref(file));
     let read = |folder: &Path| std::fs::read(folder.join(file)).unwrap();

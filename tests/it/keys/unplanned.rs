@@ -44,7 +44,7 @@ fn hosts(rows: BoxIter<Element>) -> String {
     said
 }
 
-const PACKED: &str = "window_pack (stage 5) makes rows of several elements, and a stage behind it decides by the lengths of those, which no key says";
+const PACKED: &str = "window_pack (stage 5) makes rows of several elements, and a later stage depends on their lengths, which keys do not contain";
 
 /// What a host says of how it has its rows.
 fn part_of(loader: &mut Loader<BoxIter<Element>>) -> String {
@@ -66,33 +66,33 @@ fn stages_that_decide_by_more_than_keys_are_named() {
     for (rows, told) in [
         (
             IterDataset::filter(packed(stream()), |row| first(row) % 3 != 0).boxed(),
-            "filter (stage 6) decides by the elements themselves: keys know what it keeps of what single records become, in front of packing",
+            "filter (stage 6) depends on the elements themselves; keys record its decisions only for single records, before packing",
         ),
         (
             packed(IterDataset::try_map(packed(stream()), Ok)),
-            "map (stage 6) may change the lengths by which stages behind it decide: keys know them of what single records become, in front of packing",
+            "map (stage 6) may change lengths that later stages depend on; keys contain such lengths only for single records, before packing",
         ),
         (
             packed(IterDataset::flat_map(packed(stream()), |e| [e.clone(), e])),
-            "flat_map (stage 6) makes any number of each element: keys know how many of what single records become, in front of packing",
+            "flat_map (stage 6) makes any number of elements from each; keys contain this number only for single records, before packing",
         ),
         (
             packed(stream().map_with_index(|_, e| e)),
-            "map_with_index (stage 5) sees how many elements came before, so that it needs those themselves",
+            "map_with_index (stage 5) counts the elements before it, so it needs the elements themselves",
         ),
         (
             grouped("t"),
-            "first_fit_pack (stage 5) orders its rows by the mean of a feature (`shuffle_bins_group_by_feature`), and keys say \
-             how long elements are, not what is in them",
+            "first_fit_pack (stage 5) orders its rows by the mean of a feature (`shuffle_bins_group_by_feature`), and keys \
+             contain lengths, not the features",
         ),
         (packed(packed(stream())), PACKED),
         (
             packed(interleave(lanes, 2)),
-            "interleave (stage 12) does not say how it plans, so that it needs the elements themselves",
+            "interleave (stage 12) cannot plan its rows, so it needs the elements themselves",
         ),
         (
             packed(drawn.to_iter()),
-            "random_map (stage 3) makes an element of several, or another at another index, and keys are of single records",
+            "random_map (stage 3) combines elements or moves them to other indices, and keys describe single records",
         ),
     ] {
         let said = hosts(rows);
@@ -110,9 +110,9 @@ fn a_last_stage_that_needs_whole_batches_is_named() {
         ds.length_buckets(LengthBucketOptions::new(["t"], [12], BatchSize::Fixed(BATCH))).boxed()
     };
     for (ds, told) in [
-        (own, "map (stage 6) does not hand on batches as they are, so that it needs all of their rows"),
+        (own, "map (stage 6) needs all rows of its batches"),
         (by_function, "batch (stage 5) calls a function for all of its rows"),
-        (stream(), "no stage makes batches of rows that are made one by one"),
+        (stream(), "no stage builds batches from single rows"),
         (buckets(packed(stream())), PACKED),
     ] {
         let mut loader = ds.loader().part(Part::of(1, 2)).keys(Recompute).build().unwrap();
@@ -217,16 +217,15 @@ fn a_stage_of_ones_own_says_how_it_plans_or_has_everything_evaluated() {
     let flow = |plans| packed(Flowing::new(ds(), |_| OtherFlow { plans }));
     for (rows, name) in [(own(false), "every_other"), (flow(false), "other_flow")] {
         let said = hosts(rows);
-        let told = format!(
-            "; keys do not help: {name} (stage 3) does not say how it plans, so that it needs the elements themselves"
-        );
+        let told =
+            format!("; keys do not help: {name} (stage 3) cannot plan its rows, so it needs the elements themselves");
         assert!(said.starts_with("evaluates all elements") && said.ends_with(&told), "{said}");
     }
     for rows in [own(true), flow(true)] {
         let said = hosts(rows);
         assert_eq!(
             said,
-            "plans all rows out of keys (window_pack (stage 4) decides by elements) and evaluates its own alone"
+            "plans all rows from keys (window_pack (stage 4) depends on the elements themselves) and evaluates only its own"
         );
     }
 }

@@ -117,7 +117,7 @@ fn stages_that_decide_are_planned_in_any_order() {
             assert_eq!((digest, at.map(|at| at.delivered)), (expected, Some(batches)), "{what}");
             assert!(batches > 4, "{batches}: {what}");
             let report = start(&ds, keys, Part::of(0, 5), None).loader.report().to_string().replace("\n      ", " ");
-            assert!(report.contains("plans all rows out of keys"), "{what}: {report}");
+            assert!(report.contains("plans all rows from keys"), "{what}: {report}");
         }
     }
 }
@@ -224,7 +224,7 @@ fn an_element_of_a_record_is_bad_by_itself() {
     let fails = |loader: gristmill::Loader<BoxIter<Element>>| loader.into_iter().find_map(Result::err).unwrap();
     assert!(fails(whole.clone().loader().build().unwrap()).to_string().contains("no good"));
     let error = fails(start(&whole, None, Part::of(1, 5), None).loader);
-    assert!(error.kind() == ErrorKind::Data && error.to_string().contains("its key says that it is bad"), "{error}");
+    assert!(error.kind() == ErrorKind::Data && error.to_string().contains("it is marked as bad in its key"), "{error}");
 }
 
 /// A function that keeps something else than when its keys were made is found where it matters, and named.

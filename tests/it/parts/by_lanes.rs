@@ -180,7 +180,7 @@ fn what_cannot_be_dealt_by_lanes_is_refused() {
 #[test]
 fn lanes_that_are_not_as_their_index_says_are_stale() {
     for (then, now, said) in
-        [(300, 250, "ends behind 250 elements, and it says 300"), (250, 300, "has more elements than the 250")]
+        [(300, 250, "ends after 250 elements, but has 300 in the index"), (250, 300, "has more than the 250 elements")]
     {
         let folder = tempfile::tempdir().unwrap();
         let most = Arc::new(AtomicU64::new(then));

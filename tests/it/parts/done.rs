@@ -110,7 +110,7 @@ fn elements_that_stand_for_others_in_a_plan_are_no_work() {
         assert!(loader.by_ref().all(|batch| batch.is_ok()));
         let report = loader.report();
         let source = &report.stages[0];
-        assert!(report.to_string().contains("plans all rows out of keys"));
+        assert!(report.to_string().contains("plans all rows from keys"));
         assert!(source.elements < 45_000 / count as u64, "{} of {count}", source.elements);
         let each = source.bytes_per_s * report.wall_s / source.elements as f64;
         assert!((95.0..105.0).contains(&each), "{each} bytes each, of {count}");

@@ -157,7 +157,7 @@ fn hosts_that_plan_are_one_host_inline() {
             assert!(batches > 5, "{batches}: {what:?}");
             let host = case.start(&ds, Part::of(0, chain[0].0), Executor::Inline, None).loader.report().to_string();
             let (origin, change, rows) = what;
-            let planned = host.replace("\n      ", " ").contains("plans all rows out of keys");
+            let planned = host.replace("\n      ", " ").contains("plans all rows from keys");
             assert_eq!(planned, is_planned(origin, change, rows), "{what:?}: {host}");
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct Wanted<S> {
     /// Count of consumed elements at which the first element of the segment is needed.
     #[cfg_attr(
         not(all(feature = "workers", target_os = "linux")),
-        expect(dead_code, reason = "threads take what is asked for first")
+        expect(dead_code, reason = "threads serve requests in order")
     )]
     pub(super) due: u64,
 }

@@ -111,7 +111,7 @@ impl<L: OpenLane> LaneIter<L> {
         let mut lane = Self { shared: shared.clone(), dataset, open: None, position: at };
         if let Some(state) = lane.position.mark.state.clone() {
             let mut iter = lane.open_dataset(cx)?.ok_or_else(|| {
-                Error::state(format!("stream {dataset} was open, and now it is dropped or not there"))
+                Error::state(format!("stream {dataset} was open at the checkpoint, but is now dropped or missing"))
             })?;
             shared.lanes.enter(dataset, shared.stage, cx, |cx| iter.restore(state, cx))?;
             lane.open = Some(iter);
@@ -120,7 +120,7 @@ impl<L: OpenLane> LaneIter<L> {
             if lane.read(cx)?.is_none() {
                 let skip = lane.position.skip;
                 return Err(Error::state(format!(
-                    "a lane ends {n} elements behind its state, and was {skip} behind it"
+                    "the lane ends {n} elements after its mark, but the state is {skip} elements after it"
                 )));
             }
         }

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::keys::{LaneHead, MarkedLanes, NextMark, ReadMarks};
 
 /// Remedy for an element that fails.
-const HELP: &str = "an index of lanes knows every element of them: repair the record, or let it be left out inside the lane, by \
-     `skip_bad_records` there";
+const HELP: &str =
+    "an index of lanes covers every element: repair the record, or skip it inside the lane with `skip_bad_records`";
 
 /// The lanes of a pipeline.
 pub(super) struct Marked<L> {

@@ -44,8 +44,8 @@ use crate::part::Deal;
 const MAX_LANES: usize = 1024;
 
 /// The reasons why lanes have no plan.
-const IN_LANES: &str = "is read in order, and its rows are not dealt by lanes";
-const NO_LENGTHS: &str = "has an index that does not say how long elements are: pack inside the lanes";
+const IN_LANES: &str = "is read in order, but its rows are not dealt by lanes";
+const NO_LENGTHS: &str = "has an index without the lengths of elements: pack inside the lanes";
 const NO_INDEX: &str = "has no index";
 
 /// Yields an element of each of `count` lanes in turn; lanes that have ended are skipped. Lane `l` is the datasets `l`,

@@ -100,7 +100,7 @@ impl<L: OpenLane> OwnLane<L> {
         let Some(front) = &mut self.front else { return Err(Error::state(format!("lane {lane} is not open"))) };
         let place = front.given;
         if place >= count {
-            return Err(stale(&self.file, &format!("lane {lane} has more elements than the {count} that it says")));
+            return Err(stale(&self.file, &format!("lane {lane} has more than the {count} elements in the index")));
         }
         front.advance(mark.clone());
         self.is_shifted |= element.is_err();
@@ -119,7 +119,7 @@ impl<L: OpenLane> OwnLane<L> {
         if given == count {
             return Ok(());
         }
-        Err(stale(&self.file, &format!("lane {} ends behind {given} elements, and it says {count}", self.lane)))
+        Err(stale(&self.file, &format!("lane {} ends after {given} elements, but has {count} in the index", self.lane)))
     }
 
     /// Reads past `place` on this thread. If `place` is the last element, also reads the end.
@@ -210,13 +210,13 @@ impl<L: OpenLane> Own<L> {
     /// Returns the lane of the element in a recipe, and its place there.
     fn place(&self, recipe: &[Member]) -> Result<(usize, u64)> {
         let [Member { slot, .. }] = recipe else {
-            return Err(Error::state(format!("{} elements of lanes are planned where one was to be", recipe.len())));
+            return Err(Error::state(format!("{} elements of lanes are planned, expected 1", recipe.len())));
         };
         let (lane, place) = place_of(*slot);
         if lane < self.lanes.len() as u64 && place < self.file.elements_of(lane) {
             return Ok((lane as usize, place));
         }
-        Err(Error::state(format!("element {place} of lane {lane} is planned, and there is none")))
+        Err(Error::state(format!("element {place} of lane {lane} is planned, but does not exist")))
     }
 
     /// Requests segments of idle lanes that have wanted elements.

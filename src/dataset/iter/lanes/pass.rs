@@ -155,11 +155,11 @@ impl<R: ReadLanes<S>, S: Clone> Rounds<R, S> {
         }
         Err(match lanes.clone().find(|&lane| !fits(lane)) {
             Some((lane, at)) if is_whole => Error::state(format!(
-                "lane {lane} of {count} cannot be {} of {} elements behind stream {}",
+                "lane {lane} of {count} cannot be {} elements after a mark and {} after its start in stream {}",
                 at.skip, at.given, at.mark.dataset
             )),
             _ => Error::state(format!(
-                "the state is of {} lanes at lane {}, the pipeline has {count}",
+                "the state has {} lanes and is at lane {}, but the pipeline has {count} lanes",
                 all.len(),
                 state.next_lane()
             )),

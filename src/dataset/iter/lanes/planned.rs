@@ -55,7 +55,7 @@ pub(super) fn check_mark<S: Serialize>(file: &LaneFile, lane: u64, number: u64, 
         return Ok(());
     }
     let at = number * MARK_EVERY;
-    Err(stale(file, &format!("lane {lane} stands at {found} behind {at} elements, and the index says at {expected}")))
+    Err(stale(file, &format!("lane {lane} is at {found} after {at} elements, but at {expected} in the index")))
 }
 
 /// Returns the error for lanes that differ from their index.
@@ -92,10 +92,10 @@ impl<S: Position> StandIns<S> {
     fn check(&self, lane: u64, position: &LanePosition<S>) -> Result<()> {
         let (given, count) = (position.given, self.file.elements_of(lane));
         let why = if given > count {
-            format!("lane {lane} has {count} elements, and the state is behind {given}")
+            format!("lane {lane} has {count} elements, but the state is after {given}")
         } else if position.skip != given % MARK_EVERY {
             format!(
-                "the state has a mark of lane {lane} behind {} elements, as behind one that failed",
+                "the state has a mark of lane {lane} after {} elements, as after a failed element",
                 given - position.skip
             )
         } else {

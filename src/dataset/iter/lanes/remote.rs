@@ -98,11 +98,14 @@ where
         let mut marked = Vec::with_capacity(slots.len());
         for (slot, text) in slots {
             if text.is_some() != LanePosition::<S>::is_due(skip, slot.is_err()) {
-                return Err(Error::data(format!("a mark {skip} elements behind the last: {}", text.is_some())));
+                return Err(Error::data(format!(
+                    "a mark {skip} elements after the last is unexpected or missing: {}",
+                    text.is_some()
+                )));
             }
             skip += 1;
             let mark = text.as_deref().map(serde_json::from_str::<LaneMark<S>>).transpose();
-            let mark = mark.map_err(|e| Error::data(format!("a mark that cannot be read: {e}")))?;
+            let mark = mark.map_err(|e| Error::data(format!("a mark cannot be read: {e}")))?;
             if let Some(text) = text {
                 (last, skip) = (Some(text), 0);
             }
@@ -128,7 +131,7 @@ where
         let LaneSlots { slots, end } = read_lane(&delivery.bytes, used, self.item)?;
         if slots.len() as u64 != indices || last == matches!(end, LaneEnd::Open) {
             let len = slots.len();
-            return Err(Error::data(format!("{len} elements and then {end:?}, where {indices} were announced")));
+            return Err(Error::data(format!("{len} elements and then {end:?}, but {indices} elements were announced")));
         }
         let slots = self.marked(slots)?;
         let ending = match end {

@@ -32,8 +32,8 @@ impl Infer for Encodings {
                     JSON.clone_into(was);
                 }
                 Some((_, was)) => {
-                    return Err(Error::data(format!("column {name}: {is} where {was} came before"))
-                        .help("make them one type with a `map` in front, or declare the column by a schema"));
+                    return Err(Error::data(format!("column {name}: {is} after {was}"))
+                        .help("convert them to one type by an earlier `map`, or declare the column by a schema"));
                 }
             }
         }

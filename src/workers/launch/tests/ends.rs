@@ -54,9 +54,9 @@ fn the_ways_to_die_are_told_apart() {
     let (_, exit) = end_of(|_| -> Result<u64> { std::process::abort() }, idle);
     assert_eq!(exit.to_string(), "killed by signal 6 (SIGABRT)");
     let (_, exit) = end_of(|_| -> Result<u64> { std::process::exit(0) }, idle);
-    assert_eq!(exit.to_string(), "exit code 0 before it was told to stop");
+    assert_eq!(exit.to_string(), "exit code 0 before the request to stop");
     let (_, exit) = end_of(adder, |_, _| std::process::exit(9));
-    assert_eq!(exit.to_string(), "exit code 9 before it was told to stop");
+    assert_eq!(exit.to_string(), "exit code 9 before the request to stop");
     let stray = |_| -> Result<u64> {
         // SAFETY: none; that it ends the process is what shall be seen.
         Ok(unsafe { std::ptr::without_provenance::<u64>(8).read_volatile() })
@@ -208,7 +208,7 @@ fn bytes_that_are_no_message_end_the_worker() {
     let (_worker, events) = launch(adder, 0, babble);
     assert!(matches!(next_message(&events), FromWorker::Ready(_)));
     let exit = next_exit(&events);
-    assert!(exit.to_string().starts_with("killed because it sent something that is no message"), "{exit}");
+    assert!(exit.to_string().starts_with("killed because it sent an invalid message"), "{exit}");
 }
 
 #[test]

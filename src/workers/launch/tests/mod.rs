@@ -74,7 +74,7 @@ fn scenario(scene: fn(()) -> Result<()>) {
         match events.recv_timeout(2 * PATIENCE).expect("the scene ends").what {
             What::Message(FromWorker::Failed(failure)) => panic!("{}", failure.into_error()),
             What::Message(_) => {}
-            What::Exited(exit) => break assert_eq!(exit.to_string(), "exit code 0 before it was told to stop"),
+            What::Exited(exit) => break assert_eq!(exit.to_string(), "exit code 0 before the request to stop"),
         }
     }
     drop(worker);

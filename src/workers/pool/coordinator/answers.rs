@@ -23,7 +23,7 @@ impl<C: Carrier> Coordinator<C> {
         }
         let Evaluated { indices, used, need, last, opened, kept, .. } = evaluated;
         if indices > asked || (indices == 0 && !last) || (last && job.lane.is_none()) {
-            let why = format!("it says {indices} of {asked} elements are done, the last: {last}");
+            let why = format!("it reports {indices} of {asked} elements as done, the last: {last}");
             return self.distrust(number, task, Running { job, asked, room, since }, why);
         }
         let bytes = match room.into_bytes(used) {
@@ -47,7 +47,7 @@ impl<C: Carrier> Coordinator<C> {
             Ok(at) => job.read_on(task, indices, at),
             Err(error) => {
                 self.queue.put(job);
-                return self.kill(number, format!("what it wrote cannot be read: {error}"));
+                return self.kill(number, format!("its output cannot be read: {error}"));
             }
         }
         self.lanes.read(&job, number, opened);

@@ -98,8 +98,8 @@ impl<C: Carrier> Coordinator<C> {
                 let what = format!("{retries} workers died over this element; the last: {cause}");
                 let error = Error::new(ErrorKind::Worker, what).index(at);
                 job.deliver.fail(error.help(
-                    "raise `ram_budget` if the element needs more memory; evaluate it with `workers: 0` under a debugger; or leave such elements out \
-                     with `on_poison: skip`",
+                    "raise `ram_budget` if the element needs more memory; evaluate it with `workers: 0` under a debugger; or \
+                     skip such elements with `on_poison: skip`",
                 ));
             }
             (None, Poison::Skip) => {

@@ -83,8 +83,8 @@ impl<C: Carrier> Coordinator<C> {
             self.told_of_more = true;
             self.recorder.note("times that workers were seen to use more than ram_budget", 1);
             tracing::warn!(
-                "workers and what they started use {}, and ram_budget is {}: it does not limit shared memory that code in \
-                 a worker maps, nor processes that it starts",
+                "workers and the processes that they started use {}, but ram_budget is {}: it does not limit shared memory \
+                 that code in a worker maps, nor processes that it starts",
                 Bytes(used),
                 Bytes(self.plan.budget_bytes)
             );
