@@ -1,6 +1,10 @@
 //! Description of this build.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+use crate::source::Format;
+use crate::store;
 
 macro_rules! features {
     ($($name:literal)*) => {
@@ -8,11 +12,8 @@ macro_rules! features {
     };
 }
 
-/// Features that a build with a command line may have or lack.
-const FEATURES: [(&str, bool); 21] = features![
-    "array_record" "arrow" "azure" "bagz" "compress" "csv" "gcs" "http" "image" "mds" "parquet" "pjrt" "python" "riegeli" "s3"
-    "safetensors" "text-compat" "tf_record" "top" "webdataset" "workers"
-];
+/// Features besides those of formats and stores that a build with a command line may have or lack.
+const OTHERS: [(&str, bool); 7] = features!["image" "pjrt" "python" "riegeli" "text-compat" "top" "workers"];
 
 /// Returns the version, and the features that this build has and lacks.
 pub(super) fn long() -> &'static str {
@@ -28,7 +29,13 @@ pub(super) fn long() -> &'static str {
 
 /// Returns the features that this build has, or lacks.
 pub(super) fn features(has: bool) -> Vec<&'static str> {
-    FEATURES.iter().filter(|(_, is)| *is == has).map(|(name, _)| *name).collect()
+    all().into_iter().filter(|(_, is)| *is == has).map(|(name, _)| name).collect()
+}
+
+/// All features by their names, and whether this build has them.
+fn all() -> BTreeMap<&'static str, bool> {
+    let formats = Format::ALL.iter().filter_map(|format| Some((format.feature()?, format.is_built())));
+    formats.chain(store::FEATURES.iter().copied()).chain(OTHERS).collect()
 }
 
 #[cfg(test)]
@@ -42,7 +49,6 @@ mod tests {
         let others = ["cli", "columns", "default", "formats", "full", "spec", "store", "stores", "text"];
         let features = manifest["features"].as_table().unwrap().keys().map(String::as_str);
         let features: Vec<&str> = features.filter(|name| !others.contains(name)).collect();
-        assert_eq!(features.len(), FEATURES.len(), "{features:?}");
-        assert!(features.iter().all(|name| FEATURES.iter().any(|(known, _)| known == name)), "{features:?}");
+        assert_eq!(features, all().into_keys().collect::<Vec<_>>());
     }
 }

@@ -10,11 +10,9 @@ use object_store::{ObjectStore, RetryConfig};
 use url::Url;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::client::Redirects;
-use super::options::{self, StoreOptions};
-use super::retry::root_cause;
-use super::service::Connector;
-use crate::error::{Error, ErrorKind, Result};
+use super::options::StoreOptions;
+use super::stores::{self, STORES};
+use crate::error::{Error, Result};
 use crate::fork::PerProcess;
 use crate::place;
 
@@ -132,10 +130,11 @@ fn bucket(scheme: &str, root: &str) -> Result<Bucket> {
 
 /// Returns a hash of the variables that configure clients. Changed variables create another client.
 fn environment() -> u64 {
+    let prefixes = || STORES.iter().map(|store| store.facts.variables).filter(|prefix| !prefix.is_empty());
     let mut variables: Vec<_> = std::env::vars_os()
         .filter(|(name, _)| {
             let name = name.as_encoded_bytes();
-            [b"AWS_".as_slice(), b"GOOGLE_", b"AZURE_", b"HF_"].iter().any(|prefix| name.starts_with(prefix))
+            prefixes().any(|prefix| name.starts_with(prefix.as_bytes()))
         })
         .collect();
     variables.sort_unstable();
@@ -148,41 +147,6 @@ fn environment() -> u64 {
 }
 
 fn client(scheme: &str, root: &str, retry: RetryConfig) -> Result<Arc<dyn ObjectStore>> {
-    // Unused in builds without these stores.
-    let _ = (root, &retry);
-    let client: object_store::Result<Arc<dyn ObjectStore>> = match scheme {
-        #[cfg(feature = "s3")]
-        "s3" | "s3a" => object_store::aws::AmazonS3Builder::from_env()
-            .with_url(root)
-            .with_retry(retry)
-            .with_http_connector(Connector(Redirects::Refused))
-            .build()
-            .map(|client| Arc::new(client) as _),
-        #[cfg(feature = "gcs")]
-        "gs" => object_store::gcp::GoogleCloudStorageBuilder::from_env()
-            .with_url(root)
-            .with_retry(retry)
-            .with_http_connector(Connector(Redirects::Refused))
-            .build()
-            .map(|client| Arc::new(client) as _),
-        #[cfg(feature = "azure")]
-        "az" | "adl" | "azure" | "abfs" | "abfss" => object_store::azure::MicrosoftAzureBuilder::from_env()
-            .with_url(root)
-            .with_retry(retry)
-            .with_http_connector(Connector(Redirects::Refused))
-            .build()
-            .map(|client| Arc::new(client) as _),
-        #[cfg(feature = "http")]
-        "http" | "https" => object_store::http::HttpBuilder::new()
-            .with_url(root)
-            .with_retry(retry)
-            .with_client_options(object_store::ClientOptions::new().with_allow_http(scheme == "http"))
-            .with_http_connector(Connector(Redirects::Followed))
-            .build()
-            .map(|client| Arc::new(client) as _),
-        #[cfg(feature = "http")]
-        "hf" => return super::hub::client(root, retry.max_retries as u32 + 1),
-        other => return Err(options::lacking(other)),
-    };
-    client.map_err(|e| Error::new(ErrorKind::Config, format!("the store cannot be set up: {}", root_cause(&e))))
+    let client = stores::of(scheme).and_then(|store| store.client).ok_or_else(|| stores::lacking(scheme))?;
+    client(root, retry)
 }

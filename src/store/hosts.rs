@@ -10,6 +10,7 @@ use std::time::Duration;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::retry::Failure;
+use super::stores;
 use crate::error::ErrorKind;
 use crate::sync::Locked;
 
@@ -28,10 +29,9 @@ impl NoHost {
     }
 
     pub(super) fn failure(&self) -> Failure {
-        Failure::new(ErrorKind::Io, self.to_string()).help(
-            "check the spelling of the host, and the network; the host of a bucket is made of its name, `AWS_REGION` and \
-             `AWS_ENDPOINT_URL`, or of `AZURE_STORAGE_ACCOUNT_NAME`",
-        )
+        let made = stores::any(|facts| facts.host);
+        Failure::new(ErrorKind::Io, self.to_string())
+            .help(format!("check the spelling of the host, and the network; the host of a bucket is made {made}"))
     }
 }
 

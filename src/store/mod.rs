@@ -87,6 +87,7 @@
 
 #[cfg(feature = "store")]
 mod ahead;
+mod azure;
 #[cfg(feature = "store")]
 mod blocks;
 #[cfg(any(feature = "store", feature = "parquet"))]
@@ -102,8 +103,10 @@ mod disk;
 #[cfg(feature = "store")]
 mod fetch;
 mod folder;
+mod gcs;
 #[cfg(feature = "store")]
 mod hosts;
+mod http;
 #[cfg(feature = "http")]
 mod hub;
 #[cfg(feature = "store")]
@@ -132,12 +135,14 @@ mod replace;
 mod retry;
 #[cfg(feature = "store")]
 mod runtime;
+mod s3;
 #[cfg(feature = "store")]
 mod service;
 #[cfg(feature = "store")]
 mod shared;
+mod stores;
 #[cfg(all(test, feature = "http"))]
-mod tests;
+pub(crate) mod tests;
 #[cfg(feature = "store")]
 mod upload;
 
@@ -172,6 +177,8 @@ pub use self::output::Output;
 pub(crate) use self::shared::{abreast, memory};
 #[cfg(all(feature = "store", feature = "workers", target_os = "linux"))]
 pub(crate) use self::shared::{be_one_of_many, let_go};
+#[cfg(feature = "cli")]
+pub(crate) use self::stores::FEATURES;
 
 /// Maximum size in bytes of a text that describes other files, such as a manifest, an index or a list. Such texts are
 /// read whole.
@@ -211,5 +218,5 @@ pub(crate) fn memory() -> Option<(u64, u64)> {
 /// Returns the error of a build without stores.
 #[cfg(not(feature = "store"))]
 pub(crate) fn lacking(path: &Path) -> Error {
-    options::lacking(crate::place::scheme(path).unwrap_or_default()).path(path)
+    stores::lacking(crate::place::scheme(path).unwrap_or_default()).path(path)
 }

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::sync::RwLock;
 use std::time::Duration;
 
-use crate::error::Error;
 use crate::sync::Regardless;
 
 /// Options for reading stores, for all sources of this process and its workers.
@@ -200,28 +199,11 @@ fn variable<T>(name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     let text = std::env::var(&name).ok()?;
     let value = parse(&text);
     if value.is_none() {
-        tracing::warn!(variable = %name, value = %text, "not understood, and ignored");
+        tracing::warn!(variable = %name, value = %text, "not understood, and left out of account");
     }
     value
 }
 
 fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
-}
-
-/// Returns the error for a scheme that does not exist, or whose feature is off.
-#[cold]
-pub(super) fn lacking(scheme: &str) -> Error {
-    let feature = match scheme {
-        "s3" | "s3a" => "s3",
-        "gs" => "gcs",
-        "az" | "adl" | "azure" | "abfs" | "abfss" => "azure",
-        "http" | "https" | "hf" => "http",
-        other => {
-            return Error::unsupported(format!("{other}:// is not a known store"))
-                .help("known are s3://, gs://, az://, abfss://, hf://, https:// and file://");
-        }
-    };
-    Error::unsupported(format!("this build does not read {scheme}://"))
-        .help(format!("build gristmill with the feature `{feature}`"))
 }

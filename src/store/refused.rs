@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use object_store::client::HttpResponse;
 use serde_json::Value;
 
+use super::stores;
+
 /// Maximum length of a displayed code or ID, in bytes.
 const LONGEST: usize = 128;
 /// Headers with the error code.
@@ -83,8 +85,8 @@ impl Refused {
                  `AWS_SESSION_TOKEN` belong together), and start again"
             }
             "SignatureDoesNotMatch" | "InvalidAccessKeyId" | "AuthenticationFailed" => {
-                "the key in the environment is wrong or incomplete: check `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, \
-                 `GOOGLE_SERVICE_ACCOUNT`, or `AZURE_STORAGE_ACCOUNT_KEY`"
+                let keys = stores::any(|facts| facts.key);
+                return Some(format!("the key in the environment is wrong or incomplete: check {keys}").into());
             }
             "AccessDenied"
             | "AuthorizationFailure"

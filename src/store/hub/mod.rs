@@ -87,12 +87,12 @@ const REDIRECTS: usize = 5;
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `root` is not `hf://datasets`, or if the endpoint is not a URL.
-pub(super) fn client(root: &str, attempts: u32) -> Checked<Arc<dyn ObjectStore>> {
+pub(super) fn client(root: &str, retry: object_store::RetryConfig) -> Checked<Arc<dyn ObjectStore>> {
     if root != "hf://datasets" {
         return Err(Error::config(Refusal::NoDataset.to_string()));
     }
     let endpoint = std::env::var("HF_ENDPOINT").ok().filter(|text| !text.is_empty());
-    let hub = Hub::new(endpoint.as_deref().unwrap_or("https://huggingface.co"), token(), attempts)?;
+    let hub = Hub::new(endpoint.as_deref().unwrap_or("https://huggingface.co"), token(), retry.max_retries as u32 + 1)?;
     Ok(Arc::new(hub))
 }
 
@@ -354,7 +354,12 @@ mod tests {
 
     #[test]
     fn there_is_nothing_but_datasets() {
-        assert!(client("hf://models", 1).unwrap_err().message().contains("hf://datasets/org/name@revision/path"));
+        assert!(
+            client("hf://models", Default::default())
+                .unwrap_err()
+                .message()
+                .contains("hf://datasets/org/name@revision/path")
+        );
     }
 
     #[test]
