@@ -118,6 +118,14 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
+    /// Makes the error that files of a format need a feature that this build lacks, with the flag that adds the feature.
+    #[cold]
+    pub(crate) fn lacking(format: &str, feature: &str) -> Self {
+        let what = if feature == "compress" { "compressed" } else { format };
+        Self::unsupported(format!("{what} files need the feature `{feature}`, which this build lacks"))
+            .help(format!("build with `--features {feature}`"))
+    }
+
     /// Makes an error of [`ErrorKind::User`], which wraps the error of a user's function.
     #[cold]
     pub fn user(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {

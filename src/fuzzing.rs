@@ -24,7 +24,7 @@ const OTHERS: &[(&str, Target)] = &[
 
 /// Returns every target with its name.
 pub fn targets() -> impl Iterator<Item = (&'static str, Target)> {
-    crate::source::fuzzing::TARGETS.iter().chain(OTHERS).copied()
+    crate::source::fuzzing::targets().chain(OTHERS.iter().copied())
 }
 
 /// Runs the target called `name`.
@@ -89,11 +89,22 @@ mod tests {
         }
         let mut tests = Command::new(std::env::current_exe().unwrap());
         tests.args(["--exact", "fuzzing::tests::inputs", "--ignored"]);
-        #[cfg(any(feature = "array_record", feature = "tf_record", feature = "webdataset"))]
         tests.env(crate::source::checksums::UNCHECKED, "1");
         let output = tests.output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    }
+
+    /// `.ci/run fuzz` takes the names of targets from the folder.
+    #[cfg(all(feature = "formats", feature = "spec", feature = "workers", target_os = "linux"))]
+    #[test]
+    fn every_folder_of_inputs_is_a_target() {
+        let Ok(folders) = std::fs::read_dir(corpus()) else {
+            return eprintln!("skipped: no fuzz/corpus beside the sources");
+        };
+        for folder in folders.map(|folder| folder.unwrap().file_name()) {
+            assert!(targets().any(|(name, _)| *name == *folder), "no target {}", folder.display());
+        }
     }
 
     #[test]

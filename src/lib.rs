@@ -60,21 +60,10 @@
 //! | `text-compat` | no | `tokenizers` 0.23, the reference for 1.0 and its fallback if the two differ: see [`text`] |
 //! | `top` | no | the live view of a run, `gristmill top` (Linux) |
 //! | `compress` | no | `.gz`, `.zst` and `.lz4` streams |
-//! | `formats` | no | every format with a feature, except `riegeli` and `image` |
-//! | `array_record` | no | ArrayRecord files, with all of their codecs |
+//! | `formats` | no | every format; the table of [`source`] lists the feature of each format |
 //! | `riegeli` | no | transposed chunks of ArrayRecord files, through the `riegeli` crate |
-//! | `tf_record` | no | TFRecord files; examples in records need no feature |
-//! | `arrow` | no | Arrow IPC, Feather and Hugging Face folders through `arrow-ipc` |
-//! | `parquet` | no | Parquet files through `parquet` |
-//! | `bagz` | no | Bagz files |
-//! | `csv` | no | CSV, TSV and other delimited text |
-//! | `mds` | no | MosaicML's MDS folders, with all of their codecs and hashes |
-//! | `safetensors` | no | safetensors files |
-//! | `webdataset` | no | WebDataset's tar shards |
 //! | `image` | no | JPEG and PNG images in records, decoded to arrays |
-//! | `stores` | no | every object store |
-//! | `s3`, `gcs`, `azure`, `http` | no | files in one object store, on web servers or on the Hugging Face Hub: see
-//! [`store`] |
+//! | `stores` | no | every object store; the table of [`store`] lists the feature of each store |
 //! | `pjrt` | no | accelerators by the PJRT C API |
 //! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |
 
@@ -98,6 +87,8 @@ mod cores;
 mod cpu;
 pub mod cx;
 pub mod dataset;
+#[cfg(feature = "spec")]
+mod declare;
 #[cfg(feature = "text")]
 #[doc(hidden)]
 pub mod demo;

@@ -22,6 +22,15 @@ pub(crate) enum Location {
     Object(PathBuf),
 }
 
+/// Names of files, some of which are excluded.
+#[derive(Clone, Debug, Default)]
+pub struct Shards {
+    pub(crate) patterns: Vec<PathBuf>,
+    pub(crate) left_out: Vec<PathBuf>,
+    /// The only file to include, if set.
+    pub(crate) only: Option<PathBuf>,
+}
+
 impl<P: Into<PathBuf>> From<P> for Location {
     /// Parses a path or a URL. A `file://` URL becomes its path.
     fn from(path: P) -> Self {

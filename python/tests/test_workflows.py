@@ -74,16 +74,14 @@ def test_what_a_job_calls_exists(name: str, job: dict[str, Any]) -> None:
             assert set(called.split()) <= set(known), f"{name}: .ci/run has no stage{called}"
         if command.startswith("sh fuzz/run.sh"):
             target = command.split()[2]
-            assert (ROOT / f"fuzz/fuzz_targets/{target}.rs").is_file(), f"{name}: no target {target}"
+            assert (ROOT / f"fuzz/corpus/{target}").is_dir(), f"{name}: no target {target}"
         for test in re.findall(r"--test (\w+)", command):
             assert (ROOT / f"tests/{test}/main.rs").is_file(), f"{name}: no test {test}"
 
 
-def test_every_stage_and_every_target_is_run_by_a_workflow() -> None:
+def test_every_stage_is_run_by_a_workflow() -> None:
     every = [command for _, job in jobs() for command in commands(job)]
     assert {f".ci/run {stage}" for stage in stages()} <= set(every)
-    targets = {path.stem for path in (ROOT / "fuzz/fuzz_targets").glob("*.rs")}
-    assert {f"sh fuzz/run.sh {target} 60" for target in targets} <= set(every)
 
 
 def test_a_stage_that_is_not_there_is_refused() -> None:

@@ -7,7 +7,6 @@ use super::compression::Compression;
 use super::writers::Facts;
 pub use super::writers::SinkFormat;
 use crate::error::{Error, Result};
-use crate::source::lacking;
 
 impl SinkFormat {
     /// Returns the compression that a shard has by default; no compression if this build does not write the format.
@@ -26,7 +25,7 @@ impl SinkFormat {
     /// # Errors
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if this build does not write the format.
     pub(super) fn facts(self) -> Result<&'static Facts> {
-        self.built().map_err(|feature| lacking(self.as_str(), feature))
+        self.built().map_err(|feature| Error::lacking(self.as_str(), feature))
     }
 
     /// Checks that this build writes the format with `compression`.
@@ -42,7 +41,7 @@ impl SinkFormat {
                 .help(format!("it has {}", known.join(", "))));
         }
         if facts.packs_files && compression != Compression::None && !cfg!(feature = "compress") {
-            return Err(lacking("compressed", "compress"));
+            return Err(Error::lacking("compressed", "compress"));
         }
         Ok(())
     }

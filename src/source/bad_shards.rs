@@ -4,16 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::files::Patterns;
 use crate::error::{Error, ErrorKind, Result};
+pub use crate::place::Shards;
 use crate::place::shown;
-
-/// Names of files, some of which are excluded.
-#[derive(Clone, Debug, Default)]
-pub struct Shards {
-    patterns: Vec<PathBuf>,
-    left_out: Vec<PathBuf>,
-    /// The only file to include, if set.
-    only: Option<PathBuf>,
-}
 
 impl Patterns for Shards {
     fn patterns(&self) -> Vec<PathBuf> {

@@ -205,7 +205,6 @@ impl Content {
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if it is longer; the errors of [`read`](Self::read) for remote
     /// files.
-    #[cfg(any(feature = "arrow", feature = "mds"))]
     pub(crate) fn description(&self) -> Result<Buffer> {
         crate::store::check_description(self.len())?;
         self.whole()

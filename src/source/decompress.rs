@@ -61,7 +61,7 @@ fn believed(packed: &[u8]) -> usize {
 }
 
 /// Reads `stream` to the end, but at most `most + 1` bytes. The extra byte reveals a stream that is too long.
-fn drain(stream: impl Read, most: usize, at_once: usize) -> io::Result<Vec<u8>> {
+pub(super) fn drain(stream: impl Read, most: usize, at_once: usize) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(at_once.min(most));
     stream.take((most as u64).saturating_add(1)).read_to_end(&mut out)?;
     Ok(out)
@@ -73,12 +73,6 @@ pub(crate) fn zstd(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
         believed if length > believed => drain(zstd_stream(frame)?, length, believed),
         _ => zstd_at_once(frame, length),
     }
-}
-
-/// Decompresses a zstd frame of unknown length. Returns `most + 1` bytes if the frame contains more than `most`.
-#[cfg(feature = "bagz")]
-pub(crate) fn zstd_unsized(frame: &[u8], most: usize) -> io::Result<Vec<u8>> {
-    drain(zstd_stream(frame)?, most, 0)
 }
 
 /// Decompresses with a context that each thread keeps. Creating a context takes longer than decompressing a small
@@ -96,7 +90,7 @@ fn zstd_at_once(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
     })
 }
 
-fn zstd_stream(frame: &[u8]) -> io::Result<impl Read + '_> {
+pub(super) fn zstd_stream(frame: &[u8]) -> io::Result<impl Read + '_> {
     let mut stream = zstd::stream::read::Decoder::with_buffer(frame)?;
     stream.window_log_max(WINDOW_LOG)?;
     Ok(stream)

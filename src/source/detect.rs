@@ -103,30 +103,18 @@ fn unknown() -> Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::element::Buffer;
 
-    fn is(head: &[u8], name: &str) -> Option<Format> {
+    /// The format of a file that begins with `head`, if it is recognised.
+    pub(in crate::source) fn is(head: &[u8], name: &str) -> Option<Format> {
         let content = Content::from(Buffer::copy_from(head));
         recognise(&Probe::new(&content, Path::new(name)).unwrap()).ok()
     }
 
-    #[cfg(feature = "tf_record")]
-    #[test]
-    fn records_of_every_length_are_tf_record() {
-        for length in 0..3000 {
-            let mut writer = crate::source::TfRecordWriter::new(Vec::new(), Default::default()).unwrap();
-            writer.write(&vec![b' '; length]).unwrap();
-            assert_eq!(is(&writer.finish().unwrap(), "x"), Some(Format::TfRecord), "{length}");
-        }
-    }
-
     #[test]
     fn content_first_then_name() {
-        assert_eq!(is(b"PAR1", "a.bin"), Some(Format::Parquet));
-        assert_eq!(is(&0x3f4a_880d_d170_af83u64.to_le_bytes(), "a.bin"), Some(Format::ArrayRecord));
-        assert_eq!(is(b"\0\0", "a.array_record"), None);
         assert_eq!(is(&20_240_520i32.to_le_bytes(), "x"), Some(Format::Tokens));
         assert_eq!(is(&20_240_801i32.to_le_bytes(), "x"), Some(Format::Tokens));
         assert_eq!(is(b"\x05\0\x01\0", "a.bin"), Some(Format::Tokens));
@@ -142,13 +130,6 @@ mod tests {
         assert_eq!(is(b"a,b\n1,2\n", "a"), Some(Format::Csv));
         assert_eq!(is(b"a,b\n1,2\n", "a.txt"), Some(Format::Lines));
         assert_eq!(is(b"a\n1\n", "a.csv").is_some(), cfg!(feature = "csv"));
-        let bag = [b"oat".as_slice(), &3u64.to_le_bytes()].concat();
-        assert_eq!([is(&bag, "a"), is(b"", "a.bagz")][0], Some(Format::Bagz));
-        assert_eq!(is(b"MMIDIDX\0\0", "a"), Some(Format::Megatron));
-        assert_eq!(is(b"\x02\0\0\0\0\0\0\0{}", "a"), Some(Format::Safetensors));
-        assert_eq!(is(b"\x03\0\0\0\0\0\0\0{}", "a"), None);
-        let index = br#"{"shards": [{"format": "mds"}], "version": 2}"#;
-        assert_eq!((is(index, "index.json"), is(index, "other.json")), (Some(Format::Mds), Some(Format::Jsonl)));
     }
 
     #[test]
@@ -162,44 +143,6 @@ mod tests {
             let error = recognise(&probe).unwrap_err();
             assert!(error.message() == what && error.help_text().is_some(), "{error}");
         }
-    }
-
-    #[test]
-    fn an_archive_is_known_by_the_sum_of_its_header() {
-        let mut archive = [0; 1024];
-        archive[..5].copy_from_slice(b"a.txt");
-        let sum: u32 = b"a.txt".iter().map(|&byte| u32::from(byte)).sum::<u32>() + 8 * 32;
-        archive[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        assert_eq!(is(&archive, "x"), Some(Format::WebDataset));
-        #[cfg(feature = "compress")]
-        assert_eq!(is(&zstd::encode_all(archive.as_slice(), 3).unwrap(), "x"), Some(Format::WebDatasetStream));
-        archive[0] = b'b';
-        assert_ne!(is(&archive, "x"), Some(Format::WebDataset));
-        assert_eq!(is(&archive, "x.tar"), cfg!(feature = "webdataset").then_some(Format::WebDataset));
-    }
-
-    #[test]
-    fn arrow_is_known_by_its_marks() {
-        let stream = |length: u32, rest: usize| [vec![0xff; 4], length.to_le_bytes().to_vec(), vec![0; rest]].concat();
-        for head in [b"ARROW1\0\0".to_vec(), b"FEA1".to_vec(), stream(16, 16)] {
-            assert_eq!(is(&head, "x"), Some(Format::Arrow));
-        }
-        for head in [stream(16, 15), stream(0, 16), stream(12, 16), vec![0xff; 4]] {
-            assert_eq!(is(&head, "x"), None);
-        }
-    }
-
-    #[test]
-    fn folders_are_known_by_what_lies_in_them() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(detect(dir.path()).unwrap_err().to_string().contains("no data set"));
-        std::fs::write(dir.path().join("state.json"), "{}").unwrap();
-        assert_eq!(detect_folder(dir.path()), None);
-        std::fs::write(dir.path().join("dataset_info.json"), "{}").unwrap();
-        assert_eq!(detect(dir.path()).unwrap(), Format::Arrow);
-        let url = format!("file://{}", dir.path().display());
-        assert_eq!(detect(&url).unwrap(), Format::Arrow);
-        assert_eq!(detect(url + "/state.json").unwrap(), Format::Jsonl);
     }
 
     #[cfg(all(feature = "compress", feature = "csv"))]

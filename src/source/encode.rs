@@ -1,10 +1,9 @@
 //! Encoding of values as files: the inverse of [`decode`](super::decode).
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
-#[cfg(feature = "webdataset")]
 use std::borrow::Cow;
 
 use crate::element::Array;
-#[cfg(feature = "webdataset")]
 use {
     super::{json, npy},
     crate::element::Value,
@@ -13,7 +12,6 @@ use {
 
 /// Encodes a value as a file, by the last extension of its name. Bytes are unchanged, and so is text, except as JSON.
 /// Other values are encoded if the format can represent them.
-#[cfg(feature = "webdataset")]
 pub(super) fn by_extension<'a>(name: &str, value: &'a Value) -> Result<Cow<'a, [u8]>> {
     let extension = name.rsplit('.').next().unwrap_or(name);
     match (extension, value) {
@@ -42,7 +40,6 @@ pub(super) fn whole(array: &Array) -> Option<String> {
     }
 }
 
-#[cfg(feature = "webdataset")]
 #[cold]
 fn wrong(extension: &str, value: &Value) -> Error {
     let what = match value {

@@ -1,4 +1,5 @@
 //! Sequential reading of files, one after the other, shared by the streams of all formats.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use std::fmt;
 use std::path::Path;
@@ -160,7 +161,6 @@ impl<F: Forward> FilePass<F> {
     }
 
     /// Attributes an error to the last record and to the stage.
-    #[cfg(feature = "tf_record")]
     #[cold]
     pub(super) fn blame(&self, error: Error, cx: &Cx) -> Error {
         let last = self.reader.as_ref().and_then(F::place).map_or(0, |(_, records)| records.saturating_sub(1));

@@ -1,4 +1,5 @@
 //! Line reader for `.gz`, `.zst`, `.lz4` and plain text files, with bounded memory.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 #[cfg(feature = "compress")]
 use std::io::BufRead;
@@ -122,7 +123,7 @@ impl Decoder {
     }
 
     /// Opens a zlib file. Other files may begin with its two magic bytes, so only a format can detect zlib.
-    #[cfg(all(feature = "compress", feature = "tf_record"))]
+    #[cfg(feature = "compress")]
     pub(super) fn zlib(file: &Content) -> Self {
         Self::Packed("zlib", Box::new(ZlibDecoder::new(file.stream())))
     }
@@ -150,7 +151,7 @@ impl Decoder {
     }
 
     /// Fills `out`, or reads to the end. Returns the number of bytes read.
-    #[cfg(all(feature = "compress", any(feature = "tf_record", feature = "webdataset")))]
+    #[cfg(feature = "compress")]
     pub(super) fn fill(&mut self, out: &mut [u8]) -> Result<usize> {
         let mut got = 0;
         while got < out.len() {
@@ -189,7 +190,7 @@ pub(super) fn beginning(head: &[u8], most: usize) -> Vec<u8> {
 }
 
 /// Decompresses the beginning of a zlib file, up to `most` bytes.
-#[cfg(all(feature = "compress", feature = "tf_record"))]
+#[cfg(feature = "compress")]
 pub(super) fn beginning_of_zlib(head: &[u8], most: usize) -> Vec<u8> {
     first(Decoder::zlib(&Content::from(crate::element::Buffer::copy_from(head))), most)
 }
@@ -238,7 +239,6 @@ pub(super) struct LineReader {
 pub(super) struct RawLine<'a> {
     pub(super) bytes: &'a [u8],
     /// True if the line ended with CRLF.
-    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "for fields of several lines"))]
     pub(super) crlf: bool,
     pub(super) offset: u64,
     /// Number of the line, from 1.

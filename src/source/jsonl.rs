@@ -1,5 +1,10 @@
 //! JSON Lines: an object per line.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(super) mod fuzz;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;

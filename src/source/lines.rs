@@ -1,5 +1,10 @@
 //! Text files, a record per line.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(super) mod fuzz;
+
 use std::ops::Range;
 use std::path::Path;
 

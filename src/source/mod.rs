@@ -48,7 +48,6 @@ mod bad_shards;
 #[cfg(feature = "bagz")]
 mod bagz;
 mod braces;
-#[cfg(any(feature = "array_record", feature = "tf_record", feature = "webdataset"))]
 pub(crate) mod checksums;
 mod columns;
 #[cfg(any(
@@ -69,6 +68,8 @@ mod delimited;
 mod detect;
 #[cfg(any(feature = "mds", feature = "webdataset"))]
 mod encode;
+#[cfg(feature = "spec")]
+mod entries;
 mod example;
 mod file_stream;
 mod files;
@@ -98,6 +99,8 @@ mod numbered;
 mod parquet;
 #[cfg(feature = "array_record")]
 mod pieces;
+#[cfg(all(feature = "spec", any(feature = "array_record", feature = "bagz", feature = "tf_record")))]
+mod record_args;
 #[cfg(feature = "safetensors")]
 mod safetensors;
 mod signs;
@@ -109,7 +112,6 @@ mod tf_record;
 mod token_crops;
 mod tokens;
 mod tokens_writer;
-#[cfg(any(feature = "array_record", feature = "columns", feature = "mds"))]
 pub(crate) mod units;
 mod utf8;
 mod varint;
@@ -127,8 +129,6 @@ pub use array_record::{
     ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression, Recovery,
 };
 pub use bad_shards::{Shards, skip_bad_shards};
-#[cfg(all(feature = "spec", feature = "bagz"))]
-pub(crate) use bagz::expand as sharded_names;
 #[cfg(feature = "bagz")]
 pub use bagz::{Bagz, BagzOptions};
 #[cfg(feature = "spec")]
@@ -140,21 +140,22 @@ pub use csv::{Csv, CsvOptions, CsvType};
 #[cfg(all(feature = "csv", feature = "compress"))]
 pub use csv::{CsvStream, CsvStreamIter};
 pub use detect::detect;
-#[cfg(all(feature = "spec", feature = "tf_record"))]
-pub(crate) use detect::open_plain_by;
 #[cfg(feature = "spec")]
-pub(crate) use detect::{detect_folder, open_plain};
+pub(crate) use detect::detect_folder;
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
+#[cfg(feature = "python")]
+pub(crate) use example::stages::RECORD;
+#[cfg(feature = "spec")]
+pub(crate) use example::stages::STAGES as EXAMPLE_STAGES;
 pub use example::{
     ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example, encode_sequence_example,
 };
 pub use file_stream::FileState;
-#[cfg(feature = "spec")]
-pub(crate) use files::locate;
 pub use files::{Patterns, find};
 pub use formats::Format;
-pub(crate) use formats::lacking;
+#[cfg(feature = "spec")]
+pub(crate) use formats::SOURCES;
 pub use index_cache::IndexCache;
 pub use json::RepeatedNames;
 #[cfg(feature = "cli")]
@@ -166,13 +167,11 @@ pub use lines::{Lines, LinesOptions};
 pub use mds::{Mds, MdsOptions, MdsWriter, MdsWriterOptions};
 #[cfg(feature = "mds")]
 pub(crate) use mds::{mds_encoding_is_known, mds_encoding_of, mds_index};
-#[cfg(feature = "spec")]
-pub(crate) use megatron::index_of as megatron_index;
 pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};
 pub use npy::{Npy, NpyWriter, NpyWriterOptions};
 #[cfg(feature = "compress")]
 pub use npz::{Npz, NpzRows};
-#[cfg(feature = "spec")]
+#[cfg(feature = "cli")]
 pub(crate) use stdin::is_piped;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use stdin::refuse as refuse_stdin;
@@ -182,8 +181,6 @@ pub use text_stream::{
 };
 #[cfg(all(feature = "python", feature = "tf_record", feature = "compress"))]
 pub(crate) use tf_record::TfRecordReader;
-#[cfg(all(feature = "spec", feature = "tf_record"))]
-pub(crate) use tf_record::{BEGINNING as TF_RECORD_BEGINNING, compression as tf_record_compression};
 #[cfg(feature = "tf_record")]
 pub use tf_record::{TfRecord, TfRecordOptions, TfRecordWriter, TfRecordWriterOptions};
 #[cfg(all(feature = "tf_record", feature = "compress"))]

@@ -1,4 +1,5 @@
 //! Magic numbers that several formats check.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 /// Returns the codec of compressed content, by its magic number. A zstd file may begin with a skippable frame.
 pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {
@@ -28,7 +29,6 @@ pub(crate) fn no_text(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
 }
 
 /// Returns true if a file that begins with these bytes may be in zlib format. A text may begin with them too.
-#[cfg(feature = "tf_record")]
 pub(crate) fn may_be_zlib(bytes: &[u8]) -> bool {
     let is_header = |first: u8, second: u8| first & 0x8f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31);
     matches!(*bytes, [first, second, ..] if is_header(first, second) && second & 0x20 == 0)

@@ -1,5 +1,10 @@
 //! Files of token ids: bare `.bin`, llm.c's `.bin`, and `.npy`.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(super) mod fuzz;
+
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
 //! Variable-length numbers, and the protocol buffer messages that consist of them.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 /// Returns the number at the start of `bytes`, and its encoded length: 7 bits per byte, the lowest first, at most 10
 /// bytes.
@@ -36,7 +37,6 @@ pub(super) enum Field<'a> {
     Fixed,
 }
 
-#[cfg(feature = "array_record")]
 impl Field<'_> {
     /// Returns the number; 0 for other content.
     pub(super) fn number(self) -> u64 {
@@ -98,13 +98,11 @@ fn split_field(message: &[u8]) -> Option<(Numbered<'_>, &[u8])> {
 }
 
 /// Calls `f` with the number and the content of every field of `message`. Returns `None` if `message` is damaged.
-#[cfg(feature = "array_record")]
 pub(super) fn fields<'a>(message: &'a [u8], mut f: impl FnMut(u64, Field<'a>)) -> Option<()> {
     Fields::of(message).try_for_each(|field| field.map(|(number, field, _)| f(number, field))).ok()
 }
 
 /// Appends a field that contains a number.
-#[cfg(feature = "array_record")]
 pub(super) fn put_number(out: &mut Vec<u8>, field: u64, value: u64) {
     put_varint(out, field << 3);
     put_varint(out, value);
@@ -132,7 +130,6 @@ mod tests {
         assert_eq!(varint(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]), None);
     }
 
-    #[cfg(feature = "array_record")]
     #[test]
     fn fields_are_read_and_unknown_ones_passed_over() {
         let mut message = Vec::new();

@@ -30,22 +30,13 @@
 //!
 #![doc = include_str!("reference.md")]
 
-pub(crate) mod arguments;
-pub(crate) mod build;
 pub(crate) mod by_name;
-pub(crate) mod chain;
 mod change;
 mod column_stages;
-pub(crate) mod columns;
 mod data;
 mod deal;
-mod decode;
-mod entry;
-mod examples;
-mod files;
 mod iter_stages;
 mod json;
-pub(crate) mod node;
 mod order_stages;
 mod pack_stages;
 #[cfg(any(feature = "cli", all(test, feature = "formats")))]
@@ -55,11 +46,8 @@ mod run;
 mod schema;
 mod settings;
 mod sources;
-mod suggest;
 mod text_stages;
 mod toml;
-mod values;
-mod yaml;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -71,8 +59,6 @@ use self::change::Change;
 pub use self::data::Data;
 #[cfg(feature = "cli")]
 pub(crate) use self::data::{Checked, Opening, Watch};
-#[cfg(feature = "python")]
-pub(crate) use self::examples::RECORD;
 use self::node::{MAX_BYTES, Node, Tree};
 #[cfg(feature = "cli")]
 pub(crate) use self::run::Group;
@@ -80,11 +66,14 @@ pub use self::run::RunOptions;
 pub use self::schema::schema;
 use self::settings::FileArgs;
 pub use self::settings::{CheckpointSettings, Settings, parse_bytes};
-#[cfg(feature = "cli")]
-pub(crate) use self::suggest::nearest;
 use crate::dataset::BoxIter;
+#[cfg(feature = "cli")]
+pub(crate) use crate::declare::suggest::nearest;
+pub(crate) use crate::declare::{arguments, build, chain, columns, decode, entry, node, suggest, values, yaml};
 use crate::element::Element;
 use crate::error::{Error, Result};
+#[cfg(feature = "python")]
+pub(crate) use crate::source::RECORD;
 use crate::units::Bytes;
 
 /// Syntax of a pipeline file.

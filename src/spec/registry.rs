@@ -7,20 +7,19 @@ use super::entry::{OnBad, SourceEntry, StageEntry};
 use super::node::{Node, at, on_line};
 use super::suggest::suggest;
 use super::values::Decode;
-use super::{column_stages, examples, files, iter_stages, order_stages, pack_stages, sources, text_stages};
+use super::{column_stages, iter_stages, order_stages, pack_stages, sources, text_stages};
 use crate::dataset::iter::{BadRecords, FilterThresholds};
 use crate::error::{Error, Result};
-use crate::source::skip_bad_shards;
+use crate::source::{EXAMPLE_STAGES, SOURCES, skip_bad_shards};
 
 const STAGES: &[&[StageEntry]] = &[
     column_stages::STAGES,
-    examples::STAGES,
+    EXAMPLE_STAGES,
     order_stages::STAGES,
     text_stages::STAGES,
     iter_stages::STAGES,
     pack_stages::STAGES,
 ];
-const SOURCES: &[&[SourceEntry]] = &[files::SOURCES, sources::SOURCES];
 /// The border between the worlds, handled here.
 const BORDER: &str = "to_iter";
 
@@ -72,7 +71,7 @@ fn stages() -> impl Iterator<Item = &'static StageEntry> {
 }
 
 fn source_entries() -> impl Iterator<Item = &'static SourceEntry> {
-    SOURCES.iter().flat_map(|group| group.iter())
+    SOURCES.iter().copied().flatten().chain(sources::SOURCES)
 }
 
 /// Returns the argument of a stage or a source that takes a bare value.

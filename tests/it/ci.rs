@@ -1,4 +1,4 @@
-//! `.ci/run` checks every feature, describes every stage, and calls scripts that exist.
+//! `.ci/run` describes every stage, and calls scripts that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,14 +29,6 @@ fn features() -> BTreeSet<String> {
     let (features, _) = features.split_once("\n[").unwrap();
     let lines = features.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name.to_owned()).collect()
-}
-
-#[test]
-fn the_weekly_tier_checks_every_feature_alone() {
-    let Some(script) = run() else { return };
-    // Groups of features, and the parts that several features share.
-    let groups = ["default", "formats", "full", "stores", "columns", "store"].map(str::to_owned);
-    assert_eq!(list(&script, "alone"), &features() - &BTreeSet::from(groups));
 }
 
 #[test]

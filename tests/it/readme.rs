@@ -212,8 +212,10 @@ fn every_feature_is_on_its_page_and_in_the_crate_docs() {
     let others = ["columns", "default", "store"];
     let features = manifest["features"].as_table().unwrap().keys().filter(|name| !others.contains(&name.as_str()));
     let (_, docs) = include_str!("../../src/lib.rs").split_once("//! # Features").unwrap();
-    let lacking: Vec<_> = features
-        .filter(|name| !FEATURES.contains(&format!("`{name}`")) || !docs.contains(&format!("`{name}`")))
-        .collect();
+    // Formats and stores stand in the tables of their modules.
+    let tables = [include_str!("../../src/source/mod.rs"), include_str!("../../src/store/mod.rs")];
+    let is_in_table = |name: &str| tables.iter().any(|text| text.contains(&format!(" `{name}` |")));
+    let is_described = |name: &str| docs.contains(name) && FEATURES.contains(name);
+    let lacking: Vec<_> = features.filter(|name| !is_in_table(name) && !is_described(&format!("`{name}`"))).collect();
     assert!(lacking.is_empty(), "{lacking:?}");
 }

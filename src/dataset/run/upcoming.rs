@@ -162,25 +162,13 @@ impl<'a> Upcoming<'a> {
     }
 
     /// Returns true if [all elements of a few blocks](Self::in_blocks) are requested before other blocks.
-    #[cfg_attr(
-        not(any(feature = "array_record", feature = "columns", feature = "mds")),
-        expect(dead_code, reason = "sources that decode blocks are features")
-    )]
+    #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "sources that decode blocks are features"))]
     pub(crate) fn is_in_blocks(&self) -> bool {
         self.in_blocks
     }
 
     /// Returns a reference that expires when the indices are no longer needed.
-    #[cfg_attr(
-        not(any(
-            feature = "store",
-            feature = "array_record",
-            feature = "arrow",
-            feature = "parquet",
-            feature = "mds"
-        )),
-        expect(dead_code, reason = "sources that look ahead are features")
-    )]
+    #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "sources that look ahead are features"))]
     pub(crate) fn wanted(&self) -> &Weak<()> {
         self.wanted
     }

@@ -3,10 +3,13 @@
 use super::ArrayRecordOptions;
 use crate::dataset::map::RandomAccess;
 use crate::element::Buffer;
-use crate::source::fuzzing::some;
+use crate::source::fuzzing::{Target, some};
+
+pub(in crate::source) const TARGETS: &[Target] =
+    &[("array_record", array_record), ("array_record_recovery", array_record_recovery)];
 
 /// Opens and reads an ArrayRecord file. Hashes are not checked, because random input would never pass a hash check.
-pub(crate) fn array_record(data: &[u8]) {
+fn array_record(data: &[u8]) {
     let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = ArrayRecordOptions::default().open_contents(contents) {
         some(&source);
@@ -14,7 +17,7 @@ pub(crate) fn array_record(data: &[u8]) {
 }
 
 /// Recovers an ArrayRecord file without its index: each recovered record is read, or refused as damaged.
-pub(crate) fn array_record_recovery(data: &[u8]) {
+fn array_record_recovery(data: &[u8]) {
     let contents = vec![("x.array_record".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = ArrayRecordOptions::default().recover(true).open_contents(contents) {
         let found: u64 = source.recovered().map(|(_, recovery)| recovery.records).sum();

@@ -6,8 +6,10 @@
 mod blocks;
 mod chunk;
 mod codec;
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 mod index;
 mod layout;
 mod records;

@@ -2,10 +2,12 @@
 
 use super::ArrowOptions;
 use crate::element::Buffer;
-use crate::source::fuzzing::some;
+use crate::source::fuzzing::{Target, some};
+
+pub(in crate::source) const TARGETS: &[Target] = &[("arrow", arrow)];
 
 /// Opens and reads an Arrow file or stream.
-pub(crate) fn arrow(data: &[u8]) {
+fn arrow(data: &[u8]) {
     let contents = vec![("x.arrow".into(), Buffer::copy_from(data).into())];
     if let Ok(source) = ArrowOptions::default().open_contents(contents) {
         some(&source);

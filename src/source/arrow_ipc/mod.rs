@@ -1,12 +1,14 @@
 //! Arrow IPC files and streams, Feather files and Hugging Face folders: rows by number.
 
 mod batch;
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 mod features;
 pub(crate) mod folder;
 mod folder_writer;
 mod frame;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 mod layout;
 #[cfg(test)]
 mod tests;

@@ -303,3 +303,28 @@ fn files_of_nulls_alone_are_of_any_type() {
         assert!(error.to_string().starts_with("c: column \"x\" is of type Int32"), "{error}");
     }
 }
+
+/// Files in the order of their list, not of their names.
+#[cfg(all(feature = "http", feature = "formats"))]
+#[test]
+fn a_saved_folder_of_objects_is_a_folder_of_files() {
+    let Some(fixtures) = crate::store::tests::Fixtures::find() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let state = r#"{"_data_files": [{"filename": "b.arrow"}, {"filename": "a.arrow"}], "_fingerprint": "0"}"#;
+    let case = fixtures.cases("arrow").into_iter().find(|case| !case["file_bytes"].is_null()).unwrap();
+    let bytes = std::fs::read(fixtures.near("arrow").join(case["file"].as_str().unwrap())).unwrap();
+    let info = b"{}".to_vec();
+    for (name, bytes) in
+        [("a.arrow", bytes.clone()), ("b.arrow", bytes), ("state.json", state.into()), ("dataset_info.json", info)]
+    {
+        std::fs::write(dir.path().join(name), &bytes).unwrap();
+        fixtures.server.put(&format!("saved/{name}"), bytes);
+    }
+    let near = Arrow::open(dir.path()).unwrap();
+    for url in [fixtures.server.url("saved"), fixtures.server.url("saved/")] {
+        let far = Arrow::open(&url).unwrap();
+        crate::store::tests::assert_same(&near, &far);
+        let at = |name| far.facts().identity.find(name);
+        assert!(at("b.arrow").is_some() && at("b.arrow") < at("a.arrow"), "{}", far.facts().identity);
+    }
+}

@@ -2,7 +2,7 @@
 
 use zstd::zstd_safe::get_frame_content_size;
 
-use super::super::decompress::{zstd, zstd_unsized};
+use super::super::decompress::{drain, zstd, zstd_stream};
 use crate::error::{Error, Result};
 
 /// Decompressed bytes that any frame may have.
@@ -23,7 +23,8 @@ pub(super) fn decompress(frame: &[u8]) -> Result<Vec<u8>> {
     let held = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
     let out = match stated {
         Some(size) => zstd(frame, held(size)),
-        None => zstd_unsized(frame, held(most)),
+        // A byte more than the most shows that there is more.
+        None => zstd_stream(frame).and_then(|stream| drain(stream, held(most), 0)),
     };
     let out = out.map_err(|e| Error::data(format!("the frame of zstd is damaged: {e}")))?;
     match (out.len() as u64, stated) {

@@ -3,9 +3,11 @@
 //! The format: <https://github.com/google-deepmind/bagz>. Records are stored one after the other. The *limit* of a
 //! record is its end, a little-endian `u64`. Limits are at the tail of the file, or in a separate file beside it.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 mod frame;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 mod shard;
 mod shards;
 

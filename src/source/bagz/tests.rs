@@ -122,3 +122,23 @@ proptest! {
         }
     }
 }
+
+#[cfg(feature = "http")]
+#[test]
+fn a_length_that_a_server_claims_is_refused() {
+    crate::store::tests::is_refused_if_claimed("a.bagz", vec![0; 1 << 18], Bagz::open);
+}
+
+/// Limits in a file of their own.
+#[cfg(all(feature = "http", feature = "formats"))]
+#[test]
+fn limits_lie_beside_objects() {
+    let Some(fixtures) = crate::store::tests::Fixtures::find() else { return };
+    for case in fixtures.cases("bagz") {
+        let Some(limits) = case["limits_file"].as_str() else { continue };
+        fixtures.put(&format!("bagz/{limits}"));
+        let name = format!("bagz/{}", case["file"].as_str().unwrap());
+        let far = Bagz::open(fixtures.put(&name)).unwrap();
+        crate::store::tests::assert_same(&Bagz::open(fixtures.near(&name)).unwrap(), &far);
+    }
+}

@@ -5,9 +5,12 @@ use crate::dataset::map::RandomAccess;
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::Buffer;
 use crate::source::delimited::Dialect;
+use crate::source::fuzzing::Target;
+
+pub(in crate::source) const TARGETS: &[Target] = &[("csv", csv)];
 
 /// Reads a CSV file. Checks its fields against the `csv` crate, and records of the stream against reads by number.
-pub(crate) fn csv(data: &[u8]) {
+fn csv(data: &[u8]) {
     let options = Csv::options().header(false).infer_rows(3);
     let Ok(source) = options.open_bytes(data) else { return };
     let Ok(stream) = options.stream_of(vec![("a.csv".into(), Buffer::copy_from(data).into())]) else { return };

@@ -1,7 +1,9 @@
 //! CSV files, and other files with delimited fields.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 #[cfg(feature = "compress")]
 mod stream;
 mod table;

@@ -298,3 +298,9 @@ fn fields_go_straight_into_batches() {
         assert!(found > stacks, "{columns:?}: {found}");
     }
 }
+
+#[cfg(feature = "http")]
+#[test]
+fn a_length_that_a_server_claims_is_refused() {
+    crate::store::tests::is_refused_if_claimed("a.csv", b"a,b\n".repeat(1 << 16), Csv::open);
+}

@@ -1,12 +1,11 @@
 //! Decoders of files inside of records: text, numbers, JSON, arrays, images.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 #[cfg(feature = "image")]
 mod image;
 
 use super::json;
-#[cfg(feature = "webdataset")]
 use super::npy;
-#[cfg(feature = "webdataset")]
 use super::npz::Npz;
 use super::utf8;
 use crate::element::{Array, Buffer, Value};
@@ -16,7 +15,6 @@ use crate::error::{Error, Result};
 pub(super) const IMAGES: &str = if cfg!(feature = "image") { "arrays" } else { "bytes" };
 
 /// Decodes a file by the last extension of its name; returns its bytes if the extension is unknown.
-#[cfg(feature = "webdataset")]
 pub(super) fn by_extension(name: &str, data: Buffer) -> Result<Value> {
     match name.rsplit('.').next().unwrap_or(name) {
         "txt" | "text" | "transcript" => text(&data),
@@ -50,7 +48,6 @@ pub(super) fn integer(data: &Buffer) -> Result<Value> {
 }
 
 /// Decodes a number in Python's notation: `f64`.
-#[cfg(feature = "mds")]
 pub(super) fn float(data: &Buffer) -> Result<Value> {
     let text = utf8_of(data)?.trim();
     let number = text.parse::<f64>().map_err(|_| Error::data(format!("{:?} is no number", shown(text))))?;
@@ -68,13 +65,11 @@ pub(super) fn json(data: &Buffer) -> Result<Value> {
 }
 
 /// Decodes an array saved by NumPy.
-#[cfg(feature = "webdataset")]
 fn npy(data: Buffer) -> Result<Value> {
     npy::aligned(npy::decode(data)?).map(Value::from)
 }
 
 /// Decodes an archive of arrays saved by NumPy.
-#[cfg(feature = "webdataset")]
 fn npz(data: Buffer) -> Result<Value> {
     Npz::of("npz".into(), data)?.element().map(Value::from)
 }

@@ -6,6 +6,8 @@ mod feature;
 mod features;
 mod lists;
 mod records;
+#[cfg(feature = "spec")]
+pub(super) mod stages;
 #[cfg(test)]
 mod tests;
 mod wire;

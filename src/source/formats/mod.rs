@@ -1,103 +1,148 @@
-//! The formats that are read: a file for each format, and a list of all formats.
+//! The formats that are read. Each format has a folder, whose `format.rs` states its facts, and a line in one list.
 
-mod array_record;
-mod arrow;
-pub(super) mod bagz;
-mod csv;
 mod facts;
-mod jsonl;
-mod lines;
-mod mds;
-mod megatron;
-mod npy;
-mod npz;
-mod parquet;
 mod probe;
-mod safetensors;
-mod tf_record;
-mod tokens;
-mod web_dataset;
+
+#[path = "../array_record/format.rs"]
+pub(super) mod array_record;
+#[path = "../arrow_ipc/format.rs"]
+pub(super) mod arrow_ipc;
+#[path = "../bagz/format.rs"]
+pub(super) mod bagz;
+#[path = "../csv/format.rs"]
+pub(super) mod csv;
+#[path = "../jsonl/format.rs"]
+pub(super) mod jsonl;
+#[path = "../lines/format.rs"]
+pub(super) mod lines;
+#[path = "../mds/format.rs"]
+pub(super) mod mds;
+#[path = "../megatron/format.rs"]
+pub(super) mod megatron;
+#[path = "../npy/format.rs"]
+pub(super) mod npy;
+#[path = "../npz/format.rs"]
+pub(super) mod npz;
+#[path = "../parquet/format.rs"]
+pub(super) mod parquet;
+#[path = "../safetensors/format.rs"]
+pub(super) mod safetensors;
+#[path = "../tf_record/format.rs"]
+pub(super) mod tf_record;
+#[path = "../tokens/format.rs"]
+pub(super) mod tokens;
+#[path = "../webdataset/format.rs"]
+pub(super) mod webdataset;
 
 use std::fmt;
 use std::path::Path;
 
 use self::facts::Facts;
 pub(super) use self::probe::Probe;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+use super::fuzzing::Target;
+#[cfg(feature = "spec")]
+use crate::declare::entry::SourceEntry;
 use crate::error::Error;
 use crate::place::unsharded;
 
-/// Defines [`Format`] from lines with the [`Facts`] of a format, and the feature it requires.
+/// Defines [`Format`], and the lists of entries and fuzz targets. A line states the name of a format, its folder, the
+/// feature that the folder requires, and the name and feature of its compressed files.
 macro_rules! formats {
-    ($($(#[$about:meta])* $format:ident = $facts:path $(, if $feature:literal)?;)*) => {
+    ($(
+        $(#[$about:meta])*
+        $format:ident = $folder:ident $(if $feature:literal)? $(, or $(#[$also:meta])* $stream:ident if $packed:literal)?;
+    )*) => {
         /// Format of files that are read.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Format {
-            $($(#[$about])* $format,)*
+            $($(#[$about])* $format, $($(#[$also])* $stream,)?)*
         }
 
         impl Format {
             /// All formats.
-            pub const ALL: &[Self] = &[$(Self::$format),*];
+            pub const ALL: &[Self] = &[$(Self::$format, $(Self::$stream,)?)*];
 
             const fn facts(self) -> &'static Facts {
                 match self {
-                    $(Self::$format => &$facts,)*
+                    $(Self::$format => &$folder::FACTS, $(Self::$stream => &$folder::COMPRESSED,)?)*
                 }
             }
 
             /// Returns the feature that the format requires, and whether this build has it.
             const fn needs(self) -> Option<(&'static str, bool)> {
                 match self {
-                    $($(Self::$format => Some(($feature, cfg!(feature = $feature))),)?)*
+                    $(
+                        $(Self::$format => Some(($feature, cfg!(feature = $feature))),)?
+                        $(Self::$stream => Some(($packed, cfg!(feature = $packed))),)?
+                    )*
                     _ => None,
                 }
             }
         }
+
+        /// Entries of the formats in pipeline files; if this build lacks a format, its entry names the missing feature.
+        #[cfg(feature = "spec")]
+        pub(crate) const SOURCES: &[&[SourceEntry]] = &[$(
+            $(#[cfg(feature = $feature)])?
+            super::$folder::entry::SOURCES,
+            $(
+                #[cfg(not(feature = $feature))]
+                &[SourceEntry::lacking($folder::FACTS.source, $folder::FACTS.doc, $feature)],
+            )?
+        )*];
+
+        /// Fuzz targets of the formats.
+        #[cfg(all(any(test, fuzzing), feature = "compress"))]
+        pub(crate) const TARGETS: &[&[Target]] = &[$(
+            $(#[cfg(feature = $feature)])?
+            super::$folder::fuzz::TARGETS,
+        )*];
     };
 }
 
 formats! {
     /// JSON Lines: [`Jsonl`](super::Jsonl).
-    Jsonl = jsonl::FACTS;
+    Jsonl = jsonl, or
+        /// Compressed JSON Lines: `JsonlStream`.
+        JsonlStream if "compress";
     /// Plain text: [`Lines`](super::Lines).
-    Lines = lines::FACTS;
-    /// Compressed JSON Lines: `JsonlStream`.
-    JsonlStream = jsonl::COMPRESSED, if "compress";
-    /// Compressed text: `LineStream`.
-    LineStream = lines::COMPRESSED, if "compress";
+    Lines = lines, or
+        /// Compressed text: `LineStream`.
+        LineStream if "compress";
     /// CSV, TSV and the like: `Csv`.
-    Csv = csv::FACTS, if "csv";
-    /// Compressed CSV: `CsvStream`.
-    CsvStream = csv::COMPRESSED, if "csv";
+    Csv = csv if "csv", or
+        /// Compressed CSV: `CsvStream`.
+        CsvStream if "csv";
     /// Parquet: `Parquet`.
-    Parquet = parquet::FACTS, if "parquet";
+    Parquet = parquet if "parquet";
     /// Arrow IPC format, including Feather and folders of Hugging Face: `Arrow`.
-    Arrow = arrow::FACTS, if "arrow";
+    Arrow = arrow_ipc if "arrow";
     /// ArrayRecord: `ArrayRecord`.
-    ArrayRecord = array_record::FACTS, if "array_record";
-    /// Bagz: `Bagz`.
-    Bagz = bagz::FACTS, if "bagz";
-    /// Tensors by name: `Safetensors`.
-    Safetensors = safetensors::FACTS, if "safetensors";
+    ArrayRecord = array_record if "array_record";
     /// TFRecord: `TfRecord`.
-    TfRecord = tf_record::FACTS, if "tf_record";
-    /// Compressed TFRecord: `TfRecordStream`.
-    TfRecordStream = tf_record::COMPRESSED, if "tf_record";
+    TfRecord = tf_record if "tf_record", or
+        /// Compressed TFRecord: `TfRecordStream`.
+        TfRecordStream if "tf_record";
+    /// Bagz: `Bagz`.
+    Bagz = bagz if "bagz";
     /// WebDataset shards, which are tar archives: `WebDataset`.
-    WebDataset = web_dataset::FACTS, if "webdataset";
-    /// Compressed WebDataset shards: `WebDatasetStream`.
-    WebDatasetStream = web_dataset::COMPRESSED, if "webdataset";
+    WebDataset = webdataset if "webdataset", or
+        /// Compressed WebDataset shards: `WebDatasetStream`.
+        WebDatasetStream if "webdataset";
     /// An MDS folder, or its `index.json`: `Mds`.
-    Mds = mds::FACTS, if "mds";
+    Mds = mds if "mds";
     /// A NumPy array: [`Npy`](super::Npy), or [`Tokens`](super::Tokens) if it has one dimension of ids.
-    Npy = npy::FACTS;
+    Npy = npy;
     /// NumPy arrays: `Npz`.
-    Npz = npz::FACTS, if "compress";
-    /// Token ids, bare or with llm.c's header: [`Tokens`](super::Tokens).
-    Tokens = tokens::FACTS;
+    Npz = npz if "compress";
+    /// Tensors by name: `Safetensors`.
+    Safetensors = safetensors if "safetensors";
     /// Megatron's indexed datasets: [`Megatron`](super::Megatron).
-    Megatron = megatron::FACTS;
+    Megatron = megatron;
+    /// Token ids, bare or with llm.c's header: [`Tokens`](super::Tokens).
+    Tokens = tokens;
 }
 
 impl Format {
@@ -152,7 +197,7 @@ impl Format {
 
     /// Returns the error that this build lacks [`feature`](Self::feature), with the remedy.
     pub(crate) fn lacking(self) -> Error {
-        lacking(self.as_str(), self.feature().unwrap_or_default())
+        Error::lacking(self.as_str(), self.feature().unwrap_or_default())
     }
 
     /// Returns the format for the ending of a lower-case name; the longest known ending wins.
@@ -186,13 +231,6 @@ impl Format {
     pub(super) fn could_be(self, probe: &Probe) -> bool {
         (self.facts().could_be)(probe)
     }
-}
-
-/// Returns the error that files of a format need a feature that this build lacks, with the remedy.
-pub(crate) fn lacking(format: &str, feature: &str) -> Error {
-    let what = if feature == "compress" { "compressed" } else { format };
-    Error::unsupported(format!("{what} files need the feature `{feature}`, which this build lacks"))
-        .help(format!("build with `--features {feature}`"))
 }
 
 impl fmt::Display for Format {

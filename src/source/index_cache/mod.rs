@@ -7,6 +7,7 @@
 //!
 //! The hash detects damage, not tampering. A user with write access next to the data can hide records. That is no more
 //! than write access to the data allows. A start that is not the start of a record is detected on reading.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 mod entry;
 mod folder;
@@ -97,13 +98,10 @@ pub(crate) enum Records {
     /// Every line.
     AllLines,
     /// Records of TFRecord.
-    #[cfg_attr(not(feature = "tf_record"), allow(dead_code, reason = "for that format"))]
     Frames,
     /// Samples of WebDataset.
-    #[cfg_attr(not(feature = "webdataset"), allow(dead_code, reason = "for that format"))]
     Samples,
     /// Records of CSV with this delimiter and quote.
-    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "for that format"))]
     Fields(u8, Option<u8>),
 }
 

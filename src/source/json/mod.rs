@@ -1,4 +1,5 @@
 //! Parsing of one JSON record, which is an object, into an [`Element`].
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 mod deep;
 #[cfg(test)]
@@ -172,7 +173,6 @@ fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>
 }
 
 /// Parses a whole document of any kind, with the rules for nested values. Uses the last value of a repeated name.
-#[cfg(any(feature = "mds", feature = "webdataset"))]
 pub(crate) fn document(text: &str) -> Result<Value, Fault> {
     let mut repeats = Repeats { policy: RepeatedNames::Last, found: false };
     let (value, at) = value(text, space(text.as_bytes(), 0), &mut repeats)?;

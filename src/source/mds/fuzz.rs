@@ -1,10 +1,12 @@
 //! The fuzz target.
 
 use super::Mds;
-use crate::source::fuzzing::some;
+use crate::source::fuzzing::{Target, some};
+
+pub(in crate::source) const TARGETS: &[Target] = &[("mds", mds)];
 
 /// Reads the input as an index. Then reads it as a shard with every encoding; the first byte selects the compression.
-pub(crate) fn mds(data: &[u8]) {
+fn mds(data: &[u8]) {
     let open = |index: &[u8], shard: &[u8]| Mds::options().cache_bytes(0).open_bytes(index, shard).ok();
     open(data, &[]);
     let Some((&codec, shard)) = data.split_first() else { return };

@@ -3,8 +3,10 @@
 mod codec;
 mod encode;
 mod encoding;
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 mod hash;
 mod images;
 mod index;

@@ -148,3 +148,18 @@ fn a_shard_that_is_there_twice_is_read_as_it_is() {
     std::fs::remove_file(dir.path().join("shard.00000.mds.gz")).unwrap();
     assert!(Mds::open(dir.path()).unwrap_err().to_string().contains("shard.00000.mds"));
 }
+
+/// An index, and the shards that it names.
+#[cfg(all(feature = "http", feature = "formats"))]
+#[test]
+fn folders_of_objects_are_folders_of_files() {
+    let Some(fixtures) = crate::store::tests::Fixtures::find() else { return };
+    for case in fixtures.cases("mds") {
+        let folder = format!("mds/{}", case["file"].as_str().unwrap());
+        for file in std::fs::read_dir(fixtures.near(&folder)).unwrap().flatten() {
+            fixtures.put(&format!("{folder}/{}", file.file_name().to_string_lossy()));
+        }
+        let far = Mds::open(fixtures.server.url(&format!("{folder}/index.json"))).unwrap();
+        crate::store::tests::assert_same(&Mds::open(fixtures.near(&folder)).unwrap(), &far);
+    }
+}

@@ -4,8 +4,10 @@
 //! Formats: `IndexedDataset` of Megatron-Core (`megatron/core/datasets/indexed_dataset.py`), whose index starts with
 //! `MMIDIDX`, and the cached datasets of fairseq and of the earlier Megatron-LM, whose index starts with `TNTIDX`.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 mod index;
 mod writer;
 

@@ -172,3 +172,17 @@ proptest! {
         }
     }
 }
+
+/// An index and the data beside it, named by either.
+#[cfg(all(feature = "http", feature = "formats"))]
+#[test]
+fn pairs_of_objects_are_pairs_of_files() {
+    let Some(fixtures) = crate::store::tests::Fixtures::find() else { return };
+    for case in fixtures.cases("megatron") {
+        let [name, data] = ["file", "bin"].map(|key| format!("megatron/{}", case[key].as_str().unwrap()));
+        for url in [fixtures.put(&name), fixtures.put(&data)] {
+            let far = Megatron::open(&url).unwrap();
+            crate::store::tests::assert_same(&Megatron::open(fixtures.near(&name)).unwrap(), &far);
+        }
+    }
+}

@@ -176,7 +176,7 @@ pub(crate) fn decode(file: Buffer) -> Result<Array> {
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for `bfloat16`, which NumPy does not support.
-#[cfg(feature = "webdataset")]
+#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only some formats contain files of arrays"))]
 pub(crate) fn encode(array: &Array) -> Result<Vec<u8>> {
     let shape: Vec<u64> = array.shape().iter().map(|&length| length as u64).collect();
     let mut file = header::encode(array.dtype(), &shape, false)?;
@@ -210,7 +210,6 @@ mod tests {
 
     use super::*;
     use crate::dataset::map::RandomAccess;
-    #[cfg(feature = "webdataset")]
     use crate::element::DType;
 
     fn npy(header: &str, data: &[u8]) -> Buffer {
@@ -256,7 +255,6 @@ mod tests {
     }
 
     /// Compares with the output of `numpy.save` for `np.arange(3, dtype="<u2")`, and round-trips other shapes.
-    #[cfg(feature = "webdataset")]
     #[test]
     fn files_are_numpys() {
         let file = encode(&Array::from_vec(vec![0u16, 1, 2])).unwrap();

@@ -1,5 +1,9 @@
 //! Archives of NumPy arrays: `.npz` files, which are zip files with `.npy` members.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(super) mod fuzz;
 mod rows;
 mod zip;
 

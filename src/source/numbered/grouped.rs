@@ -1,4 +1,5 @@
 //! Files with records that are decoded in groups.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use std::fmt;
 use std::path::PathBuf;
@@ -65,7 +66,6 @@ impl<F: Grouped> GroupedFiles<F> {
     }
 
     /// Returns the format and its options.
-    #[cfg(feature = "mds")]
     pub(crate) fn format(&self) -> &F {
         &self.files.format
     }

@@ -1,7 +1,6 @@
 //! Files with records addressed by number, concatenated in order: the basis of the sources of all formats.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
-#[cfg(any(feature = "array_record", feature = "mds"))]
 mod grouped;
 mod named;
 #[cfg(test)]
@@ -11,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-#[cfg(any(feature = "array_record", feature = "mds"))]
+#[cfg_attr(not(feature = "formats"), allow(unused_imports, reason = "two formats are read so"))]
 pub(super) use self::grouped::{Grouped, GroupedFiles};
 pub(super) use self::named::{named_source, same_source, source_options};
 use super::abreast;

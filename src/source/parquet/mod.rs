@@ -3,10 +3,12 @@
 mod ahead;
 mod chunk;
 mod condition;
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 mod fields;
 mod footer;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 mod group;
 mod row_groups;
 #[cfg(test)]

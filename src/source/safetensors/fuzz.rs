@@ -1,10 +1,12 @@
 //! The fuzz target.
 
 use super::Safetensors;
-use crate::source::fuzzing::some;
+use crate::source::fuzzing::{Target, some};
+
+pub(in crate::source) const TARGETS: &[Target] = &[("safetensors", safetensors)];
 
 /// Reads the input as a safetensors file, with files and with rows as records.
-pub(crate) fn safetensors(data: &[u8]) {
+fn safetensors(data: &[u8]) {
     for rows in [false, true] {
         if let Ok(source) = Safetensors::options().rows(rows).float8_as_u8(true).open_bytes(data) {
             some(&source);

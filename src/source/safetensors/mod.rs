@@ -2,8 +2,10 @@
 //!
 //! Format: <https://github.com/huggingface/safetensors>. The `safetensors` crate parses and checks headers.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 mod header;
 mod writer;
 

@@ -3,10 +3,13 @@
 use super::{TfRecordStream, TfRecordWriter, TfRecordWriterOptions};
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::Buffer;
+use crate::source::fuzzing::Target;
+
+pub(in crate::source) const TARGETS: &[Target] = &[("tf_record", tf_record)];
 
 /// Reads a TFRecord file, compressed or not. Writes the records, and checks that they are read back unchanged.
 /// Checksums are not verified here, because random input would never pass them.
-pub(crate) fn tf_record(data: &[u8]) {
+fn tf_record(data: &[u8]) {
     let (mut cx, runtime) = (crate::Cx::default(), crate::exec::Runtime::inline());
     let open = |file: &[u8]| TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(file).into())]);
     let Ok(Ok(mut records)) = open(data).map(|stream| stream.iter(&runtime)) else { return };

@@ -1,9 +1,11 @@
 //! TFRecord files: records of bytes, each with two checksums.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 mod far;
 mod frame;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 #[cfg(feature = "compress")]
 mod reader;
 #[cfg(all(feature = "python", feature = "compress"))]
@@ -240,5 +242,13 @@ mod tests {
         std::fs::write(&path, b"\x1f\x8b\x08rest").unwrap();
         let error = TfRecord::open(&path).unwrap_err();
         assert!(error.message().contains("gzip") && error.help_text().unwrap().contains("stream"), "{error:?}");
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn a_length_that_a_server_claims_is_refused() {
+        let length = (crate::store::tests::CLAIMED - 16).to_le_bytes();
+        let file = [&length[..], &frame::masked(&length).to_le_bytes(), &[0; 300_000]].concat();
+        crate::store::tests::is_refused_if_claimed("a.tfrecord", file, |url| TfRecord::open(url)?.read(0));
     }
 }

@@ -4,6 +4,7 @@
 //! budget is smaller than all units, passes [announce](Units::tell) the rows that they will read. An evicted unit then
 //! leaves a copy of its announced rows, so the unit is decoded once for all of them, in any order. A window of rows
 //! takes far less memory than the units that contain these rows. Many more rows therefore share a decoding.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 mod kept;
 mod keys;
@@ -73,10 +74,6 @@ impl<U> Held<U> {
     }
 
     /// Reads a row with `read`.
-    #[cfg_attr(
-        not(any(feature = "array_record", feature = "mds")),
-        allow(dead_code, reason = "files of columns are read by spans")
-    )]
     fn read<T>(&self, row: usize, index: u64, read: impl Fn(&U, usize, u64) -> Result<T>) -> Result<T> {
         let place = self.place(row).ok_or_else(|| Error::data("is not where it was kept").record(index))?;
         read(&self.unit, place, index)
@@ -111,10 +108,6 @@ struct Inner<U> {
     kept: Kept<U>,
     told: Told,
     /// Units that are being decoded. Other threads wait for a unit here.
-    #[cfg_attr(
-        not(any(feature = "array_record", feature = "arrow", feature = "mds")),
-        allow(dead_code, reason = "groups of Parquet are decoded in a way of their own")
-    )]
     loading: ByKey<Arc<Mutex<()>>>,
     /// Number of decoded rows and their bytes, for the average size of a row. Estimated from the files at first.
     seen_rows: u64,
@@ -276,10 +269,6 @@ impl<U: Unit> Units<U> {
 
     /// Returns a unit with these rows, from memory or from `decode`. Counts the rows as read. Other threads that need
     /// this unit wait until it is decoded.
-    #[cfg_attr(
-        not(any(feature = "array_record", feature = "arrow", feature = "mds")),
-        allow(dead_code, reason = "groups of Parquet are decoded in a way of their own")
-    )]
     pub(crate) fn get_or_decode(
         &self,
         key: Key,
@@ -309,10 +298,6 @@ impl<U: Unit> Units<U> {
     /// its rows. `find` returns the place of a row. `decode` and `read` receive an index for their errors; `read` also
     /// receives the place among the held rows. `one` reads a row separately, if `find` misses a row or if the unit
     /// failed to decode for another row.
-    #[cfg_attr(
-        not(any(feature = "array_record", feature = "mds")),
-        allow(dead_code, reason = "files of columns are read by spans")
-    )]
     pub(crate) fn read_many<T>(
         &self,
         indices: &[u64],
@@ -348,10 +333,6 @@ impl<U: Unit> Units<U> {
     }
 
     /// Reads a single row, at this place.
-    #[cfg_attr(
-        not(any(feature = "array_record", feature = "mds")),
-        allow(dead_code, reason = "files of columns are read by spans")
-    )]
     pub(crate) fn read_one<T>(
         &self,
         index: u64,

@@ -4,10 +4,13 @@ use super::{WebDataset, WebDatasetWriter};
 use crate::dataset::map::RandomAccess;
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::element::Buffer;
+use crate::source::fuzzing::Target;
+
+pub(in crate::source) const TARGETS: &[Target] = &[("webdataset", webdataset)];
 
 /// Reads a tar archive by number and, compressed or not, front to back. If the archive opens by number, both readers
 /// must return equal samples, or both must return errors.
-pub(crate) fn webdataset(data: &[u8]) {
+fn webdataset(data: &[u8]) {
     written_again(data);
     let contents = || vec![("x.tar".into(), Buffer::copy_from(data).into())];
     let options = || WebDataset::options().decode(true);

@@ -2,8 +2,10 @@
 //!
 //! Files are grouped as in [webdataset](https://github.com/webdataset/webdataset). Headers follow POSIX and GNU tar.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
-pub(in crate::source) mod fuzz;
+pub(super) mod fuzz;
 mod header;
 mod input;
 mod sample;

@@ -52,18 +52,17 @@ fn records_of_objects_are_records_of_files() {
     let Some(fixtures) = std::env::var_os("GRISTMILL_FIXTURES") else { return };
     use crate::dataset::IterDataset;
     use crate::spec::Data;
-    let server = Server::start();
+    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
     let mut seen = 0;
-    for folder in ["arrayrecord", "bagz", "jsonl", "npy", "parquet", "tfrecord", "tokens_bin", "arrow", "webdataset"] {
-        let Ok(files) = std::fs::read_dir(Path::new(&fixtures).join(folder)) else { continue };
+    for folder in std::fs::read_dir(fixtures).unwrap().flatten().map(|folder| folder.path()) {
+        let Ok(files) = std::fs::read_dir(folder) else { continue };
         for path in files.flatten().map(|file| file.path()).filter(|path| path.is_file()) {
+            // Alone: a file that needs another beside it has a test in the folder of its format.
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            // Its limits lie in another file, which is looked for beside files alone.
-            if name == "separate.bagz" {
-                continue;
-            }
-            let url = server.put(&name, std::fs::read(&path).unwrap());
-            let (Ok(near), far) = (Data::open(&path, None), Data::open(&url, None)) else { continue };
+            let alone = dir.path().join(&name);
+            std::fs::copy(path, &alone).unwrap();
+            let url = server.put(&name, std::fs::read(&alone).unwrap());
+            let (Ok(near), far) = (Data::open(&alone, None), Data::open(&url, None)) else { continue };
             let far = far.unwrap_or_else(|e| panic!("{name}: {e:?}"));
             assert_eq!(near.records(), far.records(), "{name}");
             let (near, far) = (near.stream().collect(), far.stream().collect());
@@ -134,78 +133,4 @@ fn rows_of_tensors_are_fetched_at_once() {
     let rows = source.read_many(&[4, 3, 5]).dense().unwrap();
     let firsts: Vec<u8> = rows.iter().map(|row| row.array("a").unwrap().bytes()[0]).collect();
     assert_eq!((firsts, server.requests().len()), (vec![4, 3, 5], 1));
-}
-
-/// What is several files, or one beside another, as it is on a disk.
-#[cfg(feature = "formats")]
-#[test]
-fn folders_of_objects_are_folders_of_files() {
-    let beside = || concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/fixtures").into();
-    let fixtures = std::env::var_os("GRISTMILL_FIXTURES").map_or_else(beside, std::path::PathBuf::from);
-    if !fixtures.is_dir() {
-        return eprintln!("skipped: no {}", fixtures.display());
-    }
-    use crate::source::{Bagz, Mds, Megatron};
-    let server = Server::start();
-    let put = |name: &str| server.put(name, std::fs::read(fixtures.join(name)).unwrap());
-    // The valid cases of a format that have records, as its manifest lists them.
-    let cases = |format: &str| -> Vec<serde_json::Value> {
-        let manifest = std::fs::read(fixtures.join(format).join("manifest.json")).unwrap();
-        let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
-        let is_read = |case: &&serde_json::Value| case["kind"] == "valid" && case["num_records"].as_u64() > Some(0);
-        manifest["cases"].as_array().unwrap().iter().filter(is_read).cloned().collect()
-    };
-    let text = |case: &serde_json::Value, name: &str| case[name].as_str().map(str::to_owned);
-    let every = |len| (0..len).rev().collect::<Vec<u64>>();
-    for case in cases("bagz") {
-        // Limits in a file of their own.
-        let Some(limits) = text(&case, "limits_file") else { continue };
-        put(&format!("bagz/{limits}"));
-        let name = format!("bagz/{}", text(&case, "file").unwrap());
-        let (near, far) = (Bagz::open(fixtures.join(&name)).unwrap(), Bagz::open(put(&name)).unwrap());
-        let all = |bagz: &Bagz| bagz.read_many(&every(bagz.len())).dense().unwrap();
-        assert_eq!(all(&near), all(&far), "{name}");
-    }
-    // An index, and the shards that it names.
-    for case in cases("mds") {
-        let folder = &format!("mds/{}", text(&case, "file").unwrap());
-        for file in std::fs::read_dir(fixtures.join(folder)).unwrap().flatten() {
-            put(&format!("{folder}/{}", file.file_name().to_string_lossy()));
-        }
-        let near = Mds::open(fixtures.join(folder)).unwrap();
-        let far = Mds::open(server.url(&format!("{folder}/index.json"))).unwrap();
-        let all = |mds: &Mds| mds.read_many(&every(mds.len())).dense().unwrap();
-        assert_eq!((near.len(), all(&near)), (far.len(), all(&far)), "{folder}");
-    }
-    // Files in the order of their list, not of their names.
-    use crate::source::Arrow;
-    let bytes = |name: &str| std::fs::read(fixtures.join("arrow").join(name)).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let state = r#"{"_data_files": [{"filename": "b.arrow"}, {"filename": "a.arrow"}], "_fingerprint": "0"}"#;
-    let info = ("dataset_info.json", b"{}".to_vec());
-    let one = cases("arrow").into_iter().find(|case| !case["file_bytes"].is_null()).unwrap();
-    let [a, b] = [(); 2].map(|()| bytes(&text(&one, "file").unwrap()));
-    for (name, bytes) in [("a.arrow", a), ("b.arrow", b), ("state.json", state.into()), info] {
-        std::fs::write(dir.path().join(name), &bytes).unwrap();
-        server.put(&format!("saved/{name}"), bytes);
-    }
-    let near = Arrow::open(dir.path()).unwrap();
-    for url in [server.url("saved"), server.url("saved/")] {
-        let far = Arrow::open(&url).unwrap();
-        let all = |arrow: &Arrow| arrow.read_many(&every(arrow.len())).dense().unwrap();
-        assert_eq!((near.len(), all(&near)), (far.len(), all(&far)), "{url}");
-        let at = |name| far.facts().identity.find(name);
-        assert!(at("b.arrow").is_some() && at("b.arrow") < at("a.arrow"), "{}", far.facts().identity);
-    }
-    // An index and the data beside it, named by either.
-    for case in cases("megatron") {
-        let [name, data] = ["file", "bin"].map(|key| format!("megatron/{}", text(&case, key).unwrap()));
-        let [index, data] = [put(&name), put(&data)];
-        let near = Megatron::open(fixtures.join(name)).unwrap();
-        for url in [index, data] {
-            let far = Megatron::open(&url).unwrap();
-            let all = |pairs: &Megatron| pairs.read_many(&every(pairs.len())).dense().unwrap();
-            assert_eq!((near.len(), all(&near)), (far.len(), all(&far)), "{url}");
-        }
-    }
 }

@@ -105,39 +105,6 @@ fn a_length_that_is_claimed_takes_no_memory() {
     }
 }
 
-/// Each of them reads a length, and then as much.
-#[cfg(feature = "formats")]
-#[test]
-fn records_that_are_claimed_to_be_longer_than_memory_are_errors() {
-    use crate::source::{Bagz, Csv, Npy, TfRecord};
-    StoreOptions::default().attempts(2).apply();
-    let server = Server::start();
-    const LENGTH: u64 = 1 << 40;
-    let crc = |bytes: &[u8]| crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
-    let length = (LENGTH - 16).to_le_bytes();
-    let frame = [&length[..], &crc(&length).to_le_bytes(), &[0; 300_000]].concat();
-    let mut npy = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
-    let shape = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': (1, {}), }}", LENGTH - 128);
-    npy.extend(format!("{shape:<117}\n").bytes());
-    npy.resize(300_000, 0);
-    for (name, bytes) in
-        [("a.tfrecord", frame), ("a.npy", npy), ("a.csv", b"a,b\n".repeat(1 << 16)), ("a.bagz", vec![0; 1 << 18])]
-    {
-        server.put(name, bytes);
-        server.claim(name, LENGTH);
-    }
-    let url = |name: &str| server.url(name);
-    let errors = [
-        TfRecord::open(url("a.tfrecord")).and_then(|records| records.read(0).map(drop)).unwrap_err(),
-        Npy::open(url("a.npy")).and_then(|rows| rows.read(0).map(drop)).unwrap_err(),
-        Csv::open(url("a.csv")).map(drop).unwrap_err(),
-        Bagz::open(url("a.bagz")).map(drop).unwrap_err(),
-    ];
-    for error in errors {
-        assert!(error.message().contains("gave up after"), "{error}");
-    }
-}
-
 #[test]
 fn the_time_that_is_allowed_covers_bodies_that_drip() {
     let server = Server::start();

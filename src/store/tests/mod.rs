@@ -3,7 +3,7 @@
 mod formats;
 mod hostile;
 #[path = "../../../tests/support/objects.rs"]
-mod objects;
+pub(crate) mod objects;
 #[cfg(feature = "formats")]
 mod opening;
 
@@ -39,6 +39,68 @@ fn bytes(blocks: u64) -> Vec<u8> {
 
 fn all(object: &Arc<Object>) -> Result<Vec<u8>> {
     Ok(object.read(0..object.len())?.as_bytes().to_vec())
+}
+
+/// Checks that `open` returns an error for an object whose server claims a length of 1 TiB and sends `bytes`.
+pub(crate) fn is_refused_if_claimed<T>(name: &str, bytes: Vec<u8>, open: impl FnOnce(String) -> Result<T>) {
+    StoreOptions::default().attempts(2).apply();
+    let server = Server::start();
+    let url = server.put(name, bytes);
+    server.claim(name, CLAIMED);
+    let error = open(url).map(drop).unwrap_err();
+    assert!(error.message().contains("gave up after"), "{error}");
+}
+
+/// Length in bytes that a server claims.
+pub(crate) const CLAIMED: u64 = 1 << 40;
+
+/// Files that other libraries wrote, in a store and on this machine.
+#[cfg(feature = "formats")]
+pub(crate) struct Fixtures {
+    pub(crate) server: Server,
+    folder: std::path::PathBuf,
+}
+
+#[cfg(feature = "formats")]
+impl Fixtures {
+    /// Returns `None` if the files are not there.
+    pub(crate) fn find() -> Option<Self> {
+        let beside = || concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/fixtures").into();
+        let folder = std::env::var_os("GRISTMILL_FIXTURES").map_or_else(beside, std::path::PathBuf::from);
+        if !folder.is_dir() {
+            println!("skipped: no {}", folder.display());
+            return None;
+        }
+        Some(Self { server: Server::start(), folder })
+    }
+
+    /// The path of a file on this machine.
+    pub(crate) fn near(&self, name: &str) -> std::path::PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Puts a file into the store. Returns its URL.
+    pub(crate) fn put(&self, name: &str) -> String {
+        self.server.put(name, std::fs::read(self.near(name)).unwrap())
+    }
+
+    /// Returns the valid cases of a format that have records, as its manifest lists them.
+    pub(crate) fn cases(&self, format: &str) -> Vec<serde_json::Value> {
+        let manifest = std::fs::read(self.near(format).join("manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+        let is_read = |case: &&serde_json::Value| case["kind"] == "valid" && case["num_records"].as_u64() > Some(0);
+        manifest["cases"].as_array().unwrap().iter().filter(is_read).cloned().collect()
+    }
+}
+
+/// Checks that two sources have equal records.
+#[cfg(feature = "formats")]
+pub(crate) fn assert_same<S: crate::dataset::map::RandomAccess<Record: PartialEq + std::fmt::Debug>>(
+    near: &S,
+    far: &S,
+) {
+    let all = |source: &S| source.read_many(&(0..source.len()).rev().collect::<Vec<u64>>()).dense().unwrap();
+    assert_eq!((near.len(), all(near)), (far.len(), all(far)));
 }
 
 #[test]

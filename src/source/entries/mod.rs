@@ -1,0 +1,131 @@
+//! Helpers of the entries by which pipeline files name formats: paths, lanes, and stand-ins while a file is only checked.
+
+mod unopened;
+mod whole;
+
+use std::path::{Path, PathBuf};
+
+use self::unopened::{found, is_packed, unopened, unopened_map};
+pub(super) use self::whole::Whole;
+use super::{Contents, Format, IndexCache, Patterns, Shards};
+use crate::dataset::{BoxIter, BoxMap};
+use crate::declare::arguments::Kind;
+use crate::declare::build::Site;
+use crate::declare::chain::{Chain, Context, missing};
+use crate::declare::node::Node;
+use crate::declare::values::{AtLeast, Decode, Given};
+use crate::element::Element;
+use crate::error::Result;
+use crate::place::Location;
+
+/// Lanes that compressed files are read as.
+pub(super) type Lanes = Option<Given<AtLeast<1>>>;
+
+/// Makes a source of random access; while a pipeline is only checked, a stand-in for it.
+pub(super) fn by_number(at: &Site<'_>, open: impl FnOnce() -> Result<BoxMap<Element>>) -> Result<Chain> {
+    Ok(Chain::Map(if at.is_draft { unopened_map() } else { open()? }))
+}
+
+/// Makes a source of random access of the contents that `open` has of `files`; where it has none, as files are compressed, streams of them.
+pub(super) fn by_number_or_streams(
+    files: &[Location],
+    lanes: &Lanes,
+    at: &Site<'_>,
+    open: impl FnOnce(&[Location]) -> Result<Option<Contents>>,
+    by_number: impl FnOnce(Contents) -> Result<BoxMap<Element>>,
+    stream: impl Fn(&[Location]) -> Result<BoxIter<Element>>,
+) -> Result<Chain> {
+    if at.is_draft {
+        return unopened(lanes, is_packed(files));
+    }
+    let Some(contents) = open(files)? else { return streams(files, lanes, stream) };
+    refuse_lanes(lanes)?;
+    by_number(contents).map(Chain::Map)
+}
+
+/// Refuses lanes of files with random access, which would only change the order.
+fn refuse_lanes(lanes: &Lanes) -> Result<()> {
+    match lanes {
+        Some(node) => {
+            Err(node.error("these files have random access, and lanes are for `.gz`, `.zst` and `.lz4`").help(
+                "omit it, since any position of these files can be read; or name `lanes` as the source, with `parts`",
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Makes one stream of all files; or, with `lanes: 8`, eight of every eighth each.
+fn streams(
+    files: &[Location],
+    lanes: &Lanes,
+    stream: impl Fn(&[Location]) -> Result<BoxIter<Element>>,
+) -> Result<Chain> {
+    let Some(lanes) = lanes else { return Ok(Chain::Iter(stream(files)?)) };
+    let AtLeast(count) = lanes.get()?;
+    let lane = |first| stream(&files.iter().skip(first).step_by(count as usize).cloned().collect::<Vec<_>>());
+    let firsts = (0..files.len()).take(usize::try_from(count).unwrap_or(usize::MAX));
+    Ok(Chain::Lanes(firsts.map(lane).collect::<Result<_>>()?, count as usize))
+}
+
+/// Paths, globs, folders and URLs, seen from here; a path that is no glob must exist.
+pub(super) fn paths(node: &Node, context: &Context) -> Result<Paths> {
+    paths_by(node, context, |path| vec![path])
+}
+
+/// Files of the formats that a source reads, compressed files included.
+pub(super) fn files_of(source: &str, given: &Node, context: &Context) -> Result<Vec<Location>> {
+    found(paths(given, context)?, &Format::endings_of(source), context)
+}
+
+/// Paths as of [`paths`], in which a name may represent other files.
+pub(super) fn paths_by(node: &Node, context: &Context, files: impl Fn(Location) -> Vec<Location>) -> Result<Paths> {
+    let one = |node: &Node, file: Location| {
+        let is_pattern = file.as_ref().to_string_lossy().contains(['*', '?', '[', '{']);
+        if is_pattern || file.may_exist() { Ok(file) } else { Err(missing(node, file.as_ref())) }
+    };
+    let mut all = Vec::new();
+    for node in Vec::<Node>::decode(node)? {
+        for file in files(context.resolve(&String::decode(&node)?)) {
+            all.push(one(&node, file)?);
+        }
+    }
+    Ok(Paths { all, shards: context.shards.clone() })
+}
+
+/// Paths, globs, folders and URLs of a source, and the shards that it leaves out.
+pub(super) struct Paths {
+    pub(super) all: Vec<Location>,
+    pub(super) shards: Shards,
+}
+
+impl Patterns for Paths {
+    fn patterns(&self) -> Vec<PathBuf> {
+        self.all.patterns()
+    }
+
+    fn leaves_out(&self, file: &Path) -> bool {
+        self.shards.leaves_out(file)
+    }
+}
+
+/// Place of the positions of records: `beside` the file, `off`, or a folder.
+pub(super) struct CacheArg(String);
+
+impl Decode for CacheArg {
+    const KIND: Kind = Kind::Either(&[Kind::Words(&["beside", "off"]), Kind::Path]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        String::decode(node).map(Self)
+    }
+}
+
+impl CacheArg {
+    pub(super) fn of(self, context: &Context) -> IndexCache {
+        match self.0.as_str() {
+            "beside" => IndexCache::Beside,
+            "off" => IndexCache::Off,
+            folder => IndexCache::Folder(context.resolve(folder).into_path()),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The source of pipeline files.
+
+use std::path::PathBuf;
+
+use super::Mds;
+use crate::dataset::MapDataset;
+use crate::dataset::map::Source;
+use crate::declare::arguments::arguments;
+use crate::declare::build::{Of, Site};
+use crate::declare::chain::Chain;
+use crate::declare::entry::SourceEntry;
+use crate::declare::values::{Amount, Given};
+use crate::error::Result;
+use crate::source::entries::{by_number, paths};
+use crate::source::formats::mds::FACTS;
+
+pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(mds)).chooses("columns")];
+
+arguments! {
+    struct MdsArgs(paths) {
+        /// Folders or their URLs; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// Decode JPEG and PNG to arrays (`uint8`, height × width × channels); else they are bytes.
+        images: bool = true,
+        /// Hold each shard against the hash that its index has of it.
+        check_hashes: bool = false,
+        /// Memory for decompressed shards that are kept.
+        cache_bytes: Amount = "512MiB",
+        /// The columns to read, all of them by default.
+        columns: Option<Vec<String>>,
+    }
+}
+
+fn mds(args: MdsArgs, at: &Site<'_>) -> Result<Chain> {
+    let paths = paths(&args.paths, at)?;
+    let mut options =
+        Mds::options().images(args.images).check_hashes(args.check_hashes).cache_bytes(args.cache_bytes.into());
+    if let Some(columns) = args.columns {
+        options = options.columns(columns);
+    }
+    by_number(at, || Ok(Source::new(options.open(&paths)?).boxed()))
+}

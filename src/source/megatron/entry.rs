@@ -1,0 +1,39 @@
+//! The source of pipeline files.
+
+use std::path::PathBuf;
+
+use super::{Megatron, MegatronUnit, index_of};
+use crate::dataset::MapDataset;
+use crate::dataset::map::Source;
+use crate::declare::arguments::{arguments, words};
+use crate::declare::build::{Of, Site};
+use crate::declare::chain::Chain;
+use crate::declare::entry::SourceEntry;
+use crate::declare::values::Given;
+use crate::error::Result;
+use crate::place::Location;
+use crate::source::entries::{by_number, paths_by};
+use crate::source::formats::megatron::FACTS;
+
+pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(megatron))];
+
+words!(MegatronUnit { "sequence" => MegatronUnit::Sequence, "document" => MegatronUnit::Document });
+
+arguments! {
+    struct MegatronArgs(paths) {
+        /// Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// Contents of a record.
+        by: MegatronUnit = "sequence",
+    }
+}
+
+fn megatron(args: MegatronArgs, at: &Site<'_>) -> Result<Chain> {
+    let paths = paths_by(&args.paths, at, |path| vec![index_or_file(path)])?;
+    by_number(at, || Ok(Source::new(Megatron::options().unit(args.by).open(&paths)?).boxed()))
+}
+
+/// Returns the index of a dataset of Megatron's that is named by what its files have in common; any other path as it is.
+pub(in crate::source) fn index_or_file(file: Location) -> Location {
+    if file.may_exist() { file } else { file.beside(index_of) }
+}

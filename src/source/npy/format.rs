@@ -1,0 +1,8 @@
+//! A NumPy array.
+
+use super::facts::{Facts, Turn};
+
+pub(in crate::source) const FACTS: Facts = Facts {
+    sign: Some((Turn::Magic, |probe| probe.begins(b"\x93NUMPY"))),
+    ..Facts::of("npy", "Reads the rows of `.npy` files along their first dimension.", &[".npy"])
+};

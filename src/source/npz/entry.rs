@@ -1,0 +1,88 @@
+//! The source of pipeline files.
+
+use std::path::PathBuf;
+
+use super::{Npz, NpzRows};
+use crate::dataset::map::Source;
+use crate::dataset::{BoxMap, MapDataset};
+use crate::declare::arguments::{About, Arguments, arguments};
+use crate::declare::build::{Of, Site};
+use crate::declare::chain::Chain;
+use crate::declare::decode::Fields;
+use crate::declare::entry::SourceEntry;
+use crate::declare::values::{Amount, Given};
+use crate::element::Element;
+use crate::error::Result;
+use crate::place::Location;
+use crate::source::entries::Whole;
+use crate::source::entries::{by_number, files_of};
+use crate::source::formats::npz::FACTS;
+
+pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(npz))];
+
+arguments! {
+    struct ArchiveArgs {
+        /// Files, folders, globs, ranges of shards (`train-{000..127}.npz`) or URLs of any of these; one or a list.
+        paths: Given<Vec<PathBuf>>,
+        /// Memory that the arrays of an archive may become when inflated; 64 times its file by default, and 256 MiB at least.
+        max_bytes: Option<Amount>,
+        /// A record for each row, along the first dimension that all arrays of an archive share.
+        rows: bool = false,
+    }
+}
+
+arguments! {
+    struct RowArgs(paths) with ArchiveArgs {
+        /// Memory for decompressed archives that are kept; only with `rows: true`.
+        cache_bytes: Amount = "256MiB",
+    }
+}
+
+/// Arguments of archives, and of their rows if rows are read. Other arrays refuse them.
+struct NpzArgs {
+    archives: ArchiveArgs,
+    rows: Option<RowArgs>,
+}
+
+impl Arguments for NpzArgs {
+    const ABOUT: About = RowArgs::ABOUT;
+
+    fn read(fields: &Fields<'_>) -> Result<Self> {
+        let archives = ArchiveArgs::read(fields)?;
+        let rows = archives.rows.then(|| RowArgs::read(fields)).transpose()?;
+        Ok(Self { archives, rows })
+    }
+}
+
+fn npz(args: NpzArgs, at: &Site<'_>) -> Result<Chain> {
+    let files = files_of("npz", &args.archives.paths, at)?;
+    let max_bytes = args.archives.max_bytes.map(u64::from);
+    by_number(at, || match args.rows {
+        Some(RowArgs { cache_bytes }) => rows(&files, max_bytes, cache_bytes.into()),
+        None => archives(&files, max_bytes),
+    })
+}
+
+/// Makes a record for each row.
+fn rows(files: &[Location], max_bytes: Option<u64>, cache_bytes: usize) -> Result<BoxMap<Element>> {
+    let mut source = NpzRows::open(files)?.cache_bytes(cache_bytes);
+    if let Some(bytes) = max_bytes {
+        source = source.max_bytes(bytes);
+    }
+    Ok(Source::new(source).boxed())
+}
+
+/// Makes a record for each archive.
+fn archives(files: &[Location], max_bytes: Option<u64>) -> Result<BoxMap<Element>> {
+    let open = |path| {
+        let archive = Npz::open(path)?;
+        Ok(match max_bytes {
+            Some(bytes) => archive.max_bytes(bytes),
+            None => archive,
+        })
+    };
+    let archives = files.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let elements = archives.iter().map(Npz::element).collect::<Result<_>>()?;
+    let identity = archives.iter().map(|npz| npz.identity()).collect();
+    Ok(Whole { name: "npz", elements, identity }.dataset())
+}

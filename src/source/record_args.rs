@@ -1,0 +1,80 @@
+//! Arguments of files whose records are bytes.
+
+use super::example::stages::{Declared, RECORD, SequenceArgs, sequences};
+use super::{ExampleParser, Examples};
+use crate::dataset::map::{RandomAccess, Source};
+use crate::dataset::{BoxMap, MapDataset};
+use crate::declare::arguments::{Arguments, Kind, arguments};
+use crate::declare::build::Site;
+use crate::declare::columns::NamedFn;
+use crate::declare::decode::Fields;
+use crate::declare::node::{Node, Tree};
+use crate::declare::values::Decode;
+use crate::element::{Buffer, Element, Value};
+use crate::error::Result;
+
+arguments! {
+    /// Arguments by which records of bytes become elements.
+    pub(super) struct RecordArgs {
+        /// The name of the column that has the bytes of a record; `record` by default.
+        field: Option<String>,
+        /// Parse records as `tf.train.Example`s: `true`, or features as `parse_example` declares them.
+        examples: Option<Declared>,
+        /// Parse records as `tf.train.SequenceExample`s: `true`, or `context` and `sequences` as `parse_sequence_example` declares
+        /// them.
+        sequence_examples: Option<DeclaredSequences>,
+    }
+}
+
+/// Way to read records of bytes.
+#[derive(Clone)]
+pub(super) enum Records {
+    /// The only field of an element.
+    Field(String),
+    Parsed(ExampleParser),
+}
+
+impl RecordArgs {
+    pub(super) fn records(self, at: &Site<'_>) -> Result<Records> {
+        let parsers = (self.examples.and_then(|given| given.0), self.sequence_examples.and_then(|given| given.0));
+        match (parsers, self.field) {
+            ((Some(_), Some(_)), _) => Err(at.error("`examples` and `sequence_examples` exclude each other")),
+            ((None, None), field) => Ok(Records::Field(field.unwrap_or_else(|| RECORD.to_owned()))),
+            (_, Some(_)) => Err(at.error("`field` is the name of a record of bytes, and examples have their own")),
+            ((Some(parser), None) | (None, Some(parser)), None) => Ok(Records::Parsed(parser)),
+        }
+    }
+}
+
+impl Records {
+    pub(super) fn elements(self, source: impl RandomAccess<Record = Buffer> + 'static) -> BoxMap<Element> {
+        match self {
+            Self::Field(name) => to_record(&name).after(Source::new(source)).boxed(),
+            Self::Parsed(parser) => Source::new(Examples::new(source, parser)).boxed(),
+        }
+    }
+}
+
+/// Bytes as an element with a single field.
+pub(super) fn to_record(field: &str) -> NamedFn<Buffer> {
+    let name = field.to_owned();
+    let element = move |record: Buffer| Ok(Element::with_capacity(1).with(&name, Value::Bytes(record)));
+    NamedFn::map("to_element", field.to_owned(), element)
+}
+
+/// `context` and `sequences`, or `true` for all there is.
+struct DeclaredSequences(Option<ExampleParser>);
+
+impl Decode for DeclaredSequences {
+    const KIND: Kind = Kind::Either(&[Kind::Bool, Kind::Section(&SequenceArgs::ABOUT)]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        if let Tree::Bool(all) = node.value {
+            return Ok(Self(all.then(ExampleParser::inferred_sequences)));
+        }
+        let fields = Fields::new(node)?;
+        let parser = sequences(SequenceArgs::read(&fields)?, |error| fields.error(error.message()))?;
+        fields.finish()?;
+        Ok(Self(Some(parser)))
+    }
+}
