@@ -144,10 +144,8 @@ pub use detect::detect;
 pub(crate) use detect::detect_folder;
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use example::ExamplesIter;
-#[cfg(feature = "python")]
-pub(crate) use example::stages::RECORD;
 #[cfg(feature = "spec")]
-pub(crate) use example::stages::STAGES as EXAMPLE_STAGES;
+pub(crate) use example::stages as example_stages;
 pub use example::{
     ExampleParser, Examples, FeatureSpec, FeatureType, FeatureValues, encode_example, encode_sequence_example,
 };

@@ -1,17 +1,14 @@
 //! Arguments of files whose records are bytes.
 
+use super::entries::prelude::*;
 use super::example::stages::{Declared, RECORD, SequenceArgs, sequences};
 use super::{ExampleParser, Examples};
-use crate::dataset::map::{RandomAccess, Source};
-use crate::dataset::{BoxMap, MapDataset};
-use crate::declare::arguments::{Arguments, Kind, arguments};
-use crate::declare::build::Site;
+use crate::dataset::map::RandomAccess;
+use crate::declare::arguments::Arguments;
 use crate::declare::columns::NamedFn;
 use crate::declare::decode::Fields;
-use crate::declare::node::{Node, Tree};
-use crate::declare::values::Decode;
-use crate::element::{Buffer, Element, Value};
-use crate::error::Result;
+use crate::declare::node::Tree;
+use crate::element::{Buffer, Value};
 
 arguments! {
     /// Arguments by which records of bytes become elements.

@@ -73,7 +73,7 @@ pub(crate) use crate::declare::{arguments, build, chain, columns, decode, entry,
 use crate::element::Element;
 use crate::error::{Error, Result};
 #[cfg(feature = "python")]
-pub(crate) use crate::source::RECORD;
+pub(crate) use crate::source::example_stages::RECORD;
 use crate::units::Bytes;
 
 /// Syntax of a pipeline file.

@@ -10,11 +10,11 @@ use super::values::Decode;
 use super::{column_stages, iter_stages, order_stages, pack_stages, sources, text_stages};
 use crate::dataset::iter::{BadRecords, FilterThresholds};
 use crate::error::{Error, Result};
-use crate::source::{EXAMPLE_STAGES, SOURCES, skip_bad_shards};
+use crate::source::{SOURCES, example_stages, skip_bad_shards};
 
 const STAGES: &[&[StageEntry]] = &[
     column_stages::STAGES,
-    EXAMPLE_STAGES,
+    example_stages::STAGES,
     order_stages::STAGES,
     text_stages::STAGES,
     iter_stages::STAGES,

@@ -102,6 +102,23 @@ pub(super) fn built<S: ObjectStore>(client: object_store::Result<S>) -> Result<C
     }
 }
 
+/// Defines `client` from the builder of a store with signed requests, which permit no redirects.
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+macro_rules! signed_client {
+    ($builder:ty) => {
+        pub(super) fn client(
+            root: &str,
+            retry: object_store::RetryConfig,
+        ) -> crate::error::Result<crate::store::stores::Client> {
+            let builder = <$builder>::from_env().with_url(root).with_retry(retry);
+            let connector = crate::store::service::Connector(crate::store::client::Redirects::Refused);
+            crate::store::stores::built(builder.with_http_connector(connector).build())
+        }
+    };
+}
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+pub(super) use signed_client;
+
 /// Joins a text of each store that has one: `a, b, or c`.
 #[cfg(feature = "store")]
 pub(super) fn any(text: impl Fn(&Facts) -> Option<&'static str>) -> String {

@@ -1,19 +1,13 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
 use super::ArrayRecord;
-use crate::declare::arguments::arguments;
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::{Amount, Given};
-use crate::error::Result;
-use crate::source::entries::{by_number, paths};
+use crate::declare::values::Amount;
+use crate::source::entries::prelude::*;
 use crate::source::formats::array_record::FACTS;
 use crate::source::record_args::RecordArgs;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(array_record))];
+pub(in crate::source) const SOURCES: &[SourceEntry] =
+    &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(array_record))];
 
 arguments! {
     struct ArrayRecordArgs(paths) with RecordArgs as content {

@@ -1,20 +1,12 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
-use super::Arrow;
-use crate::dataset::MapDataset;
-use crate::dataset::map::Source;
-use crate::declare::arguments::arguments;
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::{Amount, Given};
-use crate::error::Result;
-use crate::source::entries::{by_number, paths};
+use super::{Arrow, ArrowOptions};
+use crate::declare::values::Amount;
+use crate::source::entries::prelude::*;
 use crate::source::formats::arrow_ipc::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(arrow)).chooses("columns")];
+pub(in crate::source) const SOURCES: &[SourceEntry] =
+    &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(arrow)).chooses("columns")];
 
 arguments! {
     struct ArrowArgs(paths) {
@@ -32,10 +24,8 @@ arguments! {
 
 fn arrow(args: ArrowArgs, at: &Site<'_>) -> Result<Chain> {
     let paths = paths(&args.paths, at)?;
-    let mut options = Arrow::options().cache_bytes(args.cache_bytes.into());
-    if let Some(wanted) = args.hive_partitioning {
-        options = options.hive_partitioning(wanted);
-    }
+    let options = Arrow::options().cache_bytes(args.cache_bytes.into());
+    let options = args.hive_partitioning.into_iter().fold(options, ArrowOptions::hive_partitioning);
     args.columns.as_ref().map(Given::get).transpose()?;
     by_number(at, || {
         let opened = match args.columns {

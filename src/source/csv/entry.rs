@@ -1,25 +1,13 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
 use super::{Csv, CsvOptions, CsvType};
-use crate::dataset::map::Source;
-use crate::dataset::{BoxIter, MapDataset};
-use crate::declare::arguments::{Kind, arguments};
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
 use crate::declare::decode::Fields;
-use crate::declare::entry::SourceEntry;
-use crate::declare::node::Node;
-use crate::declare::values::{Decode, Given, Map};
-use crate::element::Element;
-use crate::error::Result;
-use crate::place::Location;
-use crate::source::detect::open_plain;
-use crate::source::entries::{CacheArg, Lanes, by_number_or_streams, files_of};
+use crate::declare::values::Map;
+use crate::source::entries::prelude::*;
 use crate::source::formats::csv::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(csv)).chooses("columns")];
+pub(in crate::source) const SOURCES: &[SourceEntry] =
+    &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(csv)).chooses("columns")];
 
 arguments! {
     struct CsvArgs(paths) {
@@ -68,25 +56,13 @@ fn stream(_: &CsvOptions, _: &[Location]) -> Result<BoxIter<Element>> {
 }
 
 fn options(args: &CsvArgs) -> Result<CsvOptions> {
-    let mut options = Csv::options().infer_rows(args.infer_rows);
-    if let Some(Byte(Some(delimiter))) = args.delimiter {
-        options = options.delimiter(delimiter);
-    }
-    if let Some(Byte(quote)) = args.quote {
-        options = options.quote(quote);
-    }
-    if let Some(header) = args.header {
-        options = options.header(header);
-    }
-    if let Some(names) = &args.names {
-        options = options.names(names);
-    }
-    if let Some(columns) = &args.columns {
-        options = options.columns(columns);
-    }
-    if let Some(nulls) = &args.nulls {
-        options = options.nulls(nulls);
-    }
+    let options = Csv::options().infer_rows(args.infer_rows);
+    let options = args.delimiter.and_then(|byte| byte.0).into_iter().fold(options, CsvOptions::delimiter);
+    let options = args.quote.map(|byte| byte.0).into_iter().fold(options, CsvOptions::quote);
+    let options = args.header.into_iter().fold(options, CsvOptions::header);
+    let options = args.names.iter().fold(options, CsvOptions::names);
+    let options = args.columns.iter().fold(options, CsvOptions::columns);
+    let options = args.nulls.iter().fold(options, CsvOptions::nulls);
     match &args.types {
         Some(given) => Ok(options.types(types(given)?)),
         None => Ok(options),

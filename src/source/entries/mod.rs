@@ -1,22 +1,17 @@
 //! Helpers of the entries by which pipeline files name formats: paths, lanes, and stand-ins while a file is only checked.
 
+pub(super) mod prelude;
 mod unopened;
 mod whole;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use self::prelude::*;
 use self::unopened::{found, is_packed, unopened, unopened_map};
 pub(super) use self::whole::Whole;
 use super::{Contents, Format, IndexCache, Patterns, Shards};
-use crate::dataset::{BoxIter, BoxMap};
-use crate::declare::arguments::Kind;
-use crate::declare::build::Site;
-use crate::declare::chain::{Chain, Context, missing};
-use crate::declare::node::Node;
-use crate::declare::values::{AtLeast, Decode, Given};
-use crate::element::Element;
-use crate::error::Result;
-use crate::place::Location;
+use crate::declare::chain::{Context, missing};
+use crate::declare::values::AtLeast;
 
 /// Lanes that compressed files are read as.
 pub(super) type Lanes = Option<Given<AtLeast<1>>>;

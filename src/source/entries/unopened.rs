@@ -4,14 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::{Lanes, Paths};
-use crate::dataset::map::{RandomAccess, Source};
-use crate::dataset::{Blocks, BoxIter, BoxMap, MapDataset};
-use crate::declare::chain::{Chain, Context};
-use crate::declare::values::{AtLeast, Given};
-use crate::element::Element;
-use crate::error::{Error, Result};
-use crate::place::Location;
+use super::prelude::*;
+use crate::dataset::Blocks;
+use crate::dataset::map::RandomAccess;
+use crate::declare::chain::Context;
+use crate::declare::values::AtLeast;
+use crate::error::Error;
 use crate::source::files::locate;
 use crate::source::stdin::is_piped;
 

@@ -7,7 +7,7 @@ mod features;
 mod lists;
 mod records;
 #[cfg(feature = "spec")]
-pub(super) mod stages;
+pub(crate) mod stages;
 #[cfg(test)]
 mod tests;
 mod wire;

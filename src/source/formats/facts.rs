@@ -3,21 +3,15 @@
 use std::path::Path;
 
 use super::Probe;
-#[cfg(feature = "spec")]
-use crate::declare::{
-    build::{Build, Takes},
-    chain::Chain,
-    entry::SourceEntry,
-};
 
 /// Facts of a format, stated in its folder: `Facts { …, ..Facts::of(…) }`.
 pub(in crate::source) struct Facts {
     pub(super) name: &'static str,
     /// Source of pipeline files that reads the format.
-    pub(super) source: &'static str,
+    pub(in crate::source) source: &'static str,
     /// Purpose of that source, in a sentence.
     #[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files describe sources"))]
-    pub(super) doc: &'static str,
+    pub(in crate::source) doc: &'static str,
     pub(super) endings: &'static [&'static str],
     /// True if the files are compressed as a whole, so records are read in order and not by number.
     pub(super) is_compressed: bool,
@@ -78,11 +72,5 @@ impl Facts {
     /// Facts of the compressed files of a format that `source` reads.
     pub(super) const fn compressed(name: &'static str, source: &'static str, endings: &'static [&'static str]) -> Self {
         Self { source, is_compressed: true, could_be: Probe::is_compressed, ..Self::of(name, "", endings) }
-    }
-
-    /// Returns the entry of the source that reads the format.
-    #[cfg(feature = "spec")]
-    pub(in crate::source) const fn entry<B: Takes + Build<(), Chain>>(&self, build: &'static B) -> SourceEntry {
-        SourceEntry::of_files(self.source, self.doc, build)
     }
 }

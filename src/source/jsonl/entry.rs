@@ -1,24 +1,13 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
 use super::{Jsonl, JsonlOptions};
-use crate::dataset::map::{RandomAccess, Source};
-use crate::dataset::{BoxIter, IterDataset, MapDataset};
-use crate::declare::arguments::{arguments, words};
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::Given;
-use crate::element::Element;
-use crate::error::Result;
-use crate::place::Location;
-use crate::source::detect::open_plain;
-use crate::source::entries::{CacheArg, Lanes, by_number_or_streams, files_of};
+use crate::dataset::map::RandomAccess;
+use crate::source::entries::prelude::*;
 use crate::source::formats::jsonl::FACTS;
 use crate::source::{Contents, RepeatedNames, StreamOptions};
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(jsonl)).chooses("columns")];
+pub(in crate::source) const SOURCES: &[SourceEntry] =
+    &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(jsonl)).chooses("columns")];
 
 words!(RepeatedNames { "last" => RepeatedNames::Last, "error" => RepeatedNames::Error });
 
@@ -53,16 +42,9 @@ fn jsonl(args: JsonlArgs, at: &Site<'_>) -> Result<Chain> {
         Ok(Source::new(source).boxed())
     };
     by_number_or_streams(&files, &lanes, at, open_plain, plain, |files| {
-        jsonl_stream(files, chosen_columns.as_deref(), names)
+        let options = StreamOptions::new().repeated_names(names);
+        Ok(chosen_columns.iter().fold(options, StreamOptions::columns).jsonl(files)?.boxed())
     })
-}
-
-fn jsonl_stream(files: &[Location], columns: Option<&[String]>, names: RepeatedNames) -> Result<BoxIter<Element>> {
-    let mut options = StreamOptions::new().repeated_names(names);
-    if let Some(columns) = columns {
-        options = options.columns(columns);
-    }
-    Ok(options.jsonl(files)?.boxed())
 }
 
 /// Opens files to read only some columns. If the first record cannot be read that way, its columns are compared with the names.

@@ -1,25 +1,12 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
 use super::Lines;
-use crate::dataset::map::Source;
-use crate::dataset::{BoxIter, IterDataset, MapDataset};
-use crate::declare::arguments::arguments;
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
 use crate::declare::columns::NamedFn;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::Given;
-use crate::element::Element;
-use crate::error::Result;
-use crate::place::Location;
 use crate::source::StreamOptions;
-use crate::source::detect::open_plain;
-use crate::source::entries::{CacheArg, Lanes, by_number_or_streams, files_of};
+use crate::source::entries::prelude::*;
 use crate::source::formats::lines::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(lines))];
+pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(lines))];
 
 arguments! {
     struct LinesArgs(paths) {
@@ -48,12 +35,8 @@ fn lines(args: LinesArgs, at: &Site<'_>) -> Result<Chain> {
         if blank_lines {
             return Err(at.error("`blank_lines` is for files that are not compressed: a stream leaves them out"));
         }
-        line_stream(files, &column)
+        Ok(to_element(&column).in_order(StreamOptions::new().lines(files)?).boxed())
     })
-}
-
-fn line_stream(files: &[Location], column: &str) -> Result<BoxIter<Element>> {
-    Ok(to_element(column).in_order(StreamOptions::new().lines(files)?).boxed())
 }
 
 /// A line as an element with a column of text.

@@ -1,20 +1,12 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
-use super::Mds;
-use crate::dataset::MapDataset;
-use crate::dataset::map::Source;
-use crate::declare::arguments::arguments;
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::{Amount, Given};
-use crate::error::Result;
-use crate::source::entries::{by_number, paths};
+use super::{Mds, MdsOptions};
+use crate::declare::values::Amount;
+use crate::source::entries::prelude::*;
 use crate::source::formats::mds::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(mds)).chooses("columns")];
+pub(in crate::source) const SOURCES: &[SourceEntry] =
+    &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(mds)).chooses("columns")];
 
 arguments! {
     struct MdsArgs(paths) {
@@ -33,10 +25,8 @@ arguments! {
 
 fn mds(args: MdsArgs, at: &Site<'_>) -> Result<Chain> {
     let paths = paths(&args.paths, at)?;
-    let mut options =
+    let options =
         Mds::options().images(args.images).check_hashes(args.check_hashes).cache_bytes(args.cache_bytes.into());
-    if let Some(columns) = args.columns {
-        options = options.columns(columns);
-    }
+    let options = args.columns.into_iter().fold(options, MdsOptions::columns);
     by_number(at, || Ok(Source::new(options.open(&paths)?).boxed()))
 }

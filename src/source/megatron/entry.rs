@@ -1,21 +1,10 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
 use super::{Megatron, MegatronUnit, index_of};
-use crate::dataset::MapDataset;
-use crate::dataset::map::Source;
-use crate::declare::arguments::{arguments, words};
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::Given;
-use crate::error::Result;
-use crate::place::Location;
-use crate::source::entries::{by_number, paths_by};
+use crate::source::entries::prelude::*;
 use crate::source::formats::megatron::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(megatron))];
+pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(megatron))];
 
 words!(MegatronUnit { "sequence" => MegatronUnit::Sequence, "document" => MegatronUnit::Document });
 

@@ -1,20 +1,10 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
 use super::Npy;
-use crate::dataset::MapDataset;
-use crate::dataset::map::Source;
-use crate::declare::arguments::arguments;
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::Given;
-use crate::error::Result;
-use crate::source::entries::{Paths, by_number, paths};
+use crate::source::entries::prelude::*;
 use crate::source::formats::npy::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(npy))];
+pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(npy))];
 
 arguments! {
     struct NpyArgs(paths) {

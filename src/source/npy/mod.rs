@@ -1,5 +1,9 @@
 //! NumPy arrays: `.npy` files.
 
+#[cfg(feature = "spec")]
+pub(super) mod entry;
+#[cfg(all(any(test, fuzzing), feature = "compress"))]
+pub(super) mod fuzz;
 mod header;
 mod stored;
 mod writer;
@@ -318,5 +322,15 @@ mod tests {
         let array = decode(odd.slice(1..odd.len()).unwrap()).unwrap();
         assert!(array.as_slice::<i32>().is_err());
         assert_eq!(aligned(array).unwrap().as_slice::<i32>().unwrap(), [1]);
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn a_length_that_a_server_claims_is_refused() {
+        let length = crate::store::tests::CLAIMED - 128;
+        let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': (1, {length}), }}");
+        let mut file = npy(&header, &[]).as_bytes().to_vec();
+        file.resize(300_000, 0);
+        crate::store::tests::is_refused_if_claimed("a.npy", file, |url| Npy::open(url)?.read(0));
     }
 }

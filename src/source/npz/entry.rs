@@ -1,24 +1,13 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
 use super::{Npz, NpzRows};
-use crate::dataset::map::Source;
-use crate::dataset::{BoxMap, MapDataset};
-use crate::declare::arguments::{About, Arguments, arguments};
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
+use crate::declare::arguments::{About, Arguments};
 use crate::declare::decode::Fields;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::{Amount, Given};
-use crate::element::Element;
-use crate::error::Result;
-use crate::place::Location;
-use crate::source::entries::Whole;
-use crate::source::entries::{by_number, files_of};
+use crate::declare::values::Amount;
+use crate::source::entries::prelude::*;
 use crate::source::formats::npz::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(npz))];
+pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(npz))];
 
 arguments! {
     struct ArchiveArgs {
@@ -65,22 +54,13 @@ fn npz(args: NpzArgs, at: &Site<'_>) -> Result<Chain> {
 
 /// Makes a record for each row.
 fn rows(files: &[Location], max_bytes: Option<u64>, cache_bytes: usize) -> Result<BoxMap<Element>> {
-    let mut source = NpzRows::open(files)?.cache_bytes(cache_bytes);
-    if let Some(bytes) = max_bytes {
-        source = source.max_bytes(bytes);
-    }
-    Ok(Source::new(source).boxed())
+    let source = NpzRows::open(files)?.cache_bytes(cache_bytes);
+    Ok(Source::new(max_bytes.into_iter().fold(source, NpzRows::max_bytes)).boxed())
 }
 
 /// Makes a record for each archive.
 fn archives(files: &[Location], max_bytes: Option<u64>) -> Result<BoxMap<Element>> {
-    let open = |path| {
-        let archive = Npz::open(path)?;
-        Ok(match max_bytes {
-            Some(bytes) => archive.max_bytes(bytes),
-            None => archive,
-        })
-    };
+    let open = |path| Ok(max_bytes.into_iter().fold(Npz::open(path)?, Npz::max_bytes));
     let archives = files.iter().map(open).collect::<Result<Vec<_>>>()?;
     let elements = archives.iter().map(Npz::element).collect::<Result<_>>()?;
     let identity = archives.iter().map(|npz| npz.identity()).collect();

@@ -1,22 +1,14 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
-use super::{Condition, Parquet};
-use crate::dataset::MapDataset;
-use crate::dataset::map::Source;
-use crate::declare::arguments::{Arguments, Kind, arguments};
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
+use super::{Condition, Parquet, ParquetOptions};
+use crate::declare::arguments::Arguments;
 use crate::declare::decode::Fields;
-use crate::declare::entry::SourceEntry;
-use crate::declare::node::Node;
-use crate::declare::values::{Amount, Decode, Given};
-use crate::error::Result;
-use crate::source::entries::{by_number, paths};
+use crate::declare::values::Amount;
+use crate::source::entries::prelude::*;
 use crate::source::formats::parquet::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(parquet)).chooses("columns")];
+pub(in crate::source) const SOURCES: &[SourceEntry] =
+    &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(parquet)).chooses("columns")];
 
 arguments! {
     struct ParquetArgs(paths) {
@@ -37,13 +29,9 @@ arguments! {
 
 fn parquet(args: ParquetArgs, at: &Site<'_>) -> Result<Chain> {
     let paths = paths(&args.paths, at)?;
-    let mut options = Parquet::options().cache_bytes(args.cache_bytes.into());
-    if let Some(condition) = args.row_groups {
-        options = options.row_groups_where(condition);
-    }
-    if let Some(wanted) = args.hive_partitioning {
-        options = options.hive_partitioning(wanted);
-    }
+    let options = Parquet::options().cache_bytes(args.cache_bytes.into());
+    let options = args.row_groups.into_iter().fold(options, ParquetOptions::row_groups_where);
+    let options = args.hive_partitioning.into_iter().fold(options, ParquetOptions::hive_partitioning);
     let columns = args.columns.map(|given| Ok::<_, crate::Error>((given.get()?, given))).transpose()?;
     by_number(at, || {
         let Some((names, given)) = columns else { return Ok(Source::new(options.open(&paths)?).boxed()) };

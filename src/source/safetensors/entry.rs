@@ -1,20 +1,11 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
-use super::Safetensors;
-use crate::dataset::MapDataset;
-use crate::dataset::map::Source;
-use crate::declare::arguments::arguments;
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::Given;
-use crate::error::Result;
-use crate::source::entries::{by_number, paths};
+use super::{Safetensors, SafetensorsOptions};
+use crate::source::entries::prelude::*;
 use crate::source::formats::safetensors::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(safetensors)).chooses("columns")];
+pub(in crate::source) const SOURCES: &[SourceEntry] =
+    &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(safetensors)).chooses("columns")];
 
 arguments! {
     struct SafetensorsArgs(paths) {
@@ -31,9 +22,7 @@ arguments! {
 
 fn safetensors(args: SafetensorsArgs, at: &Site<'_>) -> Result<Chain> {
     let paths = paths(&args.paths, at)?;
-    let mut options = Safetensors::options().rows(args.rows).float8_as_u8(args.float8_as_u8);
-    if let Some(columns) = args.columns {
-        options = options.columns(columns);
-    }
+    let options = Safetensors::options().rows(args.rows).float8_as_u8(args.float8_as_u8);
+    let options = args.columns.into_iter().fold(options, SafetensorsOptions::columns);
     by_number(at, || Ok(Source::new(options.open(&paths)?).boxed()))
 }

@@ -1,27 +1,16 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
 use super::{BEGINNING, TfRecord, compression};
-use crate::dataset::BoxIter;
-use crate::declare::arguments::arguments;
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::Given;
-use crate::element::Element;
-use crate::error::Result;
-use crate::place::Location;
 #[cfg(feature = "compress")]
 use crate::source::Examples;
 use crate::source::detect::open_plain_by;
-use crate::source::entries::{CacheArg, Lanes, by_number_or_streams, files_of};
+use crate::source::entries::prelude::*;
 use crate::source::formats::tf_record::FACTS;
 #[cfg(feature = "compress")]
 use crate::source::record_args::to_record;
 use crate::source::record_args::{RecordArgs, Records};
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(tfrecord))];
+pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(tfrecord))];
 
 arguments! {
     struct TfRecordArgs(paths) with RecordArgs as content {

@@ -1,24 +1,14 @@
 //! The sources of pipeline files.
 
-use std::path::PathBuf;
-
 use super::{TokenLayout, Tokens};
-use crate::dataset::{BoxMap, MapDataset};
-use crate::declare::arguments::{Kind, arguments};
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::node::Node;
-use crate::declare::values::{Decode, Given, Positive, word};
-use crate::element::{Array, Element};
-use crate::error::Result;
-use crate::source::entries::Whole;
-use crate::source::entries::{by_number, paths_by};
+use crate::declare::values::Positive;
+use crate::element::Array;
+use crate::source::entries::prelude::*;
 use crate::source::formats::tokens::FACTS;
 use crate::source::megatron::entry::index_or_file;
 
 pub(in crate::source) const SOURCES: &[SourceEntry] = &[
-    FACTS.entry(&Of(tokens)),
+    SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(tokens)),
     SourceEntry::of_files("crops", "Reads files of token ids, one crop after the other.", &Of(crops)),
     SourceEntry::of_files("random_crops", "Reads files of token ids, crops that start anywhere.", &Of(random_crops)),
 ];

@@ -63,7 +63,6 @@ impl<U> Held<U> {
         Self { unit, rows: None }
     }
 
-    #[cfg(feature = "columns")]
     pub(crate) fn unit(&self) -> &U {
         &self.unit
     }
@@ -233,7 +232,6 @@ impl<U: Unit> Units<U> {
     }
 
     /// Counts rows as read by a caller that already holds their unit.
-    #[cfg(feature = "columns")]
     pub(crate) fn note(&self, key: Key, rows: impl Iterator<Item = usize>) {
         if self.window() == 0 {
             self.read_rows.fetch_add(rows.count() as u64, Relaxed);

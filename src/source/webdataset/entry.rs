@@ -1,22 +1,11 @@
 //! The source of pipeline files.
 
-use std::path::PathBuf;
-
-use super::WebDataset;
-use crate::dataset::IterDataset;
-use crate::dataset::MapDataset;
-use crate::dataset::map::Source;
-use crate::declare::arguments::arguments;
-use crate::declare::build::{Of, Site};
-use crate::declare::chain::Chain;
-use crate::declare::entry::SourceEntry;
-use crate::declare::values::Given;
-use crate::error::Result;
-use crate::source::detect::open_plain;
-use crate::source::entries::{CacheArg, Lanes, by_number_or_streams, files_of};
+use super::{WebDataset, WebDatasetOptions};
+use crate::source::entries::prelude::*;
 use crate::source::formats::webdataset::FACTS;
 
-pub(in crate::source) const SOURCES: &[SourceEntry] = &[FACTS.entry(&Of(webdataset)).chooses("columns")];
+pub(in crate::source) const SOURCES: &[SourceEntry] =
+    &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(webdataset)).chooses("columns")];
 
 arguments! {
     struct WebDatasetArgs(paths) {
@@ -39,10 +28,8 @@ arguments! {
 
 fn webdataset(args: WebDatasetArgs, at: &Site<'_>) -> Result<Chain> {
     let files = files_of("webdataset", &args.paths, at)?;
-    let mut options = WebDataset::options().decode(args.decode).url(args.url);
-    if let Some(columns) = args.columns {
-        options = options.columns(columns);
-    }
+    let options = WebDataset::options().decode(args.decode).url(args.url);
+    let options = args.columns.into_iter().fold(options, WebDatasetOptions::columns);
     let plain = |contents| {
         let options = options.clone().cache(args.index_cache.of(at));
         Ok(Source::new(options.open_contents(contents)?).boxed())

@@ -1,8 +1,5 @@
 //! S3 and compatible stores.
 
-#[cfg(feature = "s3")]
-use object_store::aws::AmazonS3Builder;
-
 use super::stores::Facts;
 
 pub(super) const FACTS: Facts = Facts {
@@ -14,9 +11,4 @@ pub(super) const FACTS: Facts = Facts {
 };
 
 #[cfg(feature = "s3")]
-pub(super) fn client(root: &str, retry: object_store::RetryConfig) -> crate::error::Result<super::stores::Client> {
-    use super::client::Redirects;
-    use super::service::Connector;
-    let builder = AmazonS3Builder::from_env().with_url(root).with_retry(retry);
-    super::stores::built(builder.with_http_connector(Connector(Redirects::Refused)).build())
-}
+super::stores::signed_client!(object_store::aws::AmazonS3Builder);
