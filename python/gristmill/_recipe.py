@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from gristmill import _gristmill
 from gristmill._gristmill import IterDataset, MapDataset
 
 # `typing` is not imported: a native worker starts in half the time without it.
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     Step: TypeAlias = tuple[str, str, Any, Any]
 
 _DATASETS = (MapDataset, IterDataset)
+# Docstrings of stages that pipeline files have, too. Their methods have none.
+_DOCS: dict[str, str] = getattr(_gristmill, "_docs")
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes))
 
 
@@ -49,7 +52,7 @@ def _noted(owner: type[Any], name: str, method: Callable[..., Any]) -> Callable[
             getattr(made, "_record")((owner.__name__, name, args, kwargs))
         return made
 
-    call.__name__, call.__qualname__, call.__doc__ = name, f"{owner.__name__}.{name}", method.__doc__
+    call.__name__, call.__qualname__, call.__doc__ = name, f"{owner.__name__}.{name}", method.__doc__ or _DOCS.get(name)
     # `inspect.signature` follows this attribute.
     setattr(call, "__wrapped__", method)
     return call

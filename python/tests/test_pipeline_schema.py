@@ -16,9 +16,9 @@ SCHEMA = json.loads((FOLDER / "gristmill" / "pipeline.schema.json").read_text())
 STUB = ast.parse((FOLDER / "gristmill" / "_gristmill.pyi").read_text())
 
 # Names of pipeline files that Python has no method for, or that take datasets in place of parts of a file.
-OF_FILES = {"concatenate", "interleave", "lanes", "memory", "mix", "slice", "tokens", "zip", "rename"}
+OF_FILES = {"concatenate", "interleave", "lanes", "memory", "mix", "slice", "zip", "rename"}
 # Keywords that no parameter can be named after, and what a file has beside a parameter of Python's.
-OTHERWISE = {("to_iter", "raise"), ("npy", "path"), ("range", "column")}
+OTHERWISE = {("to_iter", "raise"), ("range", "column")}
 
 
 def entries() -> dict[str, dict[str, Any]]:

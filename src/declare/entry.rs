@@ -20,7 +20,7 @@ type AtBorder = Stream<BoxMap<Element>>;
 pub(crate) struct StageEntry {
     /// The name of the method.
     pub(crate) name: &'static str,
-    /// Its purpose in a sentence.
+    /// Its purpose in a sentence. Further paragraphs are for Python's `help`: facts, and errors such as `DataError: …`.
     pub(crate) doc: &'static str,
     pub(crate) about: &'static About,
     pub(crate) map: Option<Builder<Map, Map>>,
@@ -134,7 +134,7 @@ arguments! {
 /// A source that a file can name.
 pub(crate) struct SourceEntry {
     pub(crate) name: &'static str,
-    /// Its purpose in a sentence.
+    /// Its purpose in a sentence. Further paragraphs are for Python's `help`: facts, and errors such as `DataError: …`.
     pub(crate) doc: &'static str,
     pub(crate) about: &'static About,
     /// The argument that chooses columns, if there is such an argument.

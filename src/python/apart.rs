@@ -1,8 +1,9 @@
-//! Batches of Python objects whose rows still lie apart.
+//! Batches of Python objects whose rows are separate arrays.
 //!
-//! In a worker a batch goes into shared memory right after it was made. There its rows are not stacked before: arrays
-//! that are alike are only put together, and each is copied once, to where the batch leaves from, unless all of them lie there,
-//! one behind the other. What becomes of it is what `gristmill._tree.stack` makes, which also does all that is not as simple.
+//! A worker copies a batch into shared memory directly after it was made, so it does not stack the rows before.
+//! Arrays of one dtype and shape are only listed, and each is copied once, to its place in shared memory. Consecutive
+//! arrays in shared memory are not copied at all. The result equals that of `gristmill._tree.stack`, which handles
+//! all other cases, too.
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use std::ops::Range;
@@ -39,7 +40,7 @@ pub(crate) enum Sequence {
     Tuple,
 }
 
-/// A list of arrays of one dtype and one shape.
+/// Arrays with one dtype and one shape.
 #[derive(Debug)]
 pub(crate) struct Rows(Py<PyList>);
 
@@ -51,7 +52,7 @@ pub(crate) fn stack<'py>(objects: &Bound<'py, PyList>) -> PyResult<Bound<'py, Py
 impl Apart {
     /// The batch of `objects`, of which there is at least one.
     pub(crate) fn of(objects: &Bound<'_, PyList>) -> PyResult<Self> {
-        // What fails inside fails again, and then knows where in the elements that is.
+        // `stack` repeats the failure, and adds the place in the elements.
         Self::inside(objects, 0).or_else(|_| Ok(Self::Whole(stack(objects)?.unbind())))
     }
 
@@ -130,8 +131,8 @@ impl Rows {
         Some(first.len() * first.dtype().itemsize())
     }
 
-    /// The addresses of their bytes behind dtype and shape of the batch, if they are large, nobody else has them, and they lie one
-    /// behind the other.
+    /// Returns the addresses of the bytes, after dtype and shape of the batch. The arrays must be large, consecutive
+    /// in memory, and without other references.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn run(&self, py: Python<'_>) -> Option<(DType, Vec<usize>, Range<usize>)> {
         self.first_bytes(py).filter(|&bytes| bytes >= LEAST)?;
@@ -156,7 +157,7 @@ impl Rows {
 /// A column of each field, under its name.
 type Fields<'py> = Vec<(Box<str>, Bound<'py, PyList>)>;
 
-/// The values of each field, if `objects` are dicts that have the same ones, named by text.
+/// Returns the values of each field, if `objects` are dicts with equal names.
 fn fields<'py>(objects: &Bound<'py, PyList>) -> PyResult<Option<Fields<'py>>> {
     let dict = |object: Bound<'py, PyAny>| object.cast_into_exact::<PyDict>().ok();
     let Some(dicts) = objects.iter().map(dict).collect::<Option<Vec<_>>>() else { return Ok(None) };
@@ -175,7 +176,7 @@ fn fields<'py>(objects: &Bound<'py, PyList>) -> PyResult<Option<Fields<'py>>> {
     Ok(Some(columns))
 }
 
-/// The values at each place, if `objects` are all lists or all tuples, of one length.
+/// Returns the values at each position, if `objects` are lists or tuples of equal length.
 fn parts<'py>(objects: &Bound<'py, PyList>) -> PyResult<Option<(Sequence, Vec<Bound<'py, PyList>>)>> {
     let first = objects.get_item(0)?;
     let kind = if first.is_exact_instance_of::<PyList>() {

@@ -7,6 +7,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use crate::dataset::iter::FilterThresholds;
 use crate::spec::by_name::main_argument;
 use crate::spec::node::{Field, MAX_DEPTH, Node, Tree};
+use crate::spec::registry::source_entries;
 
 /// The arguments of a native source or stage. One may stand without its name: the main one, as in a pipeline file.
 pub(crate) fn tree(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
@@ -35,17 +36,20 @@ pub(crate) fn tree(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<
     Ok(Tree::Map(named))
 }
 
-/// Whether the arguments of a source of records of bytes make dicts of them.
-pub(crate) fn has_fields(kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
-    let Some(kwargs) = kwargs else { return Ok(false) };
+/// Whether the elements of a source are `bytes`: records of bytes, without a column for them and without features.
+pub(crate) fn is_bytes(source: &str, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
+    let mut entries = source_entries();
+    if !entries.any(|entry| entry.name == source && entry.about.all().iter().any(|arg| arg.name == "examples")) {
+        return Ok(false);
+    }
     for name in ["field", "examples", "sequence_examples"] {
-        let given = kwargs.get_item(name)?;
-        // `examples=False` is the same as leaving it out.
+        let given = kwargs.map_or(Ok(None), |kwargs| kwargs.get_item(name))?;
+        // `examples=False` is no declaration.
         if given.is_some_and(|given| !given.is_none() && !given.is(PyBool::new(given.py(), false))) {
-            return Ok(true);
+            return Ok(false);
         }
     }
-    Ok(false)
+    Ok(true)
 }
 
 fn field(key: String, value: Tree) -> Field {

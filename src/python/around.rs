@@ -1,4 +1,4 @@
-//! The view that a loop of Python has of its pass: times around those of the loader, and batches as they are handed over.
+//! Measurements of a pass by the Python loop: times that include the interpreter, and delivered batches.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,23 +10,23 @@ use crate::report::{Cells, ConsumerMeter};
 use crate::sync::Locked;
 use crate::{Loader, Report};
 
-/// What a loop sees of its pass.
+/// Measurements of a pass by its loop.
 #[derive(Debug, Default)]
 pub(super) struct Around {
-    /// Times as the loop sees them: with the wait for the interpreter, and what it takes to make objects of Python.
+    /// Times of the loop, including the wait for the interpreter and the conversion to Python objects.
     meter: Arc<Mutex<ConsumerMeter>>,
-    /// The time in which it waited for the interpreter last, and whether it had something to give, until the loader is told.
+    /// The last wait for the interpreter, and whether an element was ready. The loader receives it later.
     kept: Mutex<Option<(Instant, Instant, bool)>>,
     cells: Mutex<Cells>,
 }
 
 impl Around {
-    /// Shows the times to those who look at the pass.
+    /// Gives the times to the views of the pass.
     pub(super) fn show_to(&self, loader: &Loader<BoxIter<Item>>) {
         loader.show_around(&self.meter);
     }
 
-    /// Tells the loader what was waited since it was told last.
+    /// Gives the waits since the last call to the loader.
     pub(super) fn tell(&self, loader: &mut Loader<BoxIter<Item>>) {
         if let Some((from, to, given)) = self.kept.locked().take() {
             loader.note_lock(from, to, given);
@@ -34,14 +34,14 @@ impl Around {
         }
     }
 
-    /// Looks at an element that is handed over, the last of so many.
+    /// Records a delivered element; `delivered` counts the elements so far.
     pub(super) fn look(&self, item: &Item, delivered: u64) {
         if let Item::Element(element) = item {
             self.cells.locked().look(delivered.saturating_sub(1), element, None);
         }
     }
 
-    /// The loop has the interpreter again, for which it has waited since then, with something that it was given or not.
+    /// Records a wait for the interpreter since `since`, with or without an element.
     pub(super) fn has_lock(&self, since: Instant, given: bool) {
         let now = Instant::now();
         *self.kept.locked() = Some((since, now, given));
@@ -50,22 +50,22 @@ impl Around {
         }
     }
 
-    /// A call that began then has ended. Each is measured, however short: one that seemed to be may have had to wait for the interpreter.
+    /// Records a call that began at `start`. Short calls count, too: they may have waited for the interpreter.
     pub(super) fn called(&self, start: Instant) {
         self.meter.locked().end(start);
     }
 
-    /// It was waited for a device behind a call.
+    /// Records a wait for a device after a call.
     pub(super) fn waited_for_device(&self, time: Duration) {
         self.meter.locked().wait_beside(Cause::Transfer, time);
     }
 
-    /// Another loader takes the place of that one: times are those around its calls from now on.
+    /// Starts the times again, for another loader.
     pub(super) fn begin_again(&self) {
         *self.meter.locked() = ConsumerMeter::default();
     }
 
-    /// The report of the pass, with what was seen of it here.
+    /// Returns the report of the pass, with these measurements.
     pub(super) fn report(&self, loader: &mut Loader<BoxIter<Item>>) -> Report {
         self.tell(loader);
         let (around, cells) = (self.meter.locked().clone(), self.cells.locked().clone());

@@ -1,4 +1,4 @@
-//! Options of `batch`: how elements become a batch, and what becomes of the last ones.
+//! Options of `batch`: the function for a batch, and the policy for the last elements.
 
 use pyo3::prelude::*;
 
@@ -18,7 +18,7 @@ pub(super) enum Batching {
     Padded(Tree),
 }
 
-/// Policy for elements that do not fill a batch, as Python says it.
+/// Policy for elements that do not fill a batch, in Python's terms.
 pub(super) struct Rest {
     pub(super) drop: bool,
     pub(super) remainder: Option<String>,
@@ -42,7 +42,7 @@ impl Batching {
 }
 
 impl Rest {
-    /// `None` where it is to be padded.
+    /// Returns `None` for padding.
     fn remainder(&self) -> Result<Option<Remainder>> {
         let remainder = match self.remainder.as_deref() {
             Some("pad") => None,

@@ -1,4 +1,5 @@
-//! Arrays between the crate and NumPy: out without a copy, in with one unless the memory is the crate's own.
+//! Conversion of arrays between the crate and NumPy. Arrays go to NumPy without a copy. Arrays of NumPy are copied,
+//! unless the crate owns their memory.
 #![expect(unsafe_code, reason = "NumPy's C interface takes pointers")]
 
 use std::ffi::{c_int, c_void};
@@ -19,44 +20,45 @@ use crate::element::{Array, Buffer, DType, Owner};
 use crate::error::{Error, Result};
 use crate::startup::making;
 
-/// The owner of what an array views: memory of the crate, kept for as long as any view of it lives.
+/// The owner of an array's memory. It lives as long as any view of it.
 #[pyclass(frozen, module = "gristmill._gristmill")]
 #[derive(Debug)]
 pub(crate) struct Memory {
     bytes: Buffer,
-    /// Whether Python may write to it: then it is no longer the crate's own.
+    /// Whether Python may write to it, so that the crate may not share it.
     writable: bool,
 }
 
-/// Rights to an array that leaves.
+/// Permissions of an array that leaves the crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
-    /// It is to be [exclusive](Array::into_exclusive); what is not is copied.
+    /// Made [exclusive](Array::into_exclusive) by a copy, unless it is already.
     Write,
 }
 
-/// Says that an array may be written to.
+/// Flag of writable arrays.
 const WRITABLE: c_int = 0x0400;
 
-/// Whether there is a NumPy: its interface would panic where it is asked for the first time.
+/// Checks that NumPy exists, because its interface panics without it.
 pub(crate) fn ready(py: Python<'_>) -> PyResult<()> {
     static NUMPY: PyOnceLock<()> = PyOnceLock::new();
     NUMPY.get_or_try_init(py, || making("NumPy imported", || numpy_module(py).map(drop))).copied()
 }
 
-/// Whether anybody has imported NumPy: whoever has an array has.
+/// Whether NumPy is imported, without which no arrays exist.
 pub(crate) fn is_loaded(py: Python<'_>) -> PyResult<bool> {
     Ok(loaded(py)?.is_some())
 }
 
-/// NumPy, if anybody has imported it, or is at it.
+/// Returns NumPy if it is imported, or is being imported.
 pub(crate) fn loaded(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import("sys")?.getattr("modules")?.cast_into::<pyo3::types::PyDict>()?;
     modules.get_item("numpy")
 }
 
-/// An array that views the memory of `array`, read-only unless `access` says otherwise; for a scalar, a NumPy scalar.
+/// Returns an array that views the memory of `array`, read-only unless `access` permits writes. A scalar becomes a
+/// NumPy scalar.
 pub(crate) fn to_numpy(py: Python<'_>, array: Array, access: Access) -> PyResult<Bound<'_, PyAny>> {
     ready(py)?;
     let dtype = to_dtype(py, array.dtype())?;
@@ -66,15 +68,15 @@ pub(crate) fn to_numpy(py: Python<'_>, array: Array, access: Access) -> PyResult
     let mut dims: Vec<npy_intp> = array.shape().iter().map(|&d| d as npy_intp).collect();
     let writable = access == Access::Write;
     let mut bytes = if writable { array.into_exclusive().into_buffer() } else { array.into_buffer() };
-    // What is exclusive lies on the heap, and stays where it is when its handle moves.
+    // Exclusive bytes are on the heap, so they stay in place if the handle moves.
     let lent = if writable { bytes.as_mut_bytes().map(<[u8]>::as_mut_ptr) } else { None };
     let memory = Bound::new(py, Memory { bytes, writable: lent.is_some() })?;
-    // The bytes of a short buffer lie in its handle, so the address is that inside the Python object, which stays.
+    // Short bytes are stored in their handle, which is in the Python object and does not move.
     let data = lent.unwrap_or_else(|| memory.get().bytes.as_bytes().as_ptr().cast_mut()).cast::<c_void>();
     let flags = if lent.is_some() { WRITABLE } else { 0 };
-    // SAFETY: the interpreter is attached; the descriptor is a new reference, which the call takes over; `dims` has as many
-    // entries as is said; `data` has the bytes that dtype and shape need, which `Array` holds to. The flags allow writing only
-    // to memory that nobody else views: `data` then comes from an exclusive borrow. The result is a new reference or null.
+    // SAFETY: the interpreter is attached. The call takes the reference to the descriptor. `dims` has `ndim` entries.
+    // `data` has the bytes of dtype and shape, an invariant of `Array`. Writable flags are set only for exclusive
+    // memory, from an exclusive borrow. The result is a new reference or null.
     let view = unsafe {
         let subtype = PyUntypedArray::type_object_raw(py);
         let (rank, dims) = (dims.len() as c_int, dims.as_mut_ptr());
@@ -91,7 +93,7 @@ pub(crate) fn to_numpy(py: Python<'_>, array: Array, access: Access) -> PyResult
         );
         Bound::from_owned_ptr_or_err(py, new)?
     };
-    // SAFETY: `view` is an array without a base; the reference to its owner is handed over, even where the call fails.
+    // SAFETY: `view` is an array without a base. The call takes the reference to the owner, also if it fails.
     let done = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, view.as_ptr().cast(), memory.into_ptr()) };
     if done < 0 { Err(PyErr::fetch(py)) } else { Ok(view) }
 }
@@ -99,14 +101,14 @@ pub(crate) fn to_numpy(py: Python<'_>, array: Array, access: Access) -> PyResult
 fn scalar<'py>(dtype: &Bound<'py, PyArrayDescr>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let py = dtype.py();
     let data = array.bytes().as_ptr().cast_mut().cast::<c_void>();
-    // SAFETY: the call reads one number of `dtype` from `data`, wherever it is aligned, and copies it.
+    // SAFETY: the call copies a number of `dtype` from `data`, with any alignment.
     unsafe {
         let new = PY_ARRAY_API.PyArray_Scalar(py, data, dtype.as_dtype_ptr(), null_mut::<ffi::PyObject>());
         Bound::from_owned_ptr_or_err(py, new)
     }
 }
 
-/// The array of the crate that a NumPy array is.
+/// Converts a NumPy array to an array of the crate.
 pub(crate) fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
     let dtype = from_dtype(&array.dtype())?;
     if array.is_c_contiguous() {
@@ -117,8 +119,9 @@ pub(crate) fn from_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
     Array::new(dtype, ordered.shape(), bytes_of(&ordered, dtype))
 }
 
-/// The same, and without a copy if the memory is that of another object, to which nobody may write: that object is kept for as long as
-/// its memory is viewed. An array that has memory of its own is copied: `resize` and `__setstate__` free it, whoever views it.
+/// Converts a NumPy array, without a copy if another object owns the memory and nothing may write to it. The object
+/// is kept as long as views exist. An array with memory of its own is copied, because `resize` and `__setstate__`
+/// free memory that has views.
 pub(crate) fn share_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
     let len = array.len() * array.dtype().itemsize();
     let owner = || owner_of(array).filter(|_| array.is_c_contiguous() && len > 0 && memory_of(array).is_none());
@@ -129,7 +132,8 @@ pub(crate) fn share_numpy(array: &Bound<'_, PyUntypedArray>) -> Result<Array> {
     Array::new(from_dtype(&array.dtype())?, array.shape(), Buffer::from_owner(Arc::new(kept)))
 }
 
-/// The object that an array is a view of, and that is no array; `None` if there is none, or somebody may write to its memory.
+/// Returns the object, other than an array, that owns the memory of an array; `None` if there is none, or the memory
+/// is writable.
 fn owner_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyAny>> {
     let mut array = array.clone();
     loop {
@@ -141,7 +145,7 @@ fn owner_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyAny>
             Ok(base) => array = base,
             Err(other) => {
                 let base = other.into_inner();
-                // Those that lend no buffers, such as JAX's arrays, have made the array that cannot be written to.
+                // Objects without buffers, such as JAX's arrays, make read-only arrays.
                 let readonly = PyMemoryView::from(&base).and_then(|view| view.getattr("readonly")?.is_truthy());
                 return readonly.unwrap_or(true).then_some(base);
             }
@@ -159,13 +163,13 @@ struct Kept {
 
 impl Owner for Kept {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the array was contiguous, so `len` bytes lie there. They are those of an object that is no array and is kept; it lends
-        // them for as long as it lives, and to no one who may write, or else whoever made the array read-only promises that nobody does.
+        // SAFETY: the array was contiguous, so it has `len` bytes. Their owner is kept, and lends them without write
+        // access for its lifetime, or the maker of the read-only array guarantees that nothing writes to them.
         unsafe { std::slice::from_raw_parts(self.data as *const u8, self.len) }
     }
 }
 
-/// The bytes of a contiguous array: shared where they are the crate's own, which nobody writes to; else copied.
+/// Returns the bytes of a contiguous array: shared if the crate owns them read-only, else copied.
 fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
     let len = array.len() * dtype.size();
     // SAFETY: the pointer is to a live array object.
@@ -186,17 +190,18 @@ fn bytes_of(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> Buffer {
     Buffer::copy_from(unsafe { std::slice::from_raw_parts(data, len) })
 }
 
-/// References that there are to an object.
+/// Returns the number of references to an object.
 pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
     // SAFETY: the pointer is to a live object, and the interpreter is held.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
 
-/// Whether there are arrays: where nobody has imported NumPy there are none.
+/// Whether NumPy is imported. Without NumPy there are no arrays.
 pub(crate) fn has_arrays(py: Python<'_>) -> bool {
     static THERE: PyOnceLock<()> = PyOnceLock::new();
     THERE.get(py).is_some() || {
-        // SAFETY: the interpreter is held; it keeps that dict for as long as it runs, and the pointer to it is a borrowed one.
+        // SAFETY: the interpreter is attached. It keeps the dict for its lifetime, and the pointer is a borrowed
+        // reference.
         let modules = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyImport_GetModuleDict()) };
         let modules = modules.and_then(|modules| modules.cast_into::<PyDict>().ok());
         let loaded = modules.is_some_and(|modules| modules.contains(intern!(py, "numpy")).unwrap_or(false));
@@ -209,32 +214,32 @@ pub(crate) fn has_arrays(py: Python<'_>) -> bool {
     }
 }
 
-/// The object that an array is a view of.
+/// Returns the base of an array.
 pub(crate) fn base_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyAny>> {
     // SAFETY: the pointer is to a live array object, which holds a reference to its base.
     unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), (*array.as_array_ptr()).fields.base) }
 }
 
-/// Whether an array may be written to.
+/// Whether an array is writable.
 pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
     // SAFETY: the pointer is to a live array object.
     unsafe { (*array.as_array_ptr()).fields.flags & WRITABLE != 0 }
 }
 
-/// Whether an object keeps memory of the crate.
+/// Whether an object owns memory of the crate.
 pub(crate) fn is_memory(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<Memory>()
 }
 
-/// Whether nobody else can write to an array: it is `alone`, which is the caller's to know, and so is each object that it is a view
-/// of; or nobody may write to any of them.
+/// Whether no other reference can write to an array: the array is `alone`, as the caller has checked, and so is each
+/// base of it; or none of them is writable.
 pub(crate) fn is_alone(array: &Bound<'_, PyUntypedArray>, mut alone: bool) -> bool {
     let mut writable = is_writable(array);
     // SAFETY: the pointer is to a live array object.
     let mut base = unsafe { (*array.as_array_ptr()).fields.base };
     while !base.is_null() {
-        // SAFETY: the array before holds a reference to its base, an object, for as long as `array` lives; where that is an array
-        // itself, it has the fields of one.
+        // SAFETY: the previous array holds a reference to its base for the lifetime of `array`. If the base is an
+        // array, it has the fields of an array.
         unsafe {
             alone &= ffi::Py_REFCNT(base) == 1;
             if PyArray_Check(array.py(), base) == 0 {
@@ -250,7 +255,7 @@ pub(crate) fn is_alone(array: &Bound<'_, PyUntypedArray>, mut alone: bool) -> bo
     alone || !writable
 }
 
-/// A copy in memory of its own, which lies as that of `array` does; that of a subclass is what its method `copy` makes.
+/// Copies an array into new memory, in the layout of `array`. The copy of a subclass is made by its method `copy`.
 pub(crate) fn copy_of<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     if !array.is_exact_instance_of::<PyUntypedArray>() {
@@ -263,12 +268,12 @@ pub(crate) fn copy_of<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound
     }
 }
 
-/// Says that an array frees its memory.
+/// Flag of arrays that free their memory.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 const OWNS_DATA: c_int = 0x0004;
 
-/// The dtype of a contiguous array, and the addresses of its bytes, if its memory is its own, or that of an array of which nothing
-/// else is a view. Whether anybody else refers to the array itself is the caller's to know.
+/// Returns the dtype of a contiguous array and the range of its bytes, if the array owns its memory, or its base does
+/// and has no other view. The caller must check references to the array.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn own_memory(array: &Bound<'_, PyUntypedArray>) -> Option<(DType, std::ops::Range<usize>)> {
     let dtype = from_dtype(&array.dtype()).ok().filter(|_| array.is_c_contiguous())?;
@@ -278,9 +283,9 @@ pub(crate) fn own_memory(array: &Bound<'_, PyUntypedArray>) -> Option<(DType, st
         (fields.data as usize, fields.base, fields.flags)
     };
     while !base.is_null() {
-        // SAFETY: the array before holds a reference to its base, an object.
+        // SAFETY: the previous array holds a reference to its base.
         let (owner, references) = unsafe { (Bound::from_borrowed_ptr(array.py(), base), ffi::Py_REFCNT(base)) };
-        // Its own here, and that of what it is the base of.
+        // The local reference, and the reference of the view.
         let owner = owner.cast_into_exact::<PyUntypedArray>().ok().filter(|_| references == 2)?;
         // SAFETY: the pointer is to a live array object.
         (base, flags) = unsafe {
@@ -291,7 +296,7 @@ pub(crate) fn own_memory(array: &Bound<'_, PyUntypedArray>) -> Option<(DType, st
     (flags & OWNS_DATA != 0).then(|| (dtype, data..data + array.len() * dtype.size()))
 }
 
-/// Has `read` look at an array; `None` if native stages have no arrays of its dtype.
+/// Calls `read` with an array; returns `None` if native stages have no such dtype.
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
     expect(dead_code, reason = "only what crosses to or from workers needs it")
@@ -313,12 +318,13 @@ pub(crate) fn view<T>(
     }
     // SAFETY: the pointer is to a live array object.
     let data = unsafe { (*ordered.as_array_ptr()).fields.data.cast::<u8>().cast_const() };
-    // SAFETY: a contiguous array has `len` readable bytes from `data` on, it lives until the end of this function, and the
-    // interpreter is held, so that no Python code writes to it while they are read.
+    // SAFETY: a contiguous array has `len` readable bytes at `data`, it lives until this function returns, and the
+    // interpreter is attached, so that no Python code writes to it meanwhile.
     Ok(Some(read(dtype, array.shape(), unsafe { std::slice::from_raw_parts(data, len) })))
 }
 
-/// Has `read` look at the dtype, shape and bytes of several arrays, if all have one dtype and one shape, and are contiguous.
+/// Calls `read` with the dtype, shape and bytes of several arrays, if all are contiguous and have one dtype and one
+/// shape.
 pub(crate) fn alike<T>(
     arrays: &[Bound<'_, PyUntypedArray>],
     read: impl FnOnce(DType, &[usize], &[&[u8]]) -> T,
@@ -338,15 +344,16 @@ pub(crate) fn alike<T>(
         }
         // SAFETY: the pointer is to a live array object.
         let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>().cast_const() };
-        // SAFETY: a contiguous array of that dtype and shape has `len` readable bytes from `data` on; `arrays` keeps it until
-        // the end of this function, and the interpreter is held, so that no Python code writes to it while they are read.
+        // SAFETY: a contiguous array with this dtype and shape has `len` readable bytes at `data`. `arrays` keeps it
+        // until this function returns, and the interpreter is attached, so that no Python code writes to it
+        // meanwhile.
         unsafe { std::slice::from_raw_parts(data, len) }
     };
     let rows: Vec<&[u8]> = arrays.iter().map(bytes).collect();
     Some(read(native, first.shape(), &rows))
 }
 
-/// Has `read` look at the bytes behind any object with a contiguous buffer.
+/// Calls `read` with the bytes of any object with a contiguous buffer.
 #[cfg_attr(
     not(all(feature = "workers", target_os = "linux")),
     expect(dead_code, reason = "only what crosses to or from workers needs it")
@@ -359,12 +366,12 @@ pub(crate) fn with_bytes<T>(object: &Bound<'_, PyAny>, read: impl FnOnce(&[u8]) 
     if !bytes.is_c_contiguous() {
         return Err(PyBufferError::new_err("the buffer is not contiguous"));
     }
-    // SAFETY: the buffer is held, so its bytes stay in their place; it is contiguous; and the interpreter is held, so that no
-    // Python code writes to them while they are read.
+    // SAFETY: the buffer is held and contiguous, and the interpreter is attached, so that no Python code writes to
+    // its bytes meanwhile.
     Ok(read(unsafe { std::slice::from_raw_parts(bytes.buf_ptr().cast::<u8>(), bytes.len_bytes()) }))
 }
 
-/// A copy as Python's `bytes`; for more than there is memory, `MemoryError`.
+/// Copies to Python's `bytes`. Raises `MemoryError` if there is too little memory.
 pub(crate) fn to_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, bytes.len(), |copy| {
         copy.copy_from_slice(bytes);
@@ -372,12 +379,13 @@ pub(crate) fn to_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py
     })
 }
 
-/// A copy as Python's `str`; for more than there is memory, `MemoryError`.
+/// Copies to Python's `str`. Raises `MemoryError` if there is too little memory.
 pub(crate) fn to_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     PyString::from_bytes(py, text.as_bytes())
 }
 
-/// Finds what keeps the memory of an array, if that is the crate and nobody may write to it: behind any number of views of views.
+/// Returns the owner of an array's memory, through any number of views, if the crate owns the memory and nothing may
+/// write to it.
 fn memory_of<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, Memory>> {
     let mut array = array.clone();
     loop {
@@ -411,7 +419,7 @@ fn to_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
         DType::F64 => NPY_TYPES::NPY_DOUBLE,
         DType::BF16 => return bfloat16(py),
     };
-    // SAFETY: the code is one of NumPy's; the result is a new reference or null.
+    // SAFETY: the code is a type number of NumPy. The result is a new reference or null.
     let descr = unsafe {
         let new = PY_ARRAY_API.PyArray_DescrFromType(py, code as c_int);
         Bound::from_owned_ptr_or_err(py, new.cast())?
@@ -419,7 +427,7 @@ fn to_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
     Ok(descr.cast_into()?)
 }
 
-/// Finds the dtype of a type of NumPy's own, without making its name.
+/// Returns the dtype of a NumPy type, without making its name.
 fn builtin(kind: u8, size: usize) -> Option<DType> {
     Some(match (kind, size) {
         (b'b', 1) => DType::Bool,
@@ -438,7 +446,7 @@ fn builtin(kind: u8, size: usize) -> Option<DType> {
     })
 }
 
-/// NumPy itself has no such type.
+/// NumPy has no such type.
 fn bfloat16(py: Python<'_>) -> PyResult<Bound<'_, PyArrayDescr>> {
     let ml_dtypes = py.import("ml_dtypes").map_err(|_| {
         PyImportError::new_err("an array of bfloat16 needs the package ml_dtypes: pip install ml_dtypes")

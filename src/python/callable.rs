@@ -16,12 +16,12 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::spec::columns::NamedFn;
 
-/// A Python function; clones share it.
+/// A Python function. Clones share the function.
 #[derive(Clone, Debug)]
 pub(crate) struct Callable(Arc<Py<PyAny>>);
 
 impl Callable {
-    /// `given` itself, or its method of that name: a transform written as a class.
+    /// Returns `given`, or its method `method` if it is a transform class.
     pub(crate) fn new(given: &Bound<'_, PyAny>, method: &str) -> PyResult<Self> {
         let function = match given.getattr_opt(method)? {
             Some(bound) if !given.is_callable() && bound.is_callable() => bound,
@@ -35,7 +35,7 @@ impl Callable {
         Ok(Self(Arc::new(function.unbind())))
     }
 
-    /// An object that is asked otherwise than by being called.
+    /// Wraps an object that is not called.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> Self {
         Self(Arc::new(object.clone().unbind()))
     }
@@ -50,7 +50,7 @@ impl Callable {
         self.attached(|py, function| function.call1((item.into_python(py)?,)).and_then(Item::of_result))
     }
 
-    /// It as the function of a stage.
+    /// Returns a stage with this function.
     pub(crate) fn map_stage(self) -> NamedFn<Item, Item> {
         let each = self.clone();
         NamedFn::map("map", String::new(), move |item| each.map(item))
@@ -58,12 +58,12 @@ impl Callable {
             .together(move |many| self.map_many(many))
     }
 
-    /// It as the condition of a stage.
+    /// Returns a filter with this condition.
     pub(crate) fn filter_stage(self) -> NamedFn<Item, Item> {
         self.filter_stage_of(Item::clone)
     }
 
-    /// It as the condition of a stage whose elements stay native.
+    /// Returns a filter with this condition for native elements.
     pub(crate) fn native_filter_stage(self) -> NamedFn<Element, Element> {
         self.filter_stage_of(|element: &Element| Item::Element(element.clone()))
     }
@@ -87,7 +87,7 @@ impl Callable {
         })
     }
 
-    /// Of many elements those for which it returns something true, where they are shown to it as items.
+    /// Returns the elements for which the function returns a true value. The function receives `shown` of each.
     fn filter_many<T>(&self, many: Many<T>, shown: impl Fn(&T) -> Item) -> Many<T> {
         attach(|py| {
             let mut objects = Vec::with_capacity(many.items().len());
@@ -99,8 +99,8 @@ impl Callable {
         })
     }
 
-    /// Makes of each of `many`, and of what the function returns for the object that belongs to it, what it `becomes`. The interpreter's own
-    /// `map` calls it: that makes no tuple for each call.
+    /// Combines each of `many` with the function's result for its object, by `becomes`. The interpreter's own `map`
+    /// calls the function, because `map` makes no tuple for each call.
     fn called<'py, T, U>(
         &self,
         many: Many<T>,
@@ -114,10 +114,10 @@ impl Callable {
             Err(failed) => return many.filter_map(|_, _| Err(error::caught(failed.clone_ref(py)))),
         };
         let mut place = 0;
-        // It goes on behind an exception; only one ends it.
+        // Iteration continues after an exception.
         many.filter_map(|_, item| {
             let result = results.next().unwrap_or_else(|| Err(PyStopIteration::new_err(())));
-            // What a function passes on is to be nobody else's.
+            // A function may pass its argument on, so no other reference may remain.
             let done = objects.set_item(place, py.None());
             place += 1;
             result
@@ -127,7 +127,7 @@ impl Callable {
         })
     }
 
-    /// An iterator over what it returns for each object of a list.
+    /// Returns an iterator over the function's results for a list.
     fn over<'py>(&self, objects: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyIterator>> {
         let py = objects.py();
         static MAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -149,12 +149,12 @@ impl Callable {
         self.attached(|py, function| function.call1((item.into_python(py)?, other(py)?)).and_then(Item::of_result))
     }
 
-    /// Whether it returns something true.
+    /// Whether the function returns a true value.
     fn holds(&self, item: Item) -> Result<bool> {
         self.attached(|py, function| function.call1((item.into_python(py)?,))?.is_truthy())
     }
 
-    /// Everything in what it returns for one item.
+    /// Returns all items of the function's result for an item.
     pub(crate) fn flat_map(&self, item: Item) -> Result<Vec<Item>> {
         self.attached(|py, function| owned::owned_all(function.call1((item.into_python(py)?,))?))
     }

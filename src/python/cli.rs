@@ -8,7 +8,11 @@ use pyo3::types::IntoPyDict;
 use super::interpreter::detached;
 use crate::cli::doctor::Packages;
 
-#[doc = docs!(cli)]
+/// Runs a command line, and returns the exit code.
+///
+/// Args:
+///     arguments (Sequence[str]): The program's name and the arguments, as in `sys.argv`.
+///     interpreter (str): The path of the Python interpreter of workers.
 #[pyfunction]
 pub(crate) fn cli(py: Python<'_>, arguments: Vec<OsString>, interpreter: OsString) -> u8 {
     const AGAIN: [&str; 2] = ["-c", "from gristmill_command import main; main()"];
@@ -41,7 +45,7 @@ const PACKAGES: [&str; 11] = [
     "pyarrow",
 ];
 
-/// The interpreter and its packages. None is imported: only what was installed is looked up.
+/// Lists the interpreter and its packages. The metadata is read, and no package is imported.
 fn packages() -> Packages {
     let python = |py: Python<'_>| -> PyResult<Packages> {
         let metadata = py.import("importlib.metadata")?;
@@ -50,7 +54,7 @@ fn packages() -> Packages {
         let group = [("group", "jax_plugins")].into_py_dict(py)?;
         let named = metadata.call_method("entry_points", (), Some(&group))?.try_iter()?;
         let mut plugins = named.map(|plugin| plugin?.getattr("name")?.extract()).collect::<PyResult<Vec<String>>>()?;
-        // Those that are found by their names.
+        // Packages by name.
         for package in metadata.call_method0("distributions")?.try_iter()? {
             let package = package?.getattr("metadata")?;
             let name: Option<String> = package.get_item("Name").and_then(|name| name.extract()).ok();

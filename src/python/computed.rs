@@ -14,7 +14,7 @@ use crate::dataset::map::Many;
 use crate::dataset::{MapDataset, Role, Stage};
 use crate::error::{Error, Result};
 
-/// Anything with `__len__` and `__getitem__` that is asked for every index as it is, those of later epochs too.
+/// An object with `__len__` and `__getitem__`, which receives the indices of later epochs unchanged.
 pub(crate) struct Computed {
     object: Callable,
     len: u64,

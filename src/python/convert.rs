@@ -23,9 +23,10 @@ use crate::spec::chain::Chain;
 pub(crate) struct Converted<D, F> {
     inner: D,
     convert: F,
-    /// Whether what is inside is native work, for which the interpreter is let go of.
+    /// Whether the inner dataset is native, so that the interpreter is released.
     releases: bool,
-    /// The Python object whose pipeline it is, where nothing else keeps that: it shows the garbage collector what it holds.
+    /// The Python object of the pipeline, if no other reference keeps it. It shows its references to the garbage
+    /// collector.
     object: Option<Arc<Py<PyAny>>>,
 }
 
@@ -208,7 +209,7 @@ pub(crate) fn keeping(ds: BoxIter<Item>, object: Py<PyAny>) -> BoxIter<Item> {
     Converted { inner: ds, convert: Ok, releases: false, object: Some(Arc::new(object)) }.boxed()
 }
 
-/// The same of whatever stands in a chain.
+/// Converts the elements of a chain.
 pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(
     chain: Chain<T>,
     convert: impl Fn(T) -> Result<U> + Copy + Send + Sync + 'static,
@@ -216,22 +217,22 @@ pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(
     convert_chain(chain, convert, false)
 }
 
-/// Turns what native stages yield into items.
+/// Converts the elements of native stages to items.
 pub(crate) fn native_map(ds: BoxMap<Element>) -> BoxMap<Item> {
     Native(ds).boxed()
 }
 
-/// Turns what native sources of one field of bytes yield into Python's `bytes`.
+/// Converts elements with one field of bytes to Python's `bytes`.
 pub(crate) fn native_bytes(ds: BoxMap<Element>) -> BoxMap<Item> {
     Converted { inner: ds, convert: to_bytes, releases: true, object: None }.boxed()
 }
 
-/// The same of whatever stands in a chain.
+/// Converts elements with one field of bytes, of a chain, to Python's `bytes`.
 pub(crate) fn native_bytes_chain(chain: Chain) -> Chain<Item> {
     convert_chain(chain, to_bytes, true)
 }
 
-/// The same of whatever stands in a chain.
+/// Converts the elements of a native chain to items.
 pub(crate) fn native_chain(chain: Chain) -> Chain<Item> {
     match chain {
         Chain::Map(ds) => Chain::Map(native_map(ds)),

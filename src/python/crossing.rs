@@ -19,7 +19,7 @@ use crate::wire::{Cross, Crossing, Entry, In, Out, Stop, foreign};
 /// An item, and the pieces that one element becomes.
 pub(crate) const CROSSINGS: &[Entry] = &[&Crossing::<Item>::OF, &Crossing::<Vec<Item>>::OF];
 
-/// Beside the tags of trees: what is native and stays so, and items side by side.
+/// Tags besides those of trees: native elements, and tuples of items.
 const ELEMENT: u64 = tree::TAGS;
 const ITEMS: u64 = tree::TAGS + 1;
 
@@ -65,15 +65,16 @@ impl Cross for Item {
     }
 }
 
-/// Number of references to an object that there are here, if nobody else has what it is in.
+/// Expected number of references to an object, if its container has no other references.
 type Holders = Option<isize>;
 
-/// Counts the references to each item of what nobody else has: its own, and that of the list that it was taken out to.
+/// Returns the expected references to an item of a container without other references: the container's, and that of
+/// the list with its items.
 fn items_of(value: &Bound<'_, PyAny>, holders: Holders) -> Holders {
     holders.filter(|&holders| buffer::references(value) == holders).map(|_| 2)
 }
 
-/// Only what is exactly of a known type: subclasses stay what they are, pickled.
+/// Writes an object of exactly a known type. Objects of subclasses are pickled.
 fn write_object(value: &Bound<'_, PyAny>, holders: Holders, out: &mut Out<'_>) -> Result<(), Stop> {
     if value.is_none() {
         return out.word(NONE);
@@ -126,7 +127,7 @@ fn write_object(value: &Bound<'_, PyAny>, holders: Holders, out: &mut Out<'_>) -
     }
 }
 
-/// `value`, if NumPy is there and it is its array; or the array of one of NumPy's numbers.
+/// Returns `value` if it is an array of NumPy, or an array of a NumPy scalar.
 fn numpy_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
     static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = value.py();
@@ -167,7 +168,7 @@ fn write_dict(dict: &Bound<'_, PyDict>, holders: Holders, out: &mut Out<'_>) -> 
     Ok(())
 }
 
-/// Writes a batch: rows that lie in the extent one behind the other are it already, of others each is copied once, to its place.
+/// Writes a batch. Consecutive rows in the extent are the batch already; other rows are copied once, to their place.
 fn write_batch(py: Python<'_>, batch: &Apart, out: &mut Out<'_>) -> Result<(), Stop> {
     match batch {
         Apart::Whole(object) => write_object(object.bind(py), Some(1), out),

@@ -1,7 +1,7 @@
-//! The memory of NumPy's arrays in a worker: blocks of the extent that the worker writes, for those that are large.
+//! Memory of NumPy's arrays in a worker: large arrays get blocks of the extent that the worker writes.
 //!
-//! NumPy asks whoever is set as its memory handler ([NEP 49]) for the memory of each array. Where this one has none to give, it
-//! asks NumPy's own. What an array had from it comes back to it, from whatever thread, for an array remembers its handler.
+//! NumPy requests the memory of each array from its memory handler ([NEP 49]). If this handler has no memory, it
+//! calls NumPy's own. An array stores its handler, so memory returns here from any thread.
 //!
 //! [NEP 49]: https://numpy.org/neps/nep-0049.html
 #![expect(unsafe_code, reason = "NumPy's memory handler is a table of C functions")]
@@ -46,39 +46,39 @@ const SET_HANDLER: usize = 304;
 const GET_HANDLER: usize = 305;
 const DEFAULT_HANDLER: usize = 306;
 
-/// NumPy's own functions, and the handler in front of them. It stays for as long as the process: arrays do, too.
+/// NumPy's own functions, and this handler. Both live as long as the process, because arrays may.
 struct Ours {
     numpy: Allocator,
     handler: Handler,
 }
 
-// SAFETY: the functions may be called by any thread that is attached to the interpreter, as all that call them here are; the
-// context is the default handler's own, which has none.
+// SAFETY: any thread attached to the interpreter may call the functions, and all callers here are attached. The
+// context is the default handler's, which has no state.
 unsafe impl Send for Ours {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for Ours {}
 
 static OURS: OnceLock<Ours> = OnceLock::new();
 
-/// Has large arrays of NumPy's lie in the extents that this worker writes, from when NumPy is there.
+/// Allocates large arrays of NumPy in the extents that this worker writes, as soon as NumPy is imported.
 pub(super) fn admit() {
     foreign::admit_from(Host { prepare, free_unused });
 }
 
-/// Objects that were let go of without the interpreter are freed when it is taken the next time.
+/// Objects that were dropped without the interpreter are freed when a thread attaches.
 fn free_unused() {
     Python::attach(|_| ());
 }
 
 fn prepare() -> bool {
     thread_local! {
-        /// Whether the handler is this thread's; not known before NumPy is there.
+        /// Whether this thread has the handler; unknown before NumPy is imported.
         static IS_SET: Cell<Option<bool>> = const { Cell::new(None) };
     }
     IS_SET.get().unwrap_or_else(|| {
         let set = Python::attach(|py| match is_ready(py) {
             Ok(false) => None,
-            // Whoever has set another handler, or has another NumPy, has arrays on the heap as before.
+            // With another handler, or another NumPy, arrays stay on the heap.
             loaded => Some(loaded.and_then(|_| set(py)).unwrap_or(false)),
         });
         IS_SET.set(set);
@@ -86,7 +86,7 @@ fn prepare() -> bool {
     })
 }
 
-/// Whether NumPy is there, and no thread is at importing it: whoever asks for a part of it then may get it half made, and so may they.
+/// Whether NumPy is imported completely. A request during the import could return a partial module.
 fn is_ready(py: Python<'_>) -> PyResult<bool> {
     let Some(numpy) = buffer::loaded(py)? else { return Ok(false) };
     let spec = numpy.getattr("__spec__")?;
@@ -102,7 +102,7 @@ fn table(py: Python<'_>) -> PyResult<*const *const c_void> {
     if table.is_null() { Err(PyErr::fetch(py)) } else { Ok(table.cast_const().cast()) }
 }
 
-/// Sets the handler for this thread, unless it has one that is not NumPy's.
+/// Sets the handler for this thread, unless the thread has a custom handler.
 fn set(py: Python<'_>) -> PyResult<bool> {
     let table = table(py)?;
     // SAFETY: NumPy's table, of version 1.26 and later, which the package asks for, has these entries, of these types.
@@ -116,12 +116,12 @@ fn set(py: Python<'_>) -> PyResult<bool> {
     if current.as_ptr() != default {
         return Ok(false);
     }
-    // SAFETY: the capsule is NumPy's own, of that name.
+    // SAFETY: the capsule is NumPy's, with this name.
     let numpy = unsafe { ffi::PyCapsule_GetPointer(default, NAME.as_ptr()) }.cast::<Handler>();
     if numpy.is_null() {
         return Err(PyErr::fetch(py));
     }
-    // SAFETY: that is what such a capsule holds; it stays, and nobody changes it.
+    // SAFETY: such a capsule holds a handler, which lives on and never changes.
     let (version, allocator) = unsafe { ((*numpy).version, (*numpy).allocator) };
     if version != VERSION {
         return Ok(false);
@@ -139,7 +139,7 @@ fn set(py: Python<'_>) -> PyResult<bool> {
         let new = ffi::PyCapsule_New(handler, NAME.as_ptr(), None);
         Bound::from_owned_ptr_or_err(py, new)?
     };
-    // SAFETY: as above; the argument is a handler's capsule, to which NumPy takes a reference of its own, and the result a new
+    // SAFETY: as above. The argument is a handler's capsule, to which NumPy adds a reference. The result is a new
     // reference or null.
     let before = unsafe {
         let set = table.add(SET_HANDLER).cast::<extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject>().read();
@@ -153,7 +153,7 @@ unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
     match foreign::allocate(size) {
         Some(block) => block.cast(),
         None => with_numpy(ptr::null_mut(), |numpy| {
-            // SAFETY: NumPy's own function, with what it was called with.
+            // SAFETY: NumPy's function, with the arguments of its caller.
             unsafe { (numpy.malloc)(numpy.ctx, size) }
         }),
     }
@@ -162,12 +162,12 @@ unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
 unsafe extern "C" fn calloc(_: *mut c_void, count: usize, each: usize) -> *mut c_void {
     match count.checked_mul(each).and_then(|size| Some((foreign::allocate(size)?, size))) {
         Some((block, size)) => {
-            // SAFETY: the block has that many bytes, and nobody else knows of it yet.
+            // SAFETY: the block has `size` bytes, and no other reference.
             unsafe { block.write_bytes(0, size) };
             block.cast()
         }
         None => with_numpy(ptr::null_mut(), |numpy| {
-            // SAFETY: NumPy's own function, with what it was called with.
+            // SAFETY: NumPy's function, with the arguments of its caller.
             unsafe { (numpy.calloc)(numpy.ctx, count, each) }
         }),
     }
@@ -202,7 +202,7 @@ unsafe extern "C" fn free(_: *mut c_void, old: *mut c_void, size: usize) {
     }
 }
 
-/// Calls one of NumPy's functions, which are known since before the handler was set; `none` where they are not.
+/// Calls a function of NumPy; returns `none` if the functions are unknown. They are known before the handler is set.
 fn with_numpy<R>(none: R, call: impl FnOnce(&Allocator) -> R) -> R {
     match OURS.get() {
         Some(ours) => call(&ours.numpy),

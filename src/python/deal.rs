@@ -8,7 +8,12 @@ use super::error::OrRaise;
 use crate::error::Error;
 use crate::part::{Balance, Cost, Deal};
 
-#[doc = docs!(Cost)]
+/// Cost of a row of a batch: `per_token` for each token, and `per_square` times the sum of the squared lengths of
+/// its sequences.
+///
+/// Lengths are read from the column `segments` or `lengths`. By default, they are read from the first column whose
+/// name ends in `segment_ids` or `segmentation`, which packing writes; the report names the column. Padding costs
+/// nothing. The unit is free, because only ratios matter.
 #[pyclass(name = "Cost", module = "gristmill", frozen, eq, hash)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PyCost(Cost);
@@ -29,7 +34,19 @@ impl PyCost {
         Self::read_from(py, window.map_or(cost.clone(), |window| cost.window(window)), segments, lengths)
     }
 
-    #[doc = docs!(Cost.attention)]
+    /// Cost of a layer of a transformer, in `d_model` floating-point operations of its forward pass: 24 · `d_model` for
+    /// each token, and 2 times the squared lengths with causal attention, 4 times without.
+    ///
+    /// Args:
+    ///     d_model (int): The width of the model.
+    ///     window (int | None): Number of tokens that a token attends to on a side, including itself; the whole
+    ///         sequence by default.
+    ///     causal (bool): Whether a token attends only to itself and earlier tokens.
+    ///     segments (str | None): A column of segment ids, as for `Cost`.
+    ///     lengths (str | None): A column of lengths, as for `Cost`.
+    ///
+    /// Raises:
+    ///     ConfigError: Both columns are given.
     #[staticmethod]
     #[pyo3(signature = (d_model, *, window=None, causal=true, segments=None, lengths=None))]
     fn attention(
@@ -43,7 +60,10 @@ impl PyCost {
         Self::read_from(py, Cost::attention(d_model, window, causal), segments, lengths)
     }
 
-    #[doc = docs!(Cost.column)]
+    /// Cost from a column with an integer for each row: patches of images, frames of sound.
+    ///
+    /// Args:
+    ///     name (str): The column.
     #[staticmethod]
     fn column(name: String) -> Self {
         Self(Cost::column(name))
@@ -59,7 +79,7 @@ impl PyCost {
 }
 
 impl PyCost {
-    /// The same cost, read from one of two columns, or from the first of segment ids.
+    /// Reads the cost from one of two columns, or from the first column of segment ids.
     fn read_from(py: Python<'_>, cost: Cost, segments: Option<String>, lengths: Option<String>) -> PyResult<Self> {
         match (segments, lengths) {
             (None, None) => Ok(cost),
@@ -72,7 +92,9 @@ impl PyCost {
     }
 }
 
-#[doc = docs!(Deal)]
+/// Assignment of the rows of every global batch to equal parts, by cost.
+///
+/// The deal changes neither batches nor states.
 #[pyclass(name = "Deal", module = "gristmill", frozen, eq, hash)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PyDeal {
@@ -83,14 +105,23 @@ pub(crate) struct PyDeal {
 
 #[pymethods]
 impl PyDeal {
-    #[doc = docs!(Deal.balanced)]
+    /// Balances cost over ranks, in each micro-step as evenly as possible. Heavy rows are in the first micro-steps,
+    /// light rows in the last.
+    ///
+    /// Args:
+    ///     cost (Cost): The cost of a row.
+    ///     micro_steps (int): Number of consecutive steps into which each rank cuts its rows.
     #[staticmethod]
     #[pyo3(signature = (cost, micro_steps=1))]
     fn balanced(cost: &PyCost, micro_steps: usize) -> Self {
         Self { balance: Balance::new(cost.0.clone()).micro(micro_steps), is_shadow: false }
     }
 
-    #[doc = docs!(Deal.shadow)]
+    /// Assigns consecutive rows, and reports the gain of a balanced deal.
+    ///
+    /// Args:
+    ///     cost (Cost): The cost of a row.
+    ///     micro_steps (int): Number of consecutive steps into which each rank cuts its rows.
     #[staticmethod]
     #[pyo3(signature = (cost, micro_steps=1))]
     fn shadow(cost: &PyCost, micro_steps: usize) -> Self {

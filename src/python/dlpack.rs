@@ -1,9 +1,10 @@
 //! Arrays lent to other libraries by DLPack, and given back without the interpreter.
 //!
-//! NumPy's arrays export themselves, too, but what they export goes back to Python: whoever lets go of it needs the
-//! interpreter, or leaves it to somebody who has it. What is exported here goes back to the crate, on any thread.
+//! NumPy's arrays export themselves, too, but releasing such an export needs the interpreter. Memory that is exported
+//! here is released on any thread without it.
 //!
-//! The structures are those of `dlpack.h` of <https://github.com/dmlc/dlpack>, with a version since 1.0 and without before.
+//! The structures follow `dlpack.h` of <https://github.com/dmlc/dlpack>, with a version since 1.0 and without a
+//! version before.
 #![expect(unsafe_code, reason = "DLPack passes structures by address")]
 
 use std::ffi::{CStr, c_void};
@@ -65,7 +66,7 @@ struct Versioned {
     tensor: Tensor,
 }
 
-/// Block whose address a consumer holds: first what it reads, then what that points into.
+/// Block whose address a consumer holds: first the header, then the memory to which the header points.
 #[repr(C)]
 struct Lent<H> {
     header: H,
@@ -74,9 +75,9 @@ struct Lent<H> {
     dims: Vec<i64>,
 }
 
-/// One of the two headers.
+/// A header of either version.
 trait Header: Sized {
-    /// Capsules that have been taken over have another name.
+    /// Consumed capsules have another name.
     const NAME: &'static CStr;
 
     fn new(tensor: Tensor) -> Self;
@@ -108,7 +109,10 @@ impl Header for Versioned {
     }
 }
 
-#[doc = docs!(Lease)]
+/// The memory of an array, lent read-only to a consumer of DLPack that never writes to it, such as JAX.
+///
+/// The memory of gristmill's arrays is shared, other arrays are copied. A consumer of version 1.0 of the protocol
+/// receives the read-only flag; older versions have no such flag. The memory is released without the interpreter.
 #[pyclass(frozen, module = "gristmill._gristmill")]
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -117,7 +121,7 @@ pub(crate) struct Lease {
 
 #[pymethods]
 impl Lease {
-    /// Shares the memory of an array where it is the crate's own and nobody may write to it, and else a copy.
+    /// Shares the memory of an array if the crate owns it and nothing may write to it. Other arrays are copied.
     #[new]
     fn new(py: Python<'_>, array: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         Ok(Self { array: from_numpy(array).or_raise(py)? })
@@ -144,7 +148,7 @@ impl Lease {
         if copy == Some(true) {
             return Err(PyBufferError::new_err("the memory is lent, not copied: copy the result"));
         }
-        // Before 1.0 nobody could say that memory is read-only. Who takes a lease knows it.
+        // Versions before 1.0 have no read-only flag. Consumers of a lease treat it as read-only.
         if max_version.is_some_and(|(major, _)| major >= 1) {
             capsule::<Versioned>(py, self.array.clone())
         } else {
@@ -155,20 +159,20 @@ impl Lease {
 
 fn capsule<H: Header>(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyAny>> {
     let lent = Box::into_raw(lend::<H>(array));
-    // SAFETY: the interpreter is attached, the name lives for ever, and `drop_capsule` fits what the address is of.
+    // SAFETY: the interpreter is attached, the name is static, and `drop_capsule` fits the type of the address.
     let capsule = unsafe {
         let new = ffi::PyCapsule_New(lent.cast(), H::NAME.as_ptr(), Some(drop_capsule::<H>));
         Bound::from_owned_ptr_or_err(py, new)
     };
     if capsule.is_err() {
-        // SAFETY: nobody else has taken the address, which came of a box just now.
+        // SAFETY: the address comes from the box above, and no consumer has received it.
         drop(unsafe { Box::from_raw(lent) });
     }
     capsule
 }
 
 fn lend<H: Header>(array: Array) -> Box<Lent<H>> {
-    // Short bytes lie in their handle, which must not move any more.
+    // Short bytes are stored in their handle, which must not move.
     let array = Arc::new(array);
     let shape = array.shape();
     let mut strides = vec![1_i64; shape.len()];
@@ -200,28 +204,28 @@ fn type_of(dtype: DType) -> Type {
     Type { code, bits: 8 * dtype.size() as u8, lanes: 1 }
 }
 
-/// Frees the block, called by a consumer when it is done, on any thread: it touches no Python.
+/// Frees the block. A consumer calls it on any thread; it touches no Python object.
 ///
 /// # Safety
 /// `header` is that of a [`Lent`] that came of [`lend`], and not used any more.
 unsafe extern "C" fn give_back<H>(header: *mut H) {
-    // SAFETY: the header lies at the start of its `Lent`, which came of a box; the caller gives it up.
+    // SAFETY: the header is the start of its `Lent`, which comes from a box. The caller gives it up.
     drop(unsafe { Box::from_raw(header.cast::<Lent<H>>()) });
 }
 
-/// Ends a capsule. What nobody has taken over goes back.
+/// Destroys a capsule. Frees the block if no consumer has taken it.
 ///
 /// # Safety
 /// As Python calls it: with a capsule of [`capsule`], and the interpreter attached.
 unsafe extern "C" fn drop_capsule<H: Header>(capsule: *mut ffi::PyObject) {
-    // SAFETY: the capsule is alive for this call. One that was taken over has another name, and is left alone.
+    // SAFETY: the capsule is alive during this call. A consumed capsule has another name, and is ignored.
     let header = unsafe {
         if ffi::PyCapsule_IsValid(capsule, H::NAME.as_ptr()) == 0 {
             return;
         }
         ffi::PyCapsule_GetPointer(capsule, H::NAME.as_ptr()).cast::<H>()
     };
-    // SAFETY: under this name the address is that of a header of `lend`, which nobody has taken over.
+    // SAFETY: with this name, the address is a header from `lend` that no consumer has taken.
     if let Some(deleter) = unsafe { (*header).deleter() } {
         // SAFETY: as above; it is not used any more.
         unsafe { deleter(header) };

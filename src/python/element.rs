@@ -45,7 +45,7 @@ pub(crate) fn of_record(bytes: Buffer) -> Element {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taking {
     Copies,
-    /// Arrays that nobody may write to stay where they are.
+    /// Read-only arrays are kept without a copy.
     Shares,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> Result<Element> {
     taken(object, Taking::Copies)
 }
 
-/// The same, where read-only arrays stay where they are, and are kept.
+/// Like [`from_object`], but keeps read-only arrays without a copy.
 pub(crate) fn shared_from_object(object: &Bound<'_, PyAny>) -> Result<Element> {
     taken(object, Taking::Shares)
 }
@@ -86,7 +86,7 @@ fn from_dict(dict: &Bound<'_, PyDict>, taking: Taking, depth: usize) -> Result<E
     Ok(element)
 }
 
-/// Names the field of what cannot be taken over; a Python exception stays as it is.
+/// Adds the field to an error about a value; a Python exception is kept.
 fn in_field(error: Error, name: &str) -> Error {
     if std::error::Error::source(&error).is_some() { error } else { error.and(&format!(", in field {name:?}")) }
 }
@@ -142,7 +142,7 @@ fn from_list(list: &Bound<'_, PyAny>, taking: Taking, depth: usize) -> Result<Va
     Ok(Value::List(items.iter().map(|item| from_value(item, taking, depth + 1)).collect::<Result<_>>()?))
 }
 
-/// Makes a value of whatever NumPy makes an array of: its own scalars, arrays of other libraries.
+/// Makes a value of an object that NumPy converts to an array: a scalar, or an array of another library.
 fn from_array_like(value: &Bound<'_, PyAny>, taking: Taking) -> Result<Value> {
     let has = |method: &str| value.hasattr(method).map_err(error::caught);
     let make = if has("__array__")? {

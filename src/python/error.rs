@@ -11,8 +11,8 @@ use crate::dataset::{Record, Stage, record_in};
 use crate::error::Error;
 use crate::spec::RunOptions;
 
-/// An exception that a Python function raised, to be raised again where the element is asked for. `gristmill.BadRecord` and what
-/// else is a `DataError` says that the element is bad, which is skipped where others are.
+/// An exception of a Python function, which is raised again when the element is requested. `gristmill.BadRecord` and
+/// other `DataError`s mark the element as bad, and are skipped with bad records.
 #[cold]
 pub(crate) fn caught(exception: PyErr) -> Error {
     if Python::attach(|py| is_bad_record(py, &exception)) { Error::bad(exception) } else { Error::user(exception) }
@@ -21,16 +21,17 @@ pub(crate) fn caught(exception: PyErr) -> Error {
 fn is_bad_record(py: Python<'_>, exception: &PyErr) -> bool {
     static DATA_ERROR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = || Ok::<_, PyErr>(py.import("gristmill._errors")?.getattr("DataError")?.unbind());
-    // Where the package cannot be imported, nobody has raised its errors.
+    // If the package cannot be imported, no error of its types exists.
     DATA_ERROR.get_or_try_init(py, class).is_ok_and(|class| exception.is_instance(py, class.bind(py)))
 }
 
-/// The exception for `error`: the one that was raised, with a note saying where, or one of the package.
+/// Returns the exception for `error`: the raised exception with a note about the place, or an exception of the
+/// package.
 #[cold]
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let Some(exception) = original(py, error) else { return of_package(py, error).unwrap_or_else(|failed| failed) };
     let exception = if exception.is_instance_of::<PyStopIteration>(py) {
-        // Raised as it is, it would look like the end of the data.
+        // Unchanged, the exception would end the iteration.
         let stopped = PyRuntimeError::new_err("a function of the pipeline raised StopIteration");
         stopped.set_cause(py, Some(exception));
         stopped
@@ -44,18 +45,18 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     exception
 }
 
-/// Takes out what was added to what the exception itself says, such as a limit of bad records.
+/// Returns the text that was added to the exception's message, such as a limit of bad records.
 fn said_since(error: &Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     cause.and_then(|cause| error.message().strip_prefix(&cause).map(str::to_owned)).unwrap_or_default()
 }
 
-/// A note under the traceback. Exceptions without `add_note` are not exceptions, so a failure says nothing new.
+/// Adds a note under the traceback. Failures are ignored: only objects that are no exceptions lack `add_note`.
 pub(crate) fn annotate(py: Python<'_>, exception: &PyErr, note: &str) {
     let _ = exception.value(py).call_method1("add_note", (format!("gristmill: {note}"),));
 }
 
-/// The exception behind `error`: the object itself, or one like it if it was raised in a worker process.
+/// Returns the exception in `error`: the object, or an equal one if a worker process raised it.
 fn original(py: Python<'_>, error: &Error) -> Option<PyErr> {
     std::iter::successors(std::error::Error::source(error), |&cause| cause.source()).find_map(|cause| {
         #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -72,7 +73,7 @@ fn unpack(py: Python<'_>, packed: &crate::error::Packed) -> PyResult<PyErr> {
     Ok(PyErr::from_value(py.import("gristmill._remote")?.call_method1("unpack", (bytes,))?))
 }
 
-/// An exception as bytes, in the worker where it was raised.
+/// Encodes an exception, in the worker that raised it.
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn pack(cause: &(dyn std::error::Error + 'static)) -> Option<Vec<u8>> {
     let exception = cause.downcast_ref::<PyErr>()?;
@@ -80,7 +81,7 @@ pub(crate) fn pack(cause: &(dyn std::error::Error + 'static)) -> Option<Vec<u8>>
         let (value, place) = (exception.value(py), exception.traceback(py));
         let remote = py.import("gristmill._remote")?;
         let packed = remote.call_method1("pack", (value, place)).or_else(|failed| {
-            // There may be no memory to say that there is none: that is packed beforehand.
+            // Encoding may need memory that does not exist, so this case is encoded in advance.
             let out_of_memory = exception.is_instance_of::<PyMemoryError>(py);
             if out_of_memory { remote.getattr("OUT_OF_MEMORY") } else { Err(failed) }
         })?;
@@ -89,14 +90,14 @@ pub(crate) fn pack(cause: &(dyn std::error::Error + 'static)) -> Option<Vec<u8>>
     .ok()
 }
 
-/// The record that the element that failed is made of, where that is known of `stream`.
+/// Returns the record of the failed element, if `stream` determines it.
 #[cold]
 pub(crate) fn record(error: &Error, stream: &dyn Stage) -> Option<Record> {
     let stage = error.stage_name()?.split(' ').next()?.parse().ok()?;
     record_in(stream, StageId(stage), error.element_index()?)
 }
 
-/// Adds it to an exception. Where no stage moves elements, it is said already.
+/// Adds the record to an exception. If no stage moves elements, the exception has it already.
 #[cold]
 pub(crate) fn annotate_record(py: Python<'_>, exception: &PyErr, error: &Error, record: Option<Record>) {
     let Some((record, index)) = record.zip(error.element_index()) else { return };
@@ -132,9 +133,9 @@ fn spelled(help: &str) -> String {
     })
 }
 
-/// Results that a method of the package returns or raises.
+/// Conversion of results to those of Python methods.
 pub(crate) trait OrRaise<T> {
-    /// The value, or the exception.
+    /// Returns the value, or the exception.
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }
 

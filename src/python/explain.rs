@@ -10,7 +10,7 @@ use crate::cli::explain::{Explanation, First};
 use crate::dataset::BoxIter;
 use crate::report::html::notebook;
 
-#[doc = docs!(Explanation)]
+/// Explanation of a pipeline: `str` returns a text, `as_dict` its values.
 #[pyclass(name = "Explanation", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyExplanation(Explanation);
@@ -45,7 +45,7 @@ impl PyExplanation {
         notebook(&self.0.to_string())
     }
 
-    #[doc = docs!(Explanation.as_dict)]
+    /// Returns stages, memory in bytes, fingerprint and the spec of the first element.
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, &self.0)
     }

@@ -114,14 +114,14 @@ impl DigestBatch for Item {
                 items.iter().for_each(|item| item.digest_batch(hasher));
             }
             Self::Tree(_) | Self::Python(_) | Self::Apart(_) => {
-                // A batch whose leaves cannot be told of is an error where its rows are taken.
+                // A batch with unsupported leaves is an error when its rows are taken.
                 let _ = Python::attach(|py| digest_leaves(&self.clone().into_python(py)?, hasher));
             }
         }
     }
 }
 
-/// Feeds the leaves of a batch and where they lie; of those that are neither arrays nor text their types.
+/// Hashes the leaves of a batch and their paths. Of leaves that are neither arrays nor text, the types are hashed.
 fn digest_leaves(batch: &Bound<'_, PyAny>, hasher: &mut StreamHasher) -> PyResult<()> {
     let leaves = batch.py().import("gristmill._rows")?.call_method1("leaves", (batch,))?;
     for (path, leaf) in leaves.extract::<Vec<(String, Bound<'_, PyAny>)>>()? {

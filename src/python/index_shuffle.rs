@@ -16,7 +16,16 @@ thread_local! {
     static LAST: RefCell<Option<(Key, IndexShuffle)>> = const { RefCell::new(None) };
 }
 
-#[doc = docs!(index_shuffle)]
+/// Returns the place of `index` in Grain's permutation of `0..=max_index`.
+///
+/// Args:
+///     index (int): From 0 to `max_index`.
+///     max_index (int): The highest index.
+///     seed (int): From 0 to 2^32 - 1.
+///     rounds (int): Rounds of the cipher; Grain takes 4.
+///
+/// Raises:
+///     ValueError: `index` is above `max_index`.
 #[pyfunction]
 pub(crate) fn index_shuffle(py: Python<'_>, index: u64, max_index: u64, seed: u32, rounds: u32) -> PyResult<u64> {
     if index > max_index {

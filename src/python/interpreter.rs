@@ -1,8 +1,8 @@
 //! Holders of the interpreter while a pipeline runs.
 //!
-//! A pass whose elements Python functions make, evaluated by the consumer itself, keeps the interpreter: taking it for each
-//! function would cost more than a small function does. It is let go of wherever such a pass reads from native stages.
-//! Everywhere else the interpreter is not held, and whoever calls a Python function takes it for as long as that lasts.
+//! A pass that calls Python functions on the consumer's thread keeps the interpreter, because attaching for each call
+//! would cost more than a small function. Such a pass releases the interpreter while native stages run. All other
+//! threads attach only for the duration of a Python call.
 
 #![expect(unsafe_code, reason = "the C library of Python distinguishes interpreters")]
 
@@ -18,7 +18,8 @@ thread_local! {
     static HELD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Checks that this is the main interpreter of the process: objects of one must not reach another, and all threads belong to the main one.
+/// Checks that this is the main interpreter of the process, to which all threads belong. Objects must not cross
+/// interpreters.
 ///
 /// # Errors
 /// `ImportError` in another.
@@ -32,11 +33,11 @@ pub(crate) fn check_main(_: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Around every thread of the crate: the interpreter knows it from beginning to end, and does not make a state for it anew,
-/// which takes microseconds, each time that it calls a Python function.
+/// Wraps every thread of the crate. The interpreter then keeps a state for the thread, which otherwise costs
+/// microseconds at each Python call.
 pub(crate) fn around_thread(body: &mut (dyn FnMut() + Send)) {
     let inside = |py: Python<'_>| {
-        // A thread that functions cannot tell from others is no reason not to run it.
+        // A thread without a name still runs.
         let _ = name_thread(py);
         py.detach(&mut *body);
     };

@@ -26,12 +26,12 @@ pub(crate) enum Item {
     Tree(Box<Tree>),
     /// An object that a Python function returned or a Python source gave.
     Python(Py<PyAny>),
-    /// A batch of those, which is about to leave a worker.
+    /// A batch of items, before it leaves a worker.
     Apart(Arc<Apart>),
 }
 
 impl Item {
-    /// A Python object; a plain number is taken out of it, which no function downstream can tell.
+    /// Converts a Python object. A plain number is stored as a number, which looks equal to functions downstream.
     pub(crate) fn from_python(object: Bound<'_, PyAny>) -> Self {
         if object.is_exact_instance_of::<PyInt>() {
             if let Ok(number) = object.extract() {
@@ -45,7 +45,7 @@ impl Item {
         Self::Python(object.unbind())
     }
 
-    /// Takes what a function or a source of the user returned: nothing that is done to what they keep of it changes it.
+    /// Converts the result of a function or a source. Later changes of the user's object do not change the item.
     pub(crate) fn of_result(object: Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
         match Self::from_python(object) {
@@ -59,7 +59,7 @@ impl Item {
         self.into_python_for(py, Access::Read)
     }
 
-    /// The same; what is native may be written to, if `access` says so.
+    /// Converts to Python. Native arrays are writable if `access` permits.
     pub(crate) fn into_python_for(self, py: Python<'_>, access: Access) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Int(number) => Ok(number.into_pyobject(py)?.into_any()),
@@ -77,7 +77,7 @@ impl Item {
         }
     }
 
-    /// The same, each native array in memory that nobody else views.
+    /// Copies each native array with other views, so that its memory is exclusive.
     pub(crate) fn into_exclusive(self) -> Self {
         match self {
             Self::Array(array) => Self::Array(Box::new(array.into_exclusive())),
@@ -197,7 +197,7 @@ fn exclusive_value(value: Value) -> Value {
     }
 }
 
-/// One array of numbers of one kind.
+/// Makes an array of numbers with one type.
 fn numbers<T: crate::element::Scalar + Send + Sync>(
     items: Vec<Item>,
     get: impl Fn(&Item) -> Option<T>,

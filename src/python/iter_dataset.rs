@@ -23,6 +23,7 @@ use super::loader_options::LoaderOptions;
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
 use super::recipe::{self, Recipe};
+use super::shared_docs::shared_docs;
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
 use super::warnings;
@@ -32,7 +33,8 @@ use crate::spec::Pipeline;
 use crate::spec::chain::Chain;
 use crate::spec::node::Tree;
 
-#[doc = docs!(IterDataset)]
+/// A stream: its elements are read in order, and its state is small. `loader` chooses the executor, which changes
+/// no element.
 #[pyclass(name = "IterDataset", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyIterDataset(Streams, Recipe);
@@ -44,7 +46,7 @@ impl PyIterDataset {
         Self(streams, Recipe::default())
     }
 
-    /// The stream that an item is: what a function makes for `interleave`.
+    /// Returns the stream in an item, which a function made for `interleave`.
     pub(super) fn from_item(item: Item) -> crate::Result<BoxIter<Item>> {
         let stream = |py: Python<'_>| {
             let made = item.into_python(py)?.cast_into::<Self>()?;
@@ -62,7 +64,7 @@ impl PyIterDataset {
         Ok(Self(streams.checked(py)?, Recipe::new(vec![function], Vec::new())))
     }
 
-    /// Makes a dataset of several.
+    /// Makes a dataset of several datasets.
     fn over_all(py: Python<'_>, streams: Streams, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
         Ok(Self(streams.checked(py)?, Recipe::new(Vec::new(), parts)))
@@ -77,14 +79,22 @@ impl PyIterDataset {
         self.0.dataset()
     }
 
-    fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+    /// Makes the described source `name`.
+    pub(super) fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
         let streams = detached(py, || Streams::source(name, arguments)).or_raise(py);
         warnings::log(py);
-        streams.map(Self::of)
+        let is_bytes = arguments::is_bytes(name, kwargs)?;
+        streams.map(|streams| Self::of(if is_bytes { streams.bytes() } else { streams }))
     }
 
-    fn native(&self, name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
+    /// Appends the described stage `name`.
+    pub(super) fn native(
+        &self,
+        name: &str,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Keywords<'_>>,
+    ) -> PyResult<Self> {
         let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
         detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
     }
@@ -92,50 +102,33 @@ impl PyIterDataset {
 
 #[pymethods]
 impl PyIterDataset {
-    #[doc = docs!(IterDataset.from_file)]
+    /// Builds the pipeline of a file in YAML, TOML or JSON.
+    ///
+    /// Args:
+    ///     path (str | PathLike[str]): The file. Relative paths in it start at its folder.
+    ///
+    /// Raises:
+    ///     ConfigError: The file is invalid. The message names line and key.
+    ///     IoError: A file cannot be opened or read.
     #[staticmethod]
     fn from_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
         detached(py, || Ok(Streams::native_stream(Pipeline::from_file(path)?.build()?))).or_raise(py).map(Self::of)
     }
 
-    #[doc = docs!(signature IterDataset.jsonl)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn jsonl(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("jsonl", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.lines)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn lines(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("lines", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.csv)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn csv(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("csv", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.tfrecord)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn tfrecord(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        let named = arguments::has_fields(kwargs)?;
-        let Self(streams, recipe) = Self::source_named("tfrecord", args, kwargs)?;
-        Ok(Self(if named { streams } else { streams.bytes() }, recipe))
-    }
-
-    #[doc = docs!(signature IterDataset.webdataset)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn webdataset(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("webdataset", args, kwargs)
-    }
-
-    #[doc = docs!(IterDataset.source)]
+    /// Reads a stream written in Python. Each `iter(source)` starts a pass.
+    ///
+    /// If a pass has `get_state` and `set_state`, a resume uses them; the state is a value of JSON. Otherwise, a resume
+    /// reads the stream again up to the next element. A writable array is copied if the stream keeps a reference to it.
+    ///
+    /// Args:
+    ///     source (Iterable[Any]): An iterable that can be iterated over repeatedly.
+    ///     epochs (int | None): Number of epochs of a stream with `set_epoch`, such as a shuffled `IterableDataset` of
+    ///         Hugging Face: `set_epoch(0)`, `set_epoch(1)`, … is called before each. By default the source is read
+    ///         once, and `repeat` reads it in equal order each time.
+    ///
+    /// Raises:
+    ///     TypeError: The source is not iterable, or has no `set_epoch` although `epochs` is given.
+    ///     ValueError: `epochs` is 0.
     #[staticmethod]
     #[pyo3(signature = (source, *, epochs=None))]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>, epochs: Option<u64>) -> PyResult<Self> {
@@ -144,7 +137,15 @@ impl PyIterDataset {
         Self::calling(py, Streams::Items(Chain::Iter(source.boxed())), object)
     }
 
-    #[doc = docs!(IterDataset.zip)]
+    /// Makes tuples of an element of each stream.
+    ///
+    /// Args:
+    ///     datasets (Sequence[IterDataset[Any]]): The streams.
+    ///     strict (bool): Whether it is an error if a stream ends before the others. If false, the zip ends with the
+    ///         shortest stream.
+    ///
+    /// Raises:
+    ///     DataError: A stream ended before the others.
     #[staticmethod]
     #[pyo3(signature = (datasets, *, strict=true))]
     fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, strict: bool) -> PyResult<Self> {
@@ -153,7 +154,15 @@ impl PyIterDataset {
         Self::over_all(py, zipped, datasets)
     }
 
-    #[doc = docs!(IterDataset.mix)]
+    /// Takes elements of several streams in proportion to weights, in Grain's order. The mix ends with the first stream
+    /// that ends.
+    ///
+    /// Args:
+    ///     datasets (Sequence[IterDataset[Any]]): The streams.
+    ///     weights (Sequence[float] | None): A number for each stream; all equal by default.
+    ///
+    /// Raises:
+    ///     ConfigError: The numbers of weights and streams differ, or a weight is not above 0.
     #[staticmethod]
     #[pyo3(signature = (datasets, weights=None))]
     fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
@@ -162,7 +171,15 @@ impl PyIterDataset {
         Self::over_all(py, Streams::Items(Chain::Iter(mixed.boxed())), datasets)
     }
 
-    #[doc = docs!(IterDataset.interleave)]
+    /// Takes an element of each of `cycle_length` streams in turn. The next stream replaces a stream that ended.
+    ///
+    /// Args:
+    ///     datasets (Sequence[IterDataset[Any]] | MapDataset[IterDataset[Any]]): A list of streams, or a `MapDataset`
+    ///         whose elements are streams, made when they are opened.
+    ///     cycle_length (int): Number of open streams.
+    ///
+    /// Raises:
+    ///     ConfigError: `cycle_length` is 0.
     #[staticmethod]
     fn interleave(py: Python<'_>, datasets: &Bound<'_, PyAny>, cycle_length: usize) -> PyResult<Self> {
         if let Ok(made) = datasets.cast::<PyMapDataset>() {
@@ -175,39 +192,48 @@ impl PyIterDataset {
         Self::over_all(py, streams, datasets)
     }
 
-    #[doc = docs!(IterDataset.seed)]
     fn seed(&self, py: Python<'_>, seed: u32) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.seed(seed)))
     }
 
-    #[doc = docs!(IterDataset.window_shuffle)]
     #[pyo3(signature = (window_size, seed=None))]
     fn window_shuffle(&self, py: Python<'_>, window_size: usize, seed: Option<u32>) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.window_shuffle(window_size, seed)))
     }
 
-    #[doc = docs!(IterDataset.repeat)]
+    /// Repeats the whole stream. Every epoch has equal elements.
+    ///
+    /// Args:
+    ///     num_epochs (int | None): Number of epochs; without end by default.
+    ///
+    /// Raises:
+    ///     ConfigError: `num_epochs` is 0.
     #[pyo3(signature = (num_epochs=None))]
     fn repeat(&self, py: Python<'_>, num_epochs: Option<u64>) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.repeat(num_epochs)))
     }
 
-    #[doc = docs!(IterDataset.limit)]
     fn limit(&self, py: Python<'_>, count: u64) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.limit(count)))
     }
 
-    #[doc = docs!(IterDataset.take)]
     fn take(&self, py: Python<'_>, count: u64) -> PyResult<Self> {
         self.limit(py, count)
     }
 
-    #[doc = docs!(IterDataset.skip)]
     fn skip(&self, py: Python<'_>, count: u64) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.skip(count)))
     }
 
-    #[doc = docs!(IterDataset.enumerate)]
+    /// Adds its number in the stream to each element. A resume continues the count.
+    ///
+    /// Args:
+    ///     start (int): The first number.
+    ///     column (str): The column for the number, in elements that are dicts. Without it, an element becomes a tuple
+    ///         of the number and the element.
+    ///
+    /// Raises:
+    ///     DataError: A column of this name exists.
     #[pyo3(signature = (start=0, *, column=None))]
     fn enumerate(&self, py: Python<'_>, start: i64, column: Option<String>) -> PyResult<Self> {
         let Some(column) = column else { return Self::new(py, self.0.enumerate(start)) };
@@ -215,38 +241,57 @@ impl PyIterDataset {
         detached(py, || self.0.native("enumerate", arguments)).or_raise(py).map(Self::of)
     }
 
-    #[doc = docs!(IterDataset.skip_bad_records)]
     #[pyo3(signature = (limit=None, consecutive=None))]
     fn skip_bad_records(&self, py: Python<'_>, limit: Option<u64>, consecutive: Option<u64>) -> PyResult<Self> {
         Self::new(py, self.0.skip_bad_records(BadRecords::Skip { limit, consecutive }))
     }
 
-    #[doc = docs!(IterDataset.cache)]
     fn cache(&self, py: Python<'_>) -> PyResult<Self> {
         Self::new(py, behind!(&self.0, ds => ds.cache()))
     }
 
-    #[doc = docs!(IterDataset.map)]
+    #[doc = shared_docs!(map)]
     fn map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "map")?;
         Self::calling(py, self.0.map(function.clone()), function)
     }
 
-    #[doc = docs!(IterDataset.map_with_index)]
+    #[doc = shared_docs!(map_with_index)]
     fn map_with_index(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "map_with_index")?;
         Self::calling(py, self.0.map_with_index(function.clone()), function)
     }
 
-    #[doc = docs!(IterDataset.random_map)]
+    #[doc = shared_docs!(random_map)]
     #[pyo3(signature = (transform, *, seed=None))]
     fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
         let function = Callable::new(transform, "random_map")?;
         Self::calling(py, self.0.random_map(function.clone(), seed), function)
     }
 
-    #[doc = docs!(signature IterDataset.filter)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
+    /// Keeps the elements for which a function returns true, or for which a native condition on a column holds.
+    ///
+    /// Filters directly after a dataset with random access share their thresholds: the last given thresholds apply to
+    /// their joint count, which is part of the state.
+    ///
+    /// Args:
+    ///     transform (Callable[[Any], object] | Filter | None): A function of an element that returns a true value for
+    ///         elements to keep, or an object with a method `filter`.
+    ///     column (str | None): The column of the native condition. All given conditions must hold.
+    ///     min_length (int | None): The least length: bytes of text, rows of an array.
+    ///     max_length (int | None): The greatest length: bytes of text, rows of an array.
+    ///     min (float | None): The least number.
+    ///     max (float | None): The greatest number.
+    ///     equals (str | None): The exact text.
+    ///     warn (float | None): The dropped share of 1000 consecutive elements that logs a warning under the name
+    ///         `gristmill`, at most once a minute; `None` for never. Only with a function.
+    ///     thresholds (float | None): `raise`, given as `**{"raise": 0.99}`: the share that is an error; no share by
+    ///         default. Only with a function.
+    ///
+    /// Raises:
+    ///     ConfigError: An argument is invalid, or a column does not exist.
+    ///     DataError: A larger share of elements was dropped than `raise`.
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, transform=None, /, *, column=None, min_length=None, max_length=None, min=None, max=None, equals=None, warn=0.9, **thresholds)")]
     fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         let (thresholds, kwargs) = arguments::thresholds(kwargs)?;
         match super::function_argument("filter", args, kwargs.as_ref())? {
@@ -258,18 +303,42 @@ impl PyIterDataset {
         }
     }
 
-    #[doc = docs!(IterDataset.drop_none)]
+    /// Drops elements that are `None`.
     fn drop_none(&self, py: Python<'_>) -> PyResult<Self> {
         Self::new(py, self.0.drop_none())
     }
 
-    #[doc = docs!(IterDataset.flat_map)]
+    /// Replaces every element by the elements that a function returns: none, one or many.
+    ///
+    /// Args:
+    ///     transform (Callable[[Any], Iterable[Any]] | FlatMap): A function of an element that returns elements, or an
+    ///         object with a method `flat_map`.
     fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "flat_map")?;
         Self::calling(py, self.0.flat_map(function.clone()), function)
     }
 
-    #[doc = docs!(IterDataset.batch)]
+    /// Stacks consecutive elements into batches.
+    ///
+    /// The leaves of dicts, lists, tuples and dataclasses become NumPy arrays with an additional dimension. Text of
+    /// native sources becomes a list.
+    ///
+    /// Args:
+    ///     batch_size (int): Elements in a batch.
+    ///     drop_remainder (bool): Drops the last elements if they do not fill a batch, as `remainder="drop"` does. The
+    ///         name is Grain's.
+    ///     batch_fn (Callable[[list[Any]], Any] | None): Makes the batch of a list of elements. Without it, elements
+    ///         are stacked.
+    ///     remainder (Literal["keep", "drop", "pad"] | None): Policy for the last elements if they do not fill a batch:
+    ///         `"keep"`, the default, makes a smaller batch; `"drop"` drops them; `"pad"` fills the batch up to
+    ///         `batch_size`. With `"pad"`, elements are dicts of arrays, and every batch has a column of bools that is
+    ///         true in real rows.
+    ///     pad_value (float | None): The number in every padded array, 0 by default; only with `remainder="pad"`.
+    ///     mask (str | None): The name of the column of bools, `batch_mask` by default.
+    ///
+    /// Raises:
+    ///     ConfigError: `batch_size` is 0, or options contradict each other.
+    ///     ValueError: Elements differ in structure or shape. The message names the place.
     #[pyo3(signature = (
         batch_size, drop_remainder=false, batch_fn=None, *, remainder=None, pad_value=None, mask=None
     ))]
@@ -296,85 +365,7 @@ impl PyIterDataset {
         }
     }
 
-    #[doc = docs!(signature IterDataset.rebatch)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn rebatch(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("rebatch", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.tokenise)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn tokenise(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("tokenise", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.select_columns)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn select_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("select_columns", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.drop_columns)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn drop_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("drop_columns", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.parse_example)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn parse_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("parse_example", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.parse_sequence_example)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn parse_sequence_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("parse_sequence_example", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.packed_columns)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn packed_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("packed_columns", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.rename)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("rename", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.first_fit_pack)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn first_fit_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("first_fit_pack", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.best_fit_pack)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn best_fit_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("best_fit_pack", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.window_pack)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn window_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("window_pack", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.concat_then_split_pack)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn concat_then_split_pack(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("concat_then_split_pack", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.length_buckets)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn length_buckets(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("length_buckets", args, kwargs)
-    }
-
-    #[doc = docs!(signature IterDataset.mp_prefetch)]
+    #[doc = shared_docs!(mp_prefetch)]
     #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs), text_signature = None)]
     fn mp_prefetch(
         &self,
@@ -387,7 +378,7 @@ impl PyIterDataset {
         Self::new(py, self.0.cut())
     }
 
-    #[doc = docs!(signature IterDataset.loader)]
+    #[doc = shared_docs!(loader)]
     #[pyo3(signature = (**options), text_signature = None)]
     fn loader<'py>(slf: &Bound<'py, Self>, options: Option<&Keywords<'py>>) -> PyResult<Bound<'py, PyDatasetIterator>> {
         LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &slf.get().0)
@@ -409,7 +400,7 @@ impl PyIterDataset {
         PyDatasetIterator::start(slf.as_any(), &slf.get().0, Setup::default())
     }
 
-    /// Whether the next elementwise stage runs inside lanes, behind `mp_prefetch` too.
+    /// Whether the next elementwise stage runs inside lanes, also after `mp_prefetch`.
     #[getter]
     fn _in_lanes(&self) -> bool {
         self.0.in_lanes()
@@ -420,28 +411,40 @@ impl PyIterDataset {
         super::generic(cls, item)
     }
 
-    /// Asked where there is no such attribute.
+    /// Called for an unknown attribute.
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
         Err(missing(slf.as_any(), name))
     }
 
-    #[doc = docs!(IterDataset.make_keys)]
+    /// Makes the keys by which several hosts plan this pipeline: the filters' results and the lengths of elements.
+    ///
+    /// Each record is evaluated once, on all cores. Existing keys are kept, and an interrupted run is continued.
+    ///
+    /// Args:
+    ///     folder (str | PathLike[str]): The folder for the key files, one for each source.
+    ///
+    /// Returns:
+    ///     A dict for each source: `file`, `source`, `records`, `elements`, `bytes`, and `was_there`.
+    ///
+    /// Raises:
+    ///     ConfigError: Keys are useless here: indices determine the rows of a host, or a stage depends on more than
+    ///         keys.
     fn make_keys<'py>(slf: &Bound<'py, Self>, folder: PathBuf) -> PyResult<Vec<Bound<'py, PyDict>>> {
         keys::make(slf.as_any(), &slf.get().0.dataset(), folder)
     }
 
-    #[doc = docs!(IterDataset.element_spec)]
+    #[doc = shared_docs!(element_spec)]
     #[getter]
     fn element_spec<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("gristmill._spec")?.call_method1("element_spec", (slf,))
     }
 
-    #[doc = docs!(IterDataset.apply)]
+    #[doc = shared_docs!(apply)]
     fn apply<'py>(slf: &Bound<'py, Self>, transform: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         transform.call1((slf,))
     }
 
-    #[doc = docs!(IterDataset.explain)]
+    #[doc = shared_docs!(explain)]
     #[cfg(feature = "cli")]
     #[pyo3(signature = (*, threads=0, buffer=2))]
     fn explain(slf: &Bound<'_, Self>, threads: usize, buffer: usize) -> PyResult<PyExplanation> {

@@ -34,7 +34,9 @@ use crate::fork::{Origin, ThreadOf};
 use crate::sync::{Locked, Regardless};
 use crate::{Checkpoint, Error, ErrorKind, Executor, Loader, Result};
 
-#[doc = docs!(DatasetIterator)]
+/// A pass over a dataset, with its state and its report.
+///
+/// An exception ends the pass. The state is then the state before the failed element.
 #[pyclass(name = "DatasetIterator", module = "gristmill", frozen, weakref)]
 #[derive(Debug)]
 pub(crate) struct PyDatasetIterator {
@@ -43,41 +45,41 @@ pub(crate) struct PyDatasetIterator {
     workers: Option<Workers>,
     /// Whether the interpreter is held while an element is made: see [`interpreter`](super::interpreter).
     holds: bool,
-    /// `None` once closed. It is locked by whoever has let go of the interpreter, so nobody waits for both.
+    /// `None` after `close`. Only threads without the interpreter lock it, so no thread waits for both.
     loader: Mutex<Option<Loader<BoxIter<Item>>>>,
-    /// The thread that has it locked, in bits; 0 is none.
+    /// The thread with the lock, in bits; 0 is none.
     owner: AtomicU64,
     handed: Handed,
-    /// Its number, which its threads have, too.
+    /// Number of the pass, which its threads have, too.
     pass: thread::Pass,
     /// The process that started it.
     origin: Origin,
     /// Whether threads may call Python functions, until it is closed.
     threaded: bool,
-    /// Whether hosts are compared in the way that the part brings along.
+    /// Whether hosts are compared by the guard of the part.
     follows: bool,
     /// The address of the endpoint of metrics.
     metrics: Option<SocketAddr>,
     around: Around,
-    /// The dataset whose pass it is. It outlives the loader: the functions are shown to the garbage collector there.
+    /// The dataset of the pass. It outlives the loader, and shows the functions to the garbage collector.
     object: Py<PyAny>,
 }
 
-/// Makes the error of asking an iterator that is closed.
+/// Makes the error of a call to a closed iterator.
 #[cold]
 fn closed(py: Python<'_>) -> PyErr {
     let told = py.import("gristmill._exit").and_then(|exit| exit.call_method0("closed"));
     told.map_or_else(|failed| failed, PyErr::from_value)
 }
 
-/// Makes the error of asking an iterator in one of its own functions.
+/// Makes the error of a call to an iterator by one of its functions.
 #[cold]
 fn is_running() -> PyErr {
     PyValueError::new_err("the iterator is already running: one of its functions called it")
 }
 
 impl PyDatasetIterator {
-    /// Starts a pass over `object`, which holds `streams`: over all rows, or those of a part.
+    /// Starts a pass over the `streams` of `object`: over all rows, or over the rows of a part.
     pub(crate) fn start<'py>(
         object: &Bound<'py, PyAny>,
         streams: &Streams,
@@ -87,7 +89,7 @@ impl PyDatasetIterator {
         Self::start_with(object, streams, setup, workers)
     }
 
-    /// The same, where those evaluate its elementwise part.
+    /// Starts a pass whose elementwise part is evaluated by workers.
     pub(crate) fn start_with<'py>(
         object: &Bound<'py, PyAny>,
         streams: &Streams,
@@ -102,7 +104,7 @@ impl PyDatasetIterator {
         }
         let exchange = guard.exchange(py, part.as_ref())?;
         let (part, follows) = (part.map(|part| part.part), guard.is_auto());
-        // Viewers ask stages of Python for what they are on threads of their own.
+        // Views inspect Python stages on their own threads.
         let closes = threaded || how.run.has_views();
         let start = || {
             let builder = how.run.with_views(how.builder(&dataset, workers.as_ref(), part, deal)?);
@@ -144,8 +146,8 @@ impl PyDatasetIterator {
         Ok(iterator)
     }
 
-    /// `ask` of the loader, without the interpreter. Other threads wait for their turn; a function of the pipeline that asks
-    /// its own iterator would wait for itself.
+    /// Calls `ask` with the loader, without the interpreter. Other threads wait. A function of the pipeline must not
+    /// call its own iterator, because it would wait for itself.
     fn alone<T: Send>(
         &self,
         py: Python<'_>,
@@ -162,12 +164,13 @@ impl PyDatasetIterator {
         }))
     }
 
-    /// Refuses what would wait for this thread: `next` and all that moves or ends the pass, in one of its own functions.
+    /// Refuses calls of a pass by its own functions, which would wait for themselves: `next`, and all calls that move
+    /// or end the pass.
     fn check_thread(&self) -> PyResult<()> {
         if thread::pass() == self.pass { Err(is_running()) } else { Ok(()) }
     }
 
-    /// A function that was interrupted has not failed: its element is the next one again.
+    /// An interrupted function has not failed: its element is the next element again.
     fn go_on(&self, py: Python<'_>) -> PyResult<()> {
         self.running(py, |loader| {
             let here = loader.state()?;
@@ -176,7 +179,8 @@ impl PyDatasetIterator {
         .or_raise(py)
     }
 
-    /// Puts a pass over the same rows from `checkpoint` on in the place of `loader`; with other hosts it goes on, or begins `anew` as they do.
+    /// Replaces `loader` by a pass over equal rows from `checkpoint` on. With other hosts the pass continues, or
+    /// begins `anew` as they do.
     fn replace(&self, loader: &mut Loader<BoxIter<Item>>, checkpoint: Checkpoint, anew: bool) -> Result<()> {
         let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
         let builder = self.how.builder(&self.dataset, self.workers.as_ref(), part, deal)?;
@@ -188,7 +192,7 @@ impl PyDatasetIterator {
         Ok(())
     }
 
-    /// Has the loader go elsewhere; another takes its place where its thread is busy.
+    /// Moves the loader to a checkpoint; replaces it if its thread is busy.
     fn moved(
         &self,
         loader: &mut Loader<BoxIter<Item>>,
@@ -203,7 +207,7 @@ impl PyDatasetIterator {
         }
     }
 
-    /// The thread that has the loader locked.
+    /// Returns the thread that has locked the loader.
     fn owner(&self) -> Option<ThreadOf> {
         ThreadOf::from_bits(self.owner.load(Ordering::Acquire))
     }
@@ -212,13 +216,13 @@ impl PyDatasetIterator {
         if self.is_of_another_process() { Err(self.origin.elsewhere("this iterator")).or_raise(py) } else { Ok(()) }
     }
 
-    /// Whether this process is a fork without what it takes to go on: its threads, or the one that was just asking. What is
-    /// evaluated where it is asked for goes on, in each process by itself.
+    /// Whether this process is a fork that lacks the threads of the pass, or the thread of the call. A pass without
+    /// threads continues in each process.
     fn is_of_another_process(&self) -> bool {
         !self.origin.is_here() && (self.threaded || self.owner().is_some_and(|owner| !owner.is_here()))
     }
 
-    /// `ask` of the running loader.
+    /// Calls `ask` with the running loader.
     fn running<T: Send>(
         &self,
         py: Python<'_>,
@@ -248,18 +252,28 @@ impl PyDatasetIterator {
         next
     }
 
-    #[doc = docs!(DatasetIterator.start_prefetch)]
+    /// Starts reading ahead, before the first `next`.
+    ///
+    /// A pass with threads reads ahead from its start, and a pass without threads cannot. The method exists for Grain's
+    /// interface, and changes nothing.
     fn start_prefetch(&self, py: Python<'_>) -> PyResult<()> {
         self.running(py, |_| ())
     }
 
-    #[doc = docs!(DatasetIterator.get_state)]
+    /// Returns the position of the consumer as a value of JSON. Elements that were read ahead do not count.
     fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = self.running(py, |loader| loader.state())?.or_raise(py)?;
         json::of_checkpoint(py, &state)
     }
 
-    #[doc = docs!(DatasetIterator.set_state)]
+    /// Moves the pass to a state.
+    ///
+    /// Args:
+    ///     state (Mapping[str, Any] | str | bytes): The result of `get_state`, or its JSON.
+    ///
+    /// Raises:
+    ///     StateError: The state is invalid, or belongs to another pipeline. The message names the first stage that
+    ///         differs.
     fn set_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> PyResult<()> {
         self.check_process(py)?;
         self.check_thread()?;
@@ -279,7 +293,7 @@ impl PyDatasetIterator {
                 Ok(false) => self.replace(loader, checkpoint, true),
                 Err(error) => Err(error),
             };
-            // It stays where it was.
+            // The pass keeps its position.
             if let (Err(_), false, true, Ok(before)) = (&moved, was_over, loader.is_over(), before) {
                 self.replace(loader, before, true)?;
             }
@@ -288,7 +302,13 @@ impl PyDatasetIterator {
         .or_raise(py)
     }
 
-    #[doc = docs!(DatasetIterator.repart)]
+    /// Delivers the rows of another part from the next batch on, without a restart: after hosts were added or removed.
+    ///
+    /// Args:
+    ///     part (Part | tuple[int, int] | str): The part, as for `loader`.
+    ///
+    /// Raises:
+    ///     ConfigError: There is no such part. The present part stays.
     fn repart(&self, py: Python<'_>, part: Given) -> PyResult<()> {
         self.check_thread()?;
         let exchange = if self.follows { GivenGuard::Auto.exchange(py, Some(&part))? } else { None };
@@ -306,48 +326,63 @@ impl PyDatasetIterator {
         .or_raise(py)
     }
 
-    #[doc = docs!(DatasetIterator.back)]
+    /// Returns the last batches to the pass, which delivers them again: after a step that was not committed.
+    ///
+    /// Args:
+    ///     count (int): Number of batches, 1 or 2, of the batches since the start or a `set_state`.
+    ///
+    /// Raises:
+    ///     StateError: The pass has delivered fewer batches.
     #[pyo3(signature = (count=1))]
     fn back(&self, py: Python<'_>, count: usize) -> PyResult<()> {
         self.check_thread()?;
         self.running(py, |loader| self.moved(loader, |loader| loader.back(count)))?.or_raise(py)
     }
 
-    #[doc = docs!(DatasetIterator.part)]
+    /// The part of every batch that is delivered, from the next batch on; `None` without a part.
     #[getter]
     fn part(&self, py: Python<'_>) -> PyResult<Option<PyPart>> {
         self.running(py, |loader| loader.part().cloned().map(PyPart::from))
     }
 
-    #[doc = docs!(DatasetIterator.rows)]
+    /// Numbers of the rows of the last batch in its global batch; `None` before the first batch, and without a part.
     #[getter]
     fn rows(&self, py: Python<'_>) -> PyResult<Option<Vec<usize>>> {
         self.running(py, |loader| loader.rows().map(|rows| rows.iter().collect()))
     }
 
-    #[doc = docs!(DatasetIterator.save)]
+    /// Saves the state by Orbax's protocol of stateful checkpointables: see `gristmill.orbax`.
+    ///
+    /// Args:
+    ///     directory (Any): The directory, as Orbax gives it.
     fn save<'py>(slf: &Bound<'py, Self>, directory: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("gristmill.orbax")?.call_method1("save", (slf, directory))
     }
 
-    #[doc = docs!(DatasetIterator.load)]
+    /// Moves the pass to a state that `save` wrote.
+    ///
+    /// Args:
+    ///     directory (Any): The directory, as Orbax gives it.
+    ///
+    /// Raises:
+    ///     StateError: The state is missing, or belongs to another pipeline.
     fn load<'py>(slf: &Bound<'py, Self>, directory: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("gristmill.orbax")?.call_method1("load", (slf, directory))
     }
 
-    #[doc = docs!(DatasetIterator.report)]
+    /// Returns the report of the time so far.
     fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
         self.check_process(py)?;
         self.running(py, |loader| self.around.report(loader)).map(PyReport)
     }
 
-    #[doc = docs!(DatasetIterator.metrics_address)]
+    /// The address of `GET /metrics`, such as `127.0.0.1:9464`, if `loader` has `metrics`.
     #[getter]
     fn metrics_address(&self) -> Option<String> {
         self.metrics.map(|address| address.to_string())
     }
 
-    #[doc = docs!(DatasetIterator.close)]
+    /// Ends the threads and drops the elements that were read ahead.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_of_another_process() {
             return Ok(());
@@ -367,8 +402,8 @@ impl PyDatasetIterator {
         self.close(py)
     }
 
-    /// A collection first empties what it has found to be garbage, functions, too. As long as threads might call them, it does
-    /// not see what they hang on, and so they are none.
+    /// The collector clears garbage first, including functions. While threads may call the functions, they are not
+    /// shown, so they are no garbage.
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         self.handed.traverse(&visit)?;
         let closed = || self.loader.try_lock().is_ok_and(|loader| loader.is_none());
@@ -401,12 +436,12 @@ impl Drop for PyDatasetIterator {
             return std::mem::forget(loader);
         }
         if loader.is_some() && thread::pass() == self.pass {
-            // One of its own functions has dropped it: its threads cannot wait for each other.
+            // One of the pass's functions has dropped the pass, whose threads cannot join themselves.
             let dropped = std::thread::Builder::new().name("gristmill-drop".into()).spawn(move || drop(loader));
             return drop(dropped);
         }
         if loader.is_some() {
-            // Without an interpreter nobody waits for it, and `loader` is dropped with the closure.
+            // Without an interpreter no thread waits, and `loader` is dropped with the closure.
             Python::try_attach(move |py| detached(py, move || drop(loader)));
         }
     }

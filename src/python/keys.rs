@@ -13,7 +13,7 @@ use crate::dataset::iter::{keyed_by, lanes_of};
 use crate::error::Result;
 use crate::keys::{KeyFolder, RecordedKeys};
 
-/// Makes the keys of `dataset`, which `object` is, in `folder`, and says of each source what was made.
+/// Makes the keys of `dataset`, the pipeline of `object`, in `folder`. Returns a dict for each source.
 pub(super) fn make<'py>(
     object: &Bound<'py, PyAny>,
     dataset: &BoxIter<Item>,

@@ -24,6 +24,7 @@ use super::maps::{Maps, Several, over, over_several};
 use super::missing::missing;
 use super::numbers::Numbers;
 use super::recipe::{self, Recipe};
+use super::shared_docs::shared_docs;
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
 use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, SplitSizes, ZipAll};
@@ -31,7 +32,8 @@ use crate::dataset::{INFINITE, MapDataset};
 use crate::spec::by_name;
 use crate::spec::chain::Border;
 
-#[doc = docs!(MapDataset)]
+/// A dataset with random access: `ds[i]` and `len(ds)`. Elements are shuffled and sharded by index, and evaluated
+/// in any order.
 #[pyclass(name = "MapDataset", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyMapDataset(Maps, Recipe);
@@ -40,7 +42,15 @@ type Keywords<'py> = Bound<'py, PyDict>;
 
 #[pymethods]
 impl PyMapDataset {
-    #[doc = docs!(MapDataset.range)]
+    /// Counts integers, as Python's `range`.
+    ///
+    /// Args:
+    ///     start (int): The first number. If `start` is the only argument, it is the end, and the first number is 0.
+    ///     stop (int | None): The end, which is excluded.
+    ///     step (int): The difference of neighbours; not 0.
+    ///
+    /// Raises:
+    ///     ConfigError: `step` is 0.
     #[staticmethod]
     #[pyo3(signature = (start, stop=None, step=1))]
     fn range(py: Python<'_>, start: i64, stop: Option<i64>, step: i64) -> PyResult<Self> {
@@ -49,7 +59,18 @@ impl PyMapDataset {
         Self::new(py, Maps::Items(Numbers(range).boxed()))
     }
 
-    #[doc = docs!(MapDataset.source)]
+    /// Reads the records of an object with `__len__` and `__getitem__`. Index `i` reads record `i % len(source)`.
+    ///
+    /// A source with `__getitems__` receives a list of indices, and returns a record for each. If `__getitems__` raises
+    /// an exception, the records are read individually. An array is copied if it is writable, and either the source
+    /// keeps a reference to it or it is a view.
+    ///
+    /// Args:
+    ///     source (Source): A list, an array or a dataset of another library. Threads of the loader call it
+    ///         concurrently.
+    ///
+    /// Raises:
+    ///     TypeError: The object has no `__getitem__` or no length.
     #[staticmethod]
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let source = PythonSource::new(source)?;
@@ -57,7 +78,17 @@ impl PyMapDataset {
         Self::calling(py, Maps::Items(Source::new(source).boxed()), object)
     }
 
-    #[doc = docs!(MapDataset.computed)]
+    /// Computes an element for each index by an object with `__len__` and `__getitem__`. `None` means that the index
+    /// has no element.
+    ///
+    /// Unlike `source`, the object receives the indices of later epochs unchanged.
+    ///
+    /// Args:
+    ///     source (Source): The object. Its length is the length of an epoch.
+    ///     dense (bool): Promises an element for each index.
+    ///
+    /// Raises:
+    ///     TypeError: The object has no `__getitem__` or no length.
     #[staticmethod]
     #[pyo3(signature = (source, *, dense=false))]
     fn computed(py: Python<'_>, source: &Bound<'_, PyAny>, dense: bool) -> PyResult<Self> {
@@ -66,119 +97,16 @@ impl PyMapDataset {
         Self::calling(py, Maps::Items(source.boxed()), object)
     }
 
-    #[doc = docs!(signature MapDataset.jsonl)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn jsonl(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("jsonl", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.arrow)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn arrow(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::of_arrow(args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.lines)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn lines(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("lines", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.csv)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn csv(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("csv", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.parquet)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn parquet(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("parquet", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.array_record)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn array_record(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::records_named("array_record", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.tfrecord)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn tfrecord(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::records_named("tfrecord", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.bagz)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn bagz(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::records_named("bagz", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.megatron)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn megatron(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("megatron", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.webdataset)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn webdataset(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("webdataset", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.mds)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn mds(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("mds", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.npz)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn npz(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("npz", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.safetensors)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn safetensors(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("safetensors", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.npy)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn npy(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("npy", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.crops)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn crops(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("crops", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.random_crops)]
-    #[staticmethod]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn random_crops(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        Self::source_named("random_crops", args, kwargs)
-    }
-
-    #[doc = docs!(MapDataset.mix)]
+    /// Takes elements of several datasets in proportion to weights, in Grain's order.
+    ///
+    /// The mix ends before the first index at which a dataset has too few elements.
+    ///
+    /// Args:
+    ///     datasets (Sequence[MapDataset[Any]]): The datasets.
+    ///     weights (Sequence[float] | None): A number for each dataset; all equal by default.
+    ///
+    /// Raises:
+    ///     ConfigError: The numbers of weights and datasets differ, or a weight is not above 0.
     #[staticmethod]
     #[pyo3(signature = (datasets, weights=None))]
     fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
@@ -186,13 +114,25 @@ impl PyMapDataset {
         Self::over_all(py, over_several!(Self::several(&datasets), parts => Mix::new(parts).weights(weights)), datasets)
     }
 
-    #[doc = docs!(MapDataset.concatenate)]
+    /// Concatenates datasets.
+    ///
+    /// Args:
+    ///     datasets (Sequence[MapDataset[Any]]): The datasets.
+    ///
+    /// Raises:
+    ///     ConfigError: The list is empty.
     #[staticmethod]
     fn concatenate(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         Self::over_all(py, over_several!(Self::several(&datasets), parts => Concatenate::new(parts)), datasets)
     }
 
-    #[doc = docs!(MapDataset.zip)]
+    /// Makes tuples of the elements of datasets with equal lengths.
+    ///
+    /// Args:
+    ///     datasets (Sequence[MapDataset[Any]]): The datasets.
+    ///
+    /// Raises:
+    ///     ConfigError: The list is empty, or lengths differ.
     #[staticmethod]
     fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let zipped = ZipAll::new(datasets.iter().map(|ds| ds.0.items()).collect());
@@ -200,7 +140,15 @@ impl PyMapDataset {
         Self::over_all(py, maps, datasets)
     }
 
-    #[doc = docs!(MapDataset.select_from_datasets)]
+    /// Takes elements of several datasets in a custom order.
+    ///
+    /// Args:
+    ///     datasets (Sequence[MapDataset[Any]]): The datasets.
+    ///     selection_map (SelectionMap): `selection_map[i]` is the number of a dataset and an index in it. All entries
+    ///         are read at once.
+    ///
+    /// Raises:
+    ///     ValueError: The map is empty.
     #[staticmethod]
     fn select_from_datasets(
         py: Python<'_>,
@@ -211,24 +159,20 @@ impl PyMapDataset {
         Self::over_all(py, over_several!(Self::several(&datasets), parts => Select::new(parts, order)), datasets)
     }
 
-    #[doc = docs!(MapDataset.seed)]
     fn seed(&self, py: Python<'_>, seed: u32) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.seed(seed)))
     }
 
-    #[doc = docs!(MapDataset.shuffle)]
     #[pyo3(signature = (seed=None))]
     fn shuffle(&self, py: Python<'_>, seed: Option<u32>) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.shuffle(seed)))
     }
 
-    #[doc = docs!(MapDataset.window_shuffle)]
     #[pyo3(signature = (window_size, seed=None))]
     fn window_shuffle(&self, py: Python<'_>, window_size: u64, seed: Option<u32>) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.window_shuffle(window_size, seed)))
     }
 
-    #[doc = docs!(MapDataset.block_shuffle)]
     #[pyo3(signature = (window_blocks, seed=None, *, block_size=None))]
     fn block_shuffle(
         &self,
@@ -240,12 +184,35 @@ impl PyMapDataset {
         self.block_shuffled(py, window_blocks, seed, block_size)
     }
 
-    #[doc = docs!(MapDataset.slice)]
+    /// Takes the elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`.
+    ///
+    /// A slice of a shuffled dataset has other elements in each epoch. Parts of `split` share no elements.
+    ///
+    /// Args:
+    ///     slice (slice): The slice.
+    ///
+    /// Raises:
+    ///     ConfigError: The step is 0.
     fn slice(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
         self.sliced(slice)
     }
 
-    #[doc = docs!(MapDataset.split)]
+    /// Divides the elements into parts that share no element in any epoch: `train, validation = ds.split([0.9, 0.1])`.
+    ///
+    /// A part has its elements in every epoch. Shuffle and repeat the parts, not the dataset before them. Every epoch
+    /// of a part reads the first epoch of the stages before it, so use `random_map` after `split`.
+    ///
+    /// Args:
+    ///     sizes (Sequence[float]): The sizes of all parts: fractions, which are below 1, or numbers of elements.
+    ///     take (int): The index of the part to return; by default, a list of all parts is returned.
+    ///     seed (int): The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of the pipeline
+    ///         does not change it.
+    ///     shuffle (bool): Whether elements are drawn at random. If false, the first part has the first elements, and
+    ///         so on.
+    ///
+    /// Raises:
+    ///     ConfigError: A size is 0 or less, fractions and numbers are mixed, the sizes exceed the dataset, a part is
+    ///         empty or not listed, or the dataset has no end.
     #[pyo3(signature = (sizes, take=None, *, seed=0, shuffle=true))]
     fn split<'py>(
         slf: &Bound<'py, Self>,
@@ -268,43 +235,63 @@ impl PyMapDataset {
         Ok(PyList::new(py, (0..sizes.len()).map(part).collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
 
-    #[doc = docs!(MapDataset.shard)]
     fn shard(&self, py: Python<'_>, index: u64, count: u64) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.shard(index, count)))
     }
 
-    #[doc = docs!(MapDataset.select_indices)]
+    /// Takes the elements at these indices, in that order.
+    ///
+    /// Args:
+    ///     indices (Sequence[int]): Indices from 0 on. Repeated indices are permitted.
+    ///
+    /// Raises:
+    ///     ConfigError: An index is past the end.
     fn select_indices(&self, py: Python<'_>, indices: Vec<u64>) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.select_indices(indices)))
     }
 
-    #[doc = docs!(MapDataset.repeat)]
     #[pyo3(signature = (num_epochs=None, *, reseed_each_epoch=true))]
     fn repeat(&self, py: Python<'_>, num_epochs: Option<u64>, reseed_each_epoch: bool) -> PyResult<Self> {
         Self::new(py, over!(&self.0, ds => ds.repeat(num_epochs).reseed_each_epoch(reseed_each_epoch)))
     }
 
-    #[doc = docs!(MapDataset.map)]
+    #[doc = shared_docs!(map)]
     fn map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "map")?;
         Self::calling(py, self.0.map(function.clone()), function)
     }
 
-    #[doc = docs!(MapDataset.map_with_index)]
+    #[doc = shared_docs!(map_with_index)]
     fn map_with_index(&self, py: Python<'_>, transform: &Bound<'_, PyAny>) -> PyResult<Self> {
         let function = Callable::new(transform, "map_with_index")?;
         Self::calling(py, self.0.map_with_index(function.clone()), function)
     }
 
-    #[doc = docs!(MapDataset.random_map)]
+    #[doc = shared_docs!(random_map)]
     #[pyo3(signature = (transform, *, seed=None))]
     fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
         let function = Callable::new(transform, "random_map")?;
         Self::calling(py, self.0.random_map(function.clone(), seed), function)
     }
 
-    #[doc = docs!(signature MapDataset.filter)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
+    /// Keeps the elements for which a function returns true, or for which a native condition on a column holds.
+    ///
+    /// The length does not change. A dropped element leaves an empty slot: `ds[i]` is `None`, and a stream skips the
+    /// slot.
+    ///
+    /// Args:
+    ///     transform (Callable[[Any], object] | Filter | None): A function of an element that returns a true value for
+    ///         elements to keep, or an object with a method `filter`.
+    ///     column (str | None): The column of the native condition. All given conditions must hold.
+    ///     min_length (int | None): The least length: bytes of text, rows of an array.
+    ///     max_length (int | None): The greatest length: bytes of text, rows of an array.
+    ///     min (float | None): The least number.
+    ///     max (float | None): The greatest number.
+    ///     equals (str | None): The exact text.
+    ///
+    /// Raises:
+    ///     ConfigError: An argument is invalid, or a column does not exist.
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, transform=None, /, *, column=None, min_length=None, max_length=None, min=None, max=None, equals=None)")]
     fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         match super::function_argument("filter", args, kwargs)? {
             Some(function) => Self::calling(args.py(), self.0.filter(function.clone()), function),
@@ -312,7 +299,18 @@ impl PyMapDataset {
         }
     }
 
-    #[doc = docs!(MapDataset.flat_map)]
+    /// Replaces every element by the elements that a function returns, in `max_fan_out` slots. Slots without an element
+    /// are empty.
+    ///
+    /// Args:
+    ///     transform (Callable[[Any], Iterable[Any]] | FlatMap): A function of an element that returns elements, or an
+    ///         object with a method `flat_map`.
+    ///     max_fan_out (int | None): The greatest number of elements for one element; by default, the attribute of
+    ///         `transform`.
+    ///
+    /// Raises:
+    ///     TypeError: There is no `max_fan_out`.
+    ///     DataError: The function returned more elements.
     #[pyo3(signature = (transform, max_fan_out=None))]
     fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, max_fan_out: Option<usize>) -> PyResult<Self> {
         let max_fan_out = inside::max_fan_out(transform, max_fan_out)?;
@@ -320,17 +318,32 @@ impl PyMapDataset {
         Self::calling(py, self.0.flat_map(max_fan_out, function.clone()), function)
     }
 
-    #[doc = docs!(MapDataset.drop_none)]
+    /// Replaces elements that are `None` by empty slots.
     fn drop_none(&self, py: Python<'_>) -> PyResult<Self> {
         Self::new(py, self.0.drop_none())
     }
 
-    #[doc = docs!(MapDataset.slots)]
+    /// Replaces empty slots by `None`, so that each index has an element, as `batch` requires.
     fn slots(&self, py: Python<'_>) -> PyResult<Self> {
         Self::new(py, self.0.slots())
     }
 
-    #[doc = docs!(MapDataset.batch)]
+    /// Stacks consecutive elements into batches, by index.
+    ///
+    /// Batches have fixed indices, so any thread makes any batch. No batch has elements of two epochs.
+    ///
+    /// Args:
+    ///     batch_size (int): Elements in a batch.
+    ///     drop_remainder (bool): Drops the last elements if they do not fill a batch, as `remainder="drop"` does. The
+    ///         name is Grain's.
+    ///     batch_fn (Callable[[list[Any]], Any] | None): Makes the batch of a list of elements. Without it, elements
+    ///         are stacked.
+    ///     remainder (Literal["keep", "drop"] | None): Policy for the last elements of an epoch if they do not fill a
+    ///         batch: `"keep"`, the default, makes a smaller batch; `"drop"` drops them. Only streams fill batches up.
+    ///
+    /// Raises:
+    ///     ConfigError: `batch_size` is 0, options contradict each other, or an element may be missing (see `slots`).
+    ///     ValueError: Elements differ in structure or shape. The message names the place.
     #[pyo3(signature = (batch_size, drop_remainder=false, batch_fn=None, *, remainder=None))]
     fn batch(
         &self,
@@ -343,61 +356,33 @@ impl PyMapDataset {
         self.batched(py, batch_size, Rest { drop: drop_remainder, remainder, pad_value: None, mask: None }, batch_fn)
     }
 
-    #[doc = docs!(signature MapDataset.tokenise)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn tokenise(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("tokenise", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.select_columns)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn select_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("select_columns", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.drop_columns)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn drop_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("drop_columns", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.parse_example)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn parse_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("parse_example", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.parse_sequence_example)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn parse_sequence_example(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("parse_sequence_example", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.packed_columns)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn packed_columns(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("packed_columns", args, kwargs)
-    }
-
-    #[doc = docs!(signature MapDataset.rename)]
-    #[pyo3(signature = (*args, **kwargs), text_signature = None)]
-    fn rename(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        self.native("rename", args, kwargs)
-    }
-
-    #[doc = docs!(MapDataset.to_iter_dataset)]
+    /// Makes a stream of one epoch. Empty slots are skipped.
     fn to_iter_dataset(&self, py: Python<'_>) -> PyResult<PyIterDataset> {
         PyIterDataset::new(py, Streams::of(&self.0, Border::default()))
     }
 
-    #[doc = docs!(signature MapDataset.to_iter)]
-    #[pyo3(signature = (**kwargs), text_signature = None)]
+    /// Makes a stream of one epoch, with a policy for bad records and thresholds for filters.
+    ///
+    /// Args:
+    ///     on_bad_record (Literal["error", "skip"]): `"skip"` skips records that sources and native stages cannot use,
+    ///         and counts them in the report and the state.
+    ///     bad_record_limit (int | None): The greatest number of skipped records; no limit by default.
+    ///     consecutive_bad_record_limit (int | None): The greatest number of consecutive skipped records; no limit by
+    ///         default.
+    ///     warn (float | None): The share of 1000 elements that filters may drop before a warning is logged; `0.9` by
+    ///         default.
+    ///     thresholds (float | None): `raise`, given as `**{"raise": 0.99}`: the share that is an error; no share by
+    ///         default.
+    ///
+    /// Raises:
+    ///     ConfigError: A limit is given, and records are not skipped.
+    #[pyo3(signature = (**kwargs), text_signature = "($self, *, on_bad_record='error', bad_record_limit=None, consecutive_bad_record_limit=None, warn=None, **thresholds)")]
     fn to_iter(&self, py: Python<'_>, kwargs: Option<&Keywords<'_>>) -> PyResult<PyIterDataset> {
         let arguments = arguments::tree("to_iter", &PyTuple::empty(py), kwargs)?;
         PyIterDataset::new(py, Streams::of(&self.0, by_name::border(arguments).or_raise(py)?))
     }
 
-    #[doc = docs!(signature MapDataset.mp_prefetch)]
+    #[doc = shared_docs!(mp_prefetch)]
     #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs), text_signature = None)]
     fn mp_prefetch(
         &self,
@@ -410,7 +395,7 @@ impl PyMapDataset {
         PyIterDataset::new(py, Streams::of(&self.0, Border::default()).cut())
     }
 
-    #[doc = docs!(signature MapDataset.loader)]
+    #[doc = shared_docs!(loader)]
     #[pyo3(signature = (**options), text_signature = None)]
     fn loader<'py>(slf: &Bound<'py, Self>, options: Option<&Keywords<'py>>) -> PyResult<Bound<'py, PyDatasetIterator>> {
         LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &Streams::of(&slf.get().0, Border::default()))
@@ -438,23 +423,23 @@ impl PyMapDataset {
         super::generic(cls, item)
     }
 
-    /// Asked where there is no such attribute.
+    /// Called for an unknown attribute.
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
         Err(missing(slf.as_any(), name))
     }
 
-    #[doc = docs!(MapDataset.element_spec)]
+    #[doc = shared_docs!(element_spec)]
     #[getter]
     fn element_spec<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("gristmill._spec")?.call_method1("element_spec", (slf,))
     }
 
-    #[doc = docs!(MapDataset.apply)]
+    #[doc = shared_docs!(apply)]
     fn apply<'py>(slf: &Bound<'py, Self>, transform: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         transform.call1((slf,))
     }
 
-    #[doc = docs!(MapDataset.explain)]
+    #[doc = shared_docs!(explain)]
     #[cfg(feature = "cli")]
     #[pyo3(signature = (*, threads=0, buffer=2))]
     fn explain(slf: &Bound<'_, Self>, threads: usize, buffer: usize) -> PyResult<PyExplanation> {
@@ -462,7 +447,7 @@ impl PyMapDataset {
         explain::explain(slf.as_any(), &streams.dataset(), threads, buffer)
     }
 
-    /// The recipe by which it was made.
+    /// The recipe of the dataset.
     #[getter]
     fn _recipe(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.1.get(py)

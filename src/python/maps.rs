@@ -17,14 +17,14 @@ use crate::spec::chain::{Chain, Context};
 use crate::spec::columns::NamedFn;
 use crate::spec::node::Tree;
 
-/// A dataset of random access: of elements as long as all of its stages are native, then of items.
+/// A dataset with random access: of elements if all stages are native, else of items.
 #[derive(Clone, Debug)]
 pub(crate) enum Maps {
     Elements(BoxMap<Element>, Context),
     Items(BoxMap<Item>),
 }
 
-/// A stage that does not care what its elements are, behind either kind of dataset.
+/// Appends a stage for any type of elements, to either kind of dataset.
 macro_rules! over {
     ($maps:expr, $ds:ident => $new:expr) => {
         match $maps {
@@ -41,7 +41,7 @@ macro_rules! over {
 }
 pub(crate) use over;
 
-/// `$new` of each of a list of datasets, whether they are all of elements or of items.
+/// Applies `$new` to a list of datasets, of elements or of items.
 macro_rules! over_several {
     ($several:expr, $parts:ident => $new:expr) => {
         match $several {
@@ -68,7 +68,7 @@ impl Maps {
         }
     }
 
-    /// As items.
+    /// Converts to items.
     pub(crate) fn items(&self) -> BoxMap<Item> {
         match self {
             Self::Elements(ds, _) => convert::native_map(ds.clone()),
@@ -76,7 +76,7 @@ impl Maps {
         }
     }
 
-    /// A dataset that the crate made, which must have random access.
+    /// Wraps a dataset of the crate, which must have random access.
     pub(crate) fn from_chain(name: &str, chain: Chain, context: Context) -> Result<Self> {
         match chain {
             Chain::Map(ds) => Ok(Self::Elements(ds, context)),
@@ -85,13 +85,13 @@ impl Maps {
         }
     }
 
-    /// The native source of that name.
+    /// Makes the native source `name`.
     pub(crate) fn source(name: &str, arguments: Tree) -> Result<Self> {
         let (chain, context) = by_name::source(name, arguments, BadRecords::Error)?;
         Self::from_chain(name, chain, context)
     }
 
-    /// Elements of one field of bytes, as those bytes.
+    /// Converts elements with one field of bytes to those bytes.
     pub(crate) fn bytes(self) -> Self {
         match self {
             Self::Elements(ds, _) => Self::Items(convert::native_bytes(ds)),
@@ -99,7 +99,7 @@ impl Maps {
         }
     }
 
-    /// The native stage of that name.
+    /// Appends the native stage `name`.
     pub(crate) fn native(&self, name: &str, arguments: Tree) -> Result<Self> {
         let (ds, context) = match self {
             Self::Elements(ds, context) => (ds.clone(), context.clone()),
@@ -109,25 +109,25 @@ impl Maps {
         Self::from_chain(name, chain, context)
     }
 
-    /// Each item through a Python function.
+    /// Appends a Python function.
     pub(crate) fn map(&self, function: Callable) -> Self {
         Self::Items(function.map_stage().after(self.items()).boxed())
     }
 
-    /// The same with its index.
+    /// Appends a Python function of index and item.
     pub(crate) fn map_with_index(&self, function: Callable) -> Self {
         let call = move |index: crate::dataset::map::ElementIndex, item| function.map_with_index(index.global, item);
         Self::Items(self.items().try_map_with_index(call).around(attached).boxed())
     }
 
-    /// The same with random numbers.
+    /// Appends a Python function of item and random numbers.
     pub(crate) fn random_map(&self, function: Callable, seed: Option<u32>) -> Self {
         let function = RandomFunction::new(function);
         let call = move |item, rng: &mut crate::rng::ElementRng| function.call(item, rng);
         Self::Items(self.items().try_random_map(seed, call).around(attached).boxed())
     }
 
-    /// Keeps what a Python function holds true of.
+    /// Appends a filter by a Python function.
     pub(crate) fn filter(&self, function: Callable) -> Self {
         match self {
             Self::Elements(ds, context) => {
@@ -137,12 +137,12 @@ impl Maps {
         }
     }
 
-    /// Up to `max_fan_out` items for each, in as many slots.
+    /// Appends a function that makes up to `max_fan_out` items of an item, in as many slots.
     pub(crate) fn flat_map(&self, max_fan_out: usize, function: Callable) -> Self {
         Self::Items(self.items().try_flat_map(max_fan_out, move |item| function.flat_map(item)).boxed())
     }
 
-    /// Empty slots in place of what is `None`, which no native stage yields.
+    /// Replaces `None` by empty slots. Native stages yield no `None`.
     pub(crate) fn drop_none(&self) -> Self {
         match self {
             Self::Elements(..) => self.clone(),
@@ -153,7 +153,7 @@ impl Maps {
         }
     }
 
-    /// An item for each index: `None` where the slot is empty.
+    /// Replaces empty slots by `None`.
     pub(crate) fn slots(&self) -> Self {
         if !self.stage().may_drop() {
             return self.clone();
@@ -162,7 +162,7 @@ impl Maps {
         Self::Items(convert::map(self.items().slots().boxed(), filled))
     }
 
-    /// The same, with the last stage checked: an impossible argument is refused where it was given.
+    /// Checks the last stage, so that its method raises errors about arguments.
     pub(crate) fn checked(self, py: Python<'_>) -> PyResult<Self> {
         let id = self.stage().count() - 1;
         self.stage().check().map_err(|e| e.stage(format!("{id} {}", self.stage().name()))).or_raise(py)?;
@@ -170,7 +170,7 @@ impl Maps {
     }
 }
 
-/// All of one kind: elements if each of them is, else items.
+/// Datasets of one kind: of elements if all are, else of items.
 pub(crate) enum Several {
     Elements(Vec<BoxMap<Element>>, Context),
     Items(Vec<BoxMap<Item>>),

@@ -1,4 +1,4 @@
-//! Attributes that a dataset does not have, and where to find what they mean.
+//! Errors for unknown attributes of datasets, with the name of the intended method.
 
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ const AHEAD: &str = "elements are read ahead by loader(threads=…), or in other
 
 const TOKENISE: &str = "tokenise(column, tokenizer=…)";
 
-/// Names that random access has in place of methods that others know.
+/// Methods of other libraries or of streams, and their equivalents with random access.
 const OF_MAPS: &[(&str, &str)] = &[
     ("prefetch", AHEAD),
     ("tokenize", TOKENISE),
@@ -23,14 +23,14 @@ const OF_MAPS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same of streams.
+/// Methods of other libraries or of `MapDataset`, and their equivalents in streams.
 const OF_STREAMS: &[(&str, &str)] = &[
     ("prefetch", AHEAD),
     ("tokenize", TOKENISE),
     ("shard", "a stream is read from its start: shard the MapDataset before to_iter_dataset(), or assign its files"),
 ];
 
-/// The `AttributeError` for `name` of `dataset`. It says which other method there is, where one is known.
+/// Makes the `AttributeError` for `name` of `dataset`, with an equivalent method if it is known.
 #[cold]
 pub(super) fn missing(dataset: &Bound<'_, PyAny>, name: &str) -> PyErr {
     let (py, kind) = (dataset.py(), dataset.get_type());
@@ -45,7 +45,7 @@ pub(super) fn missing(dataset: &Bound<'_, PyAny>, name: &str) -> PyErr {
     };
     let kind = kind.name().map_or_else(|_| String::from("dataset"), |name| name.to_string());
     let error = PyAttributeError::new_err(format!("{kind:?} object has no attribute {name:?}{hint}").replace('"', "'"));
-    // What Python finds similar names by. An error without them only says less.
+    // Python suggests similar names by these attributes. Without them, the error has no suggestion.
     let _ = error.value(py).setattr("name", name);
     let _ = error.value(py).setattr("obj", dataset);
     error

@@ -1,11 +1,8 @@
 //! The extension module behind the Python package: a thin face over the crate, under the same names.
 //!
-//! An element is an [`Item`](item::Item): native as long as only native stages have touched it, a Python object behind a
-//! Python function. Native stages are those of declared pipelines, with the same keyword arguments. The interpreter is
-//! released around everything that may take time, and taken again by whoever calls a Python function, on any thread.
-
-#[macro_use]
-mod docs;
+//! An element is an [`Item`](item::Item): a native element before the first Python function, a Python object after
+//! it. Native stages are those of pipeline files, with equal arguments. The interpreter is released around slow work,
+//! and every thread attaches for its Python calls.
 
 mod apart;
 mod arguments;
@@ -24,6 +21,7 @@ mod crossing;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod data_memory;
 mod deal;
+mod described;
 mod dlpack;
 mod element;
 mod error;
@@ -54,6 +52,7 @@ mod process;
 mod random;
 mod recipe;
 mod report;
+mod shared_docs;
 mod sink;
 mod sizes;
 mod source;
@@ -72,7 +71,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use self::callable::Callable;
 
-/// The function that a method was given as its one argument, if it was given one; else its arguments are a native stage's.
+/// Returns the function if it is the only argument of a method. Otherwise, the arguments are those of a native stage.
 fn function_argument(
     method: &str,
     args: &Bound<'_, PyTuple>,
@@ -90,7 +89,7 @@ fn generic<'py>(class: &Bound<'py, PyType>, item: &Bound<'py, PyAny>) -> PyResul
     class.py().import("types")?.getattr("GenericAlias")?.call1((class, item))
 }
 
-/// Refuses options of `mp_prefetch` that cannot be, where they are given. In a worker nobody gives any.
+/// Refuses invalid options of `mp_prefetch` in its call. Workers call it without options.
 fn check_workers(
     py: Python<'_>,
     options: Option<&Bound<'_, PyAny>>,
@@ -130,6 +129,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__optimised__", !cfg!(debug_assertions))?;
     module.add_class::<map_dataset::PyMapDataset>()?;
     module.add_class::<iter_dataset::PyIterDataset>()?;
+    described::add_to(module)?;
     module.add_class::<iterator::PyDatasetIterator>()?;
     module.add_class::<part::PyPart>()?;
     module.add_class::<deal::PyCost>()?;

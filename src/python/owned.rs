@@ -1,8 +1,8 @@
-//! Results of the user's functions and sources, made the library's own.
+//! Ownership of the results of user functions and sources.
 //!
-//! A function may fill one array at each call, and return it each time, or a view of it, or a dict that it keeps. What the next
-//! call does to it must not change an element that has not left yet. So whatever mutable a result shares with somebody else is
-//! copied before the next call; what nobody else refers to stays where it is, and so do arrays that nobody may write to.
+//! A function may return one array at each call, or a view of it, or a dict that it keeps. The next call must not
+//! change an element that is still in the pipeline. So mutable parts with other references are copied before the next
+//! call. Parts without other references, and read-only arrays, are not copied.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,20 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, 
 use super::buffer;
 use super::item::Item;
 
-/// Trees in each other deeper than this are not looked into.
+/// Trees that are nested deeper are not inspected.
 const MOST_DEEP: usize = 256;
 
-/// `object`, and copies in place of what is mutable in it and others refer to. It must be the only reference of the caller.
+/// Returns `object`, with copies of mutable parts that have other references. The caller must hold the only
+/// reference.
 pub(super) fn owned(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let look = Look { arrays: buffer::has_arrays(object.py()) };
     if look.is_alone(&object, Some(1), 0) { Ok(object) } else { Graph::of(look, object).owned() }
 }
 
-/// The items of a list, or of whatever else yields some, each of which must not change when the next is asked for.
+/// Returns the items of an iterable. No item changes when the next is requested.
 pub(super) fn owned_all(many: Bound<'_, PyAny>) -> PyResult<Vec<Item>> {
     let look = Look { arrays: buffer::has_arrays(many.py()) };
-    // Parts of one array are one's own together.
+    // Views of one array are checked together.
     let together = match look.kind(&many) {
         Kind::List(_) | Kind::Tuple(_) => owned(many)?,
         Kind::Array(_) => {
@@ -38,9 +39,9 @@ pub(super) fn owned_all(many: Bound<'_, PyAny>) -> PyResult<Vec<Item>> {
     together.try_iter()?.map(|one| one.map(Item::from_python)).collect()
 }
 
-/// Role of an object in the search for what others refer to.
+/// Role of an object in the search for shared parts.
 enum Kind<'a, 'py> {
-    /// Immutable, or nothing that is looked into.
+    /// Immutable, or not inspected.
     Leaf,
     Array(&'a Bound<'py, PyUntypedArray>),
     Bytes,
@@ -51,7 +52,7 @@ enum Kind<'a, 'py> {
 
 #[derive(Clone, Copy)]
 struct Look {
-    /// Whether there are any arrays.
+    /// Whether NumPy is imported, so that arrays exist.
     arrays: bool,
 }
 
@@ -93,11 +94,11 @@ impl Look {
         }
     }
 
-    /// Whether a value, to which there are so many references here, has nothing in it that could be written to from elsewhere;
-    /// `None` where it is in something that others refer to. Where that would take counting it says no.
+    /// Whether a value with `holders` known references has no part that other references may change; `holders` is
+    /// `None` if its container is shared. Values whose check would need counting are reported as shared.
     fn is_alone(self, value: &Bound<'_, PyAny>, holders: Option<isize>, depth: usize) -> bool {
         let alone = || holders == Some(buffer::references(value));
-        // Its own, and that of what it was taken out of.
+        // The reference of the container, and the local reference.
         let inside = |value: Bound<'_, PyAny>, holders| self.is_alone(&value, holders, depth + 1);
         match self.kind(value) {
             Kind::Leaf => true,
@@ -115,20 +116,20 @@ impl Look {
 
 /// An object of a [`Graph`].
 struct Node<'py> {
-    /// The only reference from here.
+    /// The only local reference.
     value: Bound<'py, PyAny>,
     /// References to it from within the graph.
     inside: isize,
     /// Nodes that it refers to.
     to: Vec<usize>,
-    /// Whether it can be reached from elsewhere.
+    /// Whether other objects refer to it.
     outside: bool,
-    /// Object that stands in its place.
+    /// Object that replaces it.
     made: Option<Bound<'py, PyAny>>,
 }
 
-/// All that is mutable in a result, and the arrays that own the memory of others: as a garbage collector does, references from
-/// within are counted, and what has more can be reached from elsewhere, and all that it refers to.
+/// Mutable parts of a result, and the arrays that own the memory of views. As in a garbage collector, references
+/// within the graph are counted. A node with more references is shared, with all nodes that it refers to.
 struct Graph<'py> {
     look: Look,
     nodes: Vec<Node<'py>>,
@@ -171,7 +172,7 @@ impl<'py> Graph<'py> {
         at
     }
 
-    /// Adds what a node refers to.
+    /// Adds the references of a node.
     fn follow(&mut self, at: usize) {
         let value = self.nodes[at].value.clone();
         let mut values: Vec<_> = match self.look.kind(&value) {
@@ -180,7 +181,7 @@ impl<'py> Graph<'py> {
                 let Some(base) = buffer::base_of(array) else { return };
                 let known = matches!(self.look.kind(&base), Kind::Array(_) | Kind::Bytes) || buffer::is_memory(&base);
                 let base = self.add(base, 1);
-                // Of a memory map nobody knows who else has it.
+                // A memory map may have unknown users.
                 self.nodes[base].outside |= !known;
                 self.nodes[at].to.push(base);
                 return;
@@ -200,7 +201,7 @@ impl<'py> Graph<'py> {
         self.made(0, 0)
     }
 
-    /// Whether somebody else can write to the memory of an array.
+    /// Whether other references may write to the memory of an array.
     fn is_written(&self, mut at: usize) -> bool {
         let (mut writable, mut outside) = (false, false);
         loop {
@@ -216,7 +217,7 @@ impl<'py> Graph<'py> {
         }
     }
 
-    /// Makes what stands in the place of a node.
+    /// Makes the replacement of a node.
     fn made(&mut self, at: usize, depth: usize) -> PyResult<Bound<'py, PyAny>> {
         if let Some(made) = &self.nodes[at].made {
             return Ok(made.clone());
@@ -231,7 +232,7 @@ impl<'py> Graph<'py> {
             Kind::Leaf | Kind::Array(_) | Kind::Bytes => value.clone(),
             Kind::Dict(_) | Kind::List(_) => {
                 let to = if outside { copied(&value)? } else { value.clone() };
-                // It may be in itself.
+                // The node may contain itself.
                 self.nodes[at].made = Some(to.clone());
                 self.fill(&to, depth)?;
                 to
@@ -251,7 +252,7 @@ impl<'py> Graph<'py> {
         Ok(made)
     }
 
-    /// Puts into a dict or list what stands in the places of its values.
+    /// Fills a dict or list with the replacements of its values.
     fn fill(&mut self, to: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
         match self.look.kind(to) {
             Kind::Dict(dict) => {
@@ -288,7 +289,7 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     value.py().import("copy")?.call_method1("copy", (value,))
 }
 
-/// A tuple of the type of `like`, if that can be made of other items: a named one.
+/// Makes a tuple with the type of `like`, also if that is a named tuple.
 fn tuple_of<'py>(like: &Bound<'py, PyAny>, items: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let tuple = PyTuple::new(like.py(), items)?.into_any();
     if like.is_exact_instance_of::<PyTuple>() {

@@ -1,4 +1,4 @@
-//! `Part`: rows of every batch, and what stands for them.
+//! `Part`: rows of every batch, and its notations.
 
 use std::hash::{Hash, Hasher};
 
@@ -13,12 +13,14 @@ use crate::element::Array;
 use crate::error::{Error, Result};
 use crate::part::{Part, RowBatch, RowNumbers};
 
-#[doc = docs!(Part)]
+/// Rows of every global batch that a consumer takes: an equal share, or listed rows.
+///
+/// Consumers that compute on equal rows, such as tensor- and pipeline-parallel peers, have equal parts.
 #[pyclass(name = "Part", module = "gristmill", frozen, eq, hash)]
 #[derive(Debug)]
 pub(crate) struct PyPart {
     part: Part,
-    /// Makes the way to the other hosts of this part's kind, for `guard="auto"`. It is no part of the value.
+    /// Makes the connection to the other hosts, for `guard="auto"`. It is not compared.
     guard: Option<Py<PyAny>>,
 }
 
@@ -56,18 +58,31 @@ impl PyPart {
         part.check().map(|()| Self::of(part)).or_raise(py)
     }
 
-    #[doc = docs!(Part.listed)]
+    /// Takes rows by number, in this order: the rows of a sharded array that the devices of a process hold.
+    ///
+    /// Args:
+    ///     rows (Sequence[int]): The numbers.
+    ///     global_batch (int): Rows of every global batch.
+    ///
+    /// Raises:
+    ///     ConfigError: The list is empty, or a number is not below `global_batch`.
     #[staticmethod]
     fn listed(py: Python<'_>, rows: Vec<usize>, global_batch: usize) -> PyResult<Self> {
         Part::listed(rows, global_batch).map(Self::of).or_raise(py)
     }
 
-    #[doc = docs!(Part.rows)]
+    /// Returns the numbers of its rows in a global batch.
+    ///
+    /// Args:
+    ///     global_batch (int): Rows of the batch.
+    ///
+    /// Raises:
+    ///     ConfigError: The batch is not divisible, or the part was listed for another size.
     fn rows(&self, py: Python<'_>, global_batch: usize) -> PyResult<Vec<usize>> {
         self.part.rows(global_batch).map(|rows| rows.iter().collect()).or_raise(py)
     }
 
-    /// The same part with what makes the way to the other hosts.
+    /// Returns an equal part with a connection to the other hosts.
     fn _guarded_by(&self, make: Py<PyAny>) -> Self {
         Self { part: self.part.clone(), guard: Some(make) }
     }
@@ -94,11 +109,11 @@ impl PyPart {
     }
 }
 
-/// A part as it is given: a `Part`, `(3, 64)` or `"3/64"`.
+/// A part in any notation: a `Part`, `(3, 64)` or `"3/64"`.
 #[derive(Debug)]
 pub(crate) struct Given {
     pub(crate) part: Part,
-    /// What makes the way to the other hosts, if it brings that along.
+    /// The maker of the connection to the other hosts, if the part has one.
     pub(super) guard: Option<Py<PyAny>>,
 }
 
@@ -190,7 +205,7 @@ impl RowBatch for Item {
     }
 }
 
-/// The first leaf of a name that `is_it`, and a dict of it.
+/// Returns the first leaf whose name satisfies `is_it`, and a dict of it.
 fn leaf<'py>(
     batch: &Bound<'py, PyAny>,
     is_it: &mut dyn FnMut(&str) -> bool,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static IS_WORKER: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process is a worker: what it makes leaves it.
+/// Whether this process is a worker, whose results go to another process.
 pub(super) fn is_worker() -> bool {
     IS_WORKER.load(Ordering::Relaxed)
 }

@@ -1,9 +1,9 @@
-//! Recipe by which a dataset was made, so that another process can make it again; and what that holds, for the garbage collector.
+//! Recipe of a dataset, by which another process makes it again, and its references for the garbage collector.
 //!
-//! Functions lie deep inside pipelines that datasets share, and one reference to each is all there is, while the collector must
-//! see every reference exactly once. So a dataset shows the functions that it was itself given, and its parents: those that
-//! its method was called with are in its recipe. Where some dataset has no recipe (yet), that would be less than it holds, and no
-//! functions are shown: what nobody shows is never collected, which is safe.
+//! Datasets share pipelines, which hold one reference to each function. The collector must see every reference
+//! exactly once. So a dataset shows the functions of its own method, and its parents; the method's arguments are in
+//! its recipe. If any dataset has no recipe yet, no functions are shown. Hidden functions are never collected, which
+//! is safe.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 
 use super::callable::Callable;
 
-/// Datasets without a recipe. Read and written by who holds the interpreter, so a collection sees one number throughout.
+/// Datasets without a recipe. Threads with the interpreter read and write it, so it is constant during a collection.
 static UNRECORDED: AtomicUsize = AtomicUsize::new(0);
 
 /// The method that made a dataset, and its arguments: a tuple that `gristmill._recipe` writes and reads.
@@ -21,7 +21,7 @@ static UNRECORDED: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Recipe {
     made: OnceLock<Py<PyAny>>,
     functions: Vec<Callable>,
-    /// Datasets that came in a list, which may have changed since.
+    /// Datasets of a list argument, which may have changed since.
     parents: Vec<Py<PyAny>>,
 }
 
@@ -37,7 +37,7 @@ impl Recipe {
         Self { made: OnceLock::new(), functions, parents }
     }
 
-    /// The first one stands: a method that others are made of is not the one that was called.
+    /// Sets the recipe, unless there is a recipe: methods that call other methods set theirs last.
     pub(crate) fn set(&self, recipe: &Bound<'_, PyAny>) {
         if self.made.set(recipe.clone().unbind()).is_ok() {
             UNRECORDED.fetch_sub(1, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Recipe {
         self.made.get().map(|recipe| recipe.clone_ref(py))
     }
 
-    /// Shows the collector what the dataset holds.
+    /// Shows the references of the dataset to the collector.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.made.get())?;
         self.parents.iter().try_for_each(|parent| visit.call(parent))?;
@@ -67,7 +67,7 @@ impl Drop for Recipe {
     }
 }
 
-/// Answers what `pickle` asks of a dataset.
+/// Returns the value of `__reduce__` for `pickle`.
 pub(crate) fn reduce<'py>(dataset: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     dataset.py().import("gristmill._recipe")?.call_method1("reduce", (dataset,))
 }

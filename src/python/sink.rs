@@ -19,28 +19,63 @@ use crate::sink::{Sink, SinkFormat, SinkOptions, SinkReport};
 use crate::source::TokenType;
 use crate::sync::Locked;
 
-#[doc = docs!(Sink)]
+/// A folder of shards, into which elements are written: see `sink`. A write returns at once, unless the memory
+/// limit is reached.
+///
+/// The sink is a context manager. Leaving it finishes the sink. After an exception, the sink stops at the last
+/// whole shard.
 #[pyclass(name = "Sink", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PySink {
     state: Mutex<State>,
-    /// A fork must not even take the lock: the thread that holds it may not be there.
+    /// A fork must not take the lock, because its holder may not exist there.
     origin: Origin,
 }
 
 #[derive(Debug)]
 enum State {
     Open(Box<Sink>),
-    /// With what it did, where that could be found out.
+    /// Finished, with the report if it is known.
     Closed(Option<Box<SinkReport>>),
 }
 
-#[doc = docs!(SinkReport)]
+/// Report of a sink: `str` returns a text, `as_dict` its numbers.
 #[pyclass(name = "SinkReport", module = "gristmill", frozen)]
 #[derive(Debug)]
 pub(crate) struct PySinkReport(SinkReport);
 
-#[doc = docs!(sink)]
+/// Opens a folder, or makes it, to write shards of a format.
+///
+/// In formats with columns, all shards have equal columns: those in the first 1,024 records, or in the first 8 MiB.
+///
+/// Args:
+///     folder (str | PathLike[str]): The folder, or its URL.
+///     format (str): The format of the shards: `jsonl`, `parquet`, `array_record`, `tfrecord`, `arrow`,
+///         `hugging_face`, `webdataset`, `mds`, `npy`, `safetensors`, `tokens` or `megatron`.
+///     compression (str | None): `none`, `zstd:LEVEL`, `gzip:LEVEL`, `brotli:QUALITY`, `lz4` or `snappy`, if the
+///         format supports it.
+///     shard_bytes (int | None): Bytes of values in memory after which a shard ends; 256 MiB by default.
+///     shard_records (int | None): Records after which a shard ends; no limit by default.
+///     group (int | None): Records that are encoded together, in formats with groups.
+///     prefix (str | None): The beginning of the names of shards, `prefix-00000`, …; `shard` by default.
+///     threads (int | None): Threads that encode and compress, each a shard at a time; all cores by default.
+///     memory (int | None): Limit of bytes of elements that wait; 1 GiB by default.
+///     resume (bool): Continues a folder with shards. Without it, such a folder is refused.
+///     column (str | None): The column of token ids, for token files.
+///     token_type (Literal["uint16", "uint32"] | None): The type of ids in token files.
+///     bare (bool): Writes token files without a header.
+///     byte_stream_split (bool): Splits floats by bytes, for Parquet of activations and features, which makes such
+///         files a tenth smaller.
+///     schema (dict[str, Any] | None): Declares some or all columns: `{"score": "float64", "ids": "int32[_]",
+///         "tags": {"list": "text"}}` for Parquet, Arrow and Hugging Face, `{"score": "float64", "image": "jpeg"}`
+///         in the encodings of MDS, `{"x": "float32[2, 3]"}` for NumPy and safetensors. Numbers of another type are
+///         converted: integers must fit, floats are rounded.
+///     sequences (Sequence[str] | None): The columns that are sequences in TFRecord and ArrayRecord. Records are
+///         `tf.train.SequenceExample`s then, with a step for each item of a list or row of an array.
+///
+/// Raises:
+///     ConfigError: The options contradict each other or the folder.
+///     StateError: The folder was begun with other options.
 #[pyfunction]
 #[pyo3(signature = (
     folder, format="jsonl", *, compression=None, shard_bytes=None, shard_records=None, group=None, prefix=None, threads=None,
@@ -123,7 +158,7 @@ impl PySink {
         Ok(self.state.locked())
     }
 
-    /// Does something with the sink, without the interpreter.
+    /// Calls a function with the sink, without the interpreter.
     fn open<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Sink) -> Result<T> + Send) -> PyResult<T> {
         let done = detached(py, || match &mut *self.lock()? {
             State::Open(sink) => work(sink),
@@ -132,7 +167,7 @@ impl PySink {
         done.or_raise(py)
     }
 
-    /// Ends it, once.
+    /// Ends the sink, once.
     fn close(&self, py: Python<'_>, end: impl FnOnce(Sink) -> Result<SinkReport> + Send) -> PyResult<PySinkReport> {
         let closed = detached(py, || {
             let mut state = self.lock()?;
@@ -159,7 +194,7 @@ impl PySink {
     }
 }
 
-/// A state as JSON: a dict, or what a function returns.
+/// Converts a state to JSON: a dict, or the result of a function.
 fn json_of(state: &Bound<'_, PyAny>) -> Result<serde_json::Value> {
     let state = if state.is_callable() { state.call0() } else { Ok(state.clone()) };
     state.and_then(|state| json::of_python(&state)).map_err(error::caught)
@@ -167,20 +202,48 @@ fn json_of(state: &Bound<'_, PyAny>) -> Result<serde_json::Value> {
 
 #[pymethods]
 impl PySink {
-    #[doc = docs!(Sink.write)]
+    /// Writes an element.
+    ///
+    /// Writable arrays are copied. A read-only view of the memory of another object, such as an array of JAX, keeps the
+    /// object, and nothing may write to its memory.
+    ///
+    /// Args:
+    ///     element (Mapping[str, Any]): A dict of arrays, numbers, text and bytes.
+    ///     state (Any): A value of JSON, or a function that returns it. The state of the last record of a shard is
+    ///         kept: see `Sink.state`.
+    ///
+    /// Raises:
+    ///     DataError: This or an earlier element cannot be written. The message names the record.
+    ///     IoError: The folder is not writable.
     #[pyo3(signature = (element, *, state=None))]
     fn write(&self, py: Python<'_>, element: &Bound<'_, PyAny>, state: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let element = element::shared_from_object(element).or_raise(py)?;
         self.put(py, element, state)
     }
 
-    #[doc = docs!(Sink.write_batch)]
+    /// Writes each row of a batch.
+    ///
+    /// Args:
+    ///     batch (Mapping[str, Any]): A dict of arrays, whose first dimension is the row.
+    ///
+    /// Raises:
+    ///     DataError: This or an earlier element cannot be written. The message names the record.
+    ///     IoError: The folder is not writable.
     fn write_batch(&self, py: Python<'_>, batch: &Bound<'_, PyAny>) -> PyResult<()> {
         let batch = element::shared_from_object(batch).or_raise(py)?;
         self.open(py, |sink| sink.write_batch(&batch))
     }
 
-    #[doc = docs!(Sink.write_all)]
+    /// Writes all elements of an iterator.
+    ///
+    /// Args:
+    ///     elements (Iterable[Mapping[str, Any]]): The elements. An iterator with `get_state` and `set_state`, such as
+    ///         a loader, continues at the end of the folder.
+    ///
+    /// Raises:
+    ///     DataError: This or an earlier element cannot be written. The message names the record.
+    ///     IoError: The folder is not writable.
+    ///     ValueError: The folder has records, and their end in the elements is unknown.
     fn write_all(&self, py: Python<'_>, elements: &Bound<'_, PyAny>) -> PyResult<()> {
         if self.complete(py)? {
             return Ok(());
@@ -203,31 +266,31 @@ impl PySink {
         Ok(())
     }
 
-    #[doc = docs!(Sink.records)]
+    /// Number of records, including the records of earlier runs. A resumed job continues with this record.
     #[getter]
     fn records(&self, py: Python<'_>) -> PyResult<u64> {
         self.open(py, |sink| Ok(sink.records()))
     }
 
-    #[doc = docs!(Sink.state)]
+    /// The state of the last record of earlier runs, or `None`.
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let state = self.open(py, |sink| Ok(sink.state().cloned()))?;
         state.map(|state| as_dict(py, &state)).transpose()
     }
 
-    #[doc = docs!(Sink.complete)]
+    /// Whether an earlier run has finished the folder.
     #[getter]
     fn complete(&self, py: Python<'_>) -> PyResult<bool> {
         self.open(py, |sink| Ok(sink.is_complete()))
     }
 
-    #[doc = docs!(Sink.finish)]
+    /// Writes the remaining elements, waits until the disk has all data, and marks the folder as complete.
     fn finish(&self, py: Python<'_>) -> PyResult<PySinkReport> {
         self.close(py, Sink::finish)
     }
 
-    #[doc = docs!(Sink.stop)]
+    /// Waits until the disk has all whole shards, and ends the sink.
     fn stop(&self, py: Python<'_>) -> PyResult<PySinkReport> {
         self.close(py, Sink::stop)
     }
@@ -248,7 +311,7 @@ impl PySink {
         match (is_open, exc_type) {
             (true, None) => self.finish(py).map(drop),
             (true, Some(_)) => {
-                // The exception that is on its way says more.
+                // The raised exception has priority.
                 let _ = self.stop(py);
                 Ok(())
             }
@@ -261,7 +324,7 @@ impl PySink {
     }
 
     fn __repr__(&self) -> String {
-        // Whoever writes may need the interpreter that is held here.
+        // A writing thread may need the interpreter.
         let Ok(state) = self.state.try_lock() else { return "<gristmill.Sink, writing>".to_owned() };
         match &*state {
             State::Open(sink) => format!("<gristmill.Sink of {}: {} records>", sink.format(), sink.records()),
@@ -280,7 +343,7 @@ impl PySinkReport {
         format!("<gristmill.SinkReport: {}>", self.0.verdict)
     }
 
-    #[doc = docs!(SinkReport.as_dict)]
+    /// Returns every number of the report. `wait_share` is the share of time in which writes waited for memory.
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, &self.0)
     }

@@ -18,7 +18,7 @@ pub(crate) struct PythonSource {
     object: Callable,
     len: u64,
     kind: String,
-    /// Whether it reads many at once.
+    /// Whether it has `__getitems__`.
     together: bool,
 }
 
@@ -54,7 +54,8 @@ impl RandomAccess for PythonSource {
         attach(|py| self.object.object().bind(py).get_item(index).and_then(Item::of_result)).map_err(error::caught)
     }
 
-    /// By `__getitems__`, where it has that. Where it fails, each record is read alone, and the error belongs to one of them.
+    /// Reads by `__getitems__`, if the source has it. After a failure, each record is read individually, so that the
+    /// error belongs to one record.
     fn read_many(&self, indices: &[u64]) -> Many<Item> {
         attach(|py| {
             let object = self.object.object().bind(py);
@@ -62,7 +63,7 @@ impl RandomAccess for PythonSource {
             match self.together.then(records) {
                 Some(Ok(records)) if records.len() == indices.len() => records.into(),
                 Some(Ok(records)) => Many::one_by_one(indices, |_| Err(self.miscounted(indices.len(), records.len()))),
-                // Nobody who wants to end the program is to wait for more.
+                // An exception that ends the program is raised at once.
                 Some(Err(ended)) if !ended.is_instance_of::<PyException>(py) => {
                     Many::one_by_one(indices, |_| Err(error::caught(ended.clone_ref(py))))
                 }
@@ -83,8 +84,8 @@ impl fmt::Debug for PythonSource {
     }
 }
 
-/// The order of `select_from_datasets`, asked once for every element when the dataset is made: what it answers for must be a
-/// pure function anyway, and so no error can arise later.
+/// The order of `select_from_datasets`, which is read completely when the dataset is made, so that no error can
+/// follow later.
 #[derive(Debug)]
 pub(crate) struct Selection(Vec<(usize, u64)>);
 

@@ -1,4 +1,4 @@
-//! Streams written in Python: anything that can be iterated, with a state of its own or without.
+//! Streams written in Python: iterables, with or without a state.
 
 use std::fmt;
 
@@ -93,7 +93,7 @@ struct Epoch {
     last: u64,
 }
 
-/// Tells an object the epoch, if it has several.
+/// Sets the epoch of an object, if it has several epochs.
 fn set_epoch(py: Python<'_>, object: &Callable, epoch: Option<Epoch>) -> PyResult<()> {
     match epoch {
         Some(Epoch { number, .. }) => object.object().bind(py).call_method1("set_epoch", (number,)).map(drop),
@@ -122,7 +122,7 @@ impl PythonPass {
         Ok(Self { object, iterator: iterator.unbind(), has_state, has_begun: false, given: 0, epoch })
     }
 
-    /// The next element of this epoch.
+    /// Returns the next element of this epoch or of a later epoch.
     fn advance(&mut self) -> PyResult<Option<Item>> {
         attach(|py| {
             if !std::mem::replace(&mut self.has_begun, true) {
@@ -133,7 +133,7 @@ impl PythonPass {
         })
     }
 
-    /// The next element of this epoch or of those after it.
+    /// Returns the next element of this epoch or of a later epoch.
     fn advance_epochs(&mut self) -> PyResult<Option<Item>> {
         loop {
             let item = self.advance()?;
@@ -170,7 +170,7 @@ impl PythonPass {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PassState {
-    /// Number of elements that were given: of a stream without a state of its own, which is read again up to there.
+    /// Number of delivered elements of a stream without a state. A resume reads up to this number again.
     Given(u64),
     /// State that its `get_state` returned.
     Python(Json),

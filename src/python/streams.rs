@@ -21,14 +21,14 @@ use crate::spec::chain::{Border, Chain, Context};
 use crate::spec::columns::NamedFn;
 use crate::spec::node::Tree;
 
-/// A stream: of elements as long as all of its stages are native, then of items.
+/// A stream: of elements if all stages are native, else of items.
 #[derive(Clone, Debug)]
 pub(crate) enum Streams {
     Elements(Chain, Context),
     Items(Chain<Item>),
 }
 
-/// A stateful stage that does not care what its elements are, behind either kind of stream.
+/// Appends a stateful stage for any type of elements, to either kind of stream.
 macro_rules! behind {
     ($streams:expr, $ds:ident => $new:expr) => {
         match $streams {
@@ -45,10 +45,10 @@ macro_rules! behind {
 }
 pub(crate) use behind;
 
-/// The stages that call Python for each element.
+/// Stages that call Python for each element.
 const OF_PYTHON: [&str; 7] = ["source", "computed", "map", "map_with_index", "random_map", "filter", "flat_map"];
 
-/// An elementwise stage, which stays in front of the border, or inside the lanes, if nothing stateful came before it.
+/// Appends an elementwise stage. It stays before the border, or inside the lanes, if no stateful stage precedes it.
 fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn<T, U>) -> Chain<U> {
     match chain {
         Chain::Map(ds) => Chain::Map(function.after(ds).boxed()),
@@ -60,7 +60,7 @@ fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn
     }
 }
 
-/// A filter. What those in front of the border drop is watched there, together.
+/// Appends a filter. Filters before the border share their count of dropped elements.
 fn sifted<T>(chain: Chain<T>, filter: NamedFn<T, T>, thresholds: Option<FilterThresholds>) -> Chain<T>
 where
     T: Send + 'static,
@@ -79,7 +79,7 @@ where
     }
 }
 
-/// Straight behind the border a batch is stacked where its elements are evaluated.
+/// Appends a batch. Directly after the border, a batch is stacked by the threads that evaluate its elements.
 fn stacked<T: Stack<Batch = T> + Send + 'static>(chain: Chain<T>, size: usize, remainder: Remainder) -> Chain<T> {
     Chain::Iter(match chain {
         Chain::Stream(ds, border) => border.open(ds).batch_with(size, remainder).boxed(),
@@ -87,9 +87,9 @@ fn stacked<T: Stack<Batch = T> + Send + 'static>(chain: Chain<T>, size: usize, r
     })
 }
 
-/// The stages behind it stay in front of the border, or inside the lanes, so that nothing but who evaluates them tells that it is
-/// there. Lanes have no such place: a filter in one decides which of its elements is the next, so all of a lane is evaluated
-/// where it is read.
+/// Ends the part that workers evaluate. Later elementwise stages stay before the border, or inside the lanes, so the
+/// cut changes no element. In lanes it changes nothing, because a filter in a lane determines the next element, and a
+/// lane is evaluated completely by its reader.
 fn cut<T: Send + 'static>(chain: Chain<T>) -> Chain<T> {
     match chain {
         Chain::Stream(ds, border) => Chain::Stream(Cut::new(ds).boxed(), border),
@@ -99,7 +99,7 @@ fn cut<T: Send + 'static>(chain: Chain<T>) -> Chain<T> {
 }
 
 impl Streams {
-    /// The elements of `maps` in order.
+    /// Returns the elements of `maps` in order.
     pub(crate) fn of(maps: &Maps, border: Border) -> Self {
         match maps {
             Maps::Elements(ds, context) => Self::Elements(Chain::Stream(ds.clone(), border), context.clone()),
@@ -107,7 +107,7 @@ impl Streams {
         }
     }
 
-    /// As items.
+    /// Converts to items.
     pub(crate) fn items(&self) -> Chain<Item> {
         match self {
             Self::Elements(chain, _) => convert::native_chain(chain.clone()),
@@ -115,18 +115,18 @@ impl Streams {
         }
     }
 
-    /// A stream that the crate made.
+    /// Wraps a stream of the crate.
     pub(crate) fn native_stream(ds: BoxIter<Element>) -> Self {
         Self::Elements(Chain::Iter(ds), Context::new(PathBuf::new()))
     }
 
-    /// The native source of that name, read in order.
+    /// Makes the native source `name`, read in order.
     pub(crate) fn source(name: &str, arguments: Tree) -> Result<Self> {
         let (chain, context) = by_name::source(name, arguments, BadRecords::Error)?;
         Ok(Self::Elements(chain.into_stream(), context))
     }
 
-    /// Elements of one field of bytes, as those bytes.
+    /// Converts elements with one field of bytes to those bytes.
     pub(crate) fn bytes(self) -> Self {
         match self {
             Self::Elements(chain, _) => Self::Items(convert::native_bytes_chain(chain)),
@@ -134,7 +134,7 @@ impl Streams {
         }
     }
 
-    /// The native stage of that name.
+    /// Appends the native stage `name`.
     pub(crate) fn native(&self, name: &str, arguments: Tree) -> Result<Self> {
         let (chain, context) = match self {
             Self::Elements(chain, context) => (chain.clone(), context.clone()),
@@ -144,18 +144,18 @@ impl Streams {
         Ok(Self::Elements(chain, context))
     }
 
-    /// Each item through a Python function.
+    /// Appends a Python function.
     pub(crate) fn map(&self, function: Callable) -> Self {
         Self::Items(each(self.items(), function.map_stage()))
     }
 
-    /// The same with a counter of what arrives here.
+    /// Appends a Python function of a counter and the item.
     pub(crate) fn map_with_index(&self, function: Callable) -> Self {
         let call = move |index, item| function.map_with_index(index, item);
         Self::Items(Chain::Iter(self.items().into_iter().try_map_with_index(call).boxed()))
     }
 
-    /// Each item with its number in this stream in front of it.
+    /// Pairs each item with its number in this stream.
     pub(crate) fn enumerate(&self, start: i64) -> Self {
         let params = if start == 0 { String::new() } else { format!("start={start}") };
         let number = move |index, item| Ok(Item::Tuple(vec![Item::Int(start.wrapping_add_unsigned(index)), item]));
@@ -163,14 +163,14 @@ impl Streams {
         Self::Items(Chain::Iter(numbered.boxed()))
     }
 
-    /// The same with random numbers of that place.
+    /// Appends a Python function of the item and random numbers of its position.
     pub(crate) fn random_map(&self, function: Callable, seed: Option<u32>) -> Self {
         let function = RandomFunction::new(function);
         let call = move |item, rng: &mut crate::rng::ElementRng| function.call(item, rng);
         Self::Items(Chain::Iter(self.items().into_iter().try_random_map(seed, call).boxed()))
     }
 
-    /// Keeps what a Python function holds true of.
+    /// Appends a filter by a Python function.
     pub(crate) fn filter(&self, function: Callable, thresholds: Option<FilterThresholds>) -> Self {
         match self {
             Self::Elements(chain, context) => Self::Elements(
@@ -181,7 +181,7 @@ impl Streams {
         }
     }
 
-    /// All but what is `None`, which no native stage yields.
+    /// Drops items that are `None`. Native stages yield no `None`.
     pub(crate) fn drop_none(&self) -> Self {
         match self {
             Self::Elements(..) => self.clone(),
@@ -192,7 +192,7 @@ impl Streams {
         }
     }
 
-    /// Without the bad records of the stages so far.
+    /// Skips the bad records of the stages so far.
     pub(crate) fn skip_bad_records(&self, bad: BadRecords) -> Self {
         match self {
             Self::Elements(chain, context) => Self::Elements(chain.clone().on_bad_record(bad), context.clone()),
@@ -200,13 +200,13 @@ impl Streams {
         }
     }
 
-    /// Side by side, as tuples.
+    /// Zips streams to tuples.
     pub(crate) fn zip(streams: &[&Self], length: ZipLength) -> Self {
         let zipped = zip_all(streams.iter().map(|ds| ds.dataset()), length).boxed();
         Self::Items(convert::chain(Chain::Iter(zipped), |items: Vec<Item>| Ok(Item::Tuple(items))))
     }
 
-    /// Each item replaced by all that a Python function makes of it.
+    /// Replaces each item by the items that a Python function returns.
     pub(crate) fn flat_map(&self, function: Callable) -> Self {
         let call = move |item| function.flat_map(item);
         Self::Items(Chain::Iter(match self.items() {
@@ -218,7 +218,7 @@ impl Streams {
         }))
     }
 
-    /// Batches, stacked.
+    /// Stacks batches.
     pub(crate) fn batch(&self, size: usize, remainder: Remainder) -> Self {
         match self {
             Self::Elements(chain, context) => Self::Elements(stacked(chain.clone(), size, remainder), context.clone()),
@@ -226,7 +226,7 @@ impl Streams {
         }
     }
 
-    /// Batches made by a Python function.
+    /// Makes batches by a Python function.
     pub(crate) fn batch_fn(&self, size: usize, remainder: Remainder, function: Callable) -> Self {
         let make = move |items| function.batch(items);
         Self::Items(Chain::Iter(match self.items() {
@@ -235,7 +235,7 @@ impl Streams {
         }))
     }
 
-    /// The same, where nothing that comes behind is evaluated with what is in front.
+    /// Ends the part of the pipeline that workers evaluate.
     pub(crate) fn cut(&self) -> Self {
         match self {
             Self::Elements(chain, context) => Self::Elements(cut(chain.clone()), context.clone()),
@@ -251,7 +251,7 @@ impl Streams {
         }
     }
 
-    /// Whether Python makes its elements one by one. Numbers of a range, shuffled and batched, are native all the way.
+    /// Whether Python makes its elements individually. A shuffled and batched range of numbers is native.
     pub(crate) fn is_python(&self) -> bool {
         let mut found = false;
         if let Self::Items(_) = self {
@@ -260,12 +260,12 @@ impl Streams {
         found
     }
 
-    /// The dataset that a loader runs.
+    /// Returns the dataset that a loader runs.
     pub(crate) fn dataset(&self) -> BoxIter<Item> {
         self.items().into_iter()
     }
 
-    /// The same, with the last stage checked: an impossible argument is refused where it was given.
+    /// Checks the last stage, so that its method raises errors about arguments.
     pub(crate) fn checked(self, py: Python<'_>) -> PyResult<Self> {
         let checked = match &self {
             Self::Elements(chain, _) => chain.check(),

@@ -1,4 +1,4 @@
-//! One TFRecord file, front to back: what readers written in Python stand on.
+//! A TFRecord file, read in order, for readers written in Python.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::source::{Access, TfRecordReader};
 use crate::sync::Locked;
 
-#[doc = docs!(TfRecordReader)]
+/// Reads the records of a TFRecord file, compressed or not, and seeks a record by its byte.
 #[pyclass(name = "TfRecordReader", module = "gristmill._gristmill", frozen)]
 pub(crate) struct PyTfRecordReader {
     path: PathBuf,
@@ -48,12 +48,18 @@ impl PyTfRecordReader {
         record.map(|record| buffer::to_bytes(py, record.as_bytes())).transpose()
     }
 
-    #[doc = docs!(TfRecordReader.seek)]
+    /// Moves to a record.
+    ///
+    /// Args:
+    ///     byte (int): The offset of the record in the decompressed data.
+    ///
+    /// Raises:
+    ///     ValueError: No record begins at the offset.
     fn seek(&self, py: Python<'_>, byte: u64) -> PyResult<()> {
         detached(py, || self.reader().seek(byte).map_err(|e| e.path(&self.path))).or_raise(py)
     }
 
-    #[doc = docs!(TfRecordReader.tell)]
+    /// Returns the offset of the next record in the decompressed data.
     fn tell(&self) -> u64 {
         self.reader().byte()
     }

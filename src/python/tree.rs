@@ -1,4 +1,4 @@
-//! Python objects that came from a worker, once somebody asks for them.
+//! Python objects from a worker, decoded on request.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -7,7 +7,7 @@ use super::buffer::{self, Access};
 use crate::element::{Array, DType, Tree};
 
 impl Tree {
-    /// The Python object; arrays may be written to, if `access` says so.
+    /// Returns the Python object. Arrays are writable if `access` permits.
     pub(crate) fn into_python(self, py: Python<'_>, access: Access) -> PyResult<Bound<'_, PyAny>> {
         let one = |tree: Self| tree.into_python(py, access);
         let all = |trees: Vec<Self>| trees.into_iter().map(one).collect::<PyResult<Vec<_>>>();

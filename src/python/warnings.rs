@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::fork::PerProcess;
 
-/// Number of warnings that are kept at the most: a program that asks for nothing hears of nothing.
+/// Greatest number of kept warnings, for programs that never log them.
 const MOST: usize = 100;
 
 static WAITING: AtomicBool = AtomicBool::new(false);
@@ -29,7 +29,7 @@ fn keep(_: tracing::Level, text: &str) {
     }
 }
 
-/// Logs what was kept. A handler that raises ends nothing but the logging.
+/// Logs the kept warnings. An exception of a handler only ends the logging.
 #[inline]
 pub(crate) fn log(py: Python<'_>) {
     if WAITING.load(Ordering::Relaxed) {

@@ -13,7 +13,7 @@ use crate::element::{Buffer, Value};
 arguments! {
     /// Arguments by which records of bytes become elements.
     pub(super) struct RecordArgs {
-        /// The name of the column that has the bytes of a record; `record` by default.
+        /// The name of the column with the bytes of a record. By default, pipeline files get the column `record`, and Python gets `bytes`.
         field: Option<String>,
         /// Parse records as `tf.train.Example`s: `true`, or features as `parse_example` declares them.
         examples: Option<Declared>,

@@ -18,8 +18,13 @@ pub(super) const STAGES: &[StageEntry] = &[
     ),
     StageEntry::each("select_columns", "Keeps only these columns, in this order.", &Of(select_columns)).new_columns(),
     StageEntry::each("drop_columns", "Keeps all but these columns.", &Of(drop_columns)).new_columns(),
-    StageEntry::each("rename", "Gives columns other names: old names and the new, `{text: document}`.", &Of(rename))
-        .new_columns(),
+    StageEntry::each(
+        "rename",
+        "Gives columns other names: old names and the new, `{text: document}`.\n\n\
+         In Python, names are keyword arguments, too: `rename(text=\"document\")`.",
+        &Of(rename),
+    )
+    .new_columns(),
 ];
 
 arguments! {

@@ -24,17 +24,27 @@ pub(super) const STAGES: &[StageEntry] = &[
     .starts_stream(),
     StageEntry::iter(
         "rebatch",
-        "Cuts batches anew into so many rows; what lies within one batch is not copied.",
+        "Cuts batches anew into so many rows; what lies within one batch is not copied.\n\n\
+         ConfigError: `batch_size` is 0.\n\n\
+         DataError: Arrays of a batch differ in their number of rows.",
         &Behind(rebatch),
     ),
     StageEntry::chain(
         "skip_bad_records",
-        "Leaves out records that the stages before it cannot use; straight behind random access it begins the stream.",
+        "Leaves out records that the stages before it cannot use; straight behind random access it begins the stream.\n\n\
+         Skipped records are counted in the report and in the state. The first few are logged. Use the stage directly \
+         after a stream of files, or after the last elementwise stage, and before stages that join elements.\n\n\
+         DataError: More records than a limit were skipped. The error is raised during the pass.",
         &Behind(skip_bad_records),
     ),
-    StageEntry::iter("limit", "Ends behind the first `count` elements.", &Behind(limit)),
-    StageEntry::iter("take", "Ends behind the first `count` elements, as `limit` does.", &Behind(limit)),
-    StageEntry::iter("skip", "Leaves out the first `count` elements.", &Behind(skip)),
+    StageEntry::iter("limit", "Ends behind the first `count` elements.\n\n\
+         ConfigError: `count` is 0.", &Behind(limit)),
+    StageEntry::iter("take", "Ends behind the first `count` elements, as `limit` does.\n\n\
+         ConfigError: `count` is 0.", &Behind(limit)),
+    StageEntry::iter("skip", "Leaves out the first `count` elements.\n\n\
+         The skipped elements are evaluated once in each pass. Before `to_iter_dataset`, the slice `ds[count:]` skips \
+         elements at no cost.\n\n\
+         ConfigError: `count` is negative.", &Behind(skip)),
     StageEntry::iter(
         "enumerate",
         "Puts its number in this stream beside each element, as a column.",
@@ -48,7 +58,9 @@ pub(super) const STAGES: &[StageEntry] = &[
     ),
     StageEntry::both(
         "repeat",
-        "Makes several epochs one, or goes on without end. Before `to_iter` epochs differ, behind it they are the same.",
+        "Makes several epochs one, or goes on without end. Before `to_iter` epochs differ, behind it they are the same.\n\n\
+         A slice of a shuffled dataset has other elements in each epoch: see `split`. A loader of such a repeat logs a warning.\n\n\
+         ConfigError: `num_epochs` is 0.",
         &Behind(map_repeat),
         &Behind(repeat),
     ),

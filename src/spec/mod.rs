@@ -41,7 +41,7 @@ mod order_stages;
 mod pack_stages;
 #[cfg(any(feature = "cli", all(test, feature = "formats")))]
 pub(crate) mod reference;
-mod registry;
+pub(crate) mod registry;
 mod run;
 mod schema;
 mod settings;

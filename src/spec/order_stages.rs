@@ -12,24 +12,35 @@ use crate::error::Result;
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both(
         "seed",
-        "Sets the seed from which random stages behind it derive theirs, unless they are given their own.",
+        "Sets the seed from which random stages behind it derive theirs, unless they are given their own.\n\n\
+         ConfigError: The seed is not from 0 to 2^32 - 1.",
         &Behind(seed),
         &Behind(seed_iter),
     ),
     StageEntry::map(
         "shuffle",
-        "Puts the elements in a random order, another in every epoch, in constant memory; Grain's order.",
+        "Puts the elements in a random order, another in every epoch, in constant memory; Grain's order.\n\n\
+         A slice of a shuffled dataset has other elements in each epoch. For training and validation sets, use `split` \
+         before `shuffle`.\n\n\
+         ConfigError: There is no seed, neither here nor in a `seed` before the stage.",
         &Behind(shuffle),
     ),
     StageEntry::both(
         "window_shuffle",
-        "Puts the elements of each window in a random order; the windows stay where they are.",
+        "Puts the elements of each window in a random order; the windows stay where they are.\n\n\
+         A stream holds a window in memory, and reads the window again after a resume.\n\n\
+         ConfigError: The window is empty, or there is no seed, neither here nor in a `seed` before the stage.",
         &Behind(window_shuffle),
         &Behind(window_shuffle_iter),
     ),
     StageEntry::map(
         "block_shuffle",
-        "Puts the blocks of the source in a random order, another in every epoch, and then the elements of each window of blocks.",
+        "Puts the blocks of the source in a random order, another in every epoch, and then the elements of each window of blocks.\n\n\
+         The stage is for sources that fetch or decode many records together, such as row groups of Parquet in an object \
+         store. Each block is read once per epoch. At most two windows of blocks are in memory.\n\n\
+         ConfigError: The window is empty, the blocks are not known, the cache of the source has no room for the window \
+         (the message names the largest possible window), or there is no seed, neither here nor in a `seed` before the \
+         stage.",
         &Behind(block_shuffle),
     ),
     StageEntry::map("slice", "Takes the elements of a slice, as Python's `ds[start:stop:step]`.", &Behind(slice)),
@@ -40,10 +51,16 @@ pub(super) const STAGES: &[StageEntry] = &[
     ),
     StageEntry::map(
         "shard",
-        "Takes every `count`-th element from `index` on: the part of one host of `count`.",
+        "Takes every `count`-th element from `index` on: the part of one host of `count`.\n\n\
+         ConfigError: There is no such part.",
         &Behind(shard),
     ),
-    StageEntry::map("select_indices", "Takes the elements at these indices, in that order.", &Behind(select_indices)),
+    StageEntry::map(
+        "select_indices",
+        "Takes the elements at these indices, in that order.\n\n\
+         ConfigError: An index is past the end.",
+        &Behind(select_indices),
+    ),
 ];
 
 arguments! {

@@ -19,37 +19,47 @@ use crate::pack::{
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::iter(
         "first_fit_pack",
-        "Packs sequences into rows, each into the first of `num_packing_bins` that has room; Grain's rows.",
+        "Packs sequences into rows, each into the first of `num_packing_bins` that has room; Grain's rows.\n\n\
+         DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
         &Behind(first_fit),
     )
     .new_columns(),
     StageEntry::iter(
         "best_fit_pack",
-        "Packs sequences into rows, each into the fullest of `num_packing_bins` that has room; Grain's rows.",
+        "Packs sequences into rows, each into the fullest of `num_packing_bins` that has room; Grain's rows.\n\n\
+         DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
         &Behind(best_fit),
     )
     .new_columns(),
     StageEntry::iter(
         "window_pack",
-        "Packs sequences into rows that are filled from a window of them, almost completely.",
+        "Packs sequences into rows that are filled from a window of them, almost completely.\n\n\
+         DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
         &Behind(window),
     )
     .new_columns(),
     StageEntry::iter(
         "concat_then_split_pack",
-        "Puts sequences one behind the other and cuts them into rows; Grain's rows.",
+        "Puts sequences one behind the other and cuts them into rows; Grain's rows.\n\n\
+         DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
         &Behind(concat_then_split),
     )
     .new_columns(),
     StageEntry::iter(
         "length_buckets",
-        "Makes batches of sequences of nearly one length, padded to the length of their bucket.",
+        "Makes batches of sequences of nearly one length, padded to the length of their bucket.\n\n\
+         DataError: An element is longer than the last boundary.",
         &Behind(length_buckets),
     )
     .new_columns(),
     StageEntry::each(
         "packed_columns",
-        "Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.",
+        "Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.\n\n\
+         Use it before or after `batch`. Before `batch`, `cu_seqlens` needs `max_segments` and counts within each row; \
+         `batch` stacks it to [B, max_segments + 1]. After `batch`, `cu_seqlens` counts over the B·T cells of the batch, \
+         as `flash_attn_varlen_func` expects. With a `part`, use it before `batch`.\n\n\
+         ConfigError: An argument is invalid, or no argument is given.\n\n\
+         DataError: There are no segment ids, a column has the name of an added column, or a row has more segments than `max_segments`.",
         &Of(packed_columns),
     )
     .new_columns(),

@@ -35,13 +35,18 @@ pub(crate) struct Described {
 
 /// Every source.
 pub(crate) fn described_sources() -> impl Iterator<Item = Described> {
-    source_entries().map(|e| Described { name: e.name, doc: e.doc, about: e.about, lacks: e.lacks() })
+    source_entries().map(|e| Described { name: e.name, doc: summary(e.doc), about: e.about, lacks: e.lacks() })
 }
 
 /// Every stage.
 pub(crate) fn described_stages() -> impl Iterator<Item = Described> {
     let of = |name, doc, about| Described { name, doc, about, lacks: None };
-    stages().map(move |e| of(e.name, e.doc, e.about)).chain([of(BORDER, BORDER_DOC, &BorderArgs::ABOUT)])
+    stages().map(move |e| of(e.name, summary(e.doc), e.about)).chain([of(BORDER, BORDER_DOC, &BorderArgs::ABOUT)])
+}
+
+/// Returns the first paragraph of a description. Python's `help` shows the others, too.
+fn summary(doc: &str) -> &str {
+    doc.split("\n\n").next().unwrap_or(doc)
 }
 
 /// A source in a file, which [`source`] reads.
@@ -66,11 +71,13 @@ impl Decode for Stages {
     }
 }
 
-fn stages() -> impl Iterator<Item = &'static StageEntry> {
+/// Returns the entries of all stages but the border.
+pub(crate) fn stages() -> impl Iterator<Item = &'static StageEntry> {
     STAGES.iter().flat_map(|group| group.iter())
 }
 
-fn source_entries() -> impl Iterator<Item = &'static SourceEntry> {
+/// Returns the entries of all sources.
+pub(crate) fn source_entries() -> impl Iterator<Item = &'static SourceEntry> {
     SOURCES.iter().copied().flatten().chain(sources::SOURCES)
 }
 

@@ -18,7 +18,11 @@ use crate::text::{
 
 pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain(
     "tokenise",
-    "Turns columns of text into columns of token ids, `int32` of one dimension, by a `tokenizer.json`.",
+    "Turns columns of text into columns of token ids, `int32` of one dimension, by a `tokenizer.json`.\n\n\
+     One `column` becomes `tokens`; several `columns` become `<column>_tokens` each. The ids take the place of their \
+     text, unless `keep_text` is true. `overflow: chunk` needs a stream.\n\n\
+     ConfigError: A column or a token does not exist, or the file is no tokenizer.\n\n\
+     IoError: The tokenizer cannot be read.",
     &Behind(tokenise),
 )
 .new_columns()];

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::floors::all_files;
 
 /// Folders that were rewritten.
-const FOLDERS: [&str; 21] = [
+const FOLDERS: [&str; 22] = [
     "src/cli",
     "src/consumer",
     "src/dataset",
@@ -17,6 +17,7 @@ const FOLDERS: [&str; 21] = [
     "src/loader",
     "src/pack",
     "src/part",
+    "src/python",
     "src/report",
     "src/rng",
     "src/sink",

@@ -16,8 +16,8 @@ use crate::source::arrow::types::data_type;
 
 /// The columns of a batch, whose values have one entry for every row.
 ///
-/// Numbers are viewed, but for truth values, of which Arrow packs eight into a byte, and for what is not aligned. More
-/// dimensions become lists of fixed size. Text, bytes and lists of different lengths are copied.
+/// Aligned numbers are viewed. Bools are copied, because Arrow packs eight into a byte. Arrays of more dimensions
+/// become lists of fixed size. Text, bytes and lists of different lengths are copied.
 pub(super) fn record_batch(batch: &Element) -> Result<RecordBatch> {
     let (fields, columns) = columns(batch)?;
     RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), columns).map_err(refused)
@@ -128,7 +128,7 @@ fn each<'a, T>(items: &'a [Value], get: impl Fn(&'a Value) -> Option<T>) -> Resu
     items.iter().map(one).collect()
 }
 
-/// Rows of numbers, each of its own length.
+/// Rows of numbers with different lengths.
 fn ragged(items: &[Value], dtype: DType) -> Result<ArrayRef> {
     let rows = each(items, |item| match item {
         Value::Array(array) if array.dtype() == dtype && array.shape().len() == 1 => Some(array),

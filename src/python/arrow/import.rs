@@ -33,13 +33,13 @@ use crate::source::firsts::Firsts;
 use crate::source::units::{Held, Key};
 use crate::spec::chain::Context;
 
-/// A table, and how much of it is asked for.
+/// A table, and its selected rows and columns.
 pub(crate) struct Given<'py> {
     table: Bound<'py, PyAny>,
     columns: Option<Bound<'py, PyAny>>,
 }
 
-/// The table among arguments that are not those of files.
+/// Returns the table among the arguments, if they name no files.
 pub(crate) fn table<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
@@ -81,7 +81,7 @@ impl Given<'_> {
     }
 }
 
-/// Finds what exports itself, and which rows of it are meant, where that is not all of them in their order.
+/// Returns the exporting object, and the indices of its rows if it selects or reorders rows.
 fn taken<'py>(given: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Option<Vec<u64>>)> {
     if given.hasattr("__arrow_c_stream__")? || given.hasattr("__arrow_c_array__")? {
         return Ok((given.clone(), None));
@@ -114,7 +114,7 @@ impl Batch {
         let check = || {
             let checked = contained(|| own::batch(&self.batch).map_err(|error| Error::data(error.to_string())));
             let batch = checked.map_err(|error| error.message().to_owned())?;
-            // What is viewed takes none of our own memory but its offsets.
+            // Views take memory only for their offsets.
             Ok(Arc::new(Span::at(&batch, &self.places, Memory::Viewed, 0)))
         };
         self.span.get_or_init(check).clone().map_err(damaged)
@@ -163,7 +163,7 @@ impl Rows {
         }
         let (mut names, mut places) = (Vec::<Name>::new(), Vec::new());
         for (at, field) in schema.fields().iter().enumerate() {
-            // Of columns of one name the last is read, in the place of the first.
+            // If two columns have one name, the last is read, in the place of the first.
             match names.iter().position(|name| name == field.name()) {
                 Some(first) => places[first] = at,
                 None => {
@@ -183,10 +183,10 @@ impl Rows {
 fn stream(table: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     let capsule = table.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of that name holds a stream; it is moved out, and what is left says that it was released.
+    // SAFETY: a capsule with this name holds a stream. The stream is moved out, and the rest is marked as released.
     let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) }.map_err(refused)?;
     let schema = reader.schema();
-    // What is read may be a Python iterator on another side.
+    // The stream may call a Python iterator.
     let batches =
         detached(table.py(), || reader.collect::<std::result::Result<Vec<_>, ArrowError>>()).map_err(refused)?;
     Ok((schema, batches))
@@ -197,11 +197,11 @@ fn one(table: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
         table.call_method0("__arrow_c_array__")?.extract()?;
     let schema = schema.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(c"arrow_array"))?.cast::<FFI_ArrowArray>();
-    // SAFETY: a capsule of that name holds a schema; it is moved out, and what is left says that it was released.
+    // SAFETY: a capsule with this name holds a schema. The schema is moved out, and the rest is marked as released.
     let schema = unsafe { FFI_ArrowSchema::from_raw(schema.as_ptr()) };
-    // SAFETY: the same of an array.
+    // SAFETY: a capsule with this name holds an array. The array is moved out, and the rest is marked as released.
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
-    // SAFETY: the two belong together, and whoever exports them answers for what they point to.
+    // SAFETY: array and schema have one exporter, which guarantees that their pointers are valid.
     let data = unsafe { from_ffi(array, &schema) }.map_err(refused)?;
     if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
         return Err(PyTypeError::new_err(format!("an array of {} is no record batch", data.data_type())));
@@ -239,7 +239,7 @@ impl RandomAccess for Rows {
         let column = |field: &Arc<arrow_schema::Field>| format!("{} {}", field.name(), field.data_type());
         let columns: Vec<_> = self.schema.fields().iter().map(column).collect();
         let identity = format!("{} rows of {}", self.len(), columns.join(", "));
-        // What the table gave is Arrow's memory, and nothing of Python runs when it is read.
+        // The table's memory is Arrow's, and reads run no Python code.
         let (is_native, has_columns, memory_bytes) = (true, true, Some(self.bytes));
         SourceFacts { is_native, has_columns, memory_bytes, ..SourceFacts::new("arrow", identity) }
     }

@@ -20,7 +20,10 @@ use super::error::OrRaise;
 use super::interpreter::detached;
 use crate::sync::Locked;
 
-#[doc = docs!(RecordBatch)]
+/// A batch as Arrow's record batch. Its columns view the memory of gristmill's arrays.
+///
+/// Bools, text, bytes and lists of different lengths are copied, because Arrow's layout differs. Arrays of more
+/// dimensions become lists of fixed size.
 #[pyclass(name = "RecordBatch", module = "gristmill.arrow", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyRecordBatch(RecordBatch);
@@ -43,7 +46,7 @@ impl PyRecordBatch {
         schema(py, &self.0.schema())
     }
 
-    /// Schema and columns, as capsules. Another schema is not made: whoever asks for one is given this.
+    /// Returns schema and columns as capsules. A requested schema is ignored, as the protocol permits.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -76,7 +79,9 @@ fn refused(error: ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-#[doc = docs!(RecordBatchStream)]
+/// Batches as Arrow's stream of record batches, which can be read once.
+///
+/// The first batch determines the columns. Batches are made when they are requested.
 #[pyclass(name = "RecordBatchStream", module = "gristmill.arrow", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyRecordBatchStream(Mutex<Option<Py<PyIterator>>>);
@@ -105,7 +110,7 @@ impl PyRecordBatchStream {
     }
 }
 
-/// Reads a Python iterator wherever Arrow wants to.
+/// Reads a Python iterator on any thread.
 struct Reader {
     schema: SchemaRef,
     first: Option<RecordBatch>,

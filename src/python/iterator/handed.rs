@@ -1,4 +1,4 @@
-//! Elements on their way to the loop: Python drops what a call returns if a handler of signals raises right after it.
+//! Elements between pass and loop. Python drops the result of a call if a signal handler raises directly after it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,13 @@ use crate::dataset::BoxIter;
 use crate::python::item::Item;
 use crate::sync::Locked;
 
-/// Whether an exception ends the loop, and says nothing of the function that it was raised in: Ctrl-C, `sys.exit` in a handler.
+/// Whether an exception ends the loop without being an error of the function that raised it: Ctrl-C, or `sys.exit` in
+/// a signal handler.
 pub(super) fn is_interrupt(py: Python<'_>, exception: &PyErr) -> bool {
     !exception.is_instance_of::<PyException>(py)
 }
 
-/// What a handler of signals that raised has left for the next call.
+/// The element that a raising signal handler has left for the next call.
 #[derive(Debug)]
 enum Kept {
     /// The next element, unless the loader moves.
@@ -26,7 +27,7 @@ enum Kept {
     Interrupt(PyErr),
 }
 
-/// What is kept of a pass. Whoever asks has its loader, so that nobody else does.
+/// Kept elements of a pass. The caller holds the loader, so no other thread does.
 #[derive(Debug, Default)]
 pub(super) struct Handed {
     kept: Mutex<Option<Kept>>,

@@ -1,4 +1,4 @@
-//! The next element of a pass, waited for with signals heard.
+//! The next element of a pass. The wait handles signals.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ use crate::{Loader, Report, Result};
 
 /// Time that a consumer waits before it sees to signals, such as Ctrl-C, and goes on waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// The same where worker processes may come to wait for memory that only it can give back, and while they do.
+/// The interval with worker processes, which may wait for memory that only this thread frees.
 const WITH_WORKERS: Duration = Duration::from_millis(5);
 const SHORT: Duration = Duration::from_millis(1);
 
 impl PyDatasetIterator {
-    /// The next element, or that it is not there yet; and what is known of the pass then.
+    /// Returns the next element, or that it is pending, and the state of the pass.
     fn advance(&self, py: Python<'_>, patience: Duration) -> PyResult<(Poll<Option<Result<Item>>>, Seen)> {
         let (writable, around) = (self.how.writable, &self.around);
         let advance = |loader: &mut Loader<BoxIter<Item>>| {
@@ -119,7 +119,7 @@ impl PyDatasetIterator {
         if is_withheld { Err(interrupt) } else { Ok(object) }
     }
 
-    /// Says how much memory a worker may have, where it was not enough.
+    /// Adds the memory limit of workers to an exception about memory.
     fn explain_memory(&self, py: Python<'_>, exception: &PyErr) {
         if self.workers.is_none() || !exception.is_instance_of::<PyMemoryError>(py) {
             return;
@@ -147,8 +147,8 @@ struct Seen {
     done: Instant,
 }
 
-/// Has arrays let go of that are garbage already: by JAX, which queues memory that it is done with until it is called next or
-/// Python collects, and those of the youngest cycles. It takes a microsecond where there is nothing.
+/// Frees arrays that are garbage: arrays in JAX's queue, which waits for the next call of JAX or a collection, and
+/// young cycles. Without garbage it takes a microsecond.
 fn nudge(py: Python<'_>) -> PyResult<()> {
     py.import("gc")?.call_method1("collect", (0,)).map(drop)
 }

@@ -42,35 +42,29 @@ impl PyMapDataset {
         Self(maps, Recipe::default())
     }
 
-    pub(super) fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        let maps = detached(py, || Maps::source(name, arguments)).or_raise(py);
-        // Shards that were left out are known before the first element is asked for.
-        warnings::log(py);
-        maps.map(Self::of)
-    }
-
-    /// Rows of Arrow's files, or of a table in memory.
-    pub(super) fn of_arrow(args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        #[cfg(feature = "columns")]
-        if let Some(table) = crate::python::arrow::table(args, kwargs)? {
-            return Self::new(args.py(), table.maps()?);
-        }
-        Self::source_named("arrow", args, kwargs)
-    }
-
-    /// A source of records of bytes: as `bytes`, or in a dict if their field is named or they are parsed.
-    pub(super) fn records_named(
+    /// Makes the described source `name`: of files, or for `arrow` of a table in memory.
+    pub(in crate::python) fn source_named(
         name: &str,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Keywords<'_>>,
     ) -> PyResult<Self> {
-        let named = arguments::has_fields(kwargs)?;
-        let Self(maps, recipe) = Self::source_named(name, args, kwargs)?;
-        Ok(Self(if named { maps } else { maps.bytes() }, recipe))
+        let py = args.py();
+        #[cfg(feature = "columns")]
+        if name == "arrow"
+            && let Some(table) = crate::python::arrow::table(args, kwargs)?
+        {
+            return Self::new(py, table.maps()?);
+        }
+        let arguments = arguments::tree(name, args, kwargs)?;
+        let maps = detached(py, || Maps::source(name, arguments)).or_raise(py);
+        // Shards that are left out are known before the first element is read.
+        warnings::log(py);
+        let is_bytes = arguments::is_bytes(name, kwargs)?;
+        maps.map(|maps| Self::of(if is_bytes { maps.bytes() } else { maps }))
     }
 
-    pub(super) fn native(
+    /// Appends the described stage `name`.
+    pub(in crate::python) fn native(
         &self,
         name: &str,
         args: &Bound<'_, PyTuple>,
@@ -80,7 +74,7 @@ impl PyMapDataset {
         detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
     }
 
-    /// Blocks of the source in random order, or those of `block_size` elements.
+    /// Shuffles blocks of the source, or blocks of `block_size` elements.
     pub(super) fn block_shuffled(
         &self,
         py: Python<'_>,
@@ -117,7 +111,7 @@ impl PyMapDataset {
         }
     }
 
-    /// Its elements as the streams that they are.
+    /// Returns the streams that are its elements.
     pub(in crate::python) fn made_streams(&self) -> BoxMap<BoxIter<Item>> {
         convert::map(self.0.items(), PyIterDataset::from_item)
     }
@@ -126,7 +120,7 @@ impl PyMapDataset {
         Several::new(datasets.iter().map(|ds| ds.0.clone()).collect())
     }
 
-    /// One index of `ds[i]`; negative ones count from the end.
+    /// Returns `ds[i]`. Negative indices count from the end.
     pub(super) fn at<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyAny>> {
         let len = self.0.len();
         let place = if index >= 0 { Some(index.unsigned_abs()) } else { len.checked_sub(index.unsigned_abs()) };
@@ -159,7 +153,7 @@ impl PyMapDataset {
     }
 }
 
-/// The most elements that `transform` makes of one: as given, or its attribute.
+/// Returns the greatest number of elements that `transform` makes of one element: as given, or its attribute.
 pub(super) fn max_fan_out(transform: &Bound<'_, PyAny>, given: Option<usize>) -> PyResult<usize> {
     match (given, transform.getattr_opt("max_fan_out")?) {
         (Some(given), _) => Ok(given),

@@ -5,7 +5,12 @@ use super::facts::{Facts, Turn};
 pub(in crate::source) const FACTS: Facts = Facts {
     // Hash of the first chunk header, which is equal in all Riegeli files.
     sign: Some((Turn::Magic, |probe| probe.begins(b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"))),
-    ..Facts::of("array_record", "Reads the records of ArrayRecord files.", &[".array_record", ".arrayrecord"])
+    ..Facts::of(
+        "array_record",
+        "Reads the records of ArrayRecord files.\n\n\
+     A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of them.",
+        &[".array_record", ".arrayrecord"],
+    )
 };
 
 #[cfg(test)]

@@ -9,7 +9,12 @@ pub(in crate::source) const FACTS: Facts = Facts {
     sign: Some((Turn::End, |probe| ends_with_limits(probe.size, probe.tail()) || limits_path(&probe.path).exists())),
     // A file without records is empty. If the first record is damaged, the reader reports the damage.
     could_be: |_| true,
-    ..Facts::of("bagz", "Reads the records of Bagz files; `x@4.bagz` names four files.", &[".bagz", ".bag"])
+    ..Facts::of(
+        "bagz",
+        "Reads the records of Bagz files; `x@4.bagz` names four files.\n\n\
+     A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of them.",
+        &[".bagz", ".bag"],
+    )
 };
 
 /// Returns the path of the separate file with the limits of a Bagz file.

@@ -14,14 +14,18 @@ use crate::error::{Error, Result};
 pub(crate) const STAGES: &[StageEntry] = &[
     StageEntry::each(
         "parse_example",
-        "Turns records of bytes into the features of the `tf.train.Example` that each of them is.",
+        "Turns records of bytes into the features of the `tf.train.Example` that each of them is.\n\n\
+         Elements are `bytes`, or dicts with the bytes in `column`, whose place the features take. A dtype is `int64`, \
+         `float32`, `bytes` or `str`. A feature without a shape has any number of values.\n\n\
+         DataError: A record is no `Example`, or lacks a feature.",
         &Of(parse_example),
     )
     .new_columns(),
     StageEntry::each(
         "parse_sequence_example",
         "Turns records of bytes into the features of the `tf.train.SequenceExample` that each of them is; without both \
-         declarations everything is inferred.",
+         declarations everything is inferred.\n\n\
+         DataError: A record is no `SequenceExample`, or lacks a feature.",
         &Of(parse_sequence_example),
     )
     .new_columns(),
@@ -48,7 +52,8 @@ arguments! {
     pub(in crate::source) struct SequenceArgs {
         /// Features of the whole, as `parse_example` declares them.
         context: Option<Given<Map<FeatureSpec>>>,
-        /// Features of each step. Features with a shape become arrays of shape `[time, …]`, others lists with an array for each step.
+        /// Features of each step. Features with a shape become arrays of shape `[time, …]`, others lists with an array for each step. A feature
+        /// that a step may lack has `{allow_missing: true}`.
         sequences: Option<Given<Map<FeatureSpec>>>,
     }
 }

@@ -10,7 +10,12 @@ use crate::source::content::Content;
 pub(in crate::source) const FACTS: Facts = Facts {
     sign: Some((Turn::Json, is_index)),
     is_folder: Some(is_folder),
-    ..Facts::of("mds", "Reads the samples of MDS folders, as MosaicML's streaming has them.", &[])
+    ..Facts::of(
+        "mds",
+        "Reads the samples of MDS folders, as MosaicML's streaming has them.\n\n\
+     Elements are dicts of arrays, numbers, text and bytes.",
+        &[],
+    )
 };
 
 /// Returns true if the file is the index of a folder.

@@ -5,7 +5,12 @@ use crate::source::megatron;
 
 pub(in crate::source) const FACTS: Facts = Facts {
     sign: Some((Turn::Beside, |probe| megatron::is_index(probe.head()) || megatron::has_index_beside(&probe.path))),
-    ..Facts::of("megatron", "Reads the token ids of Megatron's indexed datasets.", &[".idx"])
+    ..Facts::of(
+        "megatron",
+        "Reads the token ids of Megatron's indexed datasets.\n\n\
+     Elements are dicts of `tokens`, a view of the file in its integer type, and of `mode` if the dataset has modes.",
+        &[".idx"],
+    )
 };
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ arguments! {
         paths: Given<Vec<PathBuf>>,
         /// Memory for decoded row groups that are kept.
         cache_bytes: Amount = "256MiB",
-        /// Leaves out the row groups that cannot hold such a row, by their statistics; of several conditions all must hold. A `filter`
-        /// drops the other rows of those that are read.
+        /// Leaves out the row groups whose statistics exclude such a row: `{column: id, min: 3, max: 9}`, or `equals` in place of the
+        /// limits. All given conditions must hold. A `filter` drops the other rows of the row groups that are read.
         row_groups: Option<Condition>,
         /// The columns to read, all of them by default; `meta.url` is one field of a struct.
         columns: Option<Given<Vec<String>>>,

@@ -4,7 +4,12 @@ use super::facts::{Facts, Turn};
 
 pub(in crate::source) const FACTS: Facts = Facts {
     sign: Some((Turn::Magic, |probe| probe.begins(b"PAR1"))),
-    ..Facts::of("parquet", "Reads the rows of Parquet files.", &[".parquet"])
+    ..Facts::of(
+        "parquet",
+        "Reads the rows of Parquet files.\n\n\
+     Elements are dicts of arrays, numbers, text, lists and dicts.",
+        &[".parquet"],
+    )
 };
 
 #[cfg(test)]

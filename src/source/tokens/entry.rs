@@ -9,8 +9,18 @@ use crate::source::megatron::entry::index_or_file;
 
 pub(in crate::source) const SOURCES: &[SourceEntry] = &[
     SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(tokens)),
-    SourceEntry::of_files("crops", "Reads files of token ids, one crop after the other.", &Of(crops)),
-    SourceEntry::of_files("random_crops", "Reads files of token ids, crops that start anywhere.", &Of(random_crops)),
+    SourceEntry::of_files(
+        "crops",
+        "Reads files of token ids, one crop after the other.\n\n\
+     Elements are dicts of `tokens`.",
+        &Of(crops),
+    ),
+    SourceEntry::of_files(
+        "random_crops",
+        "Reads files of token ids, crops that start anywhere.\n\n\
+     Elements are dicts of `tokens`.",
+        &Of(random_crops),
+    ),
 ];
 
 arguments! {
