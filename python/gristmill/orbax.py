@@ -117,14 +117,14 @@ class CheckpointHandler(Generic[_Iterator]):
         return iterator
 
     def structure(self, directory: Any) -> None:
-        """Returns nothing: Orbax does not use the structure of a state."""
+        """Ignores `directory`: Orbax does not use the structure of a state."""
 
     def metadata(self, directory: Any) -> Mapping[str, Any]:
         """Returns the state saved in `directory`."""
         return {"state": json.loads(_file(directory).read_text())}
 
     def finalize(self, directory: Any) -> None:
-        """Does nothing: a saved state needs no finalization."""
+        """Ignores `directory`: a saved state needs no finalization."""
 
     def close(self) -> None:
         """Does nothing: the handler holds no resources."""

@@ -5,7 +5,6 @@ Imported when it is first used, as `gristmill.torch`; it needs PyTorch.
 
 import contextlib
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -190,7 +189,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
     """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
 
     `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
-    Other options are those of `ds.loader`. If `ds` makes global batches, `part=gm.torch.part()` selects the rows of this process. States are
+    Other `options` are those of `ds.loader`. If `ds` makes global batches, `part=gm.torch.part()` selects the rows of this process. States are
     then equal on all processes, and `guard` with `guard_timeout` stops processes that read other data. Tensors share the memory of the batch
     if nobody else views it; `to_tensors` describes other cases, and `pin_memory`.
 
