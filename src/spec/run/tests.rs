@@ -1,0 +1,88 @@
+//! Run options read from texts.
+
+use super::*;
+
+fn read(options: &[(&str, &str)]) -> RunOptions {
+    RunOptions::from_texts(options.iter().copied()).unwrap()
+}
+
+fn refused(options: &[(&str, &str)]) -> String {
+    let error = RunOptions::from_texts(options.iter().copied()).unwrap_err();
+    format!("{} | {}", error.message(), error.help_text().unwrap_or("-"))
+}
+
+#[test]
+fn evaluators_replace_evaluators_of_another_kind() {
+    let base = || read(&[("workers", "2"), ("buffer", "7"), ("part", "1/4")]);
+    assert_eq!(read(&[("threads", "3")]).over(base()), read(&[("threads", "3"), ("buffer", "7"), ("part", "1/4")]));
+    let more = read(&[("ram_budget", "1GiB"), ("inline", "false")]).over(base());
+    assert_eq!(more.processes.workers.map(|count| count.0), Some(2));
+    let tuned = read(&[("max_workers", "3")]).over(base()).processes;
+    assert_eq!((tuned.workers, tuned.max_workers.map(|count| count.0)), (None, Some(3)));
+    let inline = read(&[("inline", "true"), ("buffer", "1")]).over(read(&[("threads", "auto")])).evaluators;
+    assert_eq!((inline.threads, inline.inline, inline.buffer.map(|count| count.0)), (None, Some(true), Some(1)));
+}
+
+#[test]
+fn wrong_options_are_refused_by_their_names() {
+    assert!(refused(&[("workers", "1"), ("threads", "1")]).starts_with("threads and workers exclude each other"));
+    assert!(refused(&[("workers", "1"), ("max_workers", "1")]).starts_with("workers and max_workers exclude"));
+    assert_eq!(refused(&[("threads", "0")]), "threads: is 0, and must be at least 1 | -");
+    assert!(refused(&[("ram_budget", "much")]).starts_with("ram_budget: `much` is no amount of memory"));
+    assert!(refused(&[("ram_budget", "20")]).contains("did you mean 20MiB?"));
+    assert!(refused(&[("inline", "yes")]).starts_with("inline: needs true or false"));
+    assert!(refused(&[("worker", "1")]).ends_with("did you mean `workers`?"));
+    assert!(refused(&[("part", "3")]).contains("part"));
+    assert!(RunOptions::from_texts([("metrics", "[::1]:9464")]).is_ok());
+    assert!(refused(&[("deadline", "0")]).contains("more than 0 seconds"));
+}
+
+#[test]
+fn a_file_and_texts_give_equal_options() {
+    let samples = [
+        ("threads", "auto"),
+        ("inline", "false"),
+        ("buffer", "3"),
+        ("workers", "2"),
+        ("max_workers", "2"),
+        ("threads_per_worker", "2"),
+        ("ram_budget", "1GiB"),
+        ("worker_heap", "64MiB"),
+        ("max_element", "1MiB"),
+        ("deadline", "none"),
+        ("retries", "2"),
+        ("on_poison", "skip"),
+        ("tune", "false"),
+        ("part", "1/3"),
+        ("keys", "/k"),
+        ("record_keys", "true"),
+        ("deal", "{balanced: {d_model: 64}}"),
+        ("guard", "/g"),
+        ("guard_timeout", "1.5"),
+        ("on_failed_element", "pad"),
+        ("metrics", "9464"),
+        ("top", "true"),
+        ("record", "/r.gmr"),
+        ("trace", "/t.json"),
+    ];
+    // A limit is refused in a file that chooses no policy.
+    let limit = ("failed_element_limit", "2");
+    let names: Vec<_> = samples.iter().chain([&limit]).map(|sample| sample.0).collect();
+    assert!(RunOptions::all().all(|option| names.contains(&option.name)) && names.len() == 25);
+    for sample in samples {
+        let text = format!("source: {{range: 5}}\nexecutor: {{{}: {}}}\n", sample.0, sample.1);
+        let pipeline = crate::spec::Pipeline::from_text(text, crate::spec::Format::Yaml, ".").unwrap();
+        assert_eq!(pipeline.run_options(), read(&[sample]), "{sample:?}");
+        assert_ne!(read(&[sample]), RunOptions::default(), "{sample:?}");
+    }
+}
+
+#[test]
+fn every_option_is_described_in_a_line_and_more() {
+    assert_eq!(RunOptions::all().count(), 25);
+    for option in RunOptions::all() {
+        let doc = option.doc();
+        let line = doc.split(". ").next().unwrap();
+        assert!(line.len() < 160 && option.is_optional && option.default.is_none(), "{}: {line}", option.name);
+    }
+}
