@@ -290,6 +290,6 @@ mod tests {
         assert_eq!(e.text("b").unwrap(), "y");
         assert_eq!(e.nbytes(), 5);
         assert!(e.array("c").unwrap_err().message().contains("b, a"));
-        assert!(e.array("b").unwrap_err().message().contains("text where an array"));
+        assert!(e.array("b").unwrap_err().message().contains("is text, expected an array"));
     }
 }

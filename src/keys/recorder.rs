@@ -424,7 +424,7 @@ mod tests {
         };
         write(1);
         assert!(folder().find(&keyed).unwrap().is_some());
-        for (count, told) in [(0, "is one element now, but is dropped in the file"), (9, "is 9 elements")] {
+        for (count, told) in [(0, "is one element now, but is dropped in the file"), (9, "is 9 elements in the file")] {
             std::fs::remove_file(&folder().files(&*keyed)[0]).unwrap();
             write(count);
             let error = folder().find(&keyed).err().unwrap();

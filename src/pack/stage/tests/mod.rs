@@ -246,7 +246,7 @@ fn an_error_names_stage_element_and_feature() {
     let error = Source::new(mixed).to_iter().window_pack(WindowPackOptions::new(rows_of(4))).collect().unwrap_err();
     assert_eq!(error.message(), "feature \"tokens\" is int64[1], in the first element it was int32[len]");
     let error = stream(&[1]).first_fit_pack(BinPackOptions::new(RowSpec::new([("text", 4)]), 1)).collect().unwrap_err();
-    assert!(error.message().contains("field \"text\" is text where an array is needed"), "{error}");
+    assert!(error.message().contains("field \"text\" is text, expected an array"), "{error}");
     let error =
         stream(&[1]).first_fit_pack(BinPackOptions::new(RowSpec::new([("tokes", 4)]), 1)).collect().unwrap_err();
     assert!(error.message().contains("no field \"tokes\"; the element has tokens, id, text"), "{error}");
