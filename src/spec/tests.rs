@@ -239,7 +239,7 @@ fn blocks_of_files_are_shuffled() {
     let blocks = |window: &[i64]| window.iter().map(|i| i / 3).collect::<std::collections::BTreeSet<_>>().len();
     assert!(shuffled.chunks(6).all(|window| blocks(window) == 2) && !shuffled.is_sorted(), "{shuffled:?}");
     for (stage, told) in [
-        ("window_blocks: 2, seed: 1", "the blocks of jsonl are unknown"),
+        ("window_blocks: 2, seed: 1", "the blocks of jsonl(a.jsonl"),
         ("window_blocks: 0, block_size: 3, seed: 1", "the window is 0 blocks"),
         ("window_blocks: 2, block_size: 0, seed: 1", "the block is 0 elements"),
         ("window_blocks: 2, block_size: 3", "no seed"),

@@ -52,13 +52,14 @@ fn records_of_objects_are_records_of_files() {
     let Some(fixtures) = std::env::var_os("GRISTMILL_FIXTURES") else { return };
     use crate::dataset::IterDataset;
     use crate::spec::Data;
-    let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
+    let server = Server::start();
     let mut seen = 0;
     for folder in std::fs::read_dir(fixtures).unwrap().flatten().map(|folder| folder.path()) {
         let Ok(files) = std::fs::read_dir(folder) else { continue };
         for path in files.flatten().map(|file| file.path()).filter(|path| path.is_file()) {
             // Alone: a file that needs another beside it has a test in the folder of its format.
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let dir = tempfile::tempdir().unwrap();
             let alone = dir.path().join(&name);
             std::fs::copy(path, &alone).unwrap();
             let url = server.put(&name, std::fs::read(&alone).unwrap());
