@@ -76,7 +76,7 @@ fn counts_of_places_only_fall() {
         (
             "files of the library that depend on the feature of a format of another folder, over all formats",
             dependent,
-            36,
+            35,
         ),
         ("files of the library that list options of a run", lists.len(), 5),
     ];
