@@ -3,7 +3,7 @@
 //!     cargo run --release --example custom_stage
 
 use gristmill::cx::StageId;
-use gristmill::dataset::{Role, map::Range, plan::PlanOf, plan::Planning, stage_after};
+use gristmill::dataset::{Node, Role, map::Range, plan::PlanOf, plan::Planning, stage_after};
 use gristmill::{Cx, DatasetIterator, IterDataset, Load, MapDataset, Result, Runtime, Stage};
 
 struct EveryNth<D> {
@@ -18,14 +18,8 @@ fn every_nth<D: Stage>(n: u64) -> impl FnOnce(D) -> EveryNth<D> {
 
 /// Facts for the report, the fingerprint and the errors.
 impl<D: Stage> Stage for EveryNth<D> {
-    fn name(&self) -> &'static str {
-        "every_nth"
-    }
-    fn params(&self) -> String {
-        self.n.to_string()
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        Node { describe: &self.n, ..Node::new("every_nth", Role::Stateful) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]

@@ -180,10 +180,10 @@ fn orders(pipeline: &dyn Stage) -> Vec<String> {
     let mut notes = Vec::new();
     let mut shuffled = Vec::new();
     pipeline.walk(&mut |id, stage| {
-        if let Some(cost) = stage.if_shuffled() {
+        if let Some(cost) = stage.node().source.and_then(|source| source.if_shuffled()) {
             shuffled.push((id, stage.name(), cost));
         }
-        if let Some(mixing) = stage.mixing() {
+        if let Some(mixing) = stage.node().describe.mixing() {
             notes.push(format!("{} (stage {id}): {mixing}", stage.name()));
         }
         notes.extend(remark(id, stage));

@@ -11,9 +11,10 @@ use serde_json::Value as Json;
 use super::iter::{DatasetIterator, Dealt, IterDataset, NextStacked, PartPassOf};
 use super::map::{MapDataset, same_dataset};
 use super::memory::Sample;
+use super::node::{Node, Sampled};
 use super::plan::{Plan, PlanOf, Planning};
 use super::sample;
-use super::stage::{Stage, same_stage};
+use super::stage::Stage;
 use crate::cx::{Cx, StageId};
 use crate::element::{Name, Ragged, Stack};
 use crate::error::{Error, Result};
@@ -96,8 +97,15 @@ impl<T: Send + 'static> IterDataset for BoxIter<T> {
 macro_rules! forward_stage {
     ($name:ident, [$($bound:tt)+], $sample:path) => {
         impl<T: $($bound)+> Stage for $name<T> {
-            same_stage!(.0);
+            fn node(&self) -> Node<'_> {
+                Node { sample: Some(self), ..self.0.node() }
+            }
+            fn parents(&self) -> Vec<&dyn Stage> {
+                self.0.parents()
+            }
+        }
 
+        impl<T: $($bound)+> Sampled for $name<T> {
             fn sample(&self) -> Option<Sample> {
                 $sample(self)
             }

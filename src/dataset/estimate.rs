@@ -2,6 +2,7 @@
 //! measured.
 
 use super::memory::{Held, Memory, Sample};
+use super::node::Work;
 use super::stage::{Role, Stage};
 
 /// Result of [`estimate`] for one stage.
@@ -33,7 +34,7 @@ pub fn estimate(pipeline: &dyn Stage, threads: usize) -> Vec<StageMemory> {
 }
 
 fn of_stage(stage: &dyn Stage, threads: usize) -> StageMemory {
-    let Some(memory) = stage.memory() else { return StageMemory::default() };
+    let Some(memory) = stage.node().memory else { return StageMemory::default() };
     let Memory { bytes, inputs, outputs, per_thread } = memory;
     let times = if per_thread { threads.max(1) as u64 } else { 1 };
     let elements = |count, payload: &dyn Fn() -> Option<u64>| if count == Held::NONE { Some(0) } else { payload() };
@@ -58,18 +59,23 @@ fn payload(stage: &dyn Stage, count: Held) -> Option<u64> {
     Some(if sample.elements == 0 { 0 } else { (count * (sample.bytes as f64 / sample.elements as f64)).ceil() as u64 })
 }
 
+/// Reads the first elements of `stage`.
+fn sample_of(stage: &dyn Stage) -> Option<Sample> {
+    stage.node().sample?.sample()
+}
+
 /// Returns the sample of `stage`, or of its parent if `stage` passes elements on unchanged.
 fn sample(stage: &dyn Stage) -> Option<Sample> {
     let unchanged = matches!(stage.role(), Role::Order | Role::MayDrop);
-    stage.sample().or_else(|| only_parent(stage).filter(|_| unchanged).and_then(sample))
+    sample_of(stage).or_else(|| only_parent(stage).filter(|_| unchanged).and_then(sample))
 }
 
 /// Returns the maximum number of elements in a pass over `stage`; `None` if a stage after random access changes their
 /// number.
 fn pass(stage: &dyn Stage) -> Option<u64> {
-    let border = stage.is_border() && stage.role() == Role::Order;
+    let border = stage.node().work == Work::Border && stage.role() == Role::Order;
     let at_most = border || matches!(stage.role(), Role::Elementwise | Role::MayDrop);
-    let known = stage.sample().and_then(|sample| sample.pass);
+    let known = sample_of(stage).and_then(|sample| sample.pass);
     known.or_else(|| only_parent(stage).filter(|_| at_most).and_then(pass))
 }
 
@@ -162,7 +168,7 @@ mod tests {
         for (inputs, themselves, put) in stages {
             let (source, live) = elements(500, LENGTHS);
             let dataset = put(source.to_iter().boxed());
-            let name = dataset.name();
+            let name = dataset.node().name;
             assert_eq!(said(&dataset, 1).memory.unwrap().inputs, Held::AtMost(inputs), "{name}");
             let held = held_in_a_pass(&dataset, &live);
             // One more element is in progress.

@@ -60,7 +60,7 @@ impl Memory {
     }
 }
 
-/// Sizes of the first elements of a dataset: see [`Stage::sample`](super::Stage::sample).
+/// Sizes of the first elements of a dataset: see [`estimate`](super::estimate).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Number of elements read: at most [`MOST`](Self::MOST), and fewer if they are slow.

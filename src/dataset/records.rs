@@ -1,13 +1,14 @@
 //! Mapping from elements to records of a source, and back.
 
+use super::node::{Work, address};
 use super::run::upcoming::{Found, Record, Upcoming};
 use super::stage::Stage;
 use crate::cx::StageId;
 
 /// Returns the source record of element `index` of a random-access dataset, through all shuffles, slices and mixes.
 ///
-/// Returns `None` if the element is made of several records, or if a custom stage does not implement
-/// [`will_read`](Stage::will_read). Reads no data.
+/// Returns `None` if the element is made of several records, or if a custom stage's [indices](super::Indices) are
+/// unknown. Reads no data.
 pub fn record_of(dataset: &dyn Stage, index: u64) -> Option<Record> {
     match Upcoming::trace(index, |next| dataset.will_read(next)).as_slice() {
         [record] => Some(record.clone()),
@@ -40,9 +41,8 @@ pub(crate) fn suspect_in(stream: &dyn Stage, stage: StageId, indices: &[u64]) ->
     let dataset = read_by(stream, stage)?;
     let found = Upcoming::follow(indices, |next| dataset.will_read(next));
     let mut sources = Vec::new();
-    dataset.walk(&mut |_, node| sources.extend(node.records().map(|_| (node.address(), node))));
-    let source =
-        |found: &Found| sources.iter().find(|(address, _)| *address == found.source).map(|(_, source)| *source);
+    dataset.walk(&mut |_, stage| sources.extend(stage.node().source));
+    let source = |found: &Found| sources.iter().find(|source| address(**source) == found.source);
     let bytes = |found: &Found| source(found)?.record_bytes(found.record);
     let (largest, is_alone) = match (found.as_slice(), indices.len()) {
         ([], _) => return None,
@@ -64,15 +64,15 @@ pub(crate) fn suspect_in(stream: &dyn Stage, stage: StageId, indices: &[u64]) ->
     })
 }
 
-/// Returns the source of a dataset at this [address](Stage::address).
-pub(super) fn source_at(dataset: &dyn Stage, address: usize) -> Option<&dyn Stage> {
-    let mut source = None;
-    dataset.walk(&mut |_, node| {
-        if node.records().is_some() && node.address() == address {
-            source = Some(node);
+/// Returns the source of a dataset at this [`address`].
+pub(super) fn source_at(dataset: &dyn Stage, at: usize) -> Option<&dyn Stage> {
+    let mut found = None;
+    dataset.walk(&mut |_, stage| {
+        if stage.node().source.is_some_and(|source| address(source) == at) {
+            found = Some(stage);
         }
     });
-    source
+    found
 }
 
 /// Returns file and record of the element at `index`, if the element is made of a single record with a known file.
@@ -80,14 +80,14 @@ pub(super) fn source_at(dataset: &dyn Stage, address: usize) -> Option<&dyn Stag
 pub(super) fn place_of(dataset: &dyn Stage, index: u64) -> Option<String> {
     let found = Upcoming::follow(&[index], |next| dataset.will_read(next));
     let [one] = found.as_slice() else { return None };
-    source_at(dataset, one.source)?.record_in_words(one.record)
+    source_at(dataset, one.source)?.node().source?.record_in_words(one.record)
 }
 
 /// Returns the random-access dataset that contains stage `stage` and that the stream reads.
 fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
     let (stage, mut read) = (stage.0 as usize, None);
     stream.walk(&mut |id, node| {
-        if node.is_border() && read.is_none() && stage < id && id < stage + node.count() {
+        if node.node().work == Work::Border && read.is_none() && stage < id && id < stage + node.count() {
             read = node.parents().pop();
         }
     });
@@ -98,8 +98,8 @@ fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
 /// of [`record_of`]. Reads no data.
 ///
 /// Returns `None` if the record is left out, or if a stage cannot compute the index: stages that fan out, `mix`,
-/// `select`, and custom stages without [`comes_at`](Stage::comes_at). If the record occurs several times, or an epoch
-/// is repeated unchanged, returns the first index.
+/// `select`, and custom stages without [`comes_at`](super::Moves::comes_at). If the record occurs several times, or an
+/// epoch is repeated unchanged, returns the first index.
 ///
 /// ```
 /// use gristmill::{MapDataset, dataset::{Record, index_of, map::Range}};
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::cx::Cx;
     use crate::dataset::map::{Concatenate, Mix, Range};
-    use crate::dataset::{BoxMap, IterDataset, MapDataset, Remainder, Role};
+    use crate::dataset::{BoxMap, Indices, IterDataset, MapDataset, Moves, Node, Remainder, Role};
 
     #[test]
     fn an_index_is_followed_to_its_record() {
@@ -250,18 +250,21 @@ mod tests {
         struct Late(Range);
 
         impl Stage for Late {
-            fn name(&self) -> &'static str {
-                "late"
-            }
-            fn role(&self) -> Role {
-                Role::Elementwise
+            fn node(&self) -> Node<'_> {
+                Node { indices: Indices::Moved(self), ..Node::new("late", Role::Elementwise) }
             }
             fn parents(&self) -> Vec<&dyn Stage> {
                 vec![&self.0]
             }
+        }
+
+        impl Moves for Late {
             fn will_read(&self, next: Upcoming<'_>) {
                 let before: Vec<u64> = next.indices().iter().map(|index| index + 9).collect();
-                self.0.will_read(next.at(&before));
+                (&self.0 as &dyn Stage).will_read(next.at(&before));
+            }
+            fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+                (&self.0 as &dyn Stage).comes_at(record, epoch)
             }
         }
 

@@ -87,7 +87,7 @@ fn fan_out(stage: &dyn Stage, totals: &[StageTally], elements: u64) -> f64 {
     for tally in totals.iter().rev().skip(1) {
         let [parent] = parents.as_slice() else { break };
         // The `seed` stage of a stream passes elements on without counting them.
-        if parent.seed_root().is_none() {
+        if parent.node().seed_root.is_none() {
             fewest = fewest.min(tally.counts.elements);
         }
         parents = parent.parents();

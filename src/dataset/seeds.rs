@@ -20,7 +20,7 @@ pub fn default_seed(parents: &[&dyn Stage]) -> Result<u32> {
     while !level.is_empty() {
         let mut next = Vec::new();
         for node in level {
-            match node.seed_root() {
+            match node.node().seed_root {
                 Some(seed) => found.push((seed, depth)),
                 None => next.extend(node.parents()),
             }

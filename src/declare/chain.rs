@@ -91,13 +91,14 @@ impl<T: Send + 'static> Chain<T> {
 
     /// The last stage, checked: an impossible argument is found while its line is known.
     pub(crate) fn check(&self) -> Result<()> {
+        let check = |stage: &dyn Stage| stage.node().describe.check();
         match self {
-            Self::Map(ds) | Self::Stream(ds, _) => ds.check(),
+            Self::Map(ds) | Self::Stream(ds, _) => check(ds),
             Self::Lanes(parts, count) => {
-                lanes(parts.clone(), *count).check()?;
-                parts.first().map_or(Ok(()), |part| part.check())
+                check(&lanes(parts.clone(), *count))?;
+                parts.first().map_or(Ok(()), |part| check(part))
             }
-            Self::Iter(ds) => ds.check(),
+            Self::Iter(ds) => check(ds),
         }
     }
 }

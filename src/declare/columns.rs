@@ -142,6 +142,6 @@ mod tests {
         let error = odd(Some(0.5)).collect().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Data);
         assert!(error.message().starts_with("50.0 % of the last 1000"), "{error}");
-        assert!(odd(Some(1.5)).check().is_err());
+        assert!(odd(Some(1.5)).node().describe.check().is_err());
     }
 }

@@ -40,7 +40,7 @@ impl<T, S> Here<'_, T, S> {
         let mut sources = Vec::new();
         self.pipeline.walk(&mut |id, stage| {
             if stage.role() == Role::Source {
-                let mut files = stage.files();
+                let mut files = stage.node().source.map_or_else(Vec::new, |source| source.files());
                 files.truncate(MOST_FILES);
                 sources.push((id, files));
             }

@@ -11,7 +11,7 @@ use super::interpreter::attach;
 use super::item::Item;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::Many;
-use crate::dataset::{MapDataset, Role, Stage};
+use crate::dataset::{Describe, MapDataset, Node, Role, Stage};
 use crate::error::{Error, Result};
 
 /// An object with `__len__` and `__getitem__`, which receives the indices of later epochs unchanged.
@@ -40,17 +40,17 @@ impl Computed {
 }
 
 impl Stage for Computed {
-    fn name(&self) -> &'static str {
-        "computed"
-    }
-    fn params(&self) -> String {
-        format!("{}, {} elements", self.kind, self.len)
-    }
-    fn role(&self) -> Role {
-        if self.dense { Role::Source } else { Role::MayDrop }
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, ..Node::new("computed", if self.dense { Role::Source } else { Role::MayDrop }) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
+    }
+}
+
+impl Describe for Computed {
+    fn params(&self) -> String {
+        format!("{}, {} elements", self.kind, self.len)
     }
 }
 
@@ -75,7 +75,7 @@ impl MapDataset for Computed {
             }
             element => Ok(element),
         });
-        element.map_err(|e| cx.blame(StageId(0), self.name(), e))
+        element.map_err(|e| cx.blame(StageId(0), "computed", e))
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Item> {

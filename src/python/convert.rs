@@ -12,7 +12,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Dealt, PartPassOf};
 use crate::dataset::map::Many;
 use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments, Turn};
-use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Sample, Stage, same_stage};
+use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Stage, same_stage};
 use crate::element::{Element, Tree, Value};
 use crate::error::Result;
 use crate::exec::{Failed, Runtime};
@@ -43,10 +43,6 @@ impl<D, F> Converted<D, F> {
 
 impl<D: Stage, F> Stage for Converted<D, F> {
     same_stage!(.inner);
-
-    fn sample(&self) -> Option<Sample> {
-        self.inner.sample()
-    }
 }
 
 impl<D, U, F> MapDataset for Converted<D, F>

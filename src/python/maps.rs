@@ -165,7 +165,12 @@ impl Maps {
     /// Checks the last stage, so that its method raises errors about arguments.
     pub(crate) fn checked(self, py: Python<'_>) -> PyResult<Self> {
         let id = self.stage().count() - 1;
-        self.stage().check().map_err(|e| e.stage(format!("{id} {}", self.stage().name()))).or_raise(py)?;
+        self.stage()
+            .node()
+            .describe
+            .check()
+            .map_err(|e| e.stage(format!("{id} {}", self.stage().name())))
+            .or_raise(py)?;
         Ok(self)
     }
 }

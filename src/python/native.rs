@@ -7,7 +7,7 @@ use super::item::Item;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, Many};
-use crate::dataset::{BoxMap, MapDataset, Sample, Stage, same_stage};
+use crate::dataset::{BoxMap, MapDataset, Stage, same_stage};
 use crate::element::Element;
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -17,10 +17,6 @@ pub(super) struct Native(pub(super) BoxMap<Element>);
 
 impl Stage for Native {
     same_stage!(.0);
-
-    fn sample(&self) -> Option<Sample> {
-        self.0.sample()
-    }
 }
 
 impl MapDataset for Native {

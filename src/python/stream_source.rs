@@ -14,7 +14,7 @@ use super::interpreter::attach;
 use super::item::Item;
 use super::json;
 use crate::cx::{Cx, StageId};
-use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
+use crate::dataset::{DatasetIterator, Describe, IterDataset, Node, Role, Stage};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -56,17 +56,17 @@ impl PythonStream {
 }
 
 impl Stage for PythonStream {
-    fn name(&self) -> &'static str {
-        "source"
-    }
-    fn params(&self) -> String {
-        self.epochs.map_or_else(|| self.kind.clone(), |epochs| format!("{}, epochs={epochs}", self.kind))
-    }
-    fn role(&self) -> Role {
-        Role::Source
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, ..Node::new("source", Role::Source) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
+    }
+}
+
+impl Describe for PythonStream {
+    fn params(&self) -> String {
+        self.epochs.map_or_else(|| self.kind.clone(), |epochs| format!("{}, epochs={epochs}", self.kind))
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) use why::who;
 pub(crate) use crate::cx::Stretch;
 use crate::cx::{Account, Recorder, Snapshot, StageTally};
 pub use crate::cx::{Cause, LongWait, StoreUse};
-use crate::dataset::{Role, Stage};
+use crate::dataset::{Role, Stage, Work};
 use crate::exec::Runtime;
 pub use crate::exec::{LinkReport, PoolReport, WorkerReport, WorkersReport};
 use crate::store;
@@ -365,9 +365,9 @@ fn remarks(pipeline: &dyn Stage) -> Vec<String> {
     remarks
 }
 
-/// Returns the [remark](Stage::remark) of the stage with this `id`, preceded by the stage's name.
+/// Returns the [remark](crate::dataset::Describe::remark) of the stage with this `id`, preceded by the stage's name.
 pub(crate) fn remark(id: usize, stage: &dyn Stage) -> Option<String> {
-    Some(format!("{} (stage {id}): {}", stage.name(), stage.remark()?))
+    Some(format!("{} (stage {id}): {}", stage.name(), stage.node().describe.remark()?))
 }
 
 /// Returns the place of a stage: `Threads` if more than half of its work ran ahead of the consumer, otherwise `node`.
@@ -403,8 +403,8 @@ struct Spot {
 fn visit(node: &dyn Stage, threaded: bool, spot: Spot, see: &mut dyn FnMut(&dyn Stage, Spot)) {
     let ahead = if threaded { Place::Threads } else { Place::Consumer };
     // The cut of a stream changes no place: stages of a stream are counted in the place that ran them.
-    let spot = if node.is_cut() && spot.is_behind { Spot { place: ahead, is_behind: false } } else { spot };
-    let below = match node.is_border() {
+    let spot = if node.node().is_cut && spot.is_behind { Spot { place: ahead, is_behind: false } } else { spot };
+    let below = match node.node().work == Work::Border {
         true if has_cut(node) => Spot { is_behind: true, ..spot },
         true => Spot { place: ahead, is_behind: false },
         false => spot,
@@ -417,7 +417,9 @@ fn visit(node: &dyn Stage, threaded: bool, spot: Spot, see: &mut dyn FnMut(&dyn 
 
 /// Returns true if the prefix before this border, or a part of it, is cut.
 fn has_cut(node: &dyn Stage) -> bool {
-    node.parents().into_iter().any(|parent| parent.is_cut() || !parent.is_border() && has_cut(parent))
+    node.parents()
+        .into_iter()
+        .any(|parent| parent.node().is_cut || parent.node().work != Work::Border && has_cut(parent))
 }
 
 impl StageReport {
@@ -454,7 +456,7 @@ impl StageReport {
             bytes_per_s: per_s(counts.bytes),
             hosts: Vec::new(),
             role: stage.role(),
-            reads_far: stage.reads_far(),
+            reads_far: stage.node().reads.far,
             is_behind: false,
             in_order: false,
         }

@@ -4,7 +4,7 @@ use super::{Place, Report};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::Cut;
 use crate::dataset::map::Range;
-use crate::dataset::{Role, Stage, stage_after};
+use crate::dataset::{Node, Role, Stage, stage_after};
 use crate::{Executor, Load, MapDataset, Result, Runtime};
 
 /// A stage that keeps a core busy for `us` microseconds and runs in either part of a cut prefix, as Python's stages do.
@@ -22,11 +22,8 @@ impl<D: MapDataset> Slow<D> {
 }
 
 impl<D: MapDataset> Stage for Slow<D> {
-    fn name(&self) -> &'static str {
-        "map"
-    }
-    fn role(&self) -> Role {
-        Role::Elementwise
+    fn node(&self) -> Node<'_> {
+        Node::new("map", Role::Elementwise)
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]

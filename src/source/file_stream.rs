@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::content::{Content, Contents};
 use super::files::{self, FileId};
 use crate::cx::{Cx, StageId};
-use crate::dataset::{Role, Stage};
+use crate::dataset::{Node, Records, Role, Stage};
 use crate::error::{Error, Result};
 
 /// A format that is read front to back.
@@ -78,26 +78,24 @@ impl<F> Clone for FileStream<F> {
 }
 
 impl<F: Forward> Stage for FileStream<F> {
-    fn name(&self) -> &'static str {
-        self.shared.format.name()
-    }
-    fn params(&self) -> String {
-        self.shared.identity.clone()
-    }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn files(&self) -> Vec<String> {
-        files::identities(self.shared.files.iter().map(|(path, file)| file.id(path)))
+    fn node(&self) -> Node<'_> {
+        let name = self.shared.format.name();
+        Node { describe: &self.shared.identity, source: Some(self), ..Node::new(name, Role::Source) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
     }
 }
 
+impl<F: Forward> Records for FileStream<F> {
+    fn files(&self) -> Vec<String> {
+        files::identities(self.shared.files.iter().map(|(path, file)| file.id(path)))
+    }
+}
+
 impl<F: Forward> fmt::Debug for FileStream<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({} files)", self.name(), self.shared.files.len())
+        write!(f, "{}({} files)", self.shared.format.name(), self.shared.files.len())
     }
 }
 

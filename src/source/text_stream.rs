@@ -331,7 +331,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let ds = corpus(dir.path());
         assert_eq!(ds.collect().unwrap(), ["one", "two", "three", "four", "five", "six"]);
-        assert!(ds.params().starts_with("a.txt.gz … c.txt, files=3, bytes="), "{}", ds.params());
+        assert!(
+            ds.node().describe.params().starts_with("a.txt.gz … c.txt, files=3, bytes="),
+            "{}",
+            ds.node().describe.params()
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::firsts::Firsts;
 use super::tokens::Tokens;
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{GetStacked, MapDataset};
-use crate::dataset::{INFINITE, Role, Stage, Upcoming};
+use crate::dataset::{Describe, INFINITE, Indices, Moves, Node, Stage, Upcoming};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::rng::PhiloxKey;
@@ -89,42 +89,20 @@ impl Crops {
     }
 }
 
-/// Implements the methods of [`Stage`] that do not depend on the positions of the crops.
-macro_rules! stage_of_shape {
-    () => {
-        fn role(&self) -> Role {
-            Role::Source
-        }
-        fn is_native(&self) -> bool {
-            true
-        }
-        fn reads_far(&self) -> bool {
-            self.shape.reads_far()
-        }
-        fn has_columns(&self) -> bool {
-            !self.shape.as_stored
-        }
-        fn parents(&self) -> Vec<&dyn Stage> {
-            Vec::new()
-        }
-        fn check(&self) -> Result<()> {
-            self.shape.check()
-        }
-    };
+impl Stage for Crops {
+    fn node(&self) -> Node<'_> {
+        Node { describe: &self.shape, indices: Indices::Moved(self), ..self.shape.node("crops") }
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
 }
 
-impl Stage for Crops {
-    fn name(&self) -> &'static str {
-        "crops"
-    }
-    fn params(&self) -> String {
-        self.shape.params()
-    }
+impl Moves for Crops {
     fn will_read(&self, next: Upcoming<'_>) {
         let place = |index: &u64| self.place(index.checked_rem(self.firsts.len())?).ok();
         self.shape.will_read(next.indices().iter().filter_map(place), next);
     }
-    stage_of_shape!();
 }
 
 impl MapDataset for Crops {
@@ -137,7 +115,7 @@ impl MapDataset for Crops {
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
         match index.checked_rem(self.len()) {
-            Some(index) => timed(cx, self.name(), || self.crop(index)).map(Some),
+            Some(index) => timed(cx, "crops", || self.crop(index)).map(Some),
             None => Ok(None),
         }
     }
@@ -248,19 +226,30 @@ impl RandomCrops {
 }
 
 impl Stage for RandomCrops {
-    fn name(&self) -> &'static str {
-        "random_crops"
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, indices: Indices::Moved(self), ..self.shape.node("random_crops") }
     }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+}
+
+impl Describe for RandomCrops {
     fn params(&self) -> String {
         format!("{}, seed={}, epoch={}", self.shape.params(), self.seed, self.len)
     }
+    fn check(&self) -> Result<()> {
+        self.shape.check()
+    }
+}
+
+impl Moves for RandomCrops {
     fn will_read(&self, next: Upcoming<'_>) {
         if let Some(last) = self.firsts.len().checked_sub(1) {
             let place = |&index: &u64| self.place(index, last).ok();
             self.shape.will_read(next.indices().iter().filter_map(place), next);
         }
     }
-    stage_of_shape!();
 }
 
 impl MapDataset for RandomCrops {
@@ -272,7 +261,7 @@ impl MapDataset for RandomCrops {
 
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
-        timed(cx, self.name(), || self.crop(index)).map(Some)
+        timed(cx, "random_crops", || self.crop(index)).map(Some)
     }
 
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
@@ -351,7 +340,7 @@ mod tests {
             check(&tokens.crops(2).with_next(with_next), &indices);
             check(&tokens.random_crops(3, 7).with_next(with_next), &indices);
         }
-        assert!(tokens.crops(2).has_columns() && !tokens.crops(2).as_stored(true).has_columns());
+        assert!(tokens.crops(2).node().has_columns && !tokens.crops(2).as_stored(true).node().has_columns);
         assert!(tokens.crops(11).get_stacked(&[0], &mut Cx::default()).is_none());
         assert!(tokens.random_crops(11, 0).get_stacked(&[0], &mut Cx::default()).is_none());
         // An id that is too large fails the stacking, and the element reports the error.
@@ -366,11 +355,11 @@ mod tests {
     fn impossible_crops_are_refused_before_the_first() {
         let dir = tempfile::tempdir().unwrap();
         let tokens = tokens(dir.path());
-        let check = |ds: RandomCrops| Stage::check(&ds).unwrap_err().to_string();
+        let check = |ds: RandomCrops| ds.node().describe.check().unwrap_err().to_string();
         assert_eq!(check(tokens.random_crops(11, 0)), "a crop has 11 ids, the longest file has 10");
         assert_eq!(check(tokens.random_crops(0, 0)), "seq_len is 0");
         assert!(tokens.random_crops(10, 0).with_next(true).get(0, &mut Cx::default()).is_err());
-        assert!(Stage::check(&tokens.crops(0)).is_err() && Stage::check(&tokens.crops(11)).is_err());
+        assert!([0, 11].iter().all(|&seq_len| tokens.crops(seq_len).node().describe.check().is_err()));
         assert_eq!(tokens.crops(11).get(0, &mut Cx::default()).unwrap(), None);
     }
 }

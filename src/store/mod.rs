@@ -78,9 +78,8 @@
 //!
 //! Objects are read in blocks of 128 KiB. Adjacent blocks share a request, and several requests are in flight. Blocks
 //! are cached in memory and, if a folder is set, on disk: see [`StoreOptions`]. A pass announces the records it will
-//! read, in any order ([`Stage::will_read`](crate::Stage::will_read)). Their blocks are fetched in this order, in up to
-//! half of the memory. Worker processes prefetch within their assigned ranges of records, on one thread each.
-//!
+//! read, in any order ([`Moves::will_read`](crate::dataset::Moves::will_read)). Their blocks are fetched in this order,
+//! in up to half of the memory. Worker processes prefetch within their assigned ranges of records, on one thread each.
 //! Each byte is copied three times: by the system, into a block, and from the block into the record. Memory of 64 KiB
 //! and more is reused, both for blocks and for records. In addition to the memory in use, a process keeps an eighth of
 //! it or 8 MiB, whichever is larger.

@@ -8,7 +8,7 @@ use super::tokenise::Tokenise;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{FanStream, Stream};
 use crate::dataset::map::Many;
-use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Role, Stage, stage_after};
+use crate::dataset::{DatasetIterator, Describe, Indices, IterDataset, MapDataset, Node, Role, Stage, stage_after};
 use crate::element::Element;
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -82,23 +82,18 @@ impl<D: Stage, M: Mode> Tokenised<D, M> {
 }
 
 impl<D: Stage, M: Mode> Stage for Tokenised<D, M> {
-    fn name(&self) -> &'static str {
-        "tokenise"
-    }
-    fn params(&self) -> String {
-        self.op.params()
-    }
-    fn role(&self) -> Role {
-        if M::CHUNKS { Role::FanOut } else { Role::Elementwise }
-    }
-    fn is_native(&self) -> bool {
-        true
+    fn node(&self) -> Node<'_> {
+        let role = if M::CHUNKS { Role::FanOut } else { Role::Elementwise };
+        Node { describe: self, is_native: true, indices: Indices::ByElement, ..Node::new("tokenise", role) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn is_by_element(&self) -> bool {
-        true
+}
+
+impl<D, M: Mode> Describe for Tokenised<D, M> {
+    fn params(&self) -> String {
+        self.op.params()
     }
     fn remark(&self) -> Option<String> {
         self.op.encoder().tokenizer().engine_report().remark()

@@ -77,7 +77,7 @@ fn what_never_ends_stays_so_behind_a_slice() {
     // Grain gives it the length sys.maxsize - 3, and `repeat` and `concatenate` take it for finite.
     let ds = Range::new(0, 10).repeat(None).slice(3..);
     assert_eq!(ds.len(), INFINITE);
-    assert_eq!(ds.clone().repeat(2).check().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(ds.clone().repeat(2).node().describe.check().unwrap_err().kind(), ErrorKind::Config);
     assert_eq!(ds.get(9, &mut Cx::default()).unwrap(), Some(2));
 }
 

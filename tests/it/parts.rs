@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gristmill::dataset::Remainder;
-use gristmill::dataset::Role;
 use gristmill::dataset::iter::{lanes, mix};
 use gristmill::dataset::map::Range;
+use gristmill::dataset::{Node, Role};
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Balance, Cost, Deal, Part, RowDigest, deal_rows};
 use gristmill::prelude::*;
@@ -321,11 +321,8 @@ fn a_trillion_elements_are_dealt_in_no_time() {
 struct Liar<D>(D, Vec<u64>);
 
 impl<D: MapDataset> Stage for Liar<D> {
-    fn name(&self) -> &'static str {
-        "liar"
-    }
-    fn role(&self) -> Role {
-        Role::Elementwise
+    fn node(&self) -> Node<'_> {
+        Node::new("liar", Role::Elementwise)
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.0]

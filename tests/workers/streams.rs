@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use gristmill::dataset::Role;
+use gristmill::dataset::{Node, Role};
 use gristmill::rng::ElementRng;
 use gristmill::workers::{MpOptions, Poison, mp_prefetch};
 use gristmill::{
@@ -33,11 +33,8 @@ struct Config {
 struct Numbers(u64);
 
 impl Stage for Numbers {
-    fn name(&self) -> &'static str {
-        "numbers"
-    }
-    fn role(&self) -> Role {
-        Role::Source
+    fn node(&self) -> Node<'_> {
+        Node::new("numbers", Role::Source)
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()

@@ -11,6 +11,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::node::{Describe, Node};
 use crate::dataset::plan::Planning;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::dataset::run::evaluate::StackInto;
@@ -179,20 +180,17 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterBatch<D, M> {
 }
 
 impl<D: IterDataset, M: MakeBatch<D::Item>> Stage for IterBatch<D, M> {
-    fn name(&self) -> &'static str {
-        "batch"
-    }
-    fn params(&self) -> String {
-        self.batching.params()
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, memory: Some(self.batching.memory()), ..Node::new("batch", Role::Stateful) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn memory(&self) -> Option<Memory> {
-        Some(self.batching.memory())
+}
+
+impl<D: IterDataset, M: MakeBatch<D::Item>> Describe for IterBatch<D, M> {
+    fn params(&self) -> String {
+        self.batching.params()
     }
     fn check(&self) -> Result<()> {
         self.batching.check()

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::{Many, MapDataset};
-use crate::dataset::memory::{Memory, Sample};
+use crate::dataset::node::{Indices, Node};
 use crate::dataset::run::chunks::Roots;
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::{Stage, stage_after};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::sync::Locked;
@@ -28,55 +27,20 @@ impl<D: MapDataset> Cut<D> {
     }
 }
 
-/// Forwards all properties of the front except its columns: later stages receive elements.
+/// Forwards the facts of the front except its columns and records: later stages receive elements.
 impl<D: MapDataset> Stage for Cut<D> {
-    fn name(&self) -> &'static str {
-        self.front.name()
-    }
-    fn params(&self) -> String {
-        self.front.params()
-    }
-    fn role(&self) -> Role {
-        self.front.role()
+    fn node(&self) -> Node<'_> {
+        let front = self.front.node();
+        let indices = match front.indices {
+            // During a pass, the evaluator of the front announces the next elements.
+            _ if self.pass.is_some() => Indices::Unknown,
+            Indices::ByElement => Indices::Kept,
+            indices => indices,
+        };
+        Node { is_cut: true, has_columns: false, indices, source: None, ..front }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.front.parents()
-    }
-    fn seed_root(&self) -> Option<u32> {
-        self.front.seed_root()
-    }
-    fn is_cut(&self) -> bool {
-        true
-    }
-    fn is_native(&self) -> bool {
-        self.front.is_native()
-    }
-    fn reads_together(&self) -> bool {
-        self.front.reads_together()
-    }
-    fn reads_far(&self) -> bool {
-        self.front.reads_far()
-    }
-    /// Forwards the call to the front, except during a pass: the evaluator of the front then makes the call.
-    fn will_read(&self, next: Upcoming<'_>) {
-        if self.pass.is_none() {
-            self.front.will_read(next);
-        }
-    }
-    fn has_every_index(&self) -> bool {
-        self.front.has_every_index()
-    }
-    fn memory(&self) -> Option<Memory> {
-        self.front.memory()
-    }
-    fn sample(&self) -> Option<Sample> {
-        self.front.sample()
-    }
-    fn remark(&self) -> Option<String> {
-        self.front.remark()
-    }
-    fn check(&self) -> Result<()> {
-        self.front.check()
     }
 }
 
@@ -132,7 +96,7 @@ mod tests {
     use crate::checkpoint::{Identity, fingerprint};
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
-    use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset};
+    use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, Record, index_of};
     use crate::exec::Executor;
     use crate::spec::columns::NamedFn;
 
@@ -168,6 +132,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_cut_keeps_the_places_of_records() {
+        let (ds, record) = (Range::new(0, 40).shuffle(1), Record::new("range", 7));
+        let index = index_of(&ds, &record, 0);
+        assert!(index.is_some());
+        assert_eq!(index_of(&Cut::new(ds).map(|x| x), &record, 0), index);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The cut of a stream: workers evaluate the functions before it, and this process evaluates the later functions.
 
 use super::{IterDataset, PartPassOf};
-use crate::dataset::memory::Sample;
+use crate::dataset::node::Node;
 use crate::dataset::plan::{PlanOf, Planning};
-use crate::dataset::stage::{Stage, same_stage};
+use crate::dataset::stage::Stage;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::Part;
@@ -18,13 +18,11 @@ impl<D> CutStream<D> {
 }
 
 impl<D: Stage> Stage for CutStream<D> {
-    same_stage!(@but_cut .0);
-
-    fn is_cut(&self) -> bool {
-        true
+    fn node(&self) -> Node<'_> {
+        Node { is_cut: true, ..self.0.node() }
     }
-    fn sample(&self) -> Option<Sample> {
-        self.0.sample()
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.0.parents()
     }
 }
 

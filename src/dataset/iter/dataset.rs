@@ -477,7 +477,7 @@ pub trait IterDataset: Stage + Send + Sync {
         Ok(all)
     }
 
-    /// Calls [`Stage::check`] on every stage.
+    /// Calls [`Describe::check`](crate::dataset::Describe::check) on every stage.
     ///
     /// # Errors
     /// The error of the first stage that cannot work as configured.

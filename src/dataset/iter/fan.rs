@@ -12,6 +12,7 @@ use crate::dataset::BoxMap;
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapDataset, Mapped};
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::node::{Describe, Node, Work};
 use crate::dataset::plan::{KeyedPieces, Leaf, OwnPieces, Plan, PlanOf, Planning, Visit};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
@@ -173,11 +174,7 @@ where
     }
 }
 
-border_stage!(FanStream {
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::NONE, Held::Pieces))
-    }
-});
+border_stage!(FanStream, Some(Memory::elements(Held::NONE, Held::Pieces)));
 
 impl<D, T> IterDataset for FanStream<D>
 where

@@ -6,9 +6,9 @@ use super::dealt::{PartPass, PartPassOf};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::StageId;
 use crate::dataset::facts::Facts;
-use crate::dataset::memory::Memory;
+use crate::dataset::node::{Describe, Node, Work};
 use crate::dataset::plan::{Plan, PlanOf, Planning, UNPLANNED};
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::stage::{Stage, stage_after};
 use crate::element::Name;
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -175,26 +175,20 @@ impl<D: Stage, F: Facts> Flowing<D, F> {
 }
 
 impl<D: Stage, F: Facts> Stage for Flowing<D, F> {
-    fn name(&self) -> &'static str {
-        self.flow.name()
-    }
-    fn params(&self) -> String {
-        self.flow.params()
-    }
-    fn role(&self) -> Role {
-        self.flow.role()
-    }
-    fn is_native(&self) -> bool {
-        self.flow.is_native()
-    }
-    fn is_each(&self) -> bool {
-        self.flow.is_each()
+    fn node(&self) -> Node<'_> {
+        let Self { flow, .. } = self;
+        let work = if flow.is_each() { Work::Chunks } else { Work::AsNeighbours };
+        let (is_native, memory) = (flow.is_native(), flow.memory());
+        Node { describe: self, work, is_native, memory, ..Node::new(flow.name(), flow.role()) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn memory(&self) -> Option<Memory> {
-        self.flow.memory()
+}
+
+impl<D, F: Facts> Describe for Flowing<D, F> {
+    fn params(&self) -> String {
+        self.flow.params()
     }
     fn check(&self) -> Result<()> {
         self.flow.check()

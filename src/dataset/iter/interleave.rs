@@ -6,7 +6,7 @@ use super::open_lane::{Lanes, MadeLanes, OpenLane};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
-use crate::dataset::memory::Memory;
+use crate::dataset::node::{Describe, Node};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
@@ -63,20 +63,17 @@ impl<L: OpenLane> IterInterleave<L> {
 }
 
 impl<L: OpenLane> Stage for IterInterleave<L> {
-    fn name(&self) -> &'static str {
-        "interleave"
-    }
-    fn params(&self) -> String {
-        format!("cycle={}", self.cycle)
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, memory: self.lanes.memory(), ..Node::new("interleave", Role::Stateful) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.lanes.nodes()
     }
-    fn memory(&self) -> Option<Memory> {
-        self.lanes.memory()
+}
+
+impl<L> Describe for IterInterleave<L> {
+    fn params(&self) -> String {
+        format!("cycle={}", self.cycle)
     }
     fn check(&self) -> Result<()> {
         if (1..=MAX_CYCLE).contains(&self.cycle) {

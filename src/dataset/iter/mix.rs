@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
+use crate::dataset::node::{Describe, Node};
 use crate::dataset::plan::{Branches, Plan, PlanOf, Planning};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::siblings::Siblings;
@@ -66,20 +67,17 @@ impl<D> IterMix<D> {
 }
 
 impl<D: Stage> Stage for IterMix<D> {
-    fn name(&self) -> &'static str {
-        "mix"
-    }
-    fn params(&self) -> String {
-        format!("{:?}{}", self.weights, if self.exact { ", exact" } else { "" })
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, memory: Some(Memory::NOTHING), ..Node::new("mix", Role::Stateful) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.iter().map(|p| p as &dyn Stage).collect()
     }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
+}
+
+impl<D> Describe for IterMix<D> {
+    fn params(&self) -> String {
+        format!("{:?}{}", self.weights, if self.exact { ", exact" } else { "" })
     }
     fn check(&self) -> Result<()> {
         self.order().map(drop)

@@ -35,7 +35,7 @@ mod tests {
     fn the_place_is_counted_after_what_was_dropped() {
         let ds = Range::new(0, 40).seed(3).to_iter().filter(|x| x % 2 == 0).random_map(None, |_, rng| rng.random_raw());
         let all = laws::check(&ds);
-        let seed = ds.params();
+        let seed = ds.node().describe.params();
         let key = PhiloxKey::from_seed(seed.strip_prefix("seed=").unwrap().parse().unwrap());
         assert_eq!(all, (0..20).map(|i| key.element(i, 0).random_raw()).collect::<Vec<_>>());
     }

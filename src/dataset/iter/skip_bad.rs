@@ -119,9 +119,9 @@ debug_name!(IterSkipBadIter<I>);
 mod tests {
     use super::*;
     use crate::MapDataset;
-    use crate::dataset::Stage;
     use crate::dataset::iter::{IterDataset, lanes, laws};
     use crate::dataset::map::Range;
+    use crate::dataset::{Node, Stage};
     use crate::exec::Runtime;
 
     /// Returns a stream with bad records, after a stateful stage, so that the border does not handle them.
@@ -187,11 +187,8 @@ mod tests {
     struct Stuck;
 
     impl Stage for Stuck {
-        fn name(&self) -> &'static str {
-            "stuck"
-        }
-        fn role(&self) -> Role {
-            Role::Source
+        fn node(&self) -> Node<'_> {
+            Node::new("stuck", Role::Source)
         }
         fn parents(&self) -> Vec<&dyn Stage> {
             Vec::new()

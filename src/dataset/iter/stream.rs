@@ -6,6 +6,7 @@ use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::BoxMap;
 use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
+use crate::dataset::node::{Describe, Node, Work};
 use crate::dataset::plan::{Keyed, LateNotes, Leaf, Own, Plan, PlanOf, Planning, PrefixKeys, Visit};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
@@ -127,39 +128,41 @@ impl<D: MapDataset + 'static> Stream<D> {
     }
 }
 
-/// Implements [`Stage`] for a border: a stream of `dataset` with `options`. The braces contain further methods.
+/// Implements [`Stage`] for a border: a stream of `dataset` with `options`, and its memory.
 macro_rules! border_stage {
-    ($stream:ident { $($more:tt)* }) => {
+    ($stream:ident, $memory:expr) => {
         impl<D: MapDataset<Item: 'static>> Stage for $stream<D> {
-            fn name(&self) -> &'static str {
-                "to_iter"
-            }
-            fn params(&self) -> String {
-                self.options.params()
-            }
-            fn role(&self) -> Role {
-                Role::Order
+            fn node(&self) -> Node<'_> {
+                Node {
+                    describe: self,
+                    work: Work::Border,
+                    memory: $memory,
+                    #[cfg(all(feature = "workers", target_os = "linux"))]
+                    crossing: Some(|stage| {
+                        let check = crate::dataset::run::remote::check_crossing::<D::Item>;
+                        stage.parents().into_iter().try_for_each(check)
+                    }),
+                    ..Node::new("to_iter", Role::Order)
+                }
             }
             fn parents(&self) -> Vec<&dyn Stage> {
                 vec![&self.dataset]
             }
-            fn is_border(&self) -> bool {
-                true
-            }
-            #[cfg(all(feature = "workers", target_os = "linux"))]
-            fn check_crossing(&self) -> Result<()> {
-                crate::dataset::run::remote::check_crossing::<D::Item>(&self.dataset)
+        }
+
+        impl<D> Describe for $stream<D> {
+            fn params(&self) -> String {
+                self.options.params()
             }
             fn check(&self) -> Result<()> {
                 self.options.thresholds.check()
             }
-            $($more)*
         }
     };
 }
 pub(super) use border_stage;
 
-border_stage!(Stream {});
+border_stage!(Stream, None);
 
 impl<D> IterDataset for Stream<D>
 where

@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::memory::Memory;
+use crate::dataset::node::{Describe, Node};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::siblings::Siblings;
 use crate::dataset::stage::{Role, Stage, stage_after};
@@ -19,8 +20,8 @@ pub enum ZipLength {
     Shortest,
 }
 
-impl ZipLength {
-    fn params(self) -> String {
+impl Describe for ZipLength {
+    fn params(&self) -> String {
         match self {
             Self::Equal => "equal".into(),
             Self::Shortest => "shortest".into(),
@@ -46,20 +47,11 @@ impl<A: Stage, B: Stage> IterZip<A, B> {
 }
 
 impl<A: Stage, B: Stage> Stage for IterZip<A, B> {
-    fn name(&self) -> &'static str {
-        "zip"
-    }
-    fn params(&self) -> String {
-        self.length.params()
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        Node { describe: &self.length, memory: Some(Memory::NOTHING), ..Node::new("zip", Role::Stateful) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.first, &self.second]
-    }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
     }
 }
 
@@ -177,20 +169,17 @@ pub fn zip_all<D: IterDataset>(datasets: impl IntoIterator<Item = D>, length: Zi
 }
 
 impl<D: Stage> Stage for IterZipAll<D> {
-    fn name(&self) -> &'static str {
-        "zip"
-    }
-    fn params(&self) -> String {
-        self.length.params()
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, memory: Some(Memory::NOTHING), ..Node::new("zip", Role::Stateful) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.iter().map(|p| p as &dyn Stage).collect()
     }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
+}
+
+impl<D> Describe for IterZipAll<D> {
+    fn params(&self) -> String {
+        self.length.params()
     }
     fn check(&self) -> Result<()> {
         if self.parents.is_empty() {

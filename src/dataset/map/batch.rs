@@ -4,9 +4,9 @@ use std::ops::Range;
 use super::epochs;
 use super::{GetStacked, MapDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::blocks::Blocks;
 use crate::dataset::iter::InPlace;
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::pace::Pace;
 use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage, stage_after};
@@ -169,44 +169,24 @@ fn hole(at: u64) -> Error {
 const HELP: &str = "batch the stream instead, which closes the gaps: `.to_iter().batch(n)`";
 
 impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
-    fn name(&self) -> &'static str {
-        "batch"
-    }
-    fn params(&self) -> String {
-        format!("{}, remainder={}", self.size, self.remainder.as_str())
-    }
-    fn role(&self) -> Role {
-        Role::Elementwise
-    }
-    fn is_native(&self) -> bool {
-        self.make.is_native()
+    fn node(&self) -> Node<'_> {
+        let memory = Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1)).per_thread();
+        Node {
+            describe: self,
+            is_native: self.make.is_native(),
+            indices: Indices::Moved(self),
+            memory: Some(memory),
+            ..Node::new("batch", Role::Elementwise)
+        }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1)).per_thread())
-    }
-    fn looks_ahead(&self) -> Option<u64> {
-        Some(self.parent.looks_ahead()?.div_ceil((self.size as u64).max(1)))
-    }
-    fn blocks(&self) -> Option<Blocks> {
-        None
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        for &index in next.indices() {
-            let Ok(Some(mut places)) = self.places(index) else { return };
-            // In pieces, because batches may be of any size.
-            while !places.is_empty() {
-                let piece: Vec<u64> = places.by_ref().take(PIECE).collect();
-                self.parent.will_read(next.at(&piece));
-            }
-        }
-    }
-    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        let (epoch, at) = epochs::split(self.parent.comes_at(record, epoch)?, self.parent_len)?;
-        let k = Some(at.checked_div(self.size as u64)?).filter(|&k| k < self.len)?;
-        epochs::join(epoch, self.len, k).ok()
+}
+
+impl<D: MapDataset, M> Describe for Batch<D, M> {
+    fn params(&self) -> String {
+        format!("{}, remainder={}", self.size, self.remainder.as_str())
     }
     fn check(&self) -> Result<()> {
         if self.size == 0 {
@@ -216,6 +196,29 @@ impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
             return Err(Error::config("batch on a map dataset cannot follow a stage that may drop elements").help(HELP));
         }
         Ok(())
+    }
+}
+
+impl<D: MapDataset, M: MakeFixed<D>> Moves for Batch<D, M> {
+    fn looks_ahead(&self, parents: Option<u64>) -> Option<u64> {
+        Some(parents?.div_ceil((self.size as u64).max(1)))
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        let parent: &dyn Stage = &self.parent;
+        for &index in next.indices() {
+            let Ok(Some(mut places)) = self.places(index) else { return };
+            // In pieces, because batches may be of any size.
+            while !places.is_empty() {
+                let piece: Vec<u64> = places.by_ref().take(PIECE).collect();
+                parent.will_read(next.at(&piece));
+            }
+        }
+    }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        let parent: &dyn Stage = &self.parent;
+        let (epoch, at) = epochs::split(parent.comes_at(record, epoch)?, self.parent_len)?;
+        let k = Some(at.checked_div(self.size as u64)?).filter(|&k| k < self.len)?;
+        epochs::join(epoch, self.len, k).ok()
     }
 }
 
@@ -273,7 +276,7 @@ mod tests {
         let ds = globals(5).batch_with(2, Remainder::Drop);
         let seen: Vec<Vec<u64>> = (0..5).map(|i| ds.get(i, &mut cx).unwrap().unwrap()).collect();
         assert_eq!(seen, [[0, 1], [2, 3], [5, 6], [7, 8], [10, 11]]);
-        assert_eq!(ds.params(), "2, remainder=drop");
+        assert_eq!(ds.node().describe.params(), "2, remainder=drop");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{MapDataset, epochs};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
 use crate::dataset::seeds::StageSeed;
-use crate::dataset::{INFINITE, label};
+use crate::dataset::{INFINITE, Stage, label};
 use crate::error::{Error, Result};
 use crate::fork::OwnLock;
 use crate::rng::{IndexShuffle, SeedSequence};
@@ -95,8 +95,8 @@ impl<D> BlockShuffle<D> {
     /// Returns the index at which element `index` of the parent comes: the inverse of the order.
     ///
     /// # Errors
-    /// Fails like [`check`](crate::Stage::check); [`ErrorKind::Config`](crate::ErrorKind::Config) past the last epoch
-    /// that has indices.
+    /// Fails like [`check`](crate::dataset::Describe::check); [`ErrorKind::Config`](crate::ErrorKind::Config) past the
+    /// last epoch that has indices.
     pub fn index_of(&self, index: u64) -> Result<u64> {
         self.order.check()?;
         let empty = || Error::config(format!("no element {index}: the dataset is empty"));
@@ -107,7 +107,7 @@ impl<D> BlockShuffle<D> {
 impl BlockOrder {
     pub(super) fn new(parent: &impl MapDataset, window_blocks: usize, seed: Option<u32>) -> Self {
         let (seed, len) = (StageSeed::resolve(seed, &[parent]), parent.len());
-        let blocks = match parent.blocks() {
+        let blocks = match (parent as &dyn Stage).blocks() {
             _ if len >= INFINITE => Err(Unknown::Endless),
             Some(blocks) if blocks.count() as u64 > MOST_BLOCKS => Err(Unknown::TooMany(blocks.count() as u64)),
             Some(blocks) if blocks.elements() == len => Ok(blocks),
@@ -401,7 +401,7 @@ mod tests {
             }
         }
         let empty = Range::new(0, 0).block_shuffle(2, 1).block_size(4);
-        assert!(empty.check().is_ok() && empty.index_of(0).is_err());
+        assert!(empty.node().describe.check().is_ok() && empty.index_of(0).is_err());
         assert_eq!(empty.get(0, &mut Cx::default()).unwrap(), None);
     }
 
@@ -422,21 +422,21 @@ mod tests {
     #[test]
     fn a_window_that_has_no_room_is_refused_with_the_one_that_has() {
         let ds = |room, window| Source::new(Blocked(vec![10; 50], Some(room))).block_shuffle(window, 1);
-        assert!(ds(100, 5).check().is_ok());
-        let error = ds(100, 6).check().unwrap_err();
+        assert!(ds(100, 5).node().describe.check().is_ok());
+        let error = ds(100, 6).node().describe.check().unwrap_err();
         assert_eq!(
             error.message(),
             "windows of 6 blocks do not fit: two of them are up to 120 elements, and the source caches about 100 decoded elements"
         );
         assert!(error.help_text().unwrap().starts_with("set window_blocks=5 or less"), "{error}");
-        assert!(ds(9, 1).check().unwrap_err().help_text().unwrap().contains("smaller row groups"));
+        assert!(ds(9, 1).node().describe.check().unwrap_err().help_text().unwrap().contains("smaller row groups"));
         // All blocks fit, however large the window is.
-        assert!(ds(500, 1000).check().is_ok());
+        assert!(ds(500, 1000).node().describe.check().is_ok());
     }
 
     #[test]
     fn it_says_how_well_it_mixes() {
-        let text = blocked(&[100; 1000]).block_shuffle(10, 1).mixing().unwrap();
+        let text = blocked(&[100; 1000]).block_shuffle(10, 1).node().describe.mixing().unwrap();
         assert!(
             text.starts_with("1 000 blocks of about 100 elements in random order, and the elements of 10 of them"),
             "{text}"
@@ -447,7 +447,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_shuffled_says_why() {
-        let message = |stage: &dyn Stage| stage.check().unwrap_err().message().to_owned();
+        let message = |stage: &dyn Stage| stage.node().describe.check().unwrap_err().message().to_owned();
         assert_eq!(message(&blocked(&[2]).block_shuffle(0, 1)), "the window is 0 blocks, and must be 1 or more");
         assert_eq!(message(&Range::new(0, 9).block_shuffle(1, 1)), "the blocks of range(0, 9, 1) are unknown");
         assert_eq!(
@@ -456,7 +456,7 @@ mod tests {
         );
         let many = Range::new(0, 1 << 30).block_shuffle(1, 1).block_size(1);
         assert!(message(&many).starts_with("1073741824 blocks, and at most 16777216 can"));
-        assert!(many.check().unwrap_err().help_text().unwrap().contains("block_size of 64 or more"));
+        assert!(many.node().describe.check().unwrap_err().help_text().unwrap().contains("block_size of 64 or more"));
         let forever = Range::new(0, 9).repeat(None).block_shuffle(1, 1).block_size(3);
         assert_eq!(message(&forever), "it shuffles the blocks of a dataset that never ends");
         assert_eq!(message(&blocked(&[2]).block_shuffle(1, None)), "a random stage has no seed");
@@ -482,7 +482,10 @@ mod tests {
 
     #[test]
     fn its_arguments_are_what_shapes_the_data() {
-        assert_eq!(blocked(&[2, 3]).block_shuffle(4, 9).params(), "4, blocks=2, seed=9");
-        assert_eq!(blocked(&[2, 3]).block_shuffle(4, 9).block_size(5).params(), "4, block_size=5, seed=9");
+        assert_eq!(blocked(&[2, 3]).block_shuffle(4, 9).node().describe.params(), "4, blocks=2, seed=9");
+        assert_eq!(
+            blocked(&[2, 3]).block_shuffle(4, 9).block_size(5).node().describe.params(),
+            "4, block_size=5, seed=9"
+        );
     }
 }

@@ -4,6 +4,7 @@ use super::{Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
+use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged};
@@ -20,8 +21,8 @@ use crate::error::{Error, Result};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// [`check`](Stage::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an infinite dataset, an
-/// empty list, and a total length of `i64::MAX` or more.
+/// [`check`](Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an infinite dataset,
+/// an empty list, and a total length of `i64::MAX` or more.
 ///
 /// # Cost
 /// Searches the lengths: `O(log n)` per element for `n` datasets.
@@ -66,35 +67,17 @@ impl<D: MapDataset> Concatenate<D> {
 }
 
 impl<D: MapDataset> Stage for Concatenate<D> {
-    fn name(&self) -> &'static str {
-        "concatenate"
-    }
-    fn params(&self) -> String {
-        self.parents.count().to_string()
-    }
-    fn role(&self) -> Role {
-        Role::Order
-    }
-    fn is_native(&self) -> bool {
-        true
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, is_native: true, indices: Indices::Moved(self), ..Node::new("concatenate", Role::Order) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()
     }
-    fn blocks(&self) -> Option<Blocks> {
-        Blocks::chained(self.parents.stages().into_iter().map(Stage::blocks))
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(places) = self.places(next.indices()) {
-            self.parents.will_read(&places, next);
-        }
-    }
-    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        starts.zip(&self.ends).zip(self.parents.stages()).find_map(|((start, end), part)| {
-            let (epoch, k) = epochs::split(part.comes_at(record, epoch)?, end - start)?;
-            epochs::join(epoch, self.len(), start + k).ok()
-        })
+}
+
+impl<D: MapDataset> Describe for Concatenate<D> {
+    fn params(&self) -> String {
+        self.parents.count().to_string()
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {
@@ -108,6 +91,24 @@ impl<D: MapDataset> Stage for Concatenate<D> {
             return Err(Error::config(format!("the concatenated length is beyond {} elements", INFINITE - 1)));
         }
         Ok(())
+    }
+}
+
+impl<D: MapDataset> Moves for Concatenate<D> {
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(places) = self.places(next.indices()) {
+            self.parents.will_read(&places, next);
+        }
+    }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).zip(self.parents.stages()).find_map(|((start, end), part)| {
+            let (epoch, k) = epochs::split(part.comes_at(record, epoch)?, end - start)?;
+            epochs::join(epoch, self.len(), start + k).ok()
+        })
+    }
+    fn blocks(&self) -> Option<Blocks> {
+        Blocks::chained(self.parents.stages().into_iter().map(|parent| parent.blocks()))
     }
 }
 

@@ -58,7 +58,8 @@ pub trait MapDataset: Stage + Send + Sync {
     /// elements. Sources copy the batch from their columns. Stages that change only the order forward the call.
     ///
     /// Returns `None` if there are no columns, or if an element is missing, bad or does not match the first. The caller
-    /// then makes the elements to find the cause. Called only if the source [has columns](Stage::has_columns).
+    /// then makes the elements to find the cause. Called only if the source [has
+    /// columns](crate::dataset::Node::has_columns).
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Self::Item>
     where
         Self::Item: Stack,
@@ -75,7 +76,7 @@ pub trait MapDataset: Stage + Send + Sync {
         None
     }
 
-    /// Returns the elements made of `records` of the source at this [address](Stage::address). Skips stages that change
+    /// Returns the elements made of `records` of the source at this address. Skips stages that change
     /// only the order. `None` if the source is elsewhere, or if another stage does not treat each element separately.
     #[doc(hidden)]
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Self::Item>> {
@@ -235,7 +236,8 @@ pub trait MapDataset: Stage + Send + Sync {
     /// Applies `f` to every element and to the random number generator of its index.
     ///
     /// Without `seed`, the stage uses the [default](crate::dataset::default_seed) from the [`seed`](Self::seed) stage
-    /// before it. Without either, [`check`](Stage::check) fails with [`ErrorKind::Config`](crate::ErrorKind::Config).
+    /// before it. Without either, [`check`](crate::dataset::Describe::check) fails with
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config).
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -311,8 +313,9 @@ pub trait MapDataset: Stage + Send + Sync {
     /// Keeps the elements of `range`, like Python's `ds[a:b]`: negative numbers count from the end, and excess is cut.
     ///
     /// Epoch `e` is the slice of the parent's epoch `e`. After a shuffle, the slice has other elements in each epoch:
-    /// use [`split`](Self::split) for parts that share no element. If the dataset is infinite, [`check`](Stage::check)
-    /// rejects negative numbers with [`ErrorKind::Config`](crate::ErrorKind::Config).
+    /// use [`split`](Self::split) for parts that share no element. If the dataset is infinite,
+    /// [`check`](crate::dataset::Describe::check) rejects negative numbers with
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config).
     /// DIFFERENCE: an infinite dataset sliced without a stop is infinite. In Grain its length is `sys.maxsize - start`.
     ///
     /// ```
@@ -387,8 +390,9 @@ pub trait MapDataset: Stage + Send + Sync {
     ///
     /// By default, each epoch is shuffled and draws random numbers anew. With
     /// [`reseed_each_epoch(false)`](Repeat::reseed_each_epoch), each epoch equals the first. A slice of a shuffled
-    /// dataset has other elements in each epoch: see [`split`](Self::split). [`check`](Stage::check) rejects 0 epochs,
-    /// an infinite dataset, and an empty dataset repeated forever with [`ErrorKind::Config`](crate::ErrorKind::Config).
+    /// dataset has other elements in each epoch: see [`split`](Self::split). [`check`](crate::dataset::Describe::check)
+    /// rejects 0 epochs, an infinite dataset, and an empty dataset repeated forever with
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config).
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -405,7 +409,8 @@ pub trait MapDataset: Stage + Send + Sync {
 
     /// Pairs elements with the elements of `other`. [`ZipAll`](super::ZipAll) takes any number of datasets of one type.
     ///
-    /// [`check`](Stage::check) rejects different lengths with [`ErrorKind::Config`](crate::ErrorKind::Config).
+    /// [`check`](crate::dataset::Describe::check) rejects different lengths with
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config).
     /// DIFFERENCE: if a filter dropped either element, the pair is dropped. Grain yields a pair with `None` in it.
     ///
     /// ```
@@ -423,8 +428,9 @@ pub trait MapDataset: Stage + Send + Sync {
     /// Stacks `size` consecutive elements into one batch, by [`Stack`]. A batch never spans two epochs: the last batch
     /// of an epoch may be smaller.
     ///
-    /// [`check`](Stage::check) rejects a `size` of 0, and stages before it that may drop elements, with
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config): batches have fixed indices. After a filter, batch the stream.
+    /// [`check`](crate::dataset::Describe::check) rejects a `size` of 0, and stages before it that may drop elements,
+    /// with [`ErrorKind::Config`](crate::ErrorKind::Config): batches have fixed indices. After a filter, batch the
+    /// stream.
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};

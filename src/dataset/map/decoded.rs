@@ -15,7 +15,7 @@ pub struct Decoded {
 }
 
 /// Cost of random order for a source whose decoded units do not all fit in its cache: see
-/// [`Stage::if_shuffled`](crate::Stage::if_shuffled).
+/// [`Records::if_shuffled`](crate::dataset::Records::if_shuffled).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shuffled {
     /// Number of units in the source.

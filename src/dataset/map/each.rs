@@ -5,8 +5,8 @@ use std::fmt;
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
-use crate::dataset::memory::Memory;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::node::{Describe, Indices, Node};
+use crate::dataset::stage::{Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -123,6 +123,11 @@ impl<D: Stage, E: Facts> Mapped<D, E> {
     pub fn new(parent: D, each: impl FnOnce(&D) -> E) -> Self {
         Self { stage: stage_after(&[&parent]), each: each(&parent), parent }
     }
+
+    /// Returns true if each element is made of the parent's element alone.
+    fn is_by_element(&self) -> bool {
+        !self.each.sees_index() && !self.each.has_every_index()
+    }
 }
 
 #[cfg(feature = "spec")]
@@ -134,32 +139,25 @@ impl<D, E> Mapped<D, E> {
 }
 
 impl<D: Stage, E: Facts> Stage for Mapped<D, E> {
-    fn name(&self) -> &'static str {
-        self.each.name()
-    }
-    fn params(&self) -> String {
-        self.each.params()
-    }
-    fn role(&self) -> Role {
-        self.each.role()
-    }
-    fn is_native(&self) -> bool {
-        self.each.is_native()
-    }
-    fn has_every_index(&self) -> bool {
-        self.each.has_every_index()
-    }
-    fn is_by_element(&self) -> bool {
-        !self.each.sees_index() && !self.each.has_every_index()
+    fn node(&self) -> Node<'_> {
+        let Self { each, .. } = self;
+        Node {
+            describe: self,
+            is_native: each.is_native(),
+            has_every_index: each.has_every_index(),
+            indices: if self.is_by_element() { Indices::ByElement } else { Indices::Kept },
+            memory: each.memory(),
+            ..Node::new(each.name(), each.role())
+        }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn keeps_places(&self) -> bool {
-        true
-    }
-    fn memory(&self) -> Option<Memory> {
-        self.each.memory()
+}
+
+impl<D, E: Facts> Describe for Mapped<D, E> {
+    fn params(&self) -> String {
+        self.each.params()
     }
     fn check(&self) -> Result<()> {
         self.each.check()

@@ -14,15 +14,15 @@ pub struct SourceFacts {
     /// Text that identifies the data: file names, sizes, a hash of the index. A checkpoint is refused if the identity
     /// differs.
     pub identity: String,
-    /// Whether the source is the crate's own code: see [`Stage::is_native`](crate::Stage::is_native).
+    /// Whether the source is the crate's own code: see [`Node::is_native`](crate::dataset::Node::is_native).
     pub is_native: bool,
     /// Whether [`read_stacked`](super::RandomAccess::read_stacked) may return a batch: see
-    /// [`Stage::has_columns`](crate::Stage::has_columns).
+    /// [`Node::has_columns`](crate::dataset::Node::has_columns).
     pub has_columns: bool,
     /// Whether [`read_many`](super::RandomAccess::read_many) takes less time than single reads: see
-    /// [`Stage::reads_together`](crate::Stage::reads_together).
+    /// [`Reads::together`](crate::dataset::Reads::together).
     pub reads_together: bool,
-    /// Whether the source reads from an object store: see [`Stage::reads_far`](crate::Stage::reads_far).
+    /// Whether the source reads from an object store: see [`Reads::far`](crate::dataset::Reads::far).
     pub reads_far: bool,
     /// Whether records are views of mapped memory. Finding the length of such a record does not read it, so hosts plan
     /// by length.

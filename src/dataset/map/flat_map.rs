@@ -5,6 +5,7 @@ use super::lanes::Lanes;
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::memory::{Held, Memory};
+use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
@@ -69,14 +70,6 @@ impl<D: MapDataset, U> Slots<D, U> {
         self.parent.len().saturating_mul(self.max_fan_out as u64).min(INFINITE)
     }
 
-    fn check(&self) -> Result<()> {
-        if (1..=MOST_FAN_OUT).contains(&self.max_fan_out) {
-            return Ok(());
-        }
-        let text = format!("max_fan_out is {}, and must be 1 to {MOST_FAN_OUT}", self.max_fan_out);
-        Err(Error::config(text).help("`flat_map` after `to_iter` has no limit"))
-    }
-
     /// Returns the piece in slot `index`. If slots are read in order, `f` runs once per element: the remaining pieces
     /// wait in the thread's lane.
     fn get<C>(&self, index: u64, cx: &mut Cx, f: impl FnOnce(D::Item) -> Result<C>) -> Result<Option<U>>
@@ -103,13 +96,6 @@ impl<D: MapDataset, U> Slots<D, U> {
         Ok(piece)
     }
 
-    fn will_read(&self, next: Upcoming<'_>) {
-        let element = |index: &u64| index.checked_div(self.max_fan_out as u64);
-        let mut elements: Vec<u64> = next.indices().iter().filter_map(element).collect();
-        elements.dedup();
-        self.parent.will_read(next.at(&elements));
-    }
-
     fn known(&self, element: u64, slot: usize) -> Option<Option<U>> {
         let mut lane = self.open.mine()?;
         lane.as_mut().filter(|open| open.element == element)?.take(slot)
@@ -131,6 +117,31 @@ impl<D: MapDataset, U> Slots<D, U> {
     }
 }
 
+impl<D, U> Describe for Slots<D, U> {
+    fn params(&self) -> String {
+        format!("max_fan_out={}", self.max_fan_out)
+    }
+    fn check(&self) -> Result<()> {
+        if (1..=MOST_FAN_OUT).contains(&self.max_fan_out) {
+            return Ok(());
+        }
+        let text = format!("max_fan_out is {}, and must be 1 to {MOST_FAN_OUT}", self.max_fan_out);
+        Err(Error::config(text).help("`flat_map` after `to_iter` has no limit"))
+    }
+}
+
+impl<D: MapDataset, U> Moves for Slots<D, U> {
+    fn looks_ahead(&self, parents: Option<u64>) -> Option<u64> {
+        Some(parents?.saturating_mul(self.max_fan_out as u64))
+    }
+    fn will_read(&self, next: Upcoming<'_>) {
+        let element = |index: &u64| index.checked_div(self.max_fan_out as u64);
+        let mut elements: Vec<u64> = next.indices().iter().filter_map(element).collect();
+        elements.dedup();
+        (&self.parent as &dyn Stage).will_read(next.at(&elements));
+    }
+}
+
 #[cold]
 fn too_many(max_fan_out: usize) -> Error {
     Error::data(format!("an element became more than max_fan_out = {max_fan_out} elements"))
@@ -146,30 +157,14 @@ macro_rules! flat_map_stage {
         }
 
         impl<D: MapDataset, F, U> Stage for $name<D, F, U> {
-            fn name(&self) -> &'static str {
-                "flat_map"
-            }
-            fn params(&self) -> String {
-                format!("max_fan_out={}", self.slots.max_fan_out)
-            }
-            fn role(&self) -> Role {
-                Role::FanOut
+            fn node(&self) -> Node<'_> {
+                let pieces = Held::AtMost(self.slots.max_fan_out as u64);
+                let memory = Some(Memory::elements(Held::NONE, pieces).per_thread());
+                let (describe, indices) = (&self.slots as &dyn Describe, Indices::Moved(&self.slots));
+                Node { describe, indices, memory, ..Node::new("flat_map", Role::FanOut) }
             }
             fn parents(&self) -> Vec<&dyn Stage> {
                 vec![&self.slots.parent]
-            }
-            fn memory(&self) -> Option<Memory> {
-                let pieces = Held::AtMost(self.slots.max_fan_out as u64);
-                Some(Memory::elements(Held::NONE, pieces).per_thread())
-            }
-            fn looks_ahead(&self) -> Option<u64> {
-                Some(self.slots.parent.looks_ahead()?.saturating_mul(self.slots.max_fan_out as u64))
-            }
-            fn will_read(&self, next: Upcoming<'_>) {
-                self.slots.will_read(next);
-            }
-            fn check(&self) -> Result<()> {
-                self.slots.check()
             }
         }
 
@@ -289,7 +284,7 @@ mod tests {
         // An endless iterator is an error, and is not read to its end.
         assert!(Range::new(0, 4).flat_map(2, std::iter::repeat).get(0, &mut cx).is_err());
         let none = Range::new(0, 4).flat_map(0, pieces);
-        assert!(none.check().is_err() && none.get(0, &mut cx).unwrap().is_none());
+        assert!(none.node().describe.check().is_err() && none.get(0, &mut cx).unwrap().is_none());
         assert_eq!(Range::new(0, 4).repeat(None).flat_map(5, pieces).len(), INFINITE);
     }
 

@@ -1,6 +1,7 @@
 use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
+use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged};
@@ -21,7 +22,7 @@ use crate::rng::MixOrder;
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// [`check`](Stage::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an empty list, an empty
+/// [`check`](Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an empty list, an empty
 /// dataset, and weights other than one finite number above 0 per dataset.
 ///
 /// # Cost
@@ -86,9 +87,15 @@ impl<D: MapDataset> Mix<D> {
 }
 
 impl<D: MapDataset> Stage for Mix<D> {
-    fn name(&self) -> &'static str {
-        "mix"
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, is_native: true, indices: Indices::Moved(self), ..Node::new("mix", Role::Order) }
     }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.parents.stages()
+    }
+}
+
+impl<D: MapDataset> Describe for Mix<D> {
     fn params(&self) -> String {
         let count = self.parents.count();
         match &self.weights {
@@ -97,26 +104,20 @@ impl<D: MapDataset> Stage for Mix<D> {
             Weights::Exact(weights) => format!("{count}, exact_weights={weights:?}"),
         }
     }
-    fn role(&self) -> Role {
-        Role::Order
-    }
-    fn is_native(&self) -> bool {
-        true
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.parents.stages()
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(plan) = &self.plan {
-            let places: Vec<_> = next.indices().iter().map(|&index| plan.order.at(index)).collect();
-            self.parents.will_read(&places, next);
-        }
-    }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {
             return Err(Error::config("the number of datasets to mix is 0, and must be 1 or more"));
         }
         self.plan().map(drop)
+    }
+}
+
+impl<D: MapDataset> Moves for Mix<D> {
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(plan) = &self.plan {
+            let places: Vec<_> = next.indices().iter().map(|&index| plan.order.at(index)).collect();
+            self.parents.will_read(&places, next);
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::{GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
+use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::{Record, Upcoming, bring};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Name, Ragged, Stack};
@@ -39,15 +40,15 @@ use crate::error::{Error, Result};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 pub trait Order: Send + Sync {
-    /// Whether the order is the crate's own code: see [`Stage::is_native`].
+    /// Whether the order is the crate's own code: see [`Node::is_native`].
     const IS_NATIVE: bool = false;
     /// Whether the time to compute places is counted in the report.
     const IS_WORK: bool = true;
 
-    /// Returns the name of the stage: see [`Stage::name`].
+    /// Returns the name of the stage: see [`Node::name`].
     fn name(&self) -> &'static str;
 
-    /// Returns the arguments that shape the order: see [`Stage::params`].
+    /// Returns the arguments that shape the order: see [`Describe::params`].
     fn params(&self) -> String {
         String::new()
     }
@@ -95,12 +96,12 @@ pub trait Order: Send + Sync {
         false
     }
 
-    /// Returns the memory held by the order: see [`Stage::memory`].
+    /// Returns the memory held by the order: see [`Node::memory`].
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// Returns the blocks of `parent` that stay together: see [`Stage::blocks`].
+    /// Returns the blocks of `parent` that stay together: see [`Moves::blocks`].
     fn blocks(&self, parent: &dyn Stage) -> Option<Blocks> {
         let _ = parent;
         None
@@ -112,23 +113,23 @@ pub trait Order: Send + Sync {
         false
     }
 
-    /// Describes the quality of the order: see [`Stage::mixing`].
+    /// Describes the quality of the order: see [`Describe::mixing`].
     fn mixing(&self) -> Option<String> {
         None
     }
 
-    /// Returns a remark for the user about this stage after `parent`: see [`Stage::remark`].
+    /// Returns a remark for the user about this stage after `parent`: see [`Describe::remark`].
     fn remark(&self, parent: &dyn Stage) -> Option<String> {
         let _ = parent;
         None
     }
 
-    /// Returns the seed that this stage sets for later stages: see [`Stage::seed_root`].
+    /// Returns the seed that this stage sets for later stages: see [`Node::seed_root`].
     fn seed_root(&self) -> Option<u32> {
         None
     }
 
-    /// Checks the arguments: see [`Stage::check`].
+    /// Checks the arguments: see [`Describe::check`].
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the value and the limit.
@@ -181,38 +182,24 @@ impl<D: Stage, O: Order> Ordered<D, O> {
 }
 
 impl<D: Stage, O: Order> Stage for Ordered<D, O> {
-    fn name(&self) -> &'static str {
-        self.order.name()
-    }
-    fn params(&self) -> String {
-        self.order.params()
-    }
-    fn role(&self) -> Role {
-        Role::Order
-    }
-    fn is_native(&self) -> bool {
-        O::IS_NATIVE
+    fn node(&self) -> Node<'_> {
+        Node {
+            describe: self,
+            seed_root: self.order.seed_root(),
+            is_native: O::IS_NATIVE,
+            indices: Indices::Moved(self),
+            memory: self.order.memory(),
+            ..Node::new(self.order.name(), Role::Order)
+        }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn seed_root(&self) -> Option<u32> {
-        self.order.seed_root()
-    }
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(places) = self.order.places(next.indices()) {
-            let next = if self.order.keeps_blocks() { next.in_blocks() } else { next };
-            self.parent.will_read(next.at(&places));
-        }
-    }
-    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        self.order.inverse(self.parent.comes_at(record, epoch)?).ok()?
-    }
-    fn memory(&self) -> Option<Memory> {
-        self.order.memory()
-    }
-    fn blocks(&self) -> Option<Blocks> {
-        self.order.blocks(&self.parent)
+}
+
+impl<D: Stage, O: Order> Describe for Ordered<D, O> {
+    fn params(&self) -> String {
+        self.order.params()
     }
     fn mixing(&self) -> Option<String> {
         self.order.mixing()
@@ -222,6 +209,21 @@ impl<D: Stage, O: Order> Stage for Ordered<D, O> {
     }
     fn check(&self) -> Result<()> {
         self.order.check()
+    }
+}
+
+impl<D: Stage, O: Order> Moves for Ordered<D, O> {
+    fn will_read(&self, next: Upcoming<'_>) {
+        if let Some(places) = self.order.places(next.indices()) {
+            let next = if self.order.keeps_blocks() { next.in_blocks() } else { next };
+            (&self.parent as &dyn Stage).will_read(next.at(&places));
+        }
+    }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        self.order.inverse((&self.parent as &dyn Stage).comes_at(record, epoch)?).ok()?
+    }
+    fn blocks(&self) -> Option<Blocks> {
+        self.order.blocks(&self.parent)
     }
 }
 
@@ -305,7 +307,7 @@ mod tests {
             let alone: Vec<_> = indices.iter().map(|&index| failed(ds.get(index, &mut Cx::default()))).collect();
             let together: Vec<_> = ds.get_many(&indices, &mut Cx::default()).into_iter().map(failed).collect();
             assert_eq!(alone, together);
-            let stage = format!("1 {}", ds.name());
+            let stage = format!("1 {}", ds.node().name);
             assert!(alone.iter().flatten().any(|name| *name == stage), "{stage}");
             let failures = indices.iter().filter(|&&index| ds.get(index, &mut Cx::default()).is_err()).count();
             assert_eq!(failures, alone.iter().flatten().count(), "{stage}");

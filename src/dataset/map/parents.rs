@@ -95,8 +95,8 @@ impl<D: MapDataset> Parents<D> {
         }
         for (which, (indices, dataset)) in self.indices(places).iter().zip(&self.datasets).enumerate() {
             match numbers.get(which) {
-                Some(numbers) => next.some(numbers, indices, |next| dataset.will_read(next)),
-                None => dataset.will_read(next.at(indices)),
+                Some(numbers) => next.some(numbers, indices, |next| (dataset as &dyn Stage).will_read(next)),
+                None => (dataset as &dyn Stage).will_read(next.at(indices)),
             }
         }
     }

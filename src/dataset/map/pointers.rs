@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::MapDataset;
-use crate::dataset::Sample;
 use crate::dataset::stage::{Stage, same_stage};
 
 /// Forwards the methods of [`MapDataset`] to an inner dataset.
@@ -64,10 +63,6 @@ macro_rules! forward_map_dataset {
     ($pointer:ty) => {
         impl<D: Stage + ?Sized> Stage for $pointer {
             same_stage!(.as_ref());
-
-            fn sample(&self) -> Option<Sample> {
-                (**self).sample()
-            }
         }
 
         impl<D: MapDataset + ?Sized> MapDataset for $pointer {

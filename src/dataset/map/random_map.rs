@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(ds.get(0, &mut Cx::default()).unwrap(), Some(0));
         assert_eq!(ds.get(1, &mut Cx::default()).unwrap_err().to_string(), "stage 1 random_map: no");
         let unseeded = Range::new(0, 2).random_map(None, |x, _| x);
-        assert!(unseeded.check().is_err());
+        assert!(unseeded.node().describe.check().is_err());
         assert_eq!(unseeded.get(0, &mut Cx::default()).unwrap_err().stage_name(), Some("1 random_map"));
-        assert_eq!(ds.params(), "seed=1");
+        assert_eq!(ds.node().describe.params(), "seed=1");
     }
 }

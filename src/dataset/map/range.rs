@@ -1,6 +1,7 @@
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::run::upcoming::Upcoming;
+use crate::dataset::node::{Describe, Indices, Moves, Node, Records, address};
+use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage};
 use crate::error::{Error, Result};
 
@@ -51,26 +52,33 @@ impl Range {
 }
 
 impl Stage for Range {
-    fn name(&self) -> &'static str {
-        "range"
-    }
-    fn params(&self) -> String {
-        format!("{}, {}, {}", self.start, self.stop, self.step)
-    }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn is_native(&self) -> bool {
-        true
-    }
-    fn records(&self) -> Option<u64> {
-        Some(self.len)
+    fn node(&self) -> Node<'_> {
+        let (indices, source) = (Indices::Moved(self), Some(self as &dyn Records));
+        Node { describe: self, is_native: true, indices, source, ..Node::new("range", Role::Source) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         Vec::new()
     }
+}
+
+impl Describe for Range {
+    fn params(&self) -> String {
+        format!("{}, {}, {}", self.start, self.stop, self.step)
+    }
+}
+
+impl Moves for Range {
     fn will_read(&self, next: Upcoming<'_>) {
-        next.reaches(self, self.len);
+        next.reaches("range", self, self.len);
+    }
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        record.index_in("range", self.len, epoch)
+    }
+}
+
+impl Records for Range {
+    fn records(&self) -> Option<u64> {
+        Some(self.len)
     }
 }
 
@@ -104,7 +112,7 @@ impl MapDataset for Range {
     }
 
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<i64>> {
-        (source == self.address()).then(|| self.get_many(records, cx))
+        (source == address(self)).then(|| self.get_many(records, cx))
     }
 }
 

@@ -123,14 +123,17 @@ mod tests {
         assert_eq!(ds.len(), INFINITE);
         assert_eq!(ds.get(INFINITE - 1, &mut Cx::default()).unwrap(), Some(0));
         assert_eq!(Range::new(0, 3).repeat(u64::MAX).len(), INFINITE);
-        assert_eq!(ds.params(), "forever");
-        assert_eq!(Range::new(0, 3).repeat(2).reseed_each_epoch(false).params(), "2, reseed_each_epoch=false");
+        assert_eq!(ds.node().describe.params(), "forever");
+        assert_eq!(
+            Range::new(0, 3).repeat(2).reseed_each_epoch(false).node().describe.params(),
+            "2, reseed_each_epoch=false"
+        );
     }
 
     #[test]
     fn a_repeated_slice_of_a_shuffle_is_remarked() {
         let shuffled = || Range::new(0, 10).shuffle(1);
-        let remark = |ds: &dyn Stage| ds.remark();
+        let remark = |ds: &dyn Stage| ds.node().describe.remark();
         let told = remark(&shuffled().slice(..9).map(|x| x + 1).repeat(None)).unwrap();
         assert!(told.starts_with("it repeats a slice of a shuffled dataset"), "{told}");
         assert!(remark(&shuffled().slice(-1..).boxed().repeat(2)).is_some());
@@ -149,11 +152,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_repeated_is_refused() {
-        assert!(Range::new(0, 3).repeat(0).check().is_err());
-        assert!(Range::new(0, 3).repeat(None).repeat(2).check().unwrap_err().message().contains("never ends"));
-        assert!(Range::new(0, 0).repeat(None).check().is_err());
+        assert!(Range::new(0, 3).repeat(0).node().describe.check().is_err());
+        assert!(
+            Range::new(0, 3)
+                .repeat(None)
+                .repeat(2)
+                .node()
+                .describe
+                .check()
+                .unwrap_err()
+                .message()
+                .contains("never ends")
+        );
+        assert!(Range::new(0, 0).repeat(None).node().describe.check().is_err());
         let empty = Range::new(0, 0).repeat(3).reseed_each_epoch(false);
-        assert!(empty.check().is_ok());
+        assert!(empty.node().describe.check().is_ok());
         assert_eq!((empty.len(), empty.get(5, &mut Cx::default()).unwrap()), (0, None));
     }
 }

@@ -3,6 +3,7 @@ use std::fmt;
 use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
+use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged};
@@ -65,26 +66,29 @@ impl<D: MapDataset, M: SelectionMap> Select<D, M> {
 }
 
 impl<D: MapDataset, M: SelectionMap> Stage for Select<D, M> {
-    fn name(&self) -> &'static str {
-        "select"
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, indices: Indices::Moved(self), ..Node::new("select", Role::Order) }
     }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.parents.stages()
+    }
+}
+
+impl<D: MapDataset, M: SelectionMap> Describe for Select<D, M> {
     fn params(&self) -> String {
         let identity = self.map.identity();
         let separator = if identity.is_empty() { "" } else { ", " };
         format!("{} of {} datasets{separator}{identity}", self.map.len(), self.parents.count())
     }
-    fn role(&self) -> Role {
-        Role::Order
+    fn check(&self) -> Result<()> {
+        if self.parents.count() == 0 { Err(Error::config("it selects from 0 datasets")) } else { Ok(()) }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.parents.stages()
-    }
+}
+
+impl<D: MapDataset, M: SelectionMap> Moves for Select<D, M> {
     fn will_read(&self, next: Upcoming<'_>) {
         let places: Vec<_> = next.indices().iter().map(|&index| self.map.at(index)).collect();
         self.parents.will_read(&places, next);
-    }
-    fn check(&self) -> Result<()> {
-        if self.parents.count() == 0 { Err(Error::config("it selects from 0 datasets")) } else { Ok(()) }
     }
 }
 

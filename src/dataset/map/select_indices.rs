@@ -85,12 +85,12 @@ mod tests {
         let mut cx = Cx::default();
         let seen: Vec<u64> = (0..7).map(|i| ds.get(i, &mut cx).unwrap().unwrap()).collect();
         assert_eq!(seen, [7, 0, 7, 17, 10, 17, 27]);
-        assert_eq!(ds.params(), "7 0 7");
+        assert_eq!(ds.node().describe.params(), "7 0 7");
     }
 
     #[test]
     fn another_list_is_another_dataset() {
-        let line = |v: Vec<u64>| Range::new(0, 100).select_indices(v).params();
+        let line = |v: Vec<u64>| Range::new(0, 100).select_indices(v).node().describe.params();
         let a = line((0..50).collect());
         assert!(a.starts_with("50 indices, xxh3="), "{a}");
         assert_ne!(a, line((1..51).collect()));
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn an_index_past_the_end_is_refused() {
-        let error = Range::new(0, 10).select_indices([3, 10]).check().unwrap_err();
+        let error = Range::new(0, 10).select_indices([3, 10]).node().describe.check().unwrap_err();
         assert_eq!(error.message(), "index 10, number 1 of the list, is past the end of a dataset of 10 elements");
         let empty = Range::new(0, 10).select_indices([]);
-        assert!(empty.check().is_ok() && empty.collect().unwrap().is_empty());
+        assert!(empty.node().describe.check().is_ok() && empty.collect().unwrap().is_empty());
     }
 }

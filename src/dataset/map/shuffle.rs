@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn without_a_seed_it_is_refused() {
         let ds = Range::new(0, 3).shuffle(None);
-        assert_eq!(ds.check().unwrap_err().message(), "a random stage has no seed");
+        assert_eq!(ds.node().describe.check().unwrap_err().message(), "a random stage has no seed");
         assert_eq!(ds.get(0, &mut Cx::default()).unwrap_err().stage_name(), Some("1 shuffle"));
-        assert_eq!(ds.params(), "seed=none");
-        assert_eq!(Range::new(0, 3).shuffle(9).params(), "seed=9");
+        assert_eq!(ds.node().describe.params(), "seed=none");
+        assert_eq!(Range::new(0, 3).shuffle(9).node().describe.params(), "seed=9");
     }
 }

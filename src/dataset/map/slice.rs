@@ -246,7 +246,7 @@ mod tests {
         let ds = Range::new(0, 8).shard(1, 3);
         assert_eq!((&ds as &dyn Stage).lines()[1], "shard(1 of 3)");
         for (index, count) in [(3, 3), (0, 0), (1, u64::MAX)] {
-            let error = Range::new(0, 8).shard(index, count).check().unwrap_err();
+            let error = Range::new(0, 8).shard(index, count).node().describe.check().unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Config);
         }
     }
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(at(&rest, &[0, 1, 2, 3]), [4, 7, 0, 3]);
         assert!(rest.get(INFINITE / 2, &mut Cx::default()).is_err());
         for bad in [ds().slice(-3..), ds().slice(..-1), ds().slice_step(.., -1)] {
-            assert!(bad.check().unwrap_err().message().contains("counts from the end"));
+            assert!(bad.node().describe.check().unwrap_err().message().contains("counts from the end"));
             assert_eq!(bad.len(), 0);
         }
     }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_step_of_0_is_refused_when_it_is_checked() {
         let ds = Range::new(0, 3).slice_step(.., 0);
-        assert_eq!(ds.check().unwrap_err().message(), "a slice needs a step other than 0");
+        assert_eq!(ds.node().describe.check().unwrap_err().message(), "a slice needs a step other than 0");
         assert_eq!(ds.get(0, &mut Cx::default()).unwrap(), None);
     }
 

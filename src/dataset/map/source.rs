@@ -6,7 +6,8 @@ use super::{Decoded, GetStacked, Many, MapDataset, Shuffled, SourceFacts};
 use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
-use crate::dataset::run::upcoming::{FURTHEST, Upcoming};
+use crate::dataset::node::{Indices, Moves, Node, Reads, Records, address};
+use crate::dataset::run::upcoming::{FURTHEST, Record, Upcoming};
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
@@ -82,13 +83,13 @@ pub trait RandomAccess: Send + Sync {
     }
 
     /// Returns the number of upcoming records to announce with [`will_read`](Self::will_read): see
-    /// [`Stage::looks_ahead`]. `None` means 65,536 for a source that [reads far](SourceFacts::reads_far), and no
+    /// [`Moves::looks_ahead`]. `None` means 65,536 for a source that [reads far](SourceFacts::reads_far), and no
     /// announcements for other sources.
     fn looks_ahead(&self) -> Option<u64> {
         None
     }
 
-    /// Announces the next records: see [`Stage::will_read`]. Called only if the source [looks
+    /// Announces the next records: see [`Moves::will_read`]. Called only if the source [looks
     /// ahead](Self::looks_ahead).
     fn will_read(&self, next: Upcoming<'_>) {
         let _ = next;
@@ -120,13 +121,13 @@ pub trait RandomAccess: Send + Sync {
         None
     }
 
-    /// Returns the files that contain the records: see [`Stage::files`].
+    /// Returns the files that contain the records: see [`Records::files`].
     fn files(&self) -> Vec<String> {
         Vec::new()
     }
 
     /// Returns the cost of random order, if that is higher than the cost of reading in order: see
-    /// [`Stage::if_shuffled`].
+    /// [`Records::if_shuffled`].
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
     }
@@ -198,44 +199,48 @@ impl<S: RandomAccess> Source<S> {
 }
 
 impl<S: RandomAccess> Stage for Source<S> {
-    fn name(&self) -> &'static str {
-        self.facts.name
+    fn node(&self) -> Node<'_> {
+        let &SourceFacts { name, is_native, has_columns, reads_together, reads_far, memory_bytes, .. } = &self.facts;
+        Node {
+            describe: &self.facts.identity,
+            is_native,
+            has_columns,
+            reads: Reads { together: reads_together, far: reads_far },
+            indices: Indices::Moved(self),
+            source: Some(self),
+            memory: memory_bytes.map(Memory::bytes),
+            ..Node::new(name, Role::Source)
+        }
     }
-    fn params(&self) -> String {
-        self.facts.identity.clone()
+    fn parents(&self) -> Vec<&dyn Stage> {
+        Vec::new()
     }
-    fn role(&self) -> Role {
-        Role::Source
-    }
-    fn is_native(&self) -> bool {
-        self.facts.is_native
-    }
-    fn reads_together(&self) -> bool {
-        self.facts.reads_together
-    }
-    fn reads_far(&self) -> bool {
-        self.facts.reads_far
-    }
-    fn looks_ahead(&self) -> Option<u64> {
+}
+
+impl<S: RandomAccess> Moves for Source<S> {
+    fn looks_ahead(&self, _: Option<u64>) -> Option<u64> {
         self.source.looks_ahead().or(self.facts.reads_far.then_some(FURTHEST))
     }
     fn will_read(&self, next: Upcoming<'_>) {
-        let told = !next.reaches(self, self.source.len());
+        let told = !next.reaches(self.facts.name, self, self.source.len());
         if !told || self.source.is_empty() {
             return;
         }
         if next.is_apart() {
             self.source.bring(&self.places(next.indices()));
-        } else if self.looks_ahead().is_some() {
+        } else if self.looks_ahead(None).is_some() {
             self.source.will_read(next.at(&self.places(next.indices())));
         }
     }
-    fn has_columns(&self) -> bool {
-        self.facts.has_columns
+    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
+        record.index_in(self.facts.name, self.source.len(), epoch)
     }
-    fn is_mapped(&self) -> bool {
-        self.facts.is_mapped
+    fn blocks(&self) -> Option<Blocks> {
+        self.source.blocks()
     }
+}
+
+impl<S: RandomAccess> Records for Source<S> {
     fn records(&self) -> Option<u64> {
         Some(self.source.len())
     }
@@ -245,20 +250,14 @@ impl<S: RandomAccess> Stage for Source<S> {
     fn record_in_words(&self, record: u64) -> Option<String> {
         self.source.place_in_words(record)
     }
-    fn blocks(&self) -> Option<Blocks> {
-        self.source.blocks()
+    fn is_mapped(&self) -> bool {
+        self.facts.is_mapped
     }
     fn files(&self) -> Vec<String> {
         self.source.files()
     }
     fn if_shuffled(&self) -> Option<Shuffled> {
         self.source.if_shuffled()
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
-    fn memory(&self) -> Option<Memory> {
-        self.facts.memory_bytes.map(Memory::bytes)
     }
 }
 
@@ -337,11 +336,11 @@ impl<S: RandomAccess> MapDataset for Source<S> {
     }
 
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<S::Record>> {
-        (source == self.address()).then(|| self.get_many(records, cx))
+        (source == address(self)).then(|| self.get_many(records, cx))
     }
 
     fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        if source == self.address() { self.get_ragged(records, names, cx) } else { None }
+        if source == address(self) { self.get_ragged(records, names, cx) } else { None }
     }
 }
 

@@ -182,8 +182,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_split_is_refused() {
-        let refused =
-            |len, sizes: &[f64], take| part(len, &SplitSizes::new(sizes.iter().copied()), take).check().unwrap_err();
+        let refused = |len, sizes: &[f64], take| {
+            part(len, &SplitSizes::new(sizes.iter().copied()), take).node().describe.check().unwrap_err()
+        };
         assert_eq!(refused(10, &[0.5, 0.5], 2).message(), "part 2 of 2, and parts count from 0");
         assert_eq!(refused(10, &[0.5, -0.1], 0).message(), "a part of size -0.1, and sizes must be above 0");
         assert_eq!(refused(10, &[0.5, 0.75], 0).message(), "the fractions sum to 1.25, and must sum to 1 at most");
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(refused(3, &[0.9, 0.1], 1).message(), "part 1 of 3 elements is empty");
         assert_eq!(refused(3, &[f64::NAN], 0).message(), "a part of size NaN, and sizes must be above 0");
         let endless = Numbers::new(0, 3).repeat(None).split(&SplitSizes::new([0.5]), 0);
-        assert_eq!(endless.check().unwrap_err().message(), "it splits a dataset that never ends");
+        assert_eq!(endless.node().describe.check().unwrap_err().message(), "it splits a dataset that never ends");
         assert_eq!(part(0, &SplitSizes::new([0.5]), 0).collect().unwrap_err().kind(), crate::ErrorKind::Config);
     }
 

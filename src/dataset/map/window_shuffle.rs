@@ -173,8 +173,8 @@ mod tests {
         assert_eq!(forever.len(), INFINITE);
         assert!(forever.get(INFINITE - 1, &mut cx).unwrap().is_some());
         let zero = Range::new(0, 3).window_shuffle(0, 1);
-        assert!(zero.check().is_err() && zero.get(0, &mut cx).unwrap().is_none());
-        assert!(Range::new(0, 3).window_shuffle(2, None).check().is_err());
-        assert_eq!(Range::new(0, 3).window_shuffle(2, 9).params(), "2, seed=9");
+        assert!(zero.node().describe.check().is_err() && zero.get(0, &mut cx).unwrap().is_none());
+        assert!(Range::new(0, 3).window_shuffle(2, None).node().describe.check().is_err());
+        assert_eq!(Range::new(0, 3).window_shuffle(2, 9).node().describe.params(), "2, seed=9");
     }
 }

@@ -1,6 +1,7 @@
 use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
+use crate::dataset::node::{Describe, Node};
 use crate::dataset::run::pace::get_chunk;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
@@ -24,18 +25,15 @@ impl<A: MapDataset, B: MapDataset> Zip<A, B> {
 }
 
 impl<A: MapDataset, B: MapDataset> Stage for Zip<A, B> {
-    fn name(&self) -> &'static str {
-        "zip"
-    }
-    fn role(&self) -> Role {
-        Role::Elementwise
-    }
-    fn is_native(&self) -> bool {
-        true
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, is_native: true, ..Node::new("zip", Role::Elementwise) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.first, &self.second]
     }
+}
+
+impl<A: MapDataset, B: MapDataset> Describe for Zip<A, B> {
     fn check(&self) -> Result<()> {
         equal_lengths([self.first.len(), self.second.len()])
     }
@@ -87,20 +85,17 @@ impl<D: MapDataset> ZipAll<D> {
 }
 
 impl<D: MapDataset> Stage for ZipAll<D> {
-    fn name(&self) -> &'static str {
-        "zip"
-    }
-    fn params(&self) -> String {
-        self.parents.count().to_string()
-    }
-    fn role(&self) -> Role {
-        Role::Elementwise
-    }
-    fn is_native(&self) -> bool {
-        true
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, is_native: true, ..Node::new("zip", Role::Elementwise) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.parents.stages()
+    }
+}
+
+impl<D: MapDataset> Describe for ZipAll<D> {
+    fn params(&self) -> String {
+        self.parents.count().to_string()
     }
     fn check(&self) -> Result<()> {
         if self.parents.count() == 0 {

@@ -7,6 +7,7 @@ use super::keys::PrefixKeys;
 use super::stand_in::{place, stand_ins};
 use crate::cx::Cx;
 use crate::dataset::map::MapDataset;
+use crate::dataset::node::Node;
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Element, Name, Ragged, StandsFor};
 use crate::error::Result;
@@ -97,14 +98,8 @@ impl KeyedPieces {
 macro_rules! stage_of_keys {
     ($name:ident) => {
         impl Stage for $name {
-            fn name(&self) -> &'static str {
-                "keys"
-            }
-            fn role(&self) -> Role {
-                Role::Source
-            }
-            fn is_native(&self) -> bool {
-                true
+            fn node(&self) -> Node<'_> {
+                Node { is_native: true, ..Node::new("keys", Role::Source) }
             }
             fn parents(&self) -> Vec<&dyn Stage> {
                 Vec::new()

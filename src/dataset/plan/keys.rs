@@ -188,7 +188,7 @@ impl PrefixKeys {
 
     /// Returns the records that `indices` lead to.
     fn follow(&self, indices: &[u64]) -> Vec<Found> {
-        Upcoming::follow(indices, |next| self.prefix.will_read(next))
+        Upcoming::follow(indices, |next| (&*self.prefix as &dyn Stage).will_read(next))
     }
 
     fn keys_of(&self, source: usize) -> Result<&dyn Keys> {
@@ -209,7 +209,7 @@ const NO_RECORDS: &str = "has no records that can be counted and read singly, an
 fn place_of(prefix: &dyn Stage, stage: &dyn Stage) -> usize {
     let mut place = 0;
     prefix.walk(&mut |id, other| {
-        if other.address() == stage.address() && other.name() == stage.name() {
+        if std::ptr::addr_eq(other, stage) && other.name() == stage.name() {
             place = id;
         }
     });

@@ -179,7 +179,7 @@ impl Planning<'_> {
     pub fn of<D: IterDataset>(&self, dataset: &D) -> Result<Option<PlanOf<D>>> {
         let plan = dataset.plan(self)?;
         if plan.is_none() {
-            let is_source = dataset.role() == Role::Source;
+            let is_source = dataset.node().role == Role::Source;
             self.refuse(dataset, if is_source { IN_ORDER } else { UNPLANNED });
         }
         Ok(plan)

@@ -1,5 +1,6 @@
 //! The sources of a prefix, each with the later stages that see single elements.
 
+use crate::dataset::node::{Indices, address};
 use crate::dataset::stage::{Role, Stage, label};
 
 /// A source of a prefix.
@@ -42,15 +43,16 @@ fn descend<'a>(
     behind: &mut Vec<String>,
     found: &mut Vec<SourceOf>,
 ) -> std::result::Result<(), &'a dyn Stage> {
-    match (stage.role(), stage.parents().as_slice()) {
+    let node = stage.node();
+    match (node.role, stage.parents().as_slice()) {
         (Role::Source, []) => {
-            let lines = std::iter::once(label(stage)).chain(behind.iter().rev().cloned()).collect();
+            let source = node.source.ok_or(stage)?;
             found.push(SourceOf {
-                address: stage.address(),
-                lines,
-                records: stage.records().ok_or(stage)?,
-                is_native: is_native && stage.is_native(),
-                is_mapped: stage.is_mapped(),
+                address: address(source),
+                lines: std::iter::once(label(stage)).chain(behind.iter().rev().cloned()).collect(),
+                records: source.records().ok_or(stage)?,
+                is_native: is_native && node.is_native,
+                is_mapped: source.is_mapped(),
             });
         }
         // An order stage only changes which record an index leads to, or leads to none.
@@ -59,9 +61,9 @@ fn descend<'a>(
                 descend(*parent, is_native, behind, found)?;
             }
         }
-        (_, [parent]) if stage.is_by_element() => {
+        (_, [parent]) if matches!(node.indices, Indices::ByElement) => {
             behind.push(label(stage));
-            descend(*parent, is_native && stage.is_native(), behind, found)?;
+            descend(*parent, is_native && node.is_native, behind, found)?;
             behind.pop();
         }
         _ => return Err(stage),

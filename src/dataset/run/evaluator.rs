@@ -98,7 +98,7 @@ where
         let time = Duration::from_millis(if self.pace.is_together() { 50 } else { 2 });
         // Sources keep decoded data for elements within a certain distance. The ranges in flight must not use up that
         // distance.
-        let slots = match self.dataset.looks_ahead().filter(|&elements| elements > 0 && !self.far) {
+        let slots = match (&self.dataset as &dyn Stage).looks_ahead().filter(|&elements| elements > 0 && !self.far) {
             Some(elements) => (elements / (2 * self.window() as u64)).clamp(LEAST_SLOTS, MOST_SLOTS),
             None => MOST_SLOTS,
         };

@@ -113,7 +113,7 @@ mod tests {
     fn foreseen(name: &str, indices: &[u64], put: impl Fn(Source<Far>) -> BoxMap<u64>) {
         let far = Far::default();
         let dataset = put(Source::new(far.clone()));
-        dataset.will_read(Upcoming::new(indices, &Arc::downgrade(&Arc::default())));
+        (&dataset as &dyn Stage).will_read(Upcoming::new(indices, &Arc::downgrade(&Arc::default())));
         assert!(far.0.lock().unwrap().1.is_empty(), "{name} reads what it is told of");
         dataset.get_many(indices, &mut Cx::default());
         let (told, read) = std::mem::take(&mut *far.0.lock().unwrap());
@@ -167,7 +167,7 @@ mod tests {
         let far = Far::default();
         let dataset = Source::new(far.clone()).flat_map(4, |x| vec![x; 3]);
         let indices: Vec<u64> = (6..15).collect();
-        dataset.will_read(Upcoming::new(&indices, &Arc::downgrade(&Arc::default())));
+        (&dataset as &dyn Stage).will_read(Upcoming::new(&indices, &Arc::downgrade(&Arc::default())));
         assert_eq!(far.0.lock().unwrap().0, [1, 2, 3]);
     }
 

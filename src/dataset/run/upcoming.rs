@@ -1,5 +1,6 @@
 //! Indices that are requested next, so that sources can fetch remote records in time.
 
+use crate::dataset::node::{Records, address};
 use crate::dataset::stage::Stage;
 use crate::sync::Locked;
 use std::sync::{Mutex, PoisonError, Weak};
@@ -15,7 +16,7 @@ pub(crate) fn bring(stage: &dyn Stage, indices: &[u64]) {
 }
 
 /// Indices that are requested next, approximately in this order, unless the pass moves: see
-/// [`Stage::will_read`](crate::Stage::will_read).
+/// [`Moves::will_read`](crate::dataset::Moves::will_read).
 ///
 /// The records of an index are found by the same calls: see [`record_of`](crate::dataset::record_of).
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +32,7 @@ pub struct Upcoming<'a> {
     places: Option<&'a [u32]>,
 }
 
-/// The records that a trace found, each with the [address](crate::Stage::address) of its source and the number of its
-/// index.
+/// The records that a trace found, each with the [`address`] of its source and the number of its index.
 type Traced = Mutex<Vec<Found>>;
 
 /// A record that a trace found.
@@ -96,11 +96,11 @@ impl<'a> Upcoming<'a> {
         traced.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// During a trace, adds the records of `source`, which has `len` records. Returns true if there is nothing else to
-    /// do.
-    pub(in crate::dataset) fn reaches(&self, source: &dyn Stage, len: u64) -> bool {
+    /// During a trace, adds the records of `source`, which has this name and `len` records. Returns true if there is
+    /// nothing else to do.
+    pub(in crate::dataset) fn reaches(&self, name: &'static str, source: &impl Records, len: u64) -> bool {
         let Some(traced) = self.traced else { return false };
-        let (name, source) = (source.name(), source.address());
+        let source = address(source);
         let found = |(at, &index): (usize, &u64)| {
             let place = self.places.map_or(Some(at as u32), |places| places.get(at).copied())?;
             Some(Found { place, source, name, record: index.checked_rem(len)? })

@@ -4,7 +4,7 @@ use super::NamedFn;
 use crate::cx::Cx;
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, Many, Mapped};
-use crate::dataset::{MapDataset, Role, Stage};
+use crate::dataset::{MapDataset, Node, Stage};
 use crate::element::Element;
 use crate::error::Result;
 
@@ -20,23 +20,8 @@ impl NamedFn<Element> {
 }
 
 impl<D: Stage> Stage for OfNames<D> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-    fn params(&self) -> String {
-        self.0.params()
-    }
-    fn role(&self) -> Role {
-        self.0.role()
-    }
-    fn is_native(&self) -> bool {
-        self.0.is_native()
-    }
-    fn has_columns(&self) -> bool {
-        true
-    }
-    fn is_by_element(&self) -> bool {
-        self.0.is_by_element()
+    fn node(&self) -> Node<'_> {
+        Node { has_columns: true, ..self.0.node() }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.0.parents()

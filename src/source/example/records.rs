@@ -76,24 +76,24 @@ mod stream {
 
     use super::{ExampleParser, Examples};
     use crate::cx::{Cx, StageId};
-    use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
+    use crate::dataset::{DatasetIterator, Describe, IterDataset, Node, Role, Stage};
     use crate::element::Element;
     use crate::error::Result;
     use crate::exec::Runtime;
     use crate::source::{FileState, TfRecordIter, TfRecordStream};
 
     impl Stage for Examples<TfRecordStream> {
-        fn name(&self) -> &'static str {
-            self.records.name()
-        }
-        fn params(&self) -> String {
-            format!("{}, {}", self.records.params(), self.parser)
-        }
-        fn role(&self) -> Role {
-            Role::Source
+        fn node(&self) -> Node<'_> {
+            Node { describe: self, ..Node::new(self.records.node().name, Role::Source) }
         }
         fn parents(&self) -> Vec<&dyn Stage> {
             Vec::new()
+        }
+    }
+
+    impl Describe for Examples<TfRecordStream> {
+        fn params(&self) -> String {
+            format!("{}, {}", self.records.node().describe.params(), self.parser)
         }
     }
 

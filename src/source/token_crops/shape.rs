@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::dataset::Upcoming;
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::GetStacked;
+use crate::dataset::{Describe, Node, Reads, Role, Upcoming};
 use crate::element::{Array, DType, Element, Name};
 use crate::error::{Error, Result};
 use crate::mmap::{prefetch, prefetch_pages};
@@ -28,32 +28,25 @@ pub(super) struct Shape {
     pub(super) seq_len: usize,
     pub(super) with_next: bool,
     pub(super) as_stored: bool,
+    /// Whether any file is in an object store.
+    far: bool,
 }
 
 impl Shape {
     pub(super) fn new(tokens: Tokens, seq_len: usize) -> Self {
-        Self { tokens, seq_len, with_next: false, as_stored: false }
+        let far = content::any_far(tokens.files().iter().map(TokenFile::content));
+        Self { tokens, seq_len, with_next: false, as_stored: false, far }
+    }
+
+    /// Returns the facts of a stage of this name that do not depend on the positions of the crops.
+    pub(super) fn node(&self, name: &'static str) -> Node<'static> {
+        let reads = Reads { far: self.far, together: false };
+        Node { is_native: true, has_columns: !self.as_stored, reads, ..Node::new(name, Role::Source) }
     }
 
     /// Returns the number of ids in a crop.
     pub(super) fn width(&self) -> usize {
         self.seq_len.saturating_add(usize::from(self.with_next))
-    }
-
-    pub(super) fn check(&self) -> Result<()> {
-        if self.seq_len == 0 {
-            return Err(Error::config("seq_len is 0").help("a crop has 1 id or more"));
-        }
-        let longest = self.tokens.files().iter().map(TokenFile::len).max().unwrap_or(0);
-        if longest < self.width() as u64 {
-            return Err(Error::config(format!("a crop has {} ids, the longest file has {longest}", self.width())));
-        }
-        Ok(())
-    }
-
-    pub(super) fn params(&self) -> String {
-        let Self { tokens, seq_len, with_next, as_stored } = self;
-        format!("{}, seq_len={seq_len}, with_next={with_next}, as_stored={as_stored}", tokens.identity())
     }
 
     /// Reads the crop of file `file` that starts at id `from`.
@@ -106,10 +99,6 @@ impl Shape {
         file.view(from, self.width() as u64)
     }
 
-    pub(super) fn reads_far(&self) -> bool {
-        content::any_far(self.tokens.files().iter().map(TokenFile::content))
-    }
-
     /// Returns the files and ranges of the remote crops among the crops that start at `places`.
     fn far(&self, places: impl Iterator<Item = (usize, u64)>) -> impl Iterator<Item = (usize, Range<u64>)> {
         places.filter_map(|(at, from)| Some((at, self.tokens.files().get(at)?.far(from, self.width())?)))
@@ -123,6 +112,23 @@ impl Shape {
             });
         }
         content::will_read(self.far(places), next, |at| self.tokens.files()[at].content());
+    }
+}
+
+impl Describe for Shape {
+    fn params(&self) -> String {
+        let Self { tokens, seq_len, with_next, as_stored, .. } = self;
+        format!("{}, seq_len={seq_len}, with_next={with_next}, as_stored={as_stored}", tokens.identity())
+    }
+    fn check(&self) -> Result<()> {
+        if self.seq_len == 0 {
+            return Err(Error::config("seq_len is 0").help("a crop has 1 id or more"));
+        }
+        let longest = self.tokens.files().iter().map(TokenFile::len).max().unwrap_or(0);
+        if longest < self.width() as u64 {
+            return Err(Error::config(format!("a crop has {} ids, the longest file has {longest}", self.width())));
+        }
+        Ok(())
     }
 }
 

@@ -76,7 +76,7 @@ where
         let decoded = decoded(&loader.report().notes);
         assert_eq!(decoded.units, RECORDS / TOGETHER, "{name}, {executor}");
     }
-    let refused = Source::new(open()).block_shuffle(1000, 1).check().unwrap_err();
+    let refused = Source::new(open()).block_shuffle(1000, 1).node().describe.check().unwrap_err();
     let help = refused.help_text().unwrap();
     assert!(help.ends_with("or less, or raise the source's cache_bytes"), "{name}: {help}");
 }

@@ -5,7 +5,7 @@ use gristmill::cx::StageId;
 use gristmill::dataset::iter::{DatasetIterator, Flow, Flowing, PlanBy, interleave};
 use gristmill::dataset::map::Range;
 use gristmill::dataset::plan::{Plan, PlanOf, Planning};
-use gristmill::dataset::{Facts, Remainder, Role};
+use gristmill::dataset::{Facts, Node, Remainder, Role};
 use gristmill::keys::Recompute;
 use gristmill::pack::{BatchSize, BinPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Part, RowDigest};
@@ -128,11 +128,8 @@ pub(super) struct EveryOther<D> {
 }
 
 impl<D: Stage> Stage for EveryOther<D> {
-    fn name(&self) -> &'static str {
-        "every_other"
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        Node::new("every_other", Role::Stateful)
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]

@@ -6,7 +6,7 @@ use super::lane::{LaneIter, MARK_EVERY, Step};
 use super::{IterLanes, Shared};
 use crate::cx::Cx;
 use crate::dataset::iter::open_lane::OpenLane;
-use crate::dataset::stage::{Role, Stage};
+use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 use crate::keys::{LaneHead, MarkedLanes, NextMark, ReadMarks};
 
@@ -26,9 +26,7 @@ impl<L: OpenLane> Marked<L> {
         let mut files = Vec::new();
         let stage: &dyn Stage = stage;
         stage.walk(&mut |_, stage| {
-            if stage.role() == Role::Source {
-                files.extend(stage.files());
-            }
+            files.extend(stage.node().source.iter().flat_map(|source| source.files()));
         });
         let head = LaneHead::new(stage.lines(), files, shared.count, MARK_EVERY);
         Self { shared, head }

@@ -32,7 +32,7 @@ use super::open_lane::{Lanes, MadeLanes, OpenLane};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::StageId;
 use crate::dataset::map::MapDataset;
-use crate::dataset::memory::Memory;
+use crate::dataset::node::{Describe, Node, Work};
 use crate::dataset::plan::{Plan, PlanOf, Planning};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
@@ -123,27 +123,24 @@ impl<L: OpenLane> IterLanes<L> {
 }
 
 impl<L: OpenLane> Stage for IterLanes<L> {
-    fn name(&self) -> &'static str {
-        "lanes"
-    }
-    fn params(&self) -> String {
-        format!("count={}", self.count)
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        Node {
+            describe: self,
+            work: Work::Border,
+            memory: self.lanes.memory(),
+            #[cfg(all(feature = "workers", target_os = "linux"))]
+            crossing: Some(|_| remote::crossing_of_items::<L>().map(drop)),
+            ..Node::new("lanes", Role::Stateful)
+        }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         self.lanes.nodes()
     }
-    fn is_border(&self) -> bool {
-        true
-    }
-    fn memory(&self) -> Option<Memory> {
-        self.lanes.memory()
-    }
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    fn check_crossing(&self) -> Result<()> {
-        remote::crossing_of_items::<L>().map(drop)
+}
+
+impl<L> Describe for IterLanes<L> {
+    fn params(&self) -> String {
+        format!("count={}", self.count)
     }
     fn check(&self) -> Result<()> {
         if (1..=MAX_LANES).contains(&self.count) {

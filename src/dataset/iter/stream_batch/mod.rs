@@ -14,7 +14,7 @@ use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::map::MapDataset;
-use crate::dataset::memory::Memory;
+use crate::dataset::node::{Describe, Node};
 use crate::dataset::plan::Planning;
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::evaluate::Gather;
@@ -116,21 +116,19 @@ impl<D: MapDataset + 'static, M: MakeBatch<D::Item>> StreamBatch<D, M> {
 }
 
 impl<D: MapDataset + 'static, M: MakeBatch<D::Item>> Stage for StreamBatch<D, M> {
-    fn name(&self) -> &'static str {
-        "batch"
-    }
-    fn params(&self) -> String {
-        self.batching.params()
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
+    fn node(&self) -> Node<'_> {
+        let memory = self.batching.memory();
+        let memory = if self.is_by_index() { memory.per_thread() } else { memory };
+        Node { describe: self, memory: Some(memory), ..Node::new("batch", Role::Stateful) }
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.parent]
     }
-    fn memory(&self) -> Option<Memory> {
-        let memory = self.batching.memory();
-        Some(if self.is_by_index() { memory.per_thread() } else { memory })
+}
+
+impl<D: MapDataset + 'static, M: MakeBatch<D::Item>> Describe for StreamBatch<D, M> {
+    fn params(&self) -> String {
+        self.batching.params()
     }
     fn check(&self) -> Result<()> {
         self.batching.check()

@@ -9,6 +9,7 @@ use super::*;
 use crate::checkpoint::Checkpoint;
 use crate::dataset::iter::{FilterThresholds, laws};
 use crate::dataset::map::Range;
+use crate::dataset::{Node, Role};
 use crate::element::Array;
 use crate::exec::Executor;
 use crate::report::Place;
@@ -26,11 +27,8 @@ struct Faults {
 struct Liar(Range, Faults);
 
 impl Stage for Liar {
-    fn name(&self) -> &'static str {
-        "liar"
-    }
-    fn role(&self) -> Role {
-        Role::Elementwise
+    fn node(&self) -> Node<'_> {
+        Node::new("liar", Role::Elementwise)
     }
     fn parents(&self) -> Vec<&dyn Stage> {
         vec![&self.0]
