@@ -457,7 +457,10 @@ fn a_host_with_another_key_is_found_within_256_batches() {
     });
     assert!(told.iter().all(|one| *one == told[0]), "{told:?}");
     let (error, batches) = &told[0];
-    assert!(error.starts_with("hosts disagree: batch ") && error.ends_with("differs between hosts 0 and 2 and host 1"), "{error}");
+    assert!(
+        error.starts_with("hosts disagree: batch ") && error.ends_with("differs between hosts 0 and 2 and host 1"),
+        "{error}"
+    );
     let first: u64 = error.split_whitespace().nth(3).unwrap().parse().unwrap();
     assert!(*batches <= first + 256, "{first} is found at {batches}");
 }
