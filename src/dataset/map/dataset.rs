@@ -29,9 +29,8 @@ pub type GetStacked<T> = Option<InPlace<<T as Stack>::Batch>>;
 ///
 /// # Custom stages
 /// Implement [`Stage`], `len` and `get`, as in `examples/custom_stage.rs`. The stage id is
-/// [`stage_after`](crate::dataset::stage_after) of the parents. Run the stage's own work inside [`Cx::timed`], which
-/// counts it. Implement [`get_many`](Self::get_many), too, if elements are cheap. [`pipe`](Self::pipe) adds the stage
-/// to a chain.
+/// [`stage_after`](crate::dataset::stage_after) of the parents. [`Cx::timed`] counts the stage's own work. Implement
+/// [`get_many`](Self::get_many), too, if elements are cheap. [`pipe`](Self::pipe) adds the stage to a chain.
 pub trait MapDataset: Stage + Send + Sync {
     /// Type of the elements.
     type Item;
@@ -48,8 +47,8 @@ pub trait MapDataset: Stage + Send + Sync {
     /// Returns the results of [`get`](Self::get) for `indices`, in order. Each index has a place, even if `get` fails.
     ///
     /// Executors call this method for chunks of cheap elements. The default calls `get` for each index. A faster
-    /// version calls `get_many` of its parent, and processes the elements in one loop inside [`Cx::timed_many`]. Calls
-    /// and clock reads then happen once per chunk, not once per element. An error affects only its own place.
+    /// version calls `get_many` of its parent, and processes the elements in one loop inside [`Cx::timed_many`], which
+    /// reads the clock once per chunk. An error affects only its own place.
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<Self::Item> {
         Many::one_by_one(indices, |index| self.get(index, cx))
     }
@@ -57,9 +56,8 @@ pub trait MapDataset: Stage + Send + Sync {
     /// Returns the batch that [`Stack::stack`] makes of the elements at `indices` (at least one), without making the
     /// elements. Sources copy the batch from their columns. Stages that change only the order forward the call.
     ///
-    /// Returns `None` if there are no columns, or if an element is missing, bad or does not match the first. The caller
-    /// then makes the elements to find the cause. Called only if the source [has
-    /// columns](crate::dataset::Node::has_columns).
+    /// Returns `None` without columns, or if an element is missing, bad or unlike the first. The caller then makes the
+    /// elements to find the cause. Called only if the source [has columns](crate::dataset::Node::has_columns).
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Self::Item>
     where
         Self::Item: Stack,
@@ -69,23 +67,23 @@ pub trait MapDataset: Stage + Send + Sync {
     }
 
     /// Returns rows that represent the elements at `indices`, without making elements: the arrays called `names`.
-    /// `None` if elements are needed: an index has no element, a value is not an array, two arrays differ in dtype or
-    /// inner shape, or making an element could fail. For sources of columns and stages that change only the order.
+    /// `None` if an index has no element, a value is not an array, arrays differ in dtype or inner shape, or an element
+    /// could fail. For sources of columns and stages that change only the order.
     fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         let _ = (indices, names, cx);
         None
     }
 
-    /// Returns the elements made of `records` of the source at this address. Skips stages that change
-    /// only the order. `None` if the source is elsewhere, or if another stage does not treat each element separately.
+    /// Returns the elements made of `records` of the source at this address. Skips stages that change only the order.
+    /// `None` if the source is elsewhere, or if another stage does not treat each element separately.
     #[doc(hidden)]
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Self::Item>> {
         let _ = (source, records, cx);
         None
     }
 
-    /// Returns rows that represent `records` of the source at this address; see [`get_ragged`](Self::get_ragged). Skips
-    /// stages that change only the order. `None` if the source is elsewhere, or if there are other stages.
+    /// Returns rows that represent `records` of the source at this address, as [`get_ragged`](Self::get_ragged) and
+    /// [`get_records`](Self::get_records) do.
     #[doc(hidden)]
     fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         let _ = (source, records, names, cx);
@@ -235,9 +233,8 @@ pub trait MapDataset: Stage + Send + Sync {
 
     /// Applies `f` to every element and to the random number generator of its index.
     ///
-    /// Without `seed`, the stage uses the [default](crate::dataset::default_seed) from the [`seed`](Self::seed) stage
-    /// before it. Without either, [`check`](crate::dataset::Describe::check) fails with
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config).
+    /// Without `seed`, an earlier [`seed`](Self::seed) stage gives a [default](crate::dataset::default_seed). Without
+    /// either, the [check](crate::dataset::Describe::check) is an [`ErrorKind::Config`](crate::ErrorKind::Config).
     ///
     /// ```
     /// use gristmill::{MapDataset, dataset::map::Range};
@@ -313,9 +310,8 @@ pub trait MapDataset: Stage + Send + Sync {
     /// Keeps the elements of `range`, like Python's `ds[a:b]`: negative numbers count from the end, and excess is cut.
     ///
     /// Epoch `e` is the slice of the parent's epoch `e`. After a shuffle, the slice has other elements in each epoch:
-    /// use [`split`](Self::split) for parts that share no element. If the dataset is infinite,
-    /// [`check`](crate::dataset::Describe::check) rejects negative numbers with
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config).
+    /// use [`split`](Self::split) for parts that share no element. Negative numbers of an infinite dataset are an
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) of the [check](crate::dataset::Describe::check).
     /// DIFFERENCE: an infinite dataset sliced without a stop is infinite. In Grain its length is `sys.maxsize - start`.
     ///
     /// ```
