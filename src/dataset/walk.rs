@@ -143,7 +143,8 @@ impl dyn Stage + '_ {
         result
     }
 
-    /// Returns the number of elements to announce ahead by [`will_read`](Self::will_read); `None` if no source uses it.
+    /// Returns the number of elements to [announce](super::Moves::will_read) ahead; `None` if no source uses the
+    /// announcements.
     pub fn looks_ahead(&self) -> Option<u64> {
         let parents = self.parents().iter().filter_map(|parent| parent.looks_ahead()).max();
         match self.node().indices {
