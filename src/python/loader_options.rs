@@ -45,12 +45,11 @@ impl LoaderOptions {
                 "deal" => setup.deal = option::<GivenDeal>(name, &value)?.0,
                 "guard" => setup.guard = option(name, &value)?,
                 "threads" if value.is_instance_of::<PyInt>() && !value.is_truthy()? => {
-                    run.push(("inline", Tree::Bool(true)));
+                    run.push(("inline".to_owned(), Tree::Bool(true)));
                 }
                 _ => {
                     check_name(name)?;
-                    let name = RunOptions::option(name).map_or("", |option| option.name);
-                    run.push((name, arguments::value(&value, 0)?));
+                    run.push((name.to_owned(), arguments::value(&value, 0)?));
                 }
             }
         }
@@ -104,8 +103,8 @@ pub(crate) fn _check_loader_options(py: Python<'_>, options: Option<&Bound<'_, P
 pub(super) fn processes(given: &Bound<'_, PyDict>, count: &str) -> PyResult<RunOptions> {
     let mut named = Vec::new();
     for (name, value) in given {
-        let name = RunOptions::option(name.cast_into::<PyString>()?.to_str()?).map_or("", |option| option.name);
-        match (value.is_none(), name) {
+        let name: String = name.extract()?;
+        match (value.is_none(), &*name) {
             (true, "deadline") => named.push((name, Tree::Str("none".to_owned()))),
             (true, _) => {}
             (false, _) => named.push((name, arguments::value(&value, 0)?)),

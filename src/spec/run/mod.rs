@@ -293,18 +293,18 @@ impl RunOptions {
         spell: impl Fn(&str) -> String,
     ) -> Result<Self> {
         let value = |name: &str, text| value_of(Self::option(name).map(|option| option.kind), text);
-        Self::from_values(options.into_iter().map(|(name, text)| (name, value(name, text))), spell)
+        Self::from_values(options.into_iter().map(|(name, text)| (name.to_owned(), value(name, text))), spell)
     }
 
     /// Reads options from their names and values, which errors spell as `spell` does.
-    pub(crate) fn from_values<'a>(
-        options: impl IntoIterator<Item = (&'a str, Tree)>,
+    pub(crate) fn from_values(
+        options: impl IntoIterator<Item = (String, Tree)>,
         spell: impl Fn(&str) -> String,
     ) -> Result<Self> {
-        let options = Self::from_nodes(options.into_iter().map(|(name, value)| {
+        let options = Self::from_nodes(options.into_iter().map(|(key, value)| {
             let mut value = Node::new(value, 0, 0);
-            value.set_paths(spell(name));
-            Field { key: name.to_owned(), line: 0, value }
+            value.set_paths(spell(&key));
+            Field { key, line: 0, value }
         }))?;
         options.check(spell).map(|()| options)
     }
