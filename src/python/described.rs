@@ -267,7 +267,7 @@ fn in_python(text: &str, words: &[&str]) -> String {
 }
 
 /// Returns a value of YAML as Python writes it. Bare words become text.
-fn literal(yaml: &str) -> String {
+pub(super) fn literal(yaml: &str) -> String {
     let mut out = String::with_capacity(yaml.len() + 8);
     let mut rest = yaml;
     while let Some(first) = rest.chars().next() {
@@ -281,7 +281,9 @@ fn literal(yaml: &str) -> String {
             "true" => out += "True",
             "false" => out += "False",
             "null" => out += "None",
-            _ if first.is_alphabetic() => out.extend(["\"", word, "\""]),
+            _ if is_of_name(first) && (first.is_alphabetic() || word.parse::<f64>().is_err()) => {
+                out.extend(["\"", word, "\""]);
+            }
             _ => out += word,
         }
         rest = after;

@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use super::described::literal;
 use crate::cx::StageId;
 use crate::dataset::{Record, Stage, record_in};
 use crate::error::Error;
@@ -128,8 +129,7 @@ fn spelled(help: &str) -> String {
         let name = option.name;
         let Some(value) = value else { return name.to_owned() };
         let method = if RunOptions::is_of_processes(name) { "mp_prefetch" } else { "loader" };
-        let is_plain = value.parse::<f64>().is_ok();
-        if is_plain { format!("{method}({name}={value})") } else { format!("{method}({name}=\"{value}\")") }
+        format!("{method}({name}={})", literal(value))
     })
 }
 
