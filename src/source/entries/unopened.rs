@@ -11,9 +11,10 @@ use crate::declare::chain::Context;
 use crate::declare::values::AtLeast;
 use crate::error::Error;
 use crate::source::files::locate;
+use crate::source::signs::{compression, may_be_zlib};
 use crate::source::stdin::is_piped;
 
-/// Files of which nothing is known but that they are there.
+/// Files that exist, and are not opened.
 struct Unopened;
 
 impl RandomAccess for Unopened {
@@ -24,7 +25,7 @@ impl RandomAccess for Unopened {
         1 << 40
     }
 
-    /// Some, as files of most formats have.
+    /// Returns a block, because files of most formats have blocks.
     fn blocks(&self) -> Option<Blocks> {
         Blocks::of([self.len()])
     }
@@ -34,7 +35,7 @@ impl RandomAccess for Unopened {
     }
 }
 
-/// Files that can be read by number, as far as it is known.
+/// Makes a stand-in for files that are read by number.
 pub(super) fn unopened_map() -> BoxMap<Element> {
     Source::new(Unopened).boxed()
 }
@@ -55,8 +56,8 @@ pub(super) fn unopened(lanes: &Lanes, packed: bool) -> Result<Chain> {
     })
 }
 
-/// Whether a file is surely a stream: standard input is, and a file whose name and first bytes are those of a codec. Of files far away nothing is
-/// read.
+/// Returns true if a file is certainly a stream: standard input, or a local file with the extension and the first bytes of a codec. Files in
+/// stores are not read.
 pub(super) fn is_packed(files: &[Location]) -> bool {
     let is_named = |file: &&Location| {
         let ending = file.as_ref().extension().and_then(|ending| ending.to_str());
@@ -66,16 +67,14 @@ pub(super) fn is_packed(files: &[Location]) -> bool {
         || files.iter().find(is_named).is_some_and(|file| has_magic(file.as_ref()))
 }
 
-/// Whether a file begins as gzip, zlib, zstd or LZ4 do.
+/// Returns true if a file begins with the magic number of a codec.
 fn has_magic(file: &Path) -> bool {
     let mut head = [0; 4];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
-    let is_zlib = head[0] & 15 == 8 && u16::from_be_bytes([head[0], head[1]]).is_multiple_of(31);
-    let magics = [&[0x1f, 0x8b][..], &[0x28, 0xb5, 0x2f, 0xfd], &[0x04, 0x22, 0x4d, 0x18]];
-    read.is_ok() && (is_zlib || magics.iter().any(|magic| head.starts_with(magic)))
+    read.is_ok() && (compression(&head).is_some() || may_be_zlib(&head))
 }
 
-/// The files of paths, as of [`locate`]. A check of a pipeline file sends no request to a store.
+/// Returns the files of paths by [`locate`]. A check of a pipeline file sends no request to a store.
 pub(super) fn found(paths: Paths, endings: &[&str], context: &Context) -> Result<Vec<Location>> {
     let is_unknown = context.is_draft && paths.all.iter().any(Location::is_object);
     if is_unknown { Ok(paths.all) } else { locate(paths, endings) }
