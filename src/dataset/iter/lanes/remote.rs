@@ -98,10 +98,8 @@ where
         let mut marked = Vec::with_capacity(slots.len());
         for (slot, text) in slots {
             if text.is_some() != LanePosition::<S>::is_due(skip, slot.is_err()) {
-                return Err(Error::data(format!(
-                    "a mark {skip} elements after the last is unexpected or missing: {}",
-                    text.is_some()
-                )));
+                let what = if text.is_some() { "unexpected" } else { "missing" };
+                return Err(Error::data(format!("a mark {skip} elements after the last is {what}")));
             }
             skip += 1;
             let mark = text.as_deref().map(serde_json::from_str::<LaneMark<S>>).transpose();
