@@ -186,7 +186,8 @@ mod tests {
         assert_eq!((batch.bytes, batch.measured), (Some(9 * 40 + 40 * 40 / 5), true));
         assert_eq!(held_in_a_pass(&batches, &live), 9);
 
-        // Batches of 3 rows are views, cut to 10 rows: 3 whole batches and one at each end, all alive until the end.
+        // Batches of 3 rows are recut to 10 rows as views. The batches that a view touches stay alive: at most 3 whole
+        // batches, and a part of a batch at each end.
         let (source, live) = elements(60, &[3]);
         let recut = source.to_iter().boxed().rebatch(10, Remainder::Keep).boxed();
         let held = held_in_a_pass(&recut, &live);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use limits::Limit;
 pub(crate) use mounts::Mount;
 
-/// View of `/proc` and `/sys`, which may be below a folder other than the root.
+/// View of `/proc` and `/sys` below a root folder, which tests replace.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     root: PathBuf,

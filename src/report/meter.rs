@@ -11,7 +11,7 @@ use crate::cx::Shares;
 /// Time below which calls of `next` are sampled: two clock reads would otherwise distort the figures.
 const DEAR: Duration = Duration::from_micros(20);
 const SAMPLE_EVERY: u64 = 16;
-/// Consecutive cheap calls before sampling begins, so that the slow call after a burst of batches is not missed.
+/// Number of consecutive cheap calls before sampling begins. A slow call after a short burst of batches is therefore timed.
 const IN_A_ROW: u32 = 64;
 /// Time above which a measured call stands only for itself.
 const STALL: Duration = Duration::from_micros(200);
@@ -39,7 +39,7 @@ pub(crate) struct ConsumerMeter {
     skip: u64,
     cheap: u32,
     dither: u64,
-    /// Elements of the timed calls, and of the untimed calls before each.
+    /// Number of delivered elements that timed calls have accounted for.
     seen: u64,
 }
 

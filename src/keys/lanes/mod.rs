@@ -4,7 +4,7 @@
 //! only the lanes of its rows. A [`LaneFile`] is stored in the folder of the key files.
 //!
 //! # Layout
-//! A file of lanes, `.gml`, is a line of text, blocks of marks, and a directory. Numbers are little-endian; hashes are 64-bit XXH3.
+//! A `.gml` file contains a line of text, blocks of marks, and a directory. Numbers are little-endian. Hashes are 64-bit XXH3.
 //!
 //! | bytes | head |
 //! |---|---|

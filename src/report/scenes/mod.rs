@@ -2,7 +2,7 @@
 //!
 //! `by_hand.txt` holds made-up runs on both sides of every threshold; `recorded.txt` holds runs that were measured once. Scenes are
 //! separated by empty lines. The first line of a scene is its title; lines after `>` are expected. A scene that begins with `==`
-//! is the heading of those that follow, and its lines stand in front of theirs:
+//! is a heading, whose lines are prepended to the scenes after it:
 //!
 //! | line | meaning |
 //! |---|---|

@@ -12,13 +12,13 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "arrow",
         "Reads the rows of files of Arrow IPC (Feather) and its streams, and of folders that `datasets.save_to_disk` wrote.\n\n\
-     In Python, `paths` may be a table in memory: any object that exports itself through Arrow's C interface, such as \
-     tables of pyarrow, Polars, DuckDB and pandas. Only `columns` applies to a table. A `datasets.Dataset` is read \
-     with the results of its `shuffle`, `select` and `filter`; its table alone (`dataset.data`) lacks these, and is \
-     refused.\n\n\
-     Elements are dicts of arrays, numbers, text and lists. Lists of numbers are views of the table's memory, or of \
-     files that are not compressed.\n\n\
-     TypeError: The argument is neither paths nor a table. The message names the conversion.",
+         In Python, `paths` may be a table in memory: any object that exports itself through Arrow's C interface, such as \
+         tables of pyarrow, Polars, DuckDB and pandas. Only `columns` applies to a table. A `datasets.Dataset` is read \
+         with the results of its `shuffle`, `select` and `filter`; its table alone (`dataset.data`) lacks these, and is \
+         refused.\n\n\
+         Elements are dicts of arrays, numbers, text and lists. Lists of numbers are views of the table's memory, or of \
+         files that are not compressed.\n\n\
+         TypeError: The argument is neither paths nor a table. The message names the conversion.",
         &[".arrow", ".feather", ".arrows"],
     )
 };

@@ -12,7 +12,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "bagz",
         "Reads the records of Bagz files; `x@4.bagz` names four files.\n\n\
-     A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of them.",
+         A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of them.",
         &[".bagz", ".bag"],
     )
 };

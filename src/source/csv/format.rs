@@ -11,7 +11,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "csv",
         "Reads the records of CSV files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.\n\n\
-     Elements are dicts of numbers and text, with an entry for each column.",
+         Elements are dicts of numbers and text, with an entry for each column.",
         &[".csv", ".tsv"],
     )
 };

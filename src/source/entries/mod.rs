@@ -13,15 +13,16 @@ use super::{Contents, Format, IndexCache, Patterns, Shards};
 use crate::declare::chain::{Context, missing};
 use crate::declare::values::AtLeast;
 
-/// Lanes that compressed files are read as.
+/// Number of lanes in which compressed files are read.
 pub(super) type Lanes = Option<Given<AtLeast<1>>>;
 
-/// Makes a source of random access; while a pipeline is only checked, a stand-in for it.
+/// Makes a source of random access, or a stand-in if the pipeline is only checked.
 pub(super) fn by_number(at: &Site<'_>, open: impl FnOnce() -> Result<BoxMap<Element>>) -> Result<Chain> {
     Ok(Chain::Map(if at.is_draft { unopened_map() } else { open()? }))
 }
 
-/// Makes a source of random access of the contents that `open` has of `files`; where it has none, as files are compressed, streams of them.
+/// Makes a source of random access from the contents that `open` returns for `files`. `open` returns `None` if files are compressed; the
+/// source then consists of streams.
 pub(super) fn by_number_or_streams(
     files: &[Location],
     lanes: &Lanes,
@@ -38,7 +39,7 @@ pub(super) fn by_number_or_streams(
     by_number(contents).map(Chain::Map)
 }
 
-/// Refuses lanes of files with random access, which would only change the order.
+/// Refuses lanes for files with random access, because lanes would only change the order.
 fn refuse_lanes(lanes: &Lanes) -> Result<()> {
     match lanes {
         Some(node) => {
@@ -50,7 +51,7 @@ fn refuse_lanes(lanes: &Lanes) -> Result<()> {
     }
 }
 
-/// Makes one stream of all files; or, with `lanes: 8`, eight of every eighth each.
+/// Makes a single stream of all files. With `lanes: 8`, makes eight streams, each of every eighth file.
 fn streams(
     files: &[Location],
     lanes: &Lanes,
@@ -63,17 +64,17 @@ fn streams(
     Ok(Chain::Lanes(firsts.map(lane).collect::<Result<_>>()?, count as usize))
 }
 
-/// Paths, globs, folders and URLs, seen from here; a path that is no glob must exist.
+/// Resolves paths, globs, folders and URLs. A path that is not a glob must exist.
 pub(super) fn paths(node: &Node, context: &Context) -> Result<Paths> {
     paths_by(node, context, |path| vec![path])
 }
 
-/// Files of the formats that a source reads, compressed files included.
+/// Finds the files of all formats that a source reads, compressed files included.
 pub(super) fn files_of(source: &str, given: &Node, context: &Context) -> Result<Vec<Location>> {
     found(paths(given, context)?, &Format::endings_of(source), context)
 }
 
-/// Paths as of [`paths`], in which a name may represent other files.
+/// Resolves paths like [`paths`]; `files` replaces each name by the files that it represents.
 pub(super) fn paths_by(node: &Node, context: &Context, files: impl Fn(Location) -> Vec<Location>) -> Result<Paths> {
     let one = |node: &Node, file: Location| {
         let is_pattern = file.as_ref().to_string_lossy().contains(['*', '?', '[', '{']);
@@ -88,7 +89,7 @@ pub(super) fn paths_by(node: &Node, context: &Context, files: impl Fn(Location) 
     Ok(Paths { all, shards: context.shards.clone() })
 }
 
-/// Paths, globs, folders and URLs of a source, and the shards that it leaves out.
+/// Paths, globs, folders and URLs of a source, and the shards that the source skips.
 pub(super) struct Paths {
     pub(super) all: Vec<Location>,
     pub(super) shards: Shards,

@@ -10,7 +10,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "jsonl",
         "Reads the records of JSON Lines files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.\n\n\
-     Elements are dicts of arrays, numbers, text and lists.",
+         Elements are dicts of arrays, numbers, text and lists.",
         &[".jsonl", ".ndjson", ".json"],
     )
 };

@@ -10,7 +10,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "lines",
         "Reads the lines of text files, without line ends. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.\n\n\
-     Elements are dicts with one column of text.",
+         Elements are dicts with one column of text.",
         &[".txt"],
     )
 };

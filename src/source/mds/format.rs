@@ -13,7 +13,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "mds",
         "Reads the samples of MDS folders, as MosaicML's streaming has them.\n\n\
-     Elements are dicts of arrays, numbers, text and bytes.",
+         Elements are dicts of arrays, numbers, text and bytes.",
         &[],
     )
 };

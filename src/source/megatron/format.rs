@@ -8,7 +8,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "megatron",
         "Reads the token ids of Megatron's indexed datasets.\n\n\
-     Elements are dicts of `tokens`, a view of the file in its integer type, and of `mode` if the dataset has modes.",
+         Elements are dicts of `tokens`, a view of the file in its integer type, and of `mode` if the dataset has modes.",
         &[".idx"],
     )
 };

@@ -7,7 +7,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "npy",
         "Reads the rows of `.npy` files along their first dimension.\n\n\
-     Elements are dicts of one array, a view of the file.",
+         Elements are dicts of one array, a view of the file.",
         &[".npy"],
     )
 };

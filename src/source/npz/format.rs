@@ -7,7 +7,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "npz",
         "Reads the arrays of `.npz` archives: a record for each archive, or for each row of its arrays.\n\n\
-     Elements are dicts of arrays.",
+         Elements are dicts of arrays.",
         &[".npz"],
     )
 };

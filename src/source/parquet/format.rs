@@ -7,7 +7,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "parquet",
         "Reads the rows of Parquet files.\n\n\
-     Elements are dicts of arrays, numbers, text, lists and dicts.",
+         Elements are dicts of arrays, numbers, text, lists and dicts.",
         &[".parquet"],
     )
 };

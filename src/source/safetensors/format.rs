@@ -8,7 +8,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "safetensors",
         "Reads the tensors of safetensors files: a record for each file, or for each row of its tensors.\n\n\
-     Elements are dicts of arrays. In Python, tensors of 8-bit floats have the types of `ml_dtypes`, unless `float8_as_u8` is true.",
+         Elements are dicts of arrays. In Python, tensors of 8-bit floats have the types of `ml_dtypes`, unless `float8_as_u8` is true.",
         &[".safetensors"],
     )
 };

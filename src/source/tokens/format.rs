@@ -10,7 +10,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "tokens",
         "Reads files of token ids: a record for each file, all of its ids.\n\n\
-     Elements are dicts of `tokens`.",
+         Elements are dicts of `tokens`.",
         &[".bin"],
     )
 };

@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(kib(text, "Pss_Anon:"), 0);
     }
 
-    /// A shell and a child process with 16 MiB; dropping this ends both.
+    /// Shell with a child process that holds 16 MiB. Dropping the value ends both processes.
     ///
     /// The tests measure a separate process, because other tests allocate and free in the test process.
     struct Holder(std::process::Child);
