@@ -1,5 +1,6 @@
 """Every page of the site and the README: their blocks run, and what they name is there."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -142,6 +143,26 @@ def test_every_page_is_in_the_navigation() -> None:
     navigation = (PYTHON / "mkdocs.yml").read_text().split("\nnav:\n")[1]
     pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
     assert [page for page in pages if navigation.count(f" {page}\n") != 1] == []
+
+
+def test_the_files_for_assistants_are_written_from_the_pages() -> None:
+    spec = importlib.util.spec_from_file_location("assistants", PYTHON / "assistants.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = script  # its dataclass looks itself up
+    spec.loader.exec_module(script)
+    for path, text in ((script.LLMS, script.llms()), (script.SKILL, script.skill())):
+        assert path.read_text() == text, "run python python/assistants.py"
+    links = re.findall(r"\]\(([^)]+)\)", script.LLMS.read_text())
+    assert len(links) > 40
+    assert [link for link in links if not (DOCS / (f"{link[:-1]}.md" if link.endswith("/") else link)).is_file()] == []
+
+
+def test_the_programs_of_the_skill_are_blocks_of_other_pages() -> None:
+    programs = [block for block in blocks(DOCS / "skill.md") if block.language == "python"]
+    others = {block.text for block in BLOCKS if block.language == "python" and block.page.name != "skill.md"}
+    assert len(programs) == 5
+    assert [block.place for block in programs if block.text not in others] == []
 
 
 def test_every_page_has_text_or_shows_a_file_that_is_there() -> None:
