@@ -84,7 +84,7 @@ def _modules() -> "Generator[_Modules]":
     try:
         cloudpickle: Any = import_module("cloudpickle")
     except ImportError:
-        raise ConfigError("Python functions go to worker processes by cloudpickle: pip install cloudpickle") from None
+        raise ConfigError("cloudpickle is not installed; worker processes need it for Python functions: `pip install cloudpickle`") from None
     with _one_at_a_time:
         modules = _Modules(cloudpickle)
         try:
@@ -176,7 +176,7 @@ def _found(name: str, path: Any) -> ModuleSpec | None:
 
 
 def _unpicklable(values: Sequence[tuple[str, Any]], dumps: Callable[[Any], bytes], error: Exception) -> ConfigError:
-    help = "make what it holds inside the function, or hand it over as a path or plain values"
+    help = "create this object inside the function, or pass a path or plain values"
     for method, value in values:
         try:
             dumps(value)

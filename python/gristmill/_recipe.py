@@ -79,10 +79,12 @@ def out_of_range(
     from gristmill._errors import ConfigError
 
     for argument, value in (*zip(_names(method), args), *kwargs.items()):
-        number = _misfit(value, (1 << 32) - 1 if argument == "seed" else (1 << 63) - 1)
+        most = (1 << 32) - 1 if argument == "seed" else (1 << 63) - 1
+        number = _misfit(value, most)
         if number is not None:
-            limit = "0 or more" if number < 0 else f"{(1 << 32) - 1} or less" if argument == "seed" else "less"
-            return ConfigError(f"{name}: {argument} is {number}, and must be {limit}")
+            # Arguments that are not seeds have several limits.
+            limit = "must be 0 or more" if number < 0 else f"must be {most} or less" if argument == "seed" else "is too large"
+            return ConfigError(f"{name}: {argument} is {number}, and {limit}")
     return None
 
 
@@ -114,7 +116,7 @@ def recipe(dataset: Dataset) -> tuple[str, str, tuple[Any, ...], dict[str, Any]]
     """Returns the class and the method that made `dataset`, and the arguments."""
     made: tuple[str, str, tuple[Any, ...], dict[str, Any]] | None = getattr(dataset, "_recipe")
     if made is None:
-        raise TypeError(f"{dataset!r} does not know how it was made")
+        raise TypeError(f"{dataset!r} has no record of the call that made it")
     return made
 
 

@@ -72,7 +72,7 @@ def _whole(exception: BaseException) -> bytes:
 
 
 #: The result of `pack` for a `MemoryError`, made in advance: the handler has no memory left.
-OUT_OF_MEMORY = pack(MemoryError("a function has used up the heap of its worker"), None)
+OUT_OF_MEMORY = pack(MemoryError("a function exceeded the memory limit of its worker"), None)
 
 
 def unpack(packed: bytes) -> BaseException:
@@ -84,7 +84,7 @@ def unpack(packed: bytes) -> BaseException:
             exception = pickle.loads(pickled)
     if exception is None:
         exception = WorkerError(f"{name}: {message}")
-        exception.add_note("gristmill: the exception stays in the worker: it cannot be pickled, or would end this program")
+        exception.add_note("gristmill: the exception object is not available here: it cannot be pickled, or would end this program")
     exception.add_note(f"gristmill: raised in worker process {who}:\n{said.rstrip()}")
     return exception.with_traceback(_replayed(frames))
 

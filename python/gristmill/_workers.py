@@ -1,4 +1,4 @@
-"""What worker processes of a pipeline are started with."""
+"""The start of worker processes: their payload, program, arguments and options."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
 
     from gristmill._recipe import Dataset
 
-#: A payload of so many bytes is looked at for what makes it large.
+#: Size in bytes from which the largest value of a payload is named.
 LARGE = 16 << 20
-#: How a payload was written.
+#: First byte of a payload, by its encoding.
 MARSHALLED, PICKLED = b"m", b"p"
 
 
 @dataclasses.dataclass
 class Launch:
-    """How to start the workers that evaluate `dataset`."""
+    """The configuration of the workers that evaluate `dataset`."""
 
     dataset: IterDataset
-    #: Writes what workers are sent, names what they need loaded, and says which function is large. The process that forks them
-    #: starts meanwhile.
+    #: Returns the payload of workers, the modules to preload, and a message about the largest function. It runs while the process
+    #: that forks workers starts.
     payload: Callable[[], tuple[bytes, list[str], str | None]]
     program: str
     arguments: list[str]
     folder: str | None
-    #: The arguments of a process that forks workers, where they take long to start otherwise.
+    #: Arguments of the process that forks workers; `None` if workers start directly.
     to_fork: list[str] | None
-    #: Options of the workers by name, with numbers of workers and threads that follow from the functions.
+    #: Options of the workers by name. The numbers of workers and threads depend on the functions.
     options: dict[str, Any]
     #: Whether workers run Python functions.
     interpreted: bool
-    #: Workers at the start, and threads of each, where their numbers are tuned and not left to the machine.
+    #: Initial numbers of workers and of threads per worker, if they are tuned; `None` otherwise.
     start_workers: int | None
     start_threads: int | None
-    #: Elements that are kept ready.
+    #: Number of elements kept ready.
     buffer: int
 
 
 def launch(dataset: Dataset) -> Launch | None:
-    """The workers that evaluate what is in front of `mp_prefetch`; `None` if there is none in front of `dataset`."""
+    """Returns the workers for the stages before `mp_prefetch`; `None` if `dataset` has no `mp_prefetch`."""
     found = _find(dataset)
     if found is None:
         return None
@@ -78,7 +78,7 @@ def launch(dataset: Dataset) -> Launch | None:
 
 
 def elsewhere(dataset: IterDataset, workers: int) -> tuple[IterDataset, bytes, bool]:
-    """What workers on other machines evaluate of `dataset`, what they are sent to make it, and whether they run Python functions."""
+    """Returns the dataset that workers on other machines evaluate, their payload, and whether they run Python functions."""
     evaluated, _, init = _find(dataset) or (dataset, None, None)
     plan = Plan(evaluated)
     if not plan.foreign and init is None:
@@ -88,7 +88,7 @@ def elsewhere(dataset: IterDataset, workers: int) -> tuple[IterDataset, bytes, b
 
 def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
     dataset, options = last, None
-    # The last dataset that is all inside lanes: they are evaluated whole.
+    # The last dataset inside lanes. Workers evaluate lanes completely.
     lanes: IterDataset | None = None
     while True:
         _, method, args, kwargs = recipe(dataset)
@@ -98,7 +98,7 @@ def _find(last: Dataset) -> tuple[IterDataset, MpOptions, Any] | None:
             return lanes or dataset, *_asked(args, kwargs)
         parents = list(datasets_in((*args, *kwargs.values())))
         if len(parents) != 1:
-            # Of several streams one may ask for workers: then they evaluate all.
+            # If a stream of several has workers, they evaluate all streams.
             options = next((asked for asked in map(_find, parents) if asked is not None), None)
             return (dataset, *options[1:]) if options and isinstance(dataset, IterDataset) else None
         dataset = parents[0]
@@ -111,14 +111,14 @@ def _asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[MpOptions, An
     return given(options, **keywords), init
 
 
-#: Tuning starts no more workers of Python functions than so many, whatever there is memory for.
+#: Maximum number of workers of Python functions that tuning starts.
 MOST_WORKERS = 64
 
 
 def _of_functions(options: MpOptions, *, counts: bool) -> tuple[MpOptions, int | None, int | None]:
-    """The options where workers run Python functions, and how many workers, and threads of each, there are at the start.
+    """Returns the options for Python functions, and the initial numbers of workers and of threads per worker.
 
-    `counts` is whether each worker is told how many there are.
+    `counts` is true if each worker receives the number of workers.
     """
     workers, most, threads = options.count, options.max_workers, options.threads_per_worker
     start_workers = start_threads = None
@@ -129,7 +129,7 @@ def _of_functions(options: MpOptions, *, counts: bool) -> tuple[MpOptions, int |
         else:
             workers = cores
     if workers is None and threads is None and options.tune:
-        # Until it is seen whether functions let others have the interpreter while they wait.
+        # Tuning adds threads if the functions release the interpreter's lock while they wait.
         start_threads = 1
     elif workers != 0 and threads is None:
         threads = 1
@@ -139,19 +139,19 @@ def _of_functions(options: MpOptions, *, counts: bool) -> tuple[MpOptions, int |
     return chosen, start_workers, start_threads
 
 
-#: Ctrl-C is the trainer's to answer: a worker that is still being loaded has nothing to say of it.
+#: Ignores Ctrl-C while a worker loads. The trainer handles it.
 _DEAF = "import _signal; _signal.signal(_signal.SIGINT, _signal.SIG_IGN)"
 
 
 def _interpreter() -> str:
     if not sys.executable:
-        raise ConfigError("worker processes need a Python interpreter, and sys.executable names none")
+        raise ConfigError("worker processes need a Python interpreter, and sys.executable is empty")
     return sys.executable
 
 
 def _arguments(native: bool) -> list[str]:
     if native:
-        # Nothing is needed but this package: without site packages it starts in a third of the time.
+        # Native stages need only this package. Without site packages, the start takes a third of the time.
         folder = str(Path(__file__).parents[1])
         program = f"{_DEAF}; import sys; sys.path.append({folder!r}); from gristmill._worker import main; main()"
         return ["-I", "-S", "-E", "-c", program]
@@ -160,7 +160,7 @@ def _arguments(native: bool) -> list[str]:
 
 def _places() -> str:
     places = f"{_DEAF}; import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}"
-    # Modules of the user's own find Grain there, too, where they find the package of its name here.
+    # If Grain's interface is installed here, user modules also find it in workers.
     shim = sys.modules.get("gristmill.compat.grain._install")
     if shim is not None and shim.is_installed():
         places += "; import gristmill.compat.grain; gristmill.compat.grain.install()"
@@ -172,7 +172,7 @@ def _to_fork() -> list[str]:
 
 
 def current_folder() -> str | None:
-    """The folder of this process; `None` where that is gone."""
+    """Returns the current folder of this process; `None` if it no longer exists."""
     try:
         return os.getcwd()
     except OSError:
@@ -185,15 +185,15 @@ def _native(plan: Plan) -> tuple[bytes, list[str], None]:
 
 def _pickled(plan: Plan, init: Any, options: MpOptions) -> tuple[bytes, list[str], str | None]:
     if options.count == 0:
-        # The functions that are here are called here.
+        # Without workers, this process calls its own functions.
         return PICKLED, [], None
     payload, values = _written(plan, init, options.count or options.max_workers or 1)
-    # What functions refer to is loaded once for all workers.
+    # Modules that functions use are loaded once for all workers.
     modules = [name for name in ("cloudpickle", "numpy") if name.encode() in payload]
     return payload, modules, largest(values) if len(payload) >= LARGE else None
 
 
 def _written(plan: Plan, init: Any, workers: int) -> tuple[bytes, list[tuple[str, Any]]]:
-    """What each of so many workers makes a pipeline with functions of; and the values that are in it by themselves."""
+    """Returns the payload for `workers` workers, and the user's objects in it, each with the name of its method."""
     values = [*plan.foreign, ("worker_init_fn", init)]
     return pickled((plan.steps, init, workers), values, PICKLED), values

@@ -144,7 +144,7 @@ def test_jax_takes_a_lease_of_any_version(npy: Path) -> None:
     shared = gm.jax.share({"x": array, "in": (array[2:], 3)})
     assert shared["x"].unsafe_buffer_pointer() == address(array)
     assert np.array_equal(shared["in"][0], array[2:]) and int(shared["in"][1]) == 3
-    with pytest.raises(gm.DataError, match=r"batch\['t'\] is str, and a device holds numbers only"):
+    with pytest.raises(gm.DataError, match=r"batch\['t'\] is str, and devices hold only numbers"):
         gm.jax.share({"t": "text"})
 
 

@@ -102,13 +102,13 @@ def test_an_interrupt_loses_no_batch() -> None:
 @pytest.mark.parametrize(
     ("leaf", "says"),
     [
-        ("text", r"batch\['in'\]\['leaf'\] is str, and a device holds numbers only"),
+        ("text", r"batch\['in'\]\['leaf'\] is str, and devices hold only numbers"),
         (["a", "b"], r"batch\['in'\]\['leaf'\]\[0\] is str"),
         (np.array(["a"]), r"is an array of <U1"),
         (np.array([None]), r"is an array of object"),
         (np.array(["2020"], "M8[D]"), r"is an array of datetime64"),
         (b"bytes", r"is bytes"),
-        (np.array([1 << 40]), r"is int64 and has 1099511627776 to 1099511627776, which exceeds the int32"),
+        (np.array([1 << 40]), r"is int64 with values 1099511627776 to 1099511627776, and JAX converts it to int32"),
     ],
 )
 def test_what_no_device_holds_is_refused_by_name(leaf: Any, says: str) -> None:
@@ -152,23 +152,23 @@ def test_a_closed_iterator() -> None:
 
 
 def test_a_negative_buffer_is_refused() -> None:
-    with pytest.raises(gm.ConfigError, match="a buffer of -1"):
+    with pytest.raises(gm.ConfigError, match="buffer is -1, and must be 0 or more"):
         gm.jax.device_put(batches(), buffer=-1)
 
 
 def test_a_depth_is_a_buffer() -> None:
     assert len(list(gm.jax.device_put(batches(), None, 1))) == len(list(gm.jax.device_put(batches(), depth=1))) == 6
-    with pytest.raises(gm.ConfigError, match="a buffer of 1 and a depth of 1, two names for one number"):
+    with pytest.raises(gm.ConfigError, match="buffer=1 and depth=1 are both given, and are one option"):
         gm.jax.device_put(batches(), buffer=1, depth=1)
 
 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"end": "stop"}, "an end of 'stop'; it is one of drop, pad, agree"),
-        ({"max_steps": 0}, "max_steps is 0; it is at least 1"),
-        ({"pad_values": {"x": 1}}, "`pad_values` without padding: end is None"),
-        ({"end": "pad"}, "needs `global_batch`"),
+        ({"end": "stop"}, "end is 'stop', and must be one of drop, pad, agree"),
+        ({"max_steps": 0}, "max_steps is 0, and must be 1 or more"),
+        ({"pad_values": {"x": 1}}, "`pad_values` is given without padding: end is None"),
+        ({"end": "pad"}, "requires `global_batch`"),
     ],
 )
 def test_ends_that_make_no_sense_are_refused(settings: dict[str, Any], says: str) -> None:
@@ -211,18 +211,18 @@ def test_a_state_among_padding_is_for_padding() -> None:
     for done, state in enumerate(states):
         sent.set_state(json.dumps(state))
         assert len(list(sent)) == 8 - done
-    with pytest.raises(gm.StateError, match="behind 2 batches of padding, and this pass has none"):
+    with pytest.raises(gm.StateError, match="after 2 batches of padding, and this pass does not pad"):
         gm.jax.device_put(batches()).set_state(states[-1])
 
 
 @pytest.mark.parametrize(
     ("ds", "settings", "says"),
     [
-        (batches(), {"global_batch": 3}, "a batch of 4 rows, and each process gives 3 of a global batch"),
-        (batches(), {"weights": "x"}, "the batch has 'x' already"),
-        (batches(), {"pad_values": {"y": 0}}, r"`pad_values` has \['y'\], and a batch has \['in', 'x'\]"),
+        (batches(), {"global_batch": 3}, "a batch has 4 rows, and each process supplies 3 rows of a global batch"),
+        (batches(), {"weights": "x"}, "the batch already has a column 'x'"),
+        (batches(), {"pad_values": {"y": 0}}, r"`pad_values` has unknown columns \['y'\]; a batch has \['in', 'x'\]"),
         (batches(), {"pad_values": {"x": "a"}, "global_batch": 5}, r"batch\['x'\] is float32 and cannot be padded with 'a'"),
-        (gm.MapDataset.range(8).to_iter_dataset().batch(4), {}, "a column of weights beside others, and this one is ndarray"),
+        (gm.MapDataset.range(8).to_iter_dataset().batch(4), {}, "a batch is ndarray, and padding adds a column of weights"),
         (
             gm.MapDataset.source([{"x": np.zeros(2), "y": np.zeros(3)}]).to_iter_dataset(),
             {},
@@ -361,7 +361,7 @@ def test_two_processes_make_one_batch() -> None:
     finally:
         for process in running:
             process.kill()
-    short = "a batch of shape (2, 2) on this process, one of 2; all have 8 rows"
+    short = "a batch has shape (2, 2), and this process must supply 4 of 8 rows"
     assert told[1] == [[(0, [0, 2]), (2, [4, 6])], [(0, [8, 10]), (2, [12, 14])], short]
     assert told[0] == [[(4, [1, 3]), (6, [5, 7])], [(4, [9, 11]), (6, [13, 15])], short]
 

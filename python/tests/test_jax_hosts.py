@@ -132,13 +132,13 @@ def test_drop_ends_all_after_the_same_step(run: Callable[[str], list[Any]]) -> N
     # Of 21 elements one process has 11, and with them a batch that is no whole one, and the other has none there.
     assert seen[0]["one by one"] == [
         sums(*by_four(5))[4:],
-        "DataError: a batch of shape (1,) on this process, one of 2; all have 4 rows",
+        "DataError: a batch has shape (1,), and this process must supply 2 of 4 rows",
     ]
     assert seen[1]["one by one"] == [
         sums(*by_four(5))[4:],
-        "DataError: the data of process 1 ended after 5 batches, and all have 6",
+        "DataError: the data of process 1 ended after 5 batches, and max_steps is 6",
     ]
-    assert {one["no number"] for one in seen} == {"ConfigError: end='drop' over several processes needs `max_steps`"}
+    assert {one["no number"] for one in seen} == {"ConfigError: end='drop' over several processes requires `max_steps`"}
 
 
 def test_agree_ends_all_in_front_of_the_first_batch_that_one_lacks(run: Callable[[str], list[Any]]) -> None:
@@ -155,11 +155,11 @@ def test_agree_ends_all_in_front_of_the_first_batch_that_one_lacks(run: Callable
 def test_what_goes_wrong_on_one_process_ends_the_others(run: Callable[[str], list[Any]]) -> None:
     seen = run("failing")
     assert [one["before"] for one in seen] == [sums(*by_four(3))] * 2
-    assert seen[0]["then"] == "DataError: process 1 could not make this batch, so no process has it"
+    assert seen[0]["then"] == "DataError: process 1 failed at this batch, so all processes end"
     assert seen[1]["then"] == "KeyError: 'thirteen'"
     assert [one["after"] for one in seen] == [0, 0]
-    assert seen[0]["short"] == "DataError: process 1 could not make this batch, so no process has it"
-    assert seen[1]["short"] == "DataError: a batch of shape (1,) on this process, one of 2; all have 4 rows"
+    assert seen[0]["short"] == "DataError: process 1 failed at this batch, so all processes end"
+    assert seen[1]["short"] == "DataError: a batch has shape (1,), and this process must supply 2 of 4 rows"
 
 
 def test_pad_gives_all_the_same_steps_and_shapes(run: Callable[[str], list[Any]]) -> None:
@@ -175,7 +175,7 @@ def test_pad_gives_all_the_same_steps_and_shapes(run: Callable[[str], list[Any]]
         assert one["uneven"] == expected
         for done in range(6):
             assert one[f"from {done}"] == expected[2 * done :], done
-        assert one["none"] == "DataError: this process has no batch, and a batch of padding is made like another one"
+        assert one["none"] == "DataError: this process has no batch, and a batch of padding needs an example"
 
 
 def test_what_would_never_meet_is_refused_before_the_first_step(run: Callable[[str], list[Any]]) -> None:
@@ -186,7 +186,7 @@ def test_what_would_never_meet_is_refused_before_the_first_step(run: Callable[[s
         "end": "ConfigError: end is drop on process 0 and pad on process 1",
         "buffer": "ConfigError: buffer is 0 on process 0 and 1 on process 1",
         "another buffer is no matter": 3,
-        "step": "ConfigError: the step to start at is 0 on process 0 and 1 on process 1",
+        "step": "ConfigError: the first step is 0 on process 0 and 1 on process 1",
     }
 
 
@@ -212,7 +212,7 @@ def test_steps_are_those_that_all_shards_have(length: int, batch: int, drop: int
 
 def test_no_steps_of_nothing() -> None:
     for length, batch in [(-1, 4), (3, 0)]:
-        with pytest.raises(gm.ConfigError, match=f"{length} elements in batches of {batch} rows"):
+        with pytest.raises(gm.ConfigError, match=f"length is {length} and global_batch is {batch}; at least 0 and 1 are required"):
             gm.jax.steps_for(length, batch)
 
 
@@ -246,7 +246,7 @@ def test_rows_lie_where_their_numbers_say_in_whatever_order_a_part_lists_them(ru
     asked = "and its devices hold 0 to 7"
     assert seen[0]["everywhere"] == f"ConfigError: the part of process 0 has rows 0 to 1, 4 to 5, {asked}"
     assert seen[1]["of others"] == "ConfigError: the part of process 1 has rows 4 to 7, and its devices hold 2 to 3, 6 to 7"
-    assert seen[0]["of others"] == "DataError: process 1 could not make this batch, so no process has it"
+    assert seen[0]["of others"] == "DataError: process 1 failed at this batch, so all processes end"
     assert all("are not contiguous: its devices hold" in one["of nobody"] for one in seen)
 
 

@@ -86,7 +86,7 @@ def test_one_process_loads_everything() -> None:
     assert gm.jax.shard_for(jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])) == (0, 1)
     with pytest.raises(gm.ConfigError, match="a global batch of 6 rows cannot be sharded"):
         gm.jax.shard_for(over(mesh(4), "data"), 6)
-    with pytest.raises(gm.ConfigError, match="a global batch of 0 rows"):
+    with pytest.raises(gm.ConfigError, match="global_batch is 0, and must be 1 or more"):
         gm.jax.shard_for(over(mesh(4), "data"), 0)
 
 
@@ -110,7 +110,7 @@ def test_shards_follow_from_the_rows_of_the_devices(blocks: dict[int, Any], shar
         ({0: [(0, 2), (4, 6)], 1: [(2, 4), (6, 8)]}, r"process 0 are not contiguous: .* \[\(0, 2\), \(4, 6\)\]"),
         ({0: [(0, 2), (2, 4), (4, 6)], 1: [(6, 8)]}, "uneven: process 1 holds rows 6 to 8 of 8, process 0 rows 0 to 6"),
         ({0: [(0, 4)], 1: [(2, 6)], 2: [(4, 8)]}, "uneven: process 1 holds rows 2 to 6"),
-        ({1: [(0, 8)]}, r"process 0 has no device in the sharding; it is over processes \[1\]"),
+        ({1: [(0, 8)]}, r"process 0 has no device in the sharding, which has devices of processes \[1\]"),
     ],
 )
 def test_rows_that_are_no_shard_are_refused(blocks: dict[int, Any], says: str) -> None:

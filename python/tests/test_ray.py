@@ -112,14 +112,14 @@ def test_an_element_that_hangs_is_its_trainers_alone(came: dict[str, Any]) -> No
 def test_a_pool_that_is_another_is_refused(came: dict[str, Any]) -> None:
     found = came["a_pool_that_is_another_is_refused"]
     assert isinstance(found, dict) and found["left"], found
-    want = "pool 'mine': the pool has cpus_per_actor=1, and this trainer asks for cpus_per_actor=2"
+    want = "pool 'mine': the pool has cpus_per_actor=1, and this trainer has cpus_per_actor=2"
     assert found["said"].startswith(want), found
 
 
 def test_impossible_arguments_are_named(came: dict[str, Any]) -> None:
     actors, order, cpus, block, budget, compress, deadline = came["impossible_arguments_are_named"]
-    assert actors == "actors is 0, and must be a number, or (at first, at most), of 1 or more"
-    assert order == "actors is (3, 2), and must be a number, or (at first, at most), of 1 or more"
+    assert actors == "actors is 0, and must be a number of 1 or more, or a pair (initial, maximum)"
+    assert order == "actors is (3, 2), and must be a number of 1 or more, or a pair (initial, maximum)"
     assert cpus == "cpus_per_actor is 0, and must be 1 or more"
     assert block.startswith("block is '8 stones'")
     assert budget == "ram_budget is 32 MiB, but blocks of 16 MiB need 64 MiB"

@@ -91,13 +91,13 @@ def test_an_environment_that_cannot_be_made_is_told(came: dict[str, Any]) -> Non
 def test_actors_that_do_not_come_are_told_of(came: dict[str, Any]) -> None:
     of_scene = found(came, "actors_that_do_not_come_are_told_of")
     said, *_ = of_scene["said"]
-    assert of_scene["equal"] and said.startswith("no actor has come for "), of_scene
-    assert said.endswith("each asks Ray for {'CPU': 1, 'late': 1}, and `ray status` says what the cluster has"), of_scene
+    assert of_scene["equal"] and said.startswith("no actor has started for "), of_scene
+    assert said.endswith("each requests {'CPU': 1, 'late': 1} from Ray; `ray status` lists the free resources"), of_scene
 
 
 def test_a_cluster_that_is_lost_is_told(came: dict[str, Any]) -> None:
     of_scene = found(came, "a_cluster_that_is_lost_is_told")
-    assert of_scene["said"] == "Ray was shut down while its actors evaluated" and of_scene["took"] < 30, of_scene
+    assert of_scene["said"] == "Ray was shut down during the pass" and of_scene["took"] < 30, of_scene
     assert not of_scene["again"], of_scene
 
 

@@ -50,14 +50,14 @@ class Agreement:
         return dict(sorted(zip(self._processes, np.asarray(told).tolist(), strict=True)))
 
     def verdict(self, told: Any, own: Exception | None) -> Exception | None:
-        """Returns why no process continues after the statuses in `told`, or `None` if all processes are `READY`."""
+        """Returns the exception that ends all processes after the statuses in `told`; `None` if all are `READY`."""
         said = {process: word for process, (word,) in self.read(told).items()}
         failed = [process for process, word in said.items() if word == FAILED]
         if own is not None and not isinstance(own, StopIteration):
             return own
         if failed:
-            message = f"process {failed[0]} could not make this batch, so no process has it"
-            return _errors.make("data", message, f"process {failed[0]} raised what went wrong")
+            message = f"process {failed[0]} failed at this batch, so all processes end"
+            return _errors.make("data", message, f"see the error of process {failed[0]}")
         return StopIteration() if ENDED in said.values() else None
 
     def compare(self, settings: Mapping[str, int | None]) -> dict[str, tuple[Told, Told]]:

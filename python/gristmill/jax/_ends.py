@@ -29,7 +29,7 @@ def steps_for(length: int, global_batch: int, end: Literal["drop", "pad"] = "dro
         ConfigError: The length is negative, or a batch has less than 1 row.
     """
     if length < 0 or global_batch < 1:
-        raise _errors.make("config", f"{length} elements in batches of {global_batch} rows", None)
+        raise _errors.make("config", f"length is {length} and global_batch is {global_batch}; at least 0 and 1 are required", None)
     return length // global_batch if end == "drop" else -(-length // global_batch)
 
 
@@ -55,17 +55,17 @@ class Padding:
     def fill(self, batch: Any) -> Any:
         """Returns the batch with a column of weights, padded to the full number of rows."""
         if not isinstance(batch, Mapping):
-            message = f"a padded batch has a column of weights beside others, and this one is {type(batch).__name__}"
+            message = f"a batch is {type(batch).__name__}, and padding adds a column of weights, which needs a dict"
             raise _errors.make("data", message, 'map elements to dicts, or use end="agree"')
         if self._weights in batch:
-            raise _errors.make("data", f"the batch has {self._weights!r} already", "choose another name by `weights`")
+            raise _errors.make("data", f"the batch already has a column {self._weights!r}", "set another name with `weights`")
         columns = cast("Mapping[str, Any]", batch)
         if self._like is None:
             self._check_names(columns)
         rows = self._rows_of(columns)
         if rows > self._rows:
-            message = f"a batch of {rows} rows, and each process gives {self._rows} of a global batch"
-            raise _errors.make("data", message, "batch by global_batch // count of `shard_for`")
+            message = f"a batch has {rows} rows, and each process supplies {self._rows} rows of a global batch"
+            raise _errors.make("data", message, "call batch(global_batch // count), with the count of `shard_for`")
         self._like = columns
         weights = np.zeros(self._rows, np.float32)
         weights[:rows] = 1
@@ -107,12 +107,12 @@ class Padding:
     def _check_names(self, columns: Mapping[str, Any]) -> None:
         unknown = sorted(set(self._values) - set(columns))
         if unknown:
-            message = f"`pad_values` has {unknown}, and a batch has {sorted(columns)}"
+            message = f"`pad_values` has unknown columns {unknown}; a batch has {sorted(columns)}"
             raise _errors.make("config", message, None)
 
     def _rows_of(self, columns: Mapping[str, Any]) -> int:
         rows = {len(leaf) for leaf in _jax.tree_util.tree_leaves(columns) if np.ndim(leaf) > 0}
         if len(rows) != 1:
-            message = f"the columns of a batch have {sorted(rows)} rows; padding is for batches whose columns have as many"
+            message = f"the columns of a batch have {sorted(rows)} rows; padding requires columns of equal length"
             raise _errors.make("data", message, None)
         return rows.pop()

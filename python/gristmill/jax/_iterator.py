@@ -91,7 +91,7 @@ def device_put(
         ConfigError: Arguments conflict or are invalid; raised here or at the first batch.
     """
     if buffer is not None and depth is not None:
-        raise _errors.make("config", f"a buffer of {buffer} and a depth of {depth}, two names for one number", None)
+        raise _errors.make("config", f"buffer={buffer} and depth={depth} are both given, and are one option", None)
     ahead = next((number for number in (buffer, depth) if number is not None), 2)
     target = Target(sharding, global_batch, part_of(ds))
     return DeviceIterator(ds, target, ahead, end, max_steps, pad_values or {}, weights)
@@ -145,14 +145,14 @@ class DeviceIterator(Closing):
     ) -> None:
         self._origin = Origin()
         if buffer < 0:
-            raise _errors.make("config", f"a buffer of {buffer} batches; it is at least 0", None)
+            raise _errors.make("config", f"buffer is {buffer}, and must be 0 or more", None)
         together = target.widest()
         self._agreement = Agreement(together) if together is not None else None
         self._end = _chosen(end, max_steps, pad_values, together is not None)
         self._padding: Padding | None = None
         if self._end == "pad":
             if target.global_batch is None:
-                raise _errors.make("config", 'end="pad" needs `global_batch`, the rows that a batch is filled up to', None)
+                raise _errors.make("config", 'end="pad" requires `global_batch`, the number of rows of a padded batch', None)
             self._padding = Padding(target.rows_of(part_of(ds)), pad_values, weights)
         self._target = target
         self._buffer = buffer
@@ -224,16 +224,16 @@ class DeviceIterator(Closing):
             "global_batch": self._target.global_batch,
             # Number of exchanges that are sent before the first is read.
             "buffer": self._buffer if self._end == "agree" else None,
-            "the step to start at": _step(self._state),
+            "the first step": _step(self._state),
         }
         for name, ((first, here), (other, there)) in self._agreement.compare(settings).items():
             said = [ENDS[value or 0] if name == "end" else value for value in (here, there)]
             message = f"{name} is {said[0]} on process {first} and {said[1]} on process {other}"
-            raise _errors.make("config", message, "all processes need the same, or some would wait for others for ever")
+            raise _errors.make("config", message, "use equal settings on all processes: otherwise some of them wait forever")
         self._checked = True
 
     def _send(self) -> Sent:
-        """Sends the next batch, or records why there is none."""
+        """Sends the next batch, or records the failure."""
         sent = self._made()
         self._sent_state = sent.state
         if self._agreement is not None and self._end == "agree":
@@ -278,8 +278,8 @@ class DeviceIterator(Closing):
         try:
             return next(self._source)
         except StopIteration:
-            message = "this process has no batch, and a batch of padding is made like another one"
-            help = "give every process at least one batch; hand in a pass at its start, and `set_state` then"
+            message = "this process has no batch, and a batch of padding needs an example"
+            help = "give every process at least one batch; pass a loader at its start, and call `set_state` afterwards"
             raise _errors.make("data", message, help) from None
         finally:
             self._go_to(self._sent_state)
@@ -294,7 +294,7 @@ class DeviceIterator(Closing):
             return failure
         done = f"the data of process {_jax.process_index()} ended after {_step(self._sent_state)} batches"
         help = 'max_steps=steps_for(len(…), global_batch), or end="agree"'
-        return _errors.make("data", f"{done}, and all have {self._max_steps}", help)
+        return _errors.make("data", f"{done}, and max_steps is {self._max_steps}", help)
 
     def get_state(self) -> dict[str, Any]:
         """Returns the position of the consumer as values for JSON. Prefetched batches do not count."""
@@ -307,7 +307,7 @@ class DeviceIterator(Closing):
         place: dict[str, Any] = json.loads(state) if isinstance(state, (str, bytes)) else dict(state)
         padding = place.pop(_PADDING, 0)
         if padding and self._padding is None:
-            message = f"the state is behind {padding} batches of padding, and this pass has none"
+            message = f"the state is after {padding} batches of padding, and this pass does not pad"
             raise _errors.make("state", message, 'resume with end="pad"')
         self._source.set_state(place)
         self._forget()
@@ -380,7 +380,7 @@ class DeviceIterator(Closing):
         return orbax.load(self, directory)
 
     def report(self) -> Report:
-        """Returns where the time went so far, on the host."""
+        """Returns the report of the pass so far, on the host."""
         self._check_process()
         return self._source.report()
 
@@ -406,14 +406,14 @@ def _step(state: Mapping[str, Any]) -> int:
 def _chosen(end: str | None, max_steps: int | None, pad_values: Mapping[str, Any], together: bool) -> str | None:
     """Checks the options and returns how the pass ends."""
     if end is not None and end not in ENDS:
-        raise _errors.make("config", f"an end of {end!r}; it is one of {', '.join(ENDS)}", None)
+        raise _errors.make("config", f"end is {end!r}, and must be one of {', '.join(ENDS)}", None)
     if max_steps is not None and max_steps < 1:
-        raise _errors.make("config", f"max_steps is {max_steps}; it is at least 1", None)
+        raise _errors.make("config", f"max_steps is {max_steps}, and must be 1 or more", None)
     if pad_values and end != "pad":
-        raise _errors.make("config", f"`pad_values` without padding: end is {end!r}", 'end="pad" pads')
+        raise _errors.make("config", f"`pad_values` is given without padding: end is {end!r}", 'set end="pad"')
     if not together:
         return end
     if end in ("drop", "pad") and max_steps is None:
         help = f"max_steps=gm.jax.steps_for(length, global_batch, {end!r}), with the length of the whole data"
-        raise _errors.make("config", f"end={end!r} over several processes needs `max_steps`", help)
+        raise _errors.make("config", f"end={end!r} over several processes requires `max_steps`", help)
     return end or "agree"

@@ -52,7 +52,7 @@ def _held(process: int, blocks: Mapping[int, set[tuple[int, int]]]) -> list[int]
 
 def _check_there(process: int, blocks: Mapping[int, Any]) -> None:
     if process not in blocks:
-        message = f"process {process} has no device in the sharding; it is over processes {sorted(blocks)}"
+        message = f"process {process} has no device in the sharding, which has devices of processes {sorted(blocks)}"
         raise _errors.make("config", message, None)
 
 
@@ -78,7 +78,7 @@ def shard_for(sharding: jax.sharding.Sharding, global_batch: int | None = None) 
 def _blocks(sharding: jax.sharding.Sharding, rows: int) -> dict[int, set[tuple[int, int]]]:
     """Returns the blocks of rows, as (start, stop), that the devices of each process hold, out of `rows` rows."""
     if rows < 1:
-        raise _errors.make("config", f"a global batch of {rows} rows; it has at least 1", None)
+        raise _errors.make("config", f"global_batch is {rows}, and must be 1 or more", None)
     axes = 1
     if isinstance(sharding, jax.sharding.NamedSharding):
         axes = max(1, len(sharding.spec))
@@ -104,7 +104,7 @@ def shard_of(process: int, rows: int, blocks: Mapping[int, set[tuple[int, int]]]
         if stop - start != size or start % size != 0:
             held = f"process {owner} holds rows {start} to {stop} of {rows}, process {first} rows {begin} to {end}"
             message = f"the shards of the processes are uneven: {held}"
-            raise _errors.make("config", message, "put whole processes side by side along the mesh's data axis")
+            raise _errors.make("config", message, "order the mesh so that each process has an equal block along the data axis")
     _check_there(process, spans)
     return spans[process][0] // size, rows // size
 
@@ -115,5 +115,5 @@ def _span(process: int, parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     for (_, before), (start, _) in zip(ordered, ordered[1:], strict=False):
         if start != before:
             message = f"the rows of process {process} are not contiguous: its devices hold {ordered}"
-            raise _errors.make("config", message, "order the mesh so that the devices of a process lie side by side")
+            raise _errors.make("config", message, "order the mesh so that the devices of a process are adjacent")
     return ordered[0][0], ordered[-1][1]

@@ -47,7 +47,7 @@ class Target:
         elif shares == 1:
             self._held[sharding] = []
         else:
-            message = "a sharding over several processes needs `global_batch`, the rows of all processes together"
+            message = "a sharding over several processes requires `global_batch`, the number of rows of all processes"
             raise _errors.make("config", message, None)
 
     def rows_of(self, part: Part | None) -> int:
@@ -97,9 +97,8 @@ class Target:
             return local, local.shape
         given, places = (len(held), None) if part is None else self._layout(sharding, part)
         if local.ndim == 0 or local.shape[0] != given:
-            of = f"one of {total // given}" if total % given == 0 else f"which gives {given} rows"
-            message = f"a batch of shape {local.shape} on this process, {of}; all have {total} rows"
-            raise _errors.make("data", message, "batch(…, drop_remainder=True) gives every process whole batches")
+            message = f"a batch has shape {local.shape}, and this process must supply {given} of {total} rows"
+            raise _errors.make("data", message, "use batch(…, drop_remainder=True), so that all batches are whole")
         rows = local if places is None else local[places]
         return rows, (total, *local.shape[1:])
 
@@ -136,8 +135,8 @@ def check_leaf(name: str, leaf: Any) -> None:
     numeric = isinstance(dtype, np.dtype) and (dtype.kind in "biufc" or _jax.dtypes.issubdtype(dtype, np.number))
     if not numeric:
         kind = f"an array of {dtype}" if isinstance(dtype, np.dtype) else type(leaf).__name__
-        message = f"{name} is {kind}, and a device holds numbers only"
-        raise _errors.make("data", message, "leave it out in front of `batch`: `.drop_columns(…)`, or `.map(…)`")
+        message = f"{name} is {kind}, and devices hold only numbers"
+        raise _errors.make("data", message, "remove it before `batch`: `.drop_columns(…)`, or `.map(…)`")
     _check_narrowing(name, np.asarray(leaf))
 
 
@@ -149,5 +148,5 @@ def _check_narrowing(name: str, array: np.ndarray[Any, Any]) -> None:
         return
     limits, low, high = np.iinfo(narrow), int(array.min()), int(array.max())
     if low < limits.min or high > limits.max:
-        message = f"{name} is {array.dtype} and has {low} to {high}, which exceeds the {narrow} that JAX makes of it"
-        raise _errors.make("data", message, "set `jax_enable_x64`, or bring the numbers into range")
+        message = f"{name} is {array.dtype} with values {low} to {high}, and JAX converts it to {narrow}, which cannot hold them"
+        raise _errors.make("data", message, "set `jax_enable_x64`, or map the numbers into the range")

@@ -39,7 +39,7 @@ def prepared(
     ray = _ray(address)
     least, most = (actors, actors) if isinstance(actors, int) else actors
     if not 1 <= least <= most:
-        raise ConfigError(f"actors is {actors!r}, and must be a number, or (at first, at most), of 1 or more")
+        raise ConfigError(f"actors is {actors!r}, and must be a number of 1 or more, or a pair (initial, maximum)")
     if hedge is not None and not hedge >= 1:
         raise ConfigError(f"hedge is {hedge!r}, and must be 1 or more, or None")
     if compress not in ("auto", "never", "always"):
@@ -78,7 +78,7 @@ def _ray(address: str | None) -> Any:
         try:
             ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="WARNING")
         except ConnectionError as error:
-            text = f"no Ray cluster is found at {address!r}: `ray start --head` starts one, and 'local' is one for this program"
+            text = f"no Ray cluster at {address!r}: start one with `ray start --head`, or use address='local'"
             raise WorkerError(text) from error
     return ray
 

@@ -126,7 +126,7 @@ class Driver:
         """Returns whether Ray is connected. Any call on a disconnected Ray would start a new local cluster."""
         has: bool = self._ray.is_initialized()
         if not has and self._lost is None:
-            self._give_up("Ray was shut down while its actors evaluated")
+            self._give_up("Ray was shut down during the pass")
         return has
 
     def _look_for_actors(self) -> None:
@@ -139,7 +139,7 @@ class Driver:
         if coming:
             self._patience *= 10
             logging.getLogger("gristmill").warning(
-                "no actor has come for %.0f s: each asks Ray for %s, and `ray status` says what the cluster has", waited, self._asked
+                "no actor has started for %.0f s: each requests %s from Ray; `ray status` lists the free resources", waited, self._asked
             )
 
     def _bring(self, ref: Any) -> None:
@@ -169,7 +169,7 @@ class Driver:
                 self._lose(number, answer, outside=False)
             elif answer is None:
                 # The lease expired; no element caused the loss.
-                self._lose(number, "its lease has run out: it has not heard of this trainer for too long", outside=True, blameless=True)
+                self._lose(number, "its lease expired: this trainer sent no heartbeat for too long", outside=True, blameless=True)
             elif first:
                 self._clock.knows(number, answer[1])
                 self._office.started(number, *answer)
@@ -213,7 +213,7 @@ class Driver:
     def make_way(self) -> None:
         """Ends this pass and frees the cores of its actors for its replacement."""
         with self._changed:
-            self._lost = "another pass has taken the place of this one"
+            self._lost = "a new pass has replaced this pass"
             actors, coming = list(self._seats), [number for number, first in self._awaited.values() if first]
         for number in actors:
             self._forget(number)

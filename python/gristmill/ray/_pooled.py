@@ -42,7 +42,7 @@ class Pooled:
         return self._facts
 
     def join(self, lease: str, key: str, payload: bytes, facts: dict[str, Any]) -> tuple[str, str] | str:
-        """Takes a lease. Returns a description of process and machine and the machine's name, or why it is refused."""
+        """Takes a lease. Returns a description of process and machine with the machine's name, or the refusal."""
         different = difference(self._facts, facts)
         if different is not None:
             return different
@@ -96,7 +96,7 @@ def difference(here: dict[str, Any], asked: dict[str, Any]) -> str | None:
     """Returns a description of the first setting that differs, or `None`."""
     for name, value in asked.items():
         if here.get(name) != value:
-            return f"the pool has {name}={here.get(name)!r}, and this trainer asks for {name}={value!r}"
+            return f"the pool has {name}={here.get(name)!r}, and this trainer has {name}={value!r}"
     return None
 
 

@@ -114,7 +114,7 @@ class Pool:
                 continue
             different = difference(facts, self._facts)
             if different is not None:
-                raise ConfigError(f"pool {self._name!r}: {different}; agree on one, or give the pool another name")
+                raise ConfigError(f"pool {self._name!r}: {different}; use equal settings, or another name of the pool")
             return
 
     def leases(self, payload: Any, key: str) -> Leases:
