@@ -105,6 +105,17 @@ fn pipeline(config: Config) -> Result<BoxIter<Element>> {
     Ok(Numbers(config.len).filter(odd).random_map(7, draw).try_map(move |e| config.element(e)).boxed())
 }
 
+/// Each element of [`pipeline`] becomes up to three pieces.
+fn pieces(config: Config) -> Result<BoxIter<Element>> {
+    let draw = |element: Element, rng: &mut ElementRng| element.with("draw", Array::scalar(rng.random_raw()));
+    let len = config.len;
+    let split = move |element: Element| {
+        let (count, element) = (number(&element)? % 4, config.element(element)?);
+        Ok((0..count).map(move |_| element.clone()))
+    };
+    Ok(Numbers(len).random_map(7, draw).try_flat_map(split).boxed())
+}
+
 fn options(workers: usize) -> MpOptions {
     let options = MpOptions::auto().workers(workers).threads_per_worker(2);
     options.worker_heap(64 * MIB).ram_budget(400 * MIB).deadline(None)
@@ -129,6 +140,9 @@ fn run(loader: LoaderBuilder<BoxIter<Element>>) -> (Vec<Row>, Vec<u64>, Option<S
     (all, pids, None)
 }
 
+/// Makes a pipeline.
+type Make = fn(Config) -> Result<BoxIter<Element>>;
+
 fn there(config: Config, options: MpOptions) -> (Vec<Row>, Vec<u64>, Option<String>) {
     run(mp_prefetch(pipeline, config, options).unwrap())
 }
@@ -136,29 +150,36 @@ fn there(config: Config, options: MpOptions) -> (Vec<Row>, Vec<u64>, Option<Stri
 #[test]
 fn workers_apply_functions_to_the_elements_that_the_parent_reads() {
     let config = Config { len: 600, large: 3 << 20, ..Config::default() };
-    let (expected, _, _) = run(pipeline(config.clone()).unwrap().loader());
-    assert_eq!(expected.len(), 480);
-    for workers in [1, 2] {
-        let (all, pids, error) = there(config.clone(), options(workers));
-        assert_eq!((all, error), (expected.clone(), None));
-        assert!(pids.iter().all(|pid| *pid != u64::from(std::process::id())), "this process applied the function");
+    for (make, len) in [(pipeline as Make, 480), (pieces, 900)] {
+        let (expected, _, _) = run(make(config.clone()).unwrap().loader());
+        assert_eq!(expected.len(), len);
+        for workers in [1, 2] {
+            let (all, pids, error) = run(mp_prefetch(make, config.clone(), options(workers)).unwrap());
+            assert_eq!((all, error), (expected.clone(), None));
+            assert!(pids.iter().all(|pid| *pid != u64::from(std::process::id())), "this process applied the function");
+        }
     }
 }
 
 #[test]
 fn a_state_is_that_of_one_process_at_every_element() {
+    a_state_is_that_of_one_process(pipeline, (0..90).filter(|x| x % 5 != 0).collect());
+    a_state_is_that_of_one_process(pieces, (0..90).flat_map(|x| vec![x; (x % 4) as usize]).collect());
+}
+
+fn a_state_is_that_of_one_process(make: Make, expected: Vec<u64>) {
     let config = Config { len: 90, large: 100, ..Config::default() };
-    let ds = pipeline(config.clone()).unwrap();
+    let ds = make(config.clone()).unwrap();
     let mut here = ds.loader().build().unwrap();
-    let mut there = mp_prefetch(pipeline, config.clone(), options(1)).unwrap().build().unwrap();
+    let mut there = mp_prefetch(make, config.clone(), options(1)).unwrap().build().unwrap();
     for at in 0.. {
         let states = [here.state(), there.state()].map(|state| state.unwrap().to_json());
         assert_eq!(states[0], states[1]);
         if at % 17 == 0 {
-            let resumed = mp_prefetch(pipeline, config.clone(), options(1)).unwrap();
+            let resumed = mp_prefetch(make, config.clone(), options(1)).unwrap();
             let resumed = resumed.resume(Checkpoint::from_json(&states[0]).unwrap()).build().unwrap();
             let rest = resumed.map(|element| number(&element.unwrap()).unwrap()).collect::<Vec<_>>();
-            assert_eq!(rest, (0..90).filter(|x| x % 5 != 0).skip(at).collect::<Vec<_>>());
+            assert_eq!(rest, expected[at..]);
         }
         match (here.next(), there.next()) {
             (Some(here), Some(there)) => assert_eq!(number(&here.unwrap()).unwrap(), number(&there.unwrap()).unwrap()),

@@ -189,8 +189,9 @@ pub trait IterDataset: Stage + Send + Sync {
 
     /// Replaces every element by the elements that `f` returns: none, one or many.
     ///
-    /// Threads apply `f` as in [`map`](Self::map). The consumer's thread advances the returned iterator, one element at
-    /// a time. A resume in the middle of such an iterator reads its input element again.
+    /// Threads and worker processes apply `f` as in [`map`](Self::map). The consumer's thread advances the returned
+    /// iterator, one element at a time; a worker process advances it to its end and sends all elements. A resume in the
+    /// middle of such an iterator reads its input element again.
     fn flat_map<C, F>(self, f: F) -> IterFlatMap<Self, F>
     where
         Self: Sized,

@@ -1,5 +1,6 @@
 //! Stages of streams that see each element alone: [`InOrder`] applies an [`Each`], and [`Keep`] holds further state.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::dataset::plan::{ByKey, LateKeys, LateNoted, Make, Member, Plan, PlanP
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
-use crate::element::{Name, Slot};
+use crate::element::{Name, Part, Slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Failed, Runtime};
 
@@ -362,6 +363,7 @@ struct Alone<E>(Arc<E>);
 
 impl<T, E: Each<T, Out: Send + 'static> + 'static> Work<T> for Alone<E> {
     type Out = E::Out;
+    type Sent = E::Out;
 
     fn name(&self) -> &'static str {
         self.0.name()
@@ -369,6 +371,14 @@ impl<T, E: Each<T, Out: Send + 'static> + 'static> Work<T> for Alone<E> {
 
     fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<E::Out> {
         apply(&*self.0, stage, index, element, cx)
+    }
+
+    fn send(made: E::Out, _: StageId, _: &mut Cx) -> E::Out {
+        made
+    }
+
+    fn receive(sent: Part<E::Out, Infallible>) -> Part<E::Out, Infallible> {
+        sent
     }
 }
 

@@ -1,4 +1,6 @@
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +12,10 @@ use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapFn, TryMapFn};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::plan::{Counted, LateNoted, Plan, Planning, plan_pieces};
+use crate::dataset::run::ahead;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
-use crate::element::{Name, Slot};
+use crate::element::{Name, Part, Slot};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -49,7 +52,7 @@ impl<E: Send + Sync> Facts for FlatMapFlow<E> {
 impl<I, C, E> Flow<I> for FlatMapFlow<E>
 where
     I: DatasetIterator<Item: Send + 'static>,
-    C: IntoIterator<Item: 'static, IntoIter: Send + 'static>,
+    C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
     E: Each<I::Item, Out = C> + 'static,
 {
     type Pass = IterFlatMapIter<I, E, C>;
@@ -77,7 +80,6 @@ where
     where
         Self: 'static,
         I::Item: Send + 'static,
-        C::Item: Send + 'static,
     {
         plan_pieces(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
             Box::new(IterFlatMapIter::new(Chunked::inline(parent, Opens(Arc::new(pieces)), stage), stage))
@@ -113,23 +115,54 @@ impl<T, C: IntoIterator, E: Each<T, Out = C>> Each<T> for Listed<E> {
     }
 }
 
-/// The function of a stage as [`Work`]: returns an iterator, which makes the pieces on request.
+/// The pieces of an element.
+enum Pieces<C: IntoIterator> {
+    /// Made on request.
+    Lazy(C::IntoIter),
+    /// Made by a worker process.
+    Made(vec::IntoIter<C::Item>),
+}
+
+impl<C: IntoIterator> Iterator for Pieces<C> {
+    type Item = C::Item;
+
+    fn next(&mut self) -> Option<C::Item> {
+        match self {
+            Self::Lazy(pieces) => pieces.next(),
+            Self::Made(pieces) => pieces.next(),
+        }
+    }
+}
+
+/// The function of a stage as [`Work`]: returns the pieces of an element. A worker process makes all of them.
 struct Opens<E>(Arc<E>);
 
 impl<T, C, E> Work<T> for Opens<E>
 where
-    C: IntoIterator<IntoIter: Send + 'static>,
+    C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
     E: Each<T, Out = C> + 'static,
 {
-    type Out = C::IntoIter;
+    type Out = Pieces<C>;
+    type Sent = Vec<C::Item>;
 
     fn name(&self) -> &'static str {
         "flat_map"
     }
 
-    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<C::IntoIter> {
+    fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<Pieces<C>> {
         let pieces = cx.consumed(stage, || self.0.apply(index, element));
-        Ok(pieces.map_err(|e| cx.blame(stage, Work::<T>::name(self), e))?.map(IntoIterator::into_iter))
+        let pieces = pieces.map_err(|e| cx.blame(stage, Work::<T>::name(self), e))?;
+        Ok(pieces.map(|pieces| Pieces::Lazy(pieces.into_iter())))
+    }
+
+    fn send(made: Pieces<C>, stage: StageId, cx: &mut Cx) -> Vec<C::Item> {
+        cx.consumed(stage, || made.collect())
+    }
+
+    fn receive(sent: Part<Vec<C::Item>, Infallible>) -> Part<Pieces<C>, Infallible> {
+        Part::Slots(
+            ahead::Open::of(sent).map(|slot| Ok(slot?.map(|pieces| Pieces::Made(pieces.into_iter())))).collect(),
+        )
     }
 }
 
@@ -137,11 +170,11 @@ where
 pub struct IterFlatMapIter<I, E, C>
 where
     I: DatasetIterator,
-    C: IntoIterator<IntoIter: Send + 'static>,
+    C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
     E: Each<I::Item, Out = C> + 'static,
 {
     opened: Chunked<I, Opens<E>>,
-    open: Option<Open<I::State, C::IntoIter>>,
+    open: Option<Open<I::State, Pieces<C>>>,
     /// Notes the keys of the output, if keys are recorded.
     noted: Option<Arc<LateNoted>>,
     stage: StageId,
@@ -169,7 +202,7 @@ pub struct FlatMapState<S> {
 impl<I, C, E> IterFlatMapIter<I, E, C>
 where
     I: DatasetIterator<Item: Send + 'static>,
-    C: IntoIterator<IntoIter: Send + 'static>,
+    C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
     E: Each<I::Item, Out = C> + 'static,
 {
     fn new(opened: Chunked<I, Opens<E>>, stage: StageId) -> Self {
@@ -189,7 +222,7 @@ where
 impl<I, C, E> DatasetIterator for IterFlatMapIter<I, E, C>
 where
     I: DatasetIterator<Item: Send + 'static>,
-    C: IntoIterator<Item: 'static, IntoIter: Send + 'static>,
+    C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
     E: Each<I::Item, Out = C> + 'static,
 {
     type Item = C::Item;
@@ -254,7 +287,7 @@ debug_name!(FlatMapFlow<E>);
 impl<I, E, C> std::fmt::Debug for IterFlatMapIter<I, E, C>
 where
     I: DatasetIterator,
-    C: IntoIterator<IntoIter: Send + 'static>,
+    C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
     E: Each<I::Item, Out = C> + 'static,
 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -69,13 +69,6 @@ impl<T> Open<T> {
         }
     }
 
-    pub(in crate::dataset) fn next(&mut self) -> Option<Slot<T>> {
-        match self {
-            Self::Slots(slots) => slots.next(),
-            Self::Rows(rows) => rows.next().map(|item| Ok(Some(item))),
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Slots(slots) => slots.len(),
@@ -92,6 +85,17 @@ impl<T> Open<T> {
                 out.extend(rows.by_ref().take(most));
                 out.len() - before
             }
+        }
+    }
+}
+
+impl<T> Iterator for Open<T> {
+    type Item = Slot<T>;
+
+    fn next(&mut self) -> Option<Slot<T>> {
+        match self {
+            Self::Slots(slots) => slots.next(),
+            Self::Rows(rows) => rows.next().map(|item| Ok(Some(item))),
         }
     }
 }

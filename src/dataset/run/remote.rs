@@ -121,7 +121,8 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
     fn submit(&self, Wanted { range, grouped }: Wanted) -> Incoming<Chunk<T, W>> {
         let (outgoing, incoming) = channel();
         let groups = self.groups.filter(|_| grouped);
-        let decode = Decode { outgoing, item: self.item, groups, apart: self.apart.clone() };
+        let (item, convert) = (self.item, std::convert::identity as fn(_) -> _);
+        let decode = Decode { outgoing, item, convert, groups, apart: self.apart.clone() };
         let how = match ((self.listed)(range.clone()), groups) {
             (Some(indices), _) if indices.len() as u64 == range.end - range.start => How::Listed(indices.into()),
             (Some(_), _) => {
@@ -137,27 +138,34 @@ impl<T: Send + 'static, W: Send + 'static> Evaluator<T, W> for OnWorkers<T, W> {
 }
 
 /// Decodes elements from shared memory.
-pub(in crate::dataset) struct Decode<T, W> {
-    outgoing: Outgoing<Chunk<T, W>>,
+///
+/// Elements arrive as type `T` and are delivered as type `U`.
+pub(in crate::dataset) struct Decode<T, W, U = T> {
+    outgoing: Outgoing<Chunk<U, W>>,
     item: Crossing<T>,
+    convert: fn(Part<T, W>) -> Part<U, W>,
     groups: Option<Groups<W>>,
     apart: Arc<AtomicBool>,
 }
 
-impl<T: Send + 'static> Decode<T, Infallible> {
+impl<T: Send + 'static, U: Send + 'static> Decode<T, Infallible, U> {
     /// Creates a decoder for elements that arrive one by one.
-    pub(in crate::dataset) fn of_slots(outgoing: Outgoing<Chunk<T, Infallible>>, item: Crossing<T>) -> Self {
-        Self { outgoing, item, groups: None, apart: Arc::default() }
+    pub(in crate::dataset) fn of_slots(
+        outgoing: Outgoing<Chunk<U, Infallible>>,
+        item: Crossing<T>,
+        convert: fn(Part<T, Infallible>) -> Part<U, Infallible>,
+    ) -> Self {
+        Self { outgoing, item, convert, groups: None, apart: Arc::default() }
     }
 }
 
-impl<T: Send + 'static, W: Send + 'static> Decode<T, W> {
-    fn send(&self, parts: Vec<Part<T, W>>, made: Made) {
+impl<T: Send + 'static, W: Send + 'static, U: Send + 'static> Decode<T, W, U> {
+    fn send(&self, parts: Vec<Part<U, W>>, made: Made) {
         let _ = self.outgoing.chunks.send(Ok(Chunk { parts, made }));
     }
 }
 
-impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
+impl<T: Send + 'static, W: Send + 'static, U: Send + 'static> Deliver for Decode<T, W, U> {
     fn wanted(&self) -> bool {
         self.outgoing.is_wanted()
     }
@@ -178,7 +186,7 @@ impl<T: Send + 'static, W: Send + 'static> Deliver for Decode<T, W> {
         if indices != Some(announced) {
             return Err(Error::data(format!("{indices:?} elements, but {announced} were announced")));
         }
-        self.send(parts, delivery.made);
+        self.send(parts.into_iter().map(self.convert).collect(), delivery.made);
         Ok(None)
     }
 

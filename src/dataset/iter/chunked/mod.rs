@@ -26,6 +26,8 @@ use crate::exec::Runtime;
 pub(super) trait Work<T>: Send + Sync + 'static {
     /// Type of a result.
     type Out: Send + 'static;
+    /// Type of a result that a worker process sends.
+    type Sent: Send + 'static;
 
     /// Returns the name of the stage, for errors.
     fn name(&self) -> &'static str;
@@ -35,6 +37,12 @@ pub(super) trait Work<T>: Send + Sync + 'static {
     /// # Errors
     /// Errors of the function, with the stage.
     fn work(&self, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<Self::Out>;
+
+    /// Converts a result in the worker process that sends it, as the work of `stage`.
+    fn send(made: Self::Out, stage: StageId, cx: &mut Cx) -> Self::Sent;
+
+    /// Converts results in the process that receives them.
+    fn receive(sent: Part<Self::Sent, Infallible>) -> Part<Self::Out, Infallible>;
 }
 
 /// A pass that applies the function of a stage to the elements of a parent.

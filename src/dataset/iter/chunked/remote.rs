@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::Work;
 use super::evaluator::{Apply, applied};
-use crate::cx::{Off, StageId, Watch};
+use crate::cx::{Cx, Off, StageId, Watch};
 use crate::dataset::run::ahead::Open;
-use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, channel};
+use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, caught, channel};
 use crate::dataset::run::remote::Decode;
-use crate::element::{Buffer, Owner, Part};
+use crate::element::{Buffer, Owner, Part, Slot};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::exec::remote::{Border, Evaluated, Fed, How, Remote, ServeFed, Served};
@@ -32,14 +32,14 @@ pub(super) fn on_workers<T: Send + 'static, W: Work<T>>(
     run: &Runtime,
     stage: StageId,
 ) -> Option<Box<dyn Apply<T, W::Out>>> {
-    let (item, made, border) = (crossing::<T>()?, crossing::<W::Out>()?, run.border(stage));
+    let (item, made, border) = (crossing::<T>()?, crossing::<W::Sent>()?, run.border(stage));
     let (work, workers, run) = (work.clone(), workers.clone(), run.clone());
     Some(Box::new(OnWorkers { work, workers, run, stage, border, item, made }))
 }
 
 /// Registers the function in a worker, which applies it for the parent process.
 pub(super) fn serve<T: Send + 'static, W: Work<T>>(work: &Arc<W>, run: &Runtime, served: &Served, stage: StageId) {
-    if let (Some(item), Some(made)) = (crossing::<T>(), crossing::<W::Out>()) {
+    if let (Some(item), Some(made)) = (crossing::<T>(), crossing::<W::Sent>()) {
         let applied = Applied { work: work.clone(), run: run.clone(), stage, item, made };
         served.add_fed(run.border(stage), Arc::new(applied));
     }
@@ -52,7 +52,7 @@ struct OnWorkers<T, W: Work<T>> {
     stage: StageId,
     border: Border,
     item: Crossing<T>,
-    made: Crossing<W::Out>,
+    made: Crossing<W::Sent>,
 }
 
 type Coming<U> = Incoming<Chunk<U, Infallible>>;
@@ -113,7 +113,7 @@ impl<T: Send + 'static, W: Work<T>> OnWorkers<T, W> {
     fn send(&self, first: u64, count: u64, bytes: Vec<u8>) -> Coming<W::Out> {
         let (outgoing, incoming) = channel();
         let fed = Fed { first, bytes: bytes.into() };
-        let deliver = Box::new(Decode::of_slots(outgoing, self.made));
+        let deliver = Box::new(Decode::of_slots(outgoing, self.made, W::receive));
         self.workers.submit(self.border, first..first.saturating_add(count), How::Fed(fed), deliver);
         incoming
     }
@@ -133,7 +133,17 @@ struct Applied<T, W: Work<T>> {
     run: Runtime,
     stage: StageId,
     item: Crossing<T>,
-    made: Crossing<W::Out>,
+    made: Crossing<W::Sent>,
+}
+
+impl<T: Send + 'static, W: Work<T>> Applied<T, W> {
+    /// Returns the result for an element, converted. A panic in the function becomes the element's error.
+    fn sent(&self, index: u64, element: T, cx: &mut Cx) -> Slot<W::Sent> {
+        let Self { work, stage, .. } = self;
+        cx.begin_element();
+        let made = caught(|| Ok(work.work(index, element, *stage, cx)?.map(|made| W::send(made, *stage, cx))));
+        made.map_err(|error| cx.blame(*stage, work.name(), error))
+    }
 }
 
 impl<T: Send + 'static, W: Work<T>> ServeFed for Applied<T, W> {
@@ -141,15 +151,11 @@ impl<T: Send + 'static, W: Work<T>> ServeFed for Applied<T, W> {
         let (mut cx, before) = (self.run.cx_ahead(), Off::here());
         let owner: Arc<dyn Owner> = Arc::new(Sent(Buffer::copy_from(&fed.bytes)));
         let parts = read_parts::<T, Infallible>(&owner, fed.bytes.len(), self.item, None)?;
-        let slots = parts.into_iter().flat_map(|part| {
-            let mut open = Open::of(part);
-            std::iter::from_fn(move || open.next())
-        });
+        let slots = parts.into_iter().flat_map(Open::of);
         let mut writer = ChunkWriter::new(extent);
         let mut need = None;
         for (index, slot) in (fed.first..range.end).zip(slots).skip_while(|(index, _)| *index < range.start) {
-            let element = slot?;
-            let made = element.map_or(Ok(None), |element| applied(&*self.work, index, element, self.stage, &mut cx));
+            let made = slot?.map_or(Ok(None), |element| self.sent(index, element, &mut cx));
             if let Err(full) = writer.push_with(&made, self.made) {
                 need = Some(full.need);
                 break;
