@@ -79,7 +79,7 @@ fn of_stage(report: &Report, stage: &StageReport, share: f64) -> Verdict {
             format!("single elements limit the run: {told}, mostly for one element while later ones were ready"),
             vec![Advice {
                 text: format!(
-                    "split what takes so long in front of {name} (stage {id}), or drop it; a larger `buffer` bridges what is rare"
+                    "split or drop elements that take so long before {name} (stage {id}); a larger `buffer` bridges rare delays"
                 ),
                 change: Change::Split(Some(id)),
                 expected_speedup: gain(report, share),
@@ -119,7 +119,7 @@ fn gain(report: &Report, share: f64) -> f64 {
 
 fn store(report: &Report, share: f64) -> Advice {
     Advice {
-        text: "read from what answers sooner, keep its blocks in a folder (GRISTMILL_STORE_CACHE_DIR), or have more threads wait at a time"
+        text: "use a faster store, a disk cache (GRISTMILL_STORE_CACHE_DIR) or more threads"
             .to_owned(),
         change: Change::Store,
         expected_speedup: gain(report, share),
@@ -134,19 +134,19 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
             "hand-over",
             format!("hand-over limits the run: {told} for elements that were ready and on their way"),
             Some((
-                "hand over fewer, larger batches, or leave a core to the thread that hands over".to_owned(),
+                "hand over fewer, larger batches, or leave a core free for the hand-over".to_owned(),
                 Change::LargerBatches,
             )),
         ),
         Cause::Memory => (
             "memory",
-            format!("the budget limits the run: {told} for memory, while somebody was free to work"),
+            format!("the budget limits the run: {told} for memory, while threads were free"),
             budget(report),
         ),
         Cause::Leases => (
             "memory",
-            format!("what you hold limits the run: {told} for memory of elements that were handed over"),
-            Some((format!("let go of batches sooner, or copy what you keep{}", or_budget(report)), Change::LetGo)),
+            format!("held batches limit the run: {told} for memory of delivered batches"),
+            Some((format!("release batches sooner, or copy what you keep{}", or_budget(report)), Change::LetGo)),
         ),
         Cause::Store => {
             let Advice { text, change, .. } = store(report, share);
@@ -154,8 +154,8 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
         }
         Cause::Death => {
             let replaced = report.workers.as_ref().map_or(0, |workers| workers.replaced);
-            let text = format!("workers that die limit the run: {told} for the tasks of {replaced} of them");
-            ("workers", text, Some(("see why they die: the counts above say it".to_owned(), Change::Mend)))
+            let text = format!("worker deaths limit the run: {told} for the tasks of {replaced} of them");
+            ("workers", text, Some(("the counts above give the causes of death".to_owned(), Change::Mend)))
         }
         Cause::Lock => (
             "lock",
@@ -163,7 +163,7 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
                 "another thread of this program limits the run: {told} for the interpreter's lock, which no stage held"
             ),
             Some((
-                "have that thread let go of the lock, or evaluate functions in worker processes (mp_prefetch)"
+                "release the lock in that thread, or run functions in worker processes (mp_prefetch)"
                     .to_owned(),
                 Change::Unlock,
             )),
@@ -175,14 +175,14 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
         ),
         Cause::Restore => (
             "restore",
-            format!("going on from checkpoints limits the run: {told} for the first batch after each"),
+            format!("resumes limit the run: {told} for the first batch after each"),
             None,
         ),
         Cause::HeadOfLine => (
             "single elements",
             format!("single elements limit the run: {told} for one element while later ones were ready"),
             Some((
-                "split what takes so long, or drop it; a larger `buffer` bridges what is rare".to_owned(),
+                "split or drop elements that take so long; a larger `buffer` bridges rare delays".to_owned(),
                 Change::Split(None),
             )),
         ),
@@ -213,17 +213,17 @@ pub(super) fn part(why: &Why, stage: Option<&str>) -> String {
     let of = |what: &str| stage.map_or_else(|| what.to_owned(), |stage| format!("{what} by {stage}"));
     let what = match (why.cause, stage) {
         (Cause::Start, _) => "start-up".to_owned(),
-        (Cause::Restore, _) => "the first behind a checkpoint".to_owned(),
-        (Cause::Reader, Some(stage)) => format!("{stage}, on its one thread"),
+        (Cause::Restore, _) => "the first after a resume".to_owned(),
+        (Cause::Reader, Some(stage)) => format!("{stage}, on one thread"),
         (Cause::Reader, None) => "stages on one thread".to_owned(),
         (Cause::Evaluation, Some(stage)) => format!("{stage}, being evaluated"),
         (Cause::Evaluation, None) => "elements that were being evaluated".to_owned(),
-        (Cause::Queue, Some(stage)) => format!("{stage}, waiting for somebody free"),
-        (Cause::Queue, None) => "elements that waited for somebody free".to_owned(),
-        (Cause::Memory, _) => "no memory left of the budget".to_owned(),
-        (Cause::Leases, _) => "memory of elements that you hold".to_owned(),
-        (Cause::HeadOfLine, Some(stage)) => format!("single elements that all others waited for, in {stage}"),
-        (Cause::HeadOfLine, None) => "single elements that all others waited for".to_owned(),
+        (Cause::Queue, Some(stage)) => format!("{stage}, waiting for a free thread"),
+        (Cause::Queue, None) => "elements that waited for a free thread".to_owned(),
+        (Cause::Memory, _) => "no memory left in the budget".to_owned(),
+        (Cause::Leases, _) => "memory of batches that you hold".to_owned(),
+        (Cause::HeadOfLine, Some(stage)) => format!("single elements that held up later ones, in {stage}"),
+        (Cause::HeadOfLine, None) => "single elements that held up later ones".to_owned(),
         (Cause::Store, _) => {
             let used = why.store.unwrap_or_default();
             let again = if used.retries > 0 { format!(", {} asked again", used.retries) } else { String::new() };

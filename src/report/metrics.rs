@@ -113,12 +113,12 @@ families! {
     ELEMENTS = counter("elements", Unit::None, "Elements (batches) delivered.");
     ELEMENTS_PER_S = gauge("elements_per_s", Unit::None, "Elements (batches) delivered per second of the run.");
     WAIT_SHARE = gauge("wait_share", Unit::Ratio, "Share of the run that the consumer waited in next.");
-    STEADY_WAIT = gauge("steady_wait_share", Unit::Ratio, "The same without the wait for the first element.");
+    STEADY_WAIT = gauge("steady_wait_share", Unit::Ratio, "Share of the run that the consumer waited in next, without the first element.");
     FIRST_WAIT = gauge("first_wait_s", Unit::Seconds, "Wait for the first element.");
-    HANDOVER = gauge("handover_share", Unit::Ratio, "Share of the run that the consumer waited for an element that was there.");
+    HANDOVER = gauge("handover_share", Unit::Ratio, "Share of the run that the consumer waited for an element that was ready.");
     WAIT = by("cause", gauge("wait", Unit::Ratio, "Share of the run that the consumer waited, by cause."));
     WAIT_S = by("cause", counter("wait_s", Unit::Seconds, "Time that the consumer waited, by cause."));
-    LONGEST = gauge("longest_wait_s", Unit::Seconds, "The longest wait behind the first, if it took a millisecond or more.");
+    LONGEST = gauge("longest_wait_s", Unit::Seconds, "The longest wait after the first, if it took a millisecond or more.");
     NEXT_P50 = gauge("next_p50_s", Unit::Seconds, "Median time of a call of next.");
     NEXT_P99 = gauge("next_p99_s", Unit::Seconds, "99th percentile of the time of a call of next.");
     BUFFER = gauge("buffer_share", Unit::Ratio, "Share of the buffer that was full when the consumer asked, where there is one.");

@@ -60,7 +60,7 @@ impl fmt::Display for Report {
         if self.delivered > 0 {
             let first = unbroken(&time(self.first_wait_s * 1e6));
             let causes: String = self.startup.iter().map(|cause| format!("; {cause}")).collect();
-            wrapped(f, "start-up ", &format!("{first} until the first was there{causes}"))?;
+            wrapped(f, "start-up ", &format!("{first} until the first element{causes}"))?;
         }
         if let Some(workers) = &self.workers {
             super::workers::lines(workers, self.wall_s).iter().try_for_each(|line| wrapped(f, "  ", line))?;

@@ -119,7 +119,7 @@ pub(super) fn judge(report: &Report) -> Verdict {
     }
     if let Some(share) = busy {
         let text = format!(
-            "the machine was busy: other programs used {} of its cores, so no cause is named; measure again when they have ended",
+            "the machine was busy: other programs used {} of its cores, so the report names no cause; measure again on an idle machine",
             percent(share)
         );
         return of("machine", text);
@@ -127,7 +127,7 @@ pub(super) fn judge(report: &Report) -> Verdict {
     if is_short {
         let (first, rest) = (time(report.first_wait_s * 1e6), time(steady_s.max(0.0) * 1e6));
         let text = format!(
-            "too short to say what limits the run: {first} before the first element, and {} more in {rest}",
+            "the run is too short for a verdict: {first} before the first element, and {} more in {rest}",
             report.delivered - 1
         );
         return of("none", text);
@@ -169,7 +169,7 @@ fn more(report: &Report, load: Load) -> Option<Advice> {
     let each = load.useful_threads(processes).max(now.threads).div_ceil(processes);
     let more_processes = gain(Crew { threads: each * processes, processes });
     let locks = load.locked > 0.0 && processes > now.processes && more_processes > RATHER * more_threads;
-    let waits = if load.blocked > load.cpu { " (it waits more than it computes)" } else { "" };
+    let waits = if load.blocked > load.cpu { " (the stage waits more than it computes)" } else { "" };
     let workers = |workers: usize, threads_per_worker: usize| Change::Workers { workers, threads_per_worker };
     let (text, change, expected_speedup) = if locks {
         let what = if now.processes > 0 { "workers" } else { "run it in worker processes with mp_prefetch: workers" };
@@ -200,7 +200,7 @@ fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
     let cost = format!("{} per element{waits}", time(stage.self_us_per_element));
     let what = match (stage.name.as_str(), stage.role) {
         ("tokenise", _) => "tokenise once and store the ids".to_owned(),
-        (_, Role::Source) if blocked > 0.5 => format!("read from what answers sooner, or more at a time ({cost})"),
+        (_, Role::Source) if blocked > 0.5 => format!("use faster storage, or read more in parallel ({cost})"),
         (_, Role::Source) => "read from faster storage, fewer columns, or a format with less to parse".to_owned(),
         ("map" | "random_map" | "map_with_index" | "filter" | "flat_map", _) => {
             format!("make the function of {} cheaper ({cost})", stage.name)
@@ -208,15 +208,15 @@ fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
         _ => format!("make {} cheaper or leave it out ({cost})", stage.name),
     };
     match stage.place {
-        Place::Threads if load.takes_all_cores() => format!("{what}; the cores are taken, more threads gain nothing"),
-        _ if stage.is_behind => format!("put it in front of mp_prefetch, where workers run it; or {what}"),
+        Place::Threads if load.takes_all_cores() => format!("{what}; all cores are busy, so more threads gain nothing"),
+        _ if stage.is_behind => format!("move the stage before mp_prefetch, so that workers run it; or {what}"),
         _ if stage.in_order && stage.role == Role::Source => match stage.name.as_str() {
             "source" => {
-                format!("yield elements that cost less ({cost}), and do the rest in a map behind it, which threads run")
+                format!("yield cheaper elements ({cost}), and do the rest in a `map` after the source, which threads run")
             }
-            _ => format!("{what}; one thread reads it: with several files, `lanes` has several read at a time"),
+            _ => format!("{what}; one thread reads the source: `lanes` reads several files at a time"),
         },
-        Place::Suffix => format!("{what}; it runs on one thread: do this work before `to_iter` if it is per element"),
+        Place::Suffix => format!("{what}; the stage runs on one thread: move the work before `to_iter` if it is elementwise"),
         _ => what,
     }
 }

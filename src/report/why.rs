@@ -194,7 +194,7 @@ pub(super) fn longest_in_words(waits: &[LongWait], stages: &[StageReport]) -> Op
     let stage = stage.map_or_else(String::new, |stage| format!(" in {} (stage {})", stage.name, stage.id));
     let time = |seconds: f64| time(seconds * 1e6).replace(' ', "\u{a0}");
     Some(format!(
-        "{} at {:.1}\u{a0}s for {who}, which took {}{stage}, while what comes behind was there",
+        "{} at {:.1}\u{a0}s for {who}, which took {}{stage}, while later elements were ready",
         time(wait.wait_s),
         wait.at_s,
         time(took)

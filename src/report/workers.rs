@@ -8,7 +8,7 @@ pub(super) fn startup(workers: &WorkersReport) -> Option<String> {
     let time = |seconds: f64| time(seconds * 1e6);
     (workers.started_s > 0.0).then(|| {
         format!(
-            "the first worker was ready after {}, {} of it to make its pipeline",
+            "the first worker was ready after {}, including {} to build its pipeline",
             time(workers.started_s),
             time(workers.built_s)
         )
@@ -51,7 +51,7 @@ pub(super) fn lines(workers: &WorkersReport, wall_s: f64) -> Vec<String> {
     }));
     lines.extend(workers.pool.map(|pool| {
         let share = 100.0 * pool.kept as f64 / pool.answers.max(1) as f64;
-        format!("of a pool: {} answers, {} ({share:.0} %) made for another trainer and kept", pool.answers, pool.kept)
+        format!("shared pool: {} results, {} ({share:.0} %) kept from requests of another trainer", pool.answers, pool.kept)
     }));
     let decisions = workers.decisions.iter().rev().take(5).rev();
     lines.extend(decisions.map(|decision| format!("tuned at {decision}")));

@@ -63,7 +63,7 @@ fn the_report() {
     insta::assert_snapshot!(report(&text), @r"
     # · # delivered · # · # threads # busy
     waits took # of the time · next() # # # # · buffer # full when asked
-    start-up # until the first was there
+    start-up # until the first element
       stage                          wait %  self/elem   cpu  waits  lock  elements    elem/s    bytes/s
       5 batch …
       4 window_pack …
@@ -84,7 +84,7 @@ fn the_report() {
     insta::assert_snapshot!(head.join("\n"), @r"
     # · # delivered · # · inline
     waits took # of the time · next() # # # #
-    start-up # until the first was there
+    start-up # until the first element
     ");
 }
 

@@ -37,9 +37,9 @@ pub(super) fn section(report: &Report) -> String {
     let calls: u64 = times.iter().map(|(_, calls)| calls).sum();
     format!(
         "<section><h2>How long next() took</h2><div class=\"track bare\"><span></span><div class=\"marks\">{marks}</div></div>\
-         <div class=\"track\" style=\"--h:84px\"><div class=\"name\">calls</div><div class=\"plot\">{}</div><div class=\"detail\">{} calls; the height is the root of their number</div></div>\
+         <div class=\"track\" style=\"--h:84px\"><div class=\"name\">calls</div><div class=\"plot\">{}</div><div class=\"detail\">{} calls; bar height: square root of the count</div></div>\
          <div class=\"track bare\"><span></span><div class=\"axis\">{}</div></div></section>\n",
-        svg::stretched("calls of next by how long they took", &svg::bars("work", &spans)),
+        svg::stretched("calls of next by duration", &svg::bars("work", &spans)),
         count(calls as f64),
         ticks.collect::<String>()
     )

@@ -153,28 +153,28 @@ pub(super) fn chain(wait: &LongWait, stages: &[StageReport]) -> String {
     let mut text = format!("batch {} was waited for {}", wait.batch, ms(wait.wait_s));
     text += match wait.cause {
         Cause::Start => ": it was the first",
-        Cause::Restore => ": it was the first behind a place that was gone to",
-        Cause::Memory => ": a chunk waited for memory of the budget",
-        Cause::Leases => ": a chunk waited for memory that views held",
+        Cause::Restore => ": it was the first after a restore",
+        Cause::Memory => ": a chunk waited for memory within the budget",
+        Cause::Leases => ": a chunk waited for memory that earlier batches held",
         Cause::Store => ": a chunk waited for a store",
-        Cause::Death => ": a worker had died, and its work was done again",
-        Cause::Lock => ": the interpreter's lock was another's",
-        Cause::Transfer => ": it was there, and the device took none",
-        Cause::Reader => ": the stages on one thread were at work",
-        Cause::Queue => ": a chunk waited for somebody free to evaluate it",
+        Cause::Death => ": a worker died, and its work was repeated",
+        Cause::Lock => ": another thread held the interpreter's lock",
+        Cause::Transfer => ": it was ready, and the device accepted no transfer",
+        Cause::Reader => ": the stages on the single thread were busy",
+        Cause::Queue => ": a chunk waited for a free thread",
         Cause::Evaluation => ": a chunk was being evaluated",
-        Cause::HeadOfLine => ": one chunk took long, and what comes behind was there",
-        Cause::HandOver => ": a chunk was done and not yet here",
+        Cause::HeadOfLine => ": one chunk took long, and later chunks were ready",
+        Cause::HandOver => ": a chunk was done and on its way to the consumer",
     };
     if wait.cause == Cause::Reader {
         let there = stages.iter().filter(|stage| stage.place == Place::Suffix);
         let most = there.max_by(|a, b| a.self_s.total_cmp(&b.self_s)).filter(|stage| stage.self_s > 0.0);
-        text += &most.map_or_else(String::new, |stage| format!(", {} most of all", stage.name));
+        text += &most.map_or_else(String::new, |stage| format!(", mostly {}", stage.name));
     }
     if let Some(who) = why::who(wait) {
         let took = wait.took_s.map_or_else(String::new, |took| format!(", took {}", ms(took)));
         let stage = name(wait.stage).map_or_else(String::new, |stage| format!(" in {stage}"));
-        let _ = write!(text, "; the slowest of it: {who}{took}{stage}");
+        let _ = write!(text, "; the slowest part: {who}{took}{stage}");
     }
     text
 }

@@ -25,7 +25,7 @@ impl Report {
 fn read(from: impl Read) -> Result<Report> {
     let mut frames = Frames::new(from);
     let foreign = |why: String| {
-        let error = Error::data(format!("byte 0: no recording of a run: {why}"));
+        let error = Error::data(format!("byte 0: not a recording of a run: {why}"));
         error.help("`gristmill run --record FILE` writes them")
     };
     let head = match frames.next() {
@@ -35,7 +35,7 @@ fn read(from: impl Read) -> Result<Report> {
         Err(e) => return Err(foreign(e.to_string())),
     };
     if head.gristmill_record != FORMAT {
-        let text = format!("it is of format {}, and this version reads {FORMAT}", head.gristmill_record);
+        let text = format!("its format is {}, and this version reads {FORMAT}", head.gristmill_record);
         return Err(foreign(text).help(format!("read it with gristmill {}", head.version)));
     }
     let (mut history, mut last) = (History::default(), None);
@@ -57,14 +57,14 @@ fn read(from: impl Read) -> Result<Report> {
         }
     }
     let Some((mut report, mut picture, is_whole)) = last else {
-        let text = "the recording has nothing but its first line: the run had not begun when it was killed";
+        let text = "the recording has only its first line: the run was killed before it began";
         return Err(Error::data(text));
     };
     picture.records = history.snapshot();
     report.picture = picture.into();
     if !is_whole {
         let text =
-            "the recording has no end: the run was killed, or goes on; this is what it was when it was last written";
+            "the recording has no end: the run was killed or still goes on; the report shows the last written state";
         report.remarks.push(text.to_owned());
     }
     Ok(report)
@@ -89,11 +89,11 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Data);
             error.message().to_owned()
         };
-        assert_eq!(message(b""), "byte 0: no recording of a run: it is empty");
-        assert!(message(b"name: demo\nsource:\n").starts_with("byte 0: no recording of a run: "));
-        assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).starts_with("byte 0: no recording of a run: "));
-        assert!(message(&head(7)).contains("it is of format 7, and this version reads 1"));
-        assert!(message(&head(FORMAT)).contains("the run had not begun"));
+        assert_eq!(message(b""), "byte 0: not a recording of a run: it is empty");
+        assert!(message(b"name: demo\nsource:\n").starts_with("byte 0: not a recording of a run: "));
+        assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).starts_with("byte 0: not a recording of a run: "));
+        assert!(message(&head(7)).contains("its format is 7, and this version reads 1"));
+        assert!(message(&head(FORMAT)).contains("killed before it began"));
         let behind = head(FORMAT).len();
         assert!(message(&[head(FORMAT), frame("{}").unwrap()].concat()).starts_with(&format!("byte {behind}: ")));
     }

@@ -58,8 +58,8 @@ fn keep(path: &Path, file: File) -> Result<()> {
     let is_device = file.metadata().is_ok_and(|metadata| !metadata.is_file());
     let mut some = file.take(1 << 20);
     if is_device || is_recording(&mut some) == Some(false) {
-        let text = format!("{} is there, and is no recording of a run: it is not overwritten", path.display());
-        return Err(Error::config(text).help("another name for the recording"));
+        let text = format!("{} exists and is not a recording of a run, so it is not overwritten", path.display());
+        return Err(Error::config(text).help("give the recording another name"));
     }
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let ending = path.extension().map_or_else(String::new, |ending| format!(".{}", ending.to_string_lossy()));
