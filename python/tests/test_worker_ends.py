@@ -158,7 +158,11 @@ def test_closing_ends_everything_at_once() -> None:
         del it
         assert int(kept[0]) == 0
         del kept
-        assert not [row for row in rows if Path(f"/proc/{row['pid']}").exists()], ends
+        # Processes that were killed vanish when the kernel gets to it.
+        deadline = time.monotonic() + 60
+        while any(Path(f"/proc/{row['pid']}").exists() for row in rows):
+            assert time.monotonic() < deadline, ends
+            time.sleep(0.01)
     assert children() <= before[0]
     assert (os.listdir("/dev/shm"), len(os.listdir("/proc/self/fd"))) == before[1:]
 
