@@ -128,6 +128,36 @@ class MapDataset(Generic[_T_co]):
     @staticmethod
     def lines(
         paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    @staticmethod
+    def json(
+        paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+        *,
+        columns: str | Sequence[str] | None = None,
+        repeated_names: Literal["last", "error"] = "last",
+        index_cache: Literal["beside", "off"] | str | PathLike[str] = "beside",
+        on_bad_shard: Literal["error", "skip"] | None = None,
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads the records of JSON files, each an array of objects (`[{…}, {…}]`).
+
+        Elements are dicts of arrays, numbers, text and lists.
+
+        Args:
+            paths: Files, folders, globs, ranges of shards (`train-{000..127}.json`) or URLs of any of these; one or a
+                list.
+            columns: The columns to read, all of them by default.
+            repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
+                read: the last value stands, and the report counts such records, or it is a bad record.
+            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
+            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
+                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
+                `"error"`.
+
+        Raises:
+            ConfigError: An argument is invalid, or a column does not exist.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged. The error is raised when the record is read.
+        """
+
         *,
         column: str = "text",
         blank_lines: bool = False,

@@ -95,16 +95,22 @@ pub(super) fn other_file(path: &Path, record: u64) -> Error {
 
 /// Finds the starts of the lines in a file.
 fn starts(file: &Content, keep_blank: bool) -> Result<Starts> {
-    let head = file.read(0..file.len().min(8))?;
-    check_plain(head.as_bytes(), "read it as a stream (`JsonlStream`, `LineStream`), or decompress it")?;
-    if let Some((what, help)) = no_text(head.as_bytes()) {
-        return Err(Error::data(format!("is {what}, and holds no lines")).help(help));
-    }
+    check_text(file, "read it as a stream (`JsonlStream`, `LineStream`), or decompress it")?;
     let index = match file.here() {
         Some(all) => LineIndex::build(all, keep_blank),
         None => index_stream::build(file.stream(), keep_blank).map_err(content::untold)?,
     };
     Ok(index.0)
+}
+
+/// Refuses a file whose magic number is not of text. `help` is the remedy for a compressed file.
+pub(super) fn check_text(file: &Content, help: &'static str) -> Result<()> {
+    let head = file.read(0..file.len().min(8))?;
+    check_plain(head.as_bytes(), help)?;
+    match no_text(head.as_bytes()) {
+        Some((what, help)) => Err(Error::data(format!("is {what}, and holds no text")).help(help)),
+        None => Ok(()),
+    }
 }
 
 impl Line<'_> {

@@ -83,6 +83,7 @@ mod index_cache;
 mod index_stream;
 mod inflate;
 mod json;
+mod json_array;
 mod jsonl;
 mod jsonl_writer;
 mod lines;
@@ -156,6 +157,7 @@ pub use formats::Format;
 pub(crate) use formats::SOURCES;
 pub use index_cache::IndexCache;
 pub use json::RepeatedNames;
+pub use json_array::{JsonArray, JsonArrayOptions};
 #[cfg(feature = "cli")]
 pub(crate) use jsonl::REPEATED;
 pub use jsonl::{Jsonl, JsonlOptions};

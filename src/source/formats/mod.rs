@@ -11,6 +11,8 @@ pub(super) mod arrow_ipc;
 pub(super) mod bagz;
 #[path = "../csv/format.rs"]
 pub(super) mod csv;
+#[path = "../json_array/format.rs"]
+pub(super) mod json_array;
 #[path = "../jsonl/format.rs"]
 pub(super) mod jsonl;
 #[path = "../lines/format.rs"]
@@ -107,6 +109,8 @@ formats! {
     Jsonl = jsonl, or
         /// Compressed JSON Lines: `JsonlStream`.
         JsonlStream if "compress";
+    /// JSON files that hold an array of records: [`JsonArray`](super::JsonArray).
+    Json = json_array;
     /// Plain text: [`Lines`](super::Lines).
     Lines = lines, or
         /// Compressed text: `LineStream`.
@@ -261,6 +265,8 @@ mod tests {
         assert_eq!(Format::by_name("a.gz"), None);
         for &format in Format::ALL {
             for ending in format.endings() {
+                // Arrays in `.json` files have a sign. Without it, the files are JSON Lines.
+                let format = if format == Format::Json { Format::Jsonl } else { format };
                 assert_eq!(Format::by_name(&format!("a{ending}")), Some(format), "{ending}");
             }
         }

@@ -101,6 +101,8 @@ pub(crate) enum Records {
     Frames,
     /// Samples of WebDataset.
     Samples,
+    /// Items of a JSON array.
+    Items,
     /// Records of CSV with this delimiter and quote.
     Fields(u8, Option<u8>),
 }
@@ -113,6 +115,7 @@ impl Records {
             Self::AllLines => 1,
             Self::Frames => 2,
             Self::Samples => 3,
+            Self::Items => 4,
             Self::Fields(delimiter, quote) => {
                 u32::from_le_bytes([delimiter, quote.unwrap_or(0), u8::from(quote.is_some()), 1]).into()
             }
@@ -126,6 +129,7 @@ impl Records {
             [1, 0, 0, 0] => Some(Self::AllLines),
             [2, 0, 0, 0] => Some(Self::Frames),
             [3, 0, 0, 0] => Some(Self::Samples),
+            [4, 0, 0, 0] => Some(Self::Items),
             [delimiter, 0, 0, 1] => Some(Self::Fields(delimiter, None)),
             [delimiter, quote, 1, 1] => Some(Self::Fields(delimiter, Some(quote))),
             _ => None,

@@ -146,7 +146,7 @@ fn fields(line: &str, mut field: impl FnMut(&str, usize) -> Result<usize, Fault>
         let Fault { at, message } = unexpected(line, at, "a record, which is an object: {");
         let is_array = bytes.get(at) == Some(&b'[');
         // The file is an array of records, or pretty-printed.
-        let help = if is_array { ": `jq -c '.[]' FILE` writes each item of an array as a line" } else { "" };
+        let help = if is_array { ": the source `json` reads files that hold an array of records" } else { "" };
         return Err(Fault::new(at, message + help));
     }
     at = space(bytes, at + 1);

@@ -25,6 +25,7 @@ pub(crate) const SILENT: &[(&str, &str)] = &[
     ("array_record.recover", "what is read of damaged files is in the text, and whole files are read alike"),
     ("arrow.cache_bytes", "memory"),
     ("csv.index_cache", "where positions are kept"),
+    ("json.index_cache", "where positions are kept"),
     ("jsonl.index_cache", "where positions are kept"),
     ("lines.index_cache", "where positions are kept"),
     ("mds.cache_bytes", "memory"),
@@ -117,6 +118,14 @@ fn tables() -> Vec<Case> {
             "jsonl",
             json!({"paths": "jsonl_gz/*.gz"}),
             json!({"columns": columns, "repeated_names": [null, "error"], "lanes": [null, 2, 3]}),
+        ),
+        source(
+            "json",
+            json!({"paths": "json"}),
+            json!({
+                "paths": ["json", "json/a.json"], "columns": columns, "repeated_names": [null, "error"],
+                "index_cache": [null, "off"],
+            }),
         ),
         source(
             "lines",
@@ -345,6 +354,8 @@ pub(crate) fn write_more(folder: &Path) {
     write("quoted.csv", b"'a',\"b\"\n'c',\"d\"\n");
     write("other_tokenizer.json", &[read("tokenizer.json"), b"\n".to_vec()].concat());
     for name in ["a", "b"] {
+        let records = json!([{"label": 1, "text": "one"}, {"label": 2, "text": name}]);
+        write(&format!("json/{name}.json"), records.to_string().as_bytes());
         write(&format!("bagz/{name}.bag"), &bag(&[b"one", b"two", name.as_bytes()]));
         write(&format!("npz/{name}.npz"), &archive("x.npy", &read("npy/shard-00000.npy")));
     }
