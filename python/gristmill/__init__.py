@@ -48,17 +48,19 @@ if TYPE_CHECKING:
     from gristmill import ray as ray
     from gristmill import torch as torch
     from gristmill._gristmill import sink as sink
+    from gristmill._gristmill import store_options as store_options
     from gristmill._measure import Measured as Measured
     from gristmill._measure import measure as measure
     from gristmill._metrics import metrics as metrics
     from gristmill._options import MpOptions as MpOptions
     from gristmill._progress import progress as progress
     from gristmill._spec import ArraySpec as ArraySpec
-    from gristmill._store import store_options as store_options
 else:
     from gristmill._gristmill import sink as _sink
+    from gristmill._gristmill import store_options as _store_options
 
     sink = _in_range(_sink)
+    store_options = _in_range(_store_options)
 
     # Slow imports, and modules that require an optional framework: imported on first use.
     _LATER = {
@@ -68,7 +70,6 @@ else:
         "measure": "gristmill._measure",
         "metrics": "gristmill._metrics",
         "progress": "gristmill._progress",
-        "store_options": "gristmill._store",
     }
     _MODULES = ("arrow", "jax", "notebook", "orbax", "otel", "ray", "torch")
 

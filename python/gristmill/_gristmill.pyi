@@ -126,9 +126,6 @@ class MapDataset(Generic[_T_co]):
         """
 
     @staticmethod
-    def lines(
-        paths: str | PathLike[str] | Sequence[str | PathLike[str]],
-    @staticmethod
     def json(
         paths: str | PathLike[str] | Sequence[str | PathLike[str]],
         *,
@@ -161,6 +158,9 @@ class MapDataset(Generic[_T_co]):
         *,
         column: str = "text",
         blank_lines: bool = False,
+    @staticmethod
+    def lines(
+        paths: str | PathLike[str] | Sequence[str | PathLike[str]],
         index_cache: Literal["beside", "off"] | str | PathLike[str] = "beside",
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
@@ -1074,74 +1074,73 @@ class MapDataset(Generic[_T_co]):
         num_workers: int | None = None,
         workers: int | Literal["auto"] = "auto",
         per_worker_buffer_size: int = 1,
-        max_workers: int | None = None,
+        deadline: float | None = 300.0,
+        max_workers: int = 1,
         threads_per_worker: int | None = None,
         ram_budget: int | str | None = None,
         worker_heap: int | str | None = None,
         max_element: int | str | None = None,
-        deadline: float | None = 300.0,
         retries: int = 3,
         on_poison: Literal["error", "skip"] = "error",
         tune: bool = True,
     ) -> IterDataset[_T_co]:
-        """Has everything in front of this evaluated by worker processes, under a budget of memory; the elements stay the
-        same.
+        """Evaluates all stages before it in worker processes, within a memory budget. The elements do not
+        change.
 
-        Native pipelines take one process with threads; Python functions go to several, by value if they are of a script
-        or a notebook. What comes behind this runs here; but functions and filters straight behind compressed files that
-        are read as `lanes` belong to those, and run where they are read.
+        A native pipeline takes one process with threads. Python functions run in several processes;
+        functions of a script or a notebook are sent by value. Stages after `mp_prefetch` run in this
+        process. Functions and filters directly after compressed files that are read as `lanes` belong to
+        the lanes and run in the workers.
 
-        A stream without random access is iterated over here, in order. Workers apply the functions of its `map`,
-        `map_with_index`, `random_map` and `filter` to chunks of elements that they are sent, unless a call takes less
-        than 20 µs; `flat_map` runs here.
+        This process reads a stream without random access, in order. Workers apply the functions of its
+        `map`, `map_with_index`, `random_map`, `filter` and `flat_map` to chunks of elements, unless a call
+        takes less than 20 µs.
 
         Args:
-            options: `MpOptions`, Grain's, or a number of workers; the fields of `MpOptions` may be given here one by
-                one.
-            worker_init_fn: Called once in each worker that runs Python functions, with its number and how many there
-                are.
-            num_workers: Worker processes; 0 evaluates on threads of this process. By default one with a thread for
-                every core where all stages are native, else one for every core at the start, and as many as pay then.
-            workers: The same under another name.
-            per_worker_buffer_size: Elements, or batches, kept ready for each worker.
-            max_workers: Begin with one process, and let tuning find out whether up to so many pay.
-            threads_per_worker: Threads that evaluate in each worker. Where neither this nor a number of workers is
-                given, there are more where functions wait and let others have the interpreter meanwhile: then several
-                threads call them at once, as with Grain's read threads; 1 rules that out.
-            ram_budget: Bytes, or text such as `"2GiB"`, that shared memory and the private memory of all workers take
-                together at most; a quarter of what is available.
-            worker_heap: Bytes of private memory of each worker; see `MpOptions`.
-            max_element: Bytes that one element or batch may have; a quarter of the shared memory.
-            deadline: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever.
-            retries: How many workers a range may kill before the element that does it is sought.
-            on_poison: What becomes of an element that kills every worker: it ends the run, or is left out and counted
-                in the report.
-            tune: Whether the number of threads at work, and how far they work ahead, follow what the consumer needs.
+            options: `MpOptions`, Grain's options, or a number of workers. Fields of `MpOptions` may also be given as
+                keyword arguments.
+            worker_init_fn: Called once in each worker process that runs Python functions, with its number and the
+                number of workers.
+            num_workers: Worker processes; 0 evaluates on threads of this process. By default, a native pipeline has one
+                process with a thread for each core. Other pipelines start with a process for each core, and tuning
+                finds the number.
+            workers: Alias of `num_workers`.
+            per_worker_buffer_size: Elements or batches kept ready for each worker process.
+            deadline: Seconds after which a worker process counts as hanging; `None` sets no limit.
+            max_workers: Maximum number of worker processes if it is tuned.
+            threads_per_worker: Threads of each worker process.
+            ram_budget: Memory of worker processes, such as 2GiB [default: a quarter of what is available]. It includes
+                the memory that they share with this process. It does not include what this process holds: the elements
+                of a batch, a window or rows that are being packed.
+            worker_heap: Private memory of each worker process [default: half of the budget, divided by the workers].
+            max_element: Maximum size of an element or batch in shared memory [default: a quarter of the shared memory].
+            retries: Worker processes that a range of elements may kill before the element that does so is searched.
+            on_poison: What to do with an element that kills every worker process: `"error"` ends the run, `"skip"`
+                leaves it out and counts it.
+            tune: Whether the number of active threads follows the needs of the consumer.
 
         Raises:
-            ConfigError: The options contradict each other, or do not fit into the budget.
+            ConfigError: The options contradict each other, or do not fit the budget.
         """
 
     def loader(
         self,
         *,
         threads: int | Literal["auto"] = 0,
-        buffer: int = 2,
         writable: bool = False,
         accept_changes: bool = False,
         workers: bool = True,
         part: Part | tuple[int, int] | str | None = None,
         deal: Literal["even", "lanes"] | Deal = "even",
         guard: Guard = "auto",
-        guard_timeout: float = 600.0,
         keys: str | PathLike[str] | None = None,
         record_keys: bool = False,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
-        metrics: str | int | None = None,
+        top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
-        top: bool = False,
+        guard_timeout: float = 600,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1195,23 +1194,25 @@ class MapDataset(Generic[_T_co]):
             The pass: an iterator, and a context manager that closes it.
 
         Raises:
-            ConfigError: An argument is impossible, or a column is not there.
+            ConfigError: An argument is invalid, or a column does not exist.
             WorkerError: Worker processes cannot be started.
         """
 
     def explain(self, *, threads: int = 0, buffer: int = 2) -> Explanation:
         """Explains the pipeline: its stages, their memory, the parallel stages, and the first element.
 
-        The first elements are read for it, in this process.
+        This process reads the first elements.
 
         Args:
-            threads: The threads of the `loader` whose memory is estimated.
-            buffer: The buffer of the loader.
+            threads: Threads of the `loader` whose memory is estimated.
+            buffer: Buffer of that loader.
         """
 
     @property
     def element_spec(self) -> Any:
-        """Shapes and dtypes of the first element, which is read for it, as a tree with the structure of the element.
+        """Shapes and dtypes of the first element, as a tree with the structure of the element.
+
+        Reads the first element.
 
         The spec of an array is an `ArraySpec`. The spec of another value is its type. A list or tuple of equal specs
         has one entry.
@@ -1908,74 +1909,72 @@ class IterDataset(Generic[_T_co]):
         num_workers: int | None = None,
         workers: int | Literal["auto"] = "auto",
         per_worker_buffer_size: int = 1,
-        max_workers: int | None = None,
+        deadline: float | None = 300.0,
+        max_workers: int = 1,
         threads_per_worker: int | None = None,
         ram_budget: int | str | None = None,
         worker_heap: int | str | None = None,
         max_element: int | str | None = None,
-        deadline: float | None = 300.0,
         retries: int = 3,
         on_poison: Literal["error", "skip"] = "error",
         tune: bool = True,
     ) -> IterDataset[_T_co]:
-        """Has everything in front of this evaluated by worker processes, under a budget of memory; the elements stay the
-        same.
+        """Evaluates all stages before it in worker processes, within a memory budget. The elements do not
+        change.
 
-        Native pipelines take one process with threads; Python functions go to several, by value if they are of a script
-        or a notebook. What comes behind this runs here; but functions and filters straight behind compressed files that
-        are read as `lanes` belong to those, and run where they are read.
+        A native pipeline takes one process with threads. Python functions run in several processes;
+        functions of a script or a notebook are sent by value. Stages after `mp_prefetch` run in this
+        process. Functions and filters directly after compressed files that are read as `lanes` belong to
+        the lanes and run in the workers.
 
-        A stream without random access is iterated over here, in order. Workers apply the functions of its `map`,
-        `map_with_index`, `random_map` and `filter` to chunks of elements that they are sent, unless a call takes less
-        than 20 µs; `flat_map` runs here.
+        This process reads a stream without random access, in order. Workers apply the functions of its
+        `map`, `map_with_index`, `random_map`, `filter` and `flat_map` to chunks of elements, unless a call
+        takes less than 20 µs.
 
         Args:
-            options: `MpOptions`, Grain's, or a number of workers; the fields of `MpOptions` may be given here one by
-                one.
-            worker_init_fn: Called once in each worker that runs Python functions, with its number and how many there
-                are.
-            num_workers: Worker processes; 0 evaluates on threads of this process. By default one with a thread for
-                every core where all stages are native, else one for every core at the start, and as many as pay then.
-            workers: The same under another name.
-            per_worker_buffer_size: Elements, or batches, kept ready for each worker.
-            max_workers: Begin with one process, and let tuning find out whether up to so many pay.
-            threads_per_worker: Threads that evaluate in each worker. Where neither this nor a number of workers is
-                given, there are more where functions wait and let others have the interpreter meanwhile: then several
-                threads call them at once, as with Grain's read threads; 1 rules that out.
-            ram_budget: Bytes, or text such as `"2GiB"`, that shared memory and the private memory of all workers take
-                together at most; a quarter of what is available.
-            worker_heap: Bytes of private memory of each worker; see `MpOptions`.
-            max_element: Bytes that one element or batch may have; a quarter of the shared memory.
-            deadline: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever.
-            retries: How many workers a range may kill before the element that does it is sought.
-            on_poison: What becomes of an element that kills every worker: it ends the run, or is left out and counted
-                in the report.
-            tune: Whether the number of threads at work, and how far they work ahead, follow what the consumer needs.
+            options: `MpOptions`, Grain's options, or a number of workers. Fields of `MpOptions` may also be given as
+                keyword arguments.
+            worker_init_fn: Called once in each worker process that runs Python functions, with its number and the
+                number of workers.
+            num_workers: Worker processes; 0 evaluates on threads of this process. By default, a native pipeline has one
+                process with a thread for each core. Other pipelines start with a process for each core, and tuning
+                finds the number.
+            workers: Alias of `num_workers`.
+            per_worker_buffer_size: Elements or batches kept ready for each worker process.
+            deadline: Seconds after which a worker process counts as hanging; `None` sets no limit.
+            max_workers: Maximum number of worker processes if it is tuned.
+            threads_per_worker: Threads of each worker process.
+            ram_budget: Memory of worker processes, such as 2GiB [default: a quarter of what is available]. It includes
+                the memory that they share with this process. It does not include what this process holds: the elements
+                of a batch, a window or rows that are being packed.
+            worker_heap: Private memory of each worker process [default: half of the budget, divided by the workers].
+            max_element: Maximum size of an element or batch in shared memory [default: a quarter of the shared memory].
+            retries: Worker processes that a range of elements may kill before the element that does so is searched.
+            on_poison: What to do with an element that kills every worker process: `"error"` ends the run, `"skip"`
+                leaves it out and counts it.
+            tune: Whether the number of active threads follows the needs of the consumer.
 
         Raises:
-            ConfigError: The options contradict each other, or do not fit into the budget.
+            ConfigError: The options contradict each other, or do not fit the budget.
         """
 
     def loader(
         self,
         *,
         threads: int | Literal["auto"] = 0,
-        buffer: int = 2,
         writable: bool = False,
         accept_changes: bool = False,
         workers: bool = True,
         part: Part | tuple[int, int] | str | None = None,
         deal: Literal["even", "lanes"] | Deal = "even",
         guard: Guard = "auto",
-        guard_timeout: float = 600.0,
         keys: str | PathLike[str] | None = None,
         record_keys: bool = False,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
-        metrics: str | int | None = None,
+        top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
-        top: bool = False,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1996,6 +1995,7 @@ class IterDataset(Generic[_T_co]):
                 those of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes
                 on from the state of any other.
             deal: Which rows are whose: those that follow one another, those of the same lanes, by an index, or a `Deal`
+        guard_timeout: float = 600,
                 that balances what rows cost. Batches are the same. Where rows are planned by keys and packed, the plan
                 says what they cost; else each host evaluates all rows.
             guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness
@@ -2029,23 +2029,25 @@ class IterDataset(Generic[_T_co]):
             The pass: an iterator, and a context manager that closes it.
 
         Raises:
-            ConfigError: An argument is impossible, or a column is not there.
+            ConfigError: An argument is invalid, or a column does not exist.
             WorkerError: Worker processes cannot be started.
         """
 
     def explain(self, *, threads: int = 0, buffer: int = 2) -> Explanation:
         """Explains the pipeline: its stages, their memory, the parallel stages, and the first element.
 
-        The first elements are read for it, in this process.
+        This process reads the first elements.
 
         Args:
-            threads: The threads of the `loader` whose memory is estimated.
-            buffer: The buffer of the loader.
+            threads: Threads of the `loader` whose memory is estimated.
+            buffer: Buffer of that loader.
         """
 
     @property
     def element_spec(self) -> Any:
-        """Shapes and dtypes of the first element, which is read for it, as a tree with the structure of the element.
+        """Shapes and dtypes of the first element, as a tree with the structure of the element.
+
+        Reads the first element.
 
         The spec of an array is an `ArraySpec`. The spec of another value is its type. A list or tuple of equal specs
         has one entry.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 #: Names of the run options of worker processes.
 _PROCESSES: list[str] = getattr(_gristmill, "_PROCESSES")
 _check_processes: Callable[[dict[str, Any], str], None] = getattr(_gristmill, "_check_processes")
-#: Bytes of text such as "2GiB", as pipeline files and the command line have it.
-_parse_amount: Callable[[str], float | None] = getattr(_gristmill, "_parse_amount")
 #: Seconds of thirty years.
 _LONGEST = 1_000_000_000
 
@@ -47,38 +45,35 @@ class LoaderOptions(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MpOptions:
-    """How `mp_prefetch` uses worker processes. None of it changes an element.
+    """Options of worker processes for `mp_prefetch`. None of them changes an element.
 
-    `num_workers` and `per_worker_buffer_size` are Grain's. Sizes are numbers of bytes, or text such as `"2GiB"`.
+    `num_workers` and `per_worker_buffer_size` are Grain's names. Sizes are numbers of bytes, or text such as `"2GiB"`.
 
     Args:
-        num_workers: Worker processes; 0 evaluates on threads of this process. If it is not given: one with a thread for
-            every core where all stages are native, else one for every core at the start, and as many as pay then.
-        workers: The same under another name.
-        per_worker_buffer_size: Elements, or batches, kept ready for each worker.
-        max_workers: Begin with one process, and let tuning find out whether up to so many pay.
-        threads_per_worker: Threads that evaluate in each worker. Where there are Python functions and the number of
-            workers is given, one. Where it is not, one at the start, and more where functions wait and let others have
-            the interpreter meanwhile: then, as with Grain's read threads, several threads call them at once, which 1
-            rules out.
-        ram_budget: Bytes that shared memory and the private memory of all workers take together at most; a quarter of
-            what is available. It does not limit shared memory that functions map themselves (such as `mmap.mmap(-1,
-            n)`), nor processes that they start, of which each may have as much private memory as a worker. Where those
-            are seen to exceed it, a warning says so. Nor is in it what this process holds itself: elements of a batch,
-            a window or rows that are put together here.
-        worker_heap: Bytes of private memory of each worker; half of the budget divided by the workers, but 192 MiB at
-            least where they run Python functions, else 64 MiB.
-        max_element: Bytes that one element or batch may have; a quarter of the shared memory.
-        deadline: Seconds that a range of elements may take before its worker counts as hanging; `None` for ever. To
-            start a worker is not in them: it may take 20 s, and 5 s more once, where the process that forks workers
-            does not answer.
-        retries: How many workers a range may kill before the element that does it is sought.
-        on_poison: What becomes of an element that kills every worker: it ends the run, or is left out and counted in
-            the report.
-        tune: Whether the number of threads at work, and how far they work ahead, follow what the consumer needs.
+        num_workers: Worker processes; 0 evaluates on threads of this process. By default, a native pipeline has one process
+            with a thread for each core. Other pipelines start with a process for each core, and tuning finds the number.
+        workers: Alias of `num_workers`.
+        per_worker_buffer_size: Elements or batches kept ready for each worker process.
+        max_workers: Maximum number of worker processes if it is tuned. The run starts with one process.
+        threads_per_worker: Threads of each worker process. By default, a pipeline with Python functions starts with one
+            thread. If the number of workers is not given either, more threads follow if the functions wait and release the
+            interpreter's lock. Several threads then call a function at once, as Grain's read threads do; 1 prevents that.
+        ram_budget: Maximum of shared memory and private memory of all workers together, a quarter of the available memory
+            by default. It does not limit shared memory that functions map themselves, such as `mmap.mmap(-1, n)`, nor
+            processes that they start, each of which may have the private memory of a worker. A warning reports an excess.
+            It does not include what this process holds: the elements of a batch, a window or rows that are being packed.
+        worker_heap: Private memory of each worker process. By default, half of the budget divided by the workers, and at
+            least 192 MiB for workers with Python functions and 64 MiB for others.
+        max_element: Maximum size of an element or batch, a quarter of the shared memory by default.
+        deadline: Seconds after which a worker process counts as hanging; `None` sets no limit. The start of a worker is not
+            included. It may take 20 s, and once 5 s more if the process that forks workers does not answer.
+        retries: Worker processes that a range of elements may kill before the element that does so is searched.
+        on_poison: What to do with an element that kills every worker process: `"error"` ends the run, `"skip"` leaves the
+            element out and counts it in the report.
+        tune: Whether the number of active threads, and of prefetched elements, follows the needs of the consumer.
 
     Raises:
-        ConfigError: A value is impossible, or `workers` and `num_workers` differ.
+        ConfigError: A value is invalid, or `workers` and `num_workers` differ.
     """
 
     num_workers: int | None = None
@@ -96,22 +91,22 @@ class MpOptions:
 
     def __post_init__(self) -> None:
         if self.num_workers is not None and self.workers not in ("auto", self.num_workers):
-            raise ConfigError(f"num_workers is {self.num_workers} and workers is {self.workers}: they mean the same")
+            raise ConfigError(f"num_workers is {self.num_workers} and workers is {self.workers}: give one of them")
         whole("per_worker_buffer_size", self.per_worker_buffer_size, 1, 1 << 20)
         _check_processes(self.by_name(), "workers" if self.num_workers is None else "num_workers")
 
     @property
     def count(self) -> int | None:
-        """Worker processes, if they were chosen."""
+        """Number of worker processes, or `None` if it was not given."""
         return self.num_workers if self.workers == "auto" else self.workers
 
     def by_name(self) -> dict[str, Any]:
-        """Run options of worker processes, as pipeline files and the command line name them."""
+        """Returns the run options of worker processes under their names in pipeline files and on the command line."""
         return {name: getattr(self, "count" if name == "workers" else name) for name in _PROCESSES}
 
 
 def whole(name: str, value: Any, least: int, most: int) -> None:
-    """Checks that `value` is a whole number between these, or `None`."""
+    """Checks that `value` is a whole number between `least` and `most`, or `None`."""
     if value is None:
         return
     if not isinstance(value, int) or isinstance(value, bool):
@@ -123,25 +118,13 @@ def whole(name: str, value: Any, least: int, most: int) -> None:
 
 
 def seconds(name: str, value: Any) -> None:
-    """Checks that `value` is a time of more than 0 seconds, and no longer than any run."""
+    """Checks that `value` is a time in seconds, more than 0 and at most `_LONGEST`."""
     if not isinstance(value, (int, float)) or not 0 < value <= _LONGEST:
         raise ConfigError(f"{name} is {value!r}, and must be more than 0 and at most {_LONGEST} seconds")
 
 
-def size(name: str, value: int | str | None) -> int | None:
-    """So many bytes: `"1.5GiB"`, `"200MB"`, or a number."""
-    if value is None:
-        return None
-    amount = value if isinstance(value, int) else _parse_amount(str(value))
-    if amount is None or amount <= 0:
-        raise ConfigError(f'{name} is {value!r}, and must be a number of bytes, or text such as "2GiB"')
-    if amount >= 1 << 60:
-        raise ConfigError(f"{name} is {value!r}, and must be less than 1 EiB")
-    return int(amount)
-
-
 def given(options: Any = None, **keywords: Any) -> MpOptions:
-    """The options of `mp_prefetch`: ours, Grain's, or keywords."""
+    """Returns the options of `mp_prefetch` from an `MpOptions`, Grain's options or keyword arguments."""
     if options is None:
         return MpOptions(**keywords)
     if isinstance(options, MpOptions):

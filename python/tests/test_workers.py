@@ -257,7 +257,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"ram_budget": "0GiB"}, "ram_budget is 0 bytes, and must be 1 MiB or more"),
     ({"num_workers": -1}, "num_workers: -1 is less than 0"),
     ({"num_workers": "2"}, "num_workers: needs a whole number, got"),
-    ({"num_workers": 2, "workers": 3}, "they mean the same"),
+    ({"num_workers": 2, "workers": 3}, "give one of them"),
     ({"per_worker_buffer_size": 0}, "per_worker_buffer_size is 0"),
     ({"deadline": 0}, "deadline: is 0"),
     ({"on_poison": "keep"}, "on_poison: "),

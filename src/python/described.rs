@@ -9,6 +9,7 @@ use pyo3::{IntoPyObjectExt, PyClass};
 
 use super::iter_dataset::PyIterDataset;
 use super::map_dataset::PyMapDataset;
+use super::with_options;
 use crate::spec::arguments::{About, Arg, Kind};
 use crate::spec::registry::{source_entries, stages};
 
@@ -60,6 +61,7 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
             })?;
         }
     }
+    with_options::add_to(module, [&maps, &streams])?;
     module.add("_docs", docs)
 }
 
@@ -102,7 +104,7 @@ impl Method {
 }
 
 /// Returns text that lives as long as the process, as the classes do.
-fn kept(text: &str) -> PyResult<&'static CStr> {
+pub(super) fn kept(text: &str) -> PyResult<&'static CStr> {
     Ok(Box::leak(CString::new(text)?.into_boxed_c_str()))
 }
 
@@ -167,7 +169,7 @@ fn is_error(paragraph: &str) -> bool {
 }
 
 /// Appends `head` and the words of `text` in lines of [`WIDTH`]. Lines after the first are indented further if there is an `indent`.
-fn fill(to: &mut String, indent: &str, head: &str, text: &str) {
+pub(super) fn fill(to: &mut String, indent: &str, head: &str, text: &str) {
     *to += indent;
     *to += head;
     let mut width = indent.len() + head.len();
@@ -189,7 +191,7 @@ fn fill(to: &mut String, indent: &str, head: &str, text: &str) {
 }
 
 /// Returns the type of an argument as an annotation.
-fn annotation(kind: &Kind) -> String {
+pub(super) fn annotation(kind: &Kind) -> String {
     any_of([kind])
 }
 
@@ -235,7 +237,7 @@ fn add_types(kind: &Kind, to: &mut Vec<String>) {
 }
 
 /// Returns the words that a value may be.
-fn words(kind: &Kind) -> Vec<&'static str> {
+pub(super) fn words(kind: &Kind) -> Vec<&'static str> {
     match kind {
         Kind::Words(words) => words.to_vec(),
         Kind::Either(kinds) => kinds.iter().flat_map(words).collect(),
@@ -244,7 +246,7 @@ fn words(kind: &Kind) -> Vec<&'static str> {
 }
 
 /// Returns a description whose code is Python, not YAML: `"drop"`, `{"tokens": 1024}`, `remainder="pad"`.
-fn in_python(text: &str, words: &[&str]) -> String {
+pub(super) fn in_python(text: &str, words: &[&str]) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for (i, part) in text.split('`').enumerate() {
         if i > 0 {

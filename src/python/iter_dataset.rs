@@ -365,9 +365,8 @@ impl PyIterDataset {
         }
     }
 
-    #[doc = shared_docs!(mp_prefetch)]
-    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs), text_signature = None)]
-    fn mp_prefetch(
+    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs))]
+    fn _mp_prefetch(
         &self,
         py: Python<'_>,
         options: Option<&Bound<'_, PyAny>>,
@@ -378,9 +377,11 @@ impl PyIterDataset {
         Self::new(py, self.0.cut())
     }
 
-    #[doc = shared_docs!(loader)]
-    #[pyo3(signature = (**options), text_signature = None)]
-    fn loader<'py>(slf: &Bound<'py, Self>, options: Option<&Keywords<'py>>) -> PyResult<Bound<'py, PyDatasetIterator>> {
+    #[pyo3(signature = (**options))]
+    fn _loader<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Keywords<'py>>,
+    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &slf.get().0)
     }
 

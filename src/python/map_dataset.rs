@@ -382,9 +382,8 @@ impl PyMapDataset {
         PyIterDataset::new(py, Streams::of(&self.0, by_name::border(arguments).or_raise(py)?))
     }
 
-    #[doc = shared_docs!(mp_prefetch)]
-    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs), text_signature = None)]
-    fn mp_prefetch(
+    #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs))]
+    fn _mp_prefetch(
         &self,
         py: Python<'_>,
         options: Option<&Bound<'_, PyAny>>,
@@ -395,9 +394,11 @@ impl PyMapDataset {
         PyIterDataset::new(py, Streams::of(&self.0, Border::default()).cut())
     }
 
-    #[doc = shared_docs!(loader)]
-    #[pyo3(signature = (**options), text_signature = None)]
-    fn loader<'py>(slf: &Bound<'py, Self>, options: Option<&Keywords<'py>>) -> PyResult<Bound<'py, PyDatasetIterator>> {
+    #[pyo3(signature = (**options))]
+    fn _loader<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Keywords<'py>>,
+    ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &Streams::of(&slf.get().0, Border::default()))
     }
 

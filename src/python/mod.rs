@@ -54,7 +54,6 @@ mod recipe;
 mod report;
 mod shared_docs;
 mod sink;
-mod sizes;
 mod source;
 mod stream_source;
 mod streams;
@@ -62,6 +61,7 @@ mod streams;
 mod tf_record;
 mod tree;
 mod warnings;
+mod with_options;
 #[cfg_attr(not(all(feature = "workers", target_os = "linux")), path = "no_workers.rs")]
 mod workers;
 
@@ -144,7 +144,6 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tf_record::PyTfRecordReader>()?;
     module.add_class::<dlpack::Lease>()?;
     loader_options::add_to(module)?;
-    module.add_function(wrap_pyfunction!(sizes::_parse_amount, module)?)?;
     module.add_function(wrap_pyfunction!(index_shuffle::index_shuffle, module)?)?;
     #[cfg(feature = "cli")]
     module.add_class::<explain::PyExplanation>()?;

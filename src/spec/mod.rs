@@ -44,7 +44,7 @@ pub(crate) mod reference;
 pub(crate) mod registry;
 mod run;
 mod schema;
-mod settings;
+pub(crate) mod settings;
 mod sources;
 mod text_stages;
 mod toml;

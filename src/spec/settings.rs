@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::arguments::{Arguments, Kind, arguments};
+use super::arguments::{About, Arg, Arguments, Kind, arguments};
 use super::decode::Fields;
 use super::node::Node;
 use super::registry::{Source, Stages};
-use super::run::{RunOptions, Seconds};
+use super::run::{Limit, RunOptions};
 use super::values::{Amount, AtLeast, Decode, Given};
 use crate::error::Result;
-use crate::store::StoreOptions;
+use crate::store::{Described, Field, StoreOptions};
 pub use crate::units::parse_bytes;
 
 /// Settings of a pipeline file besides its source and stages.
@@ -76,57 +76,52 @@ impl Settings {
     }
 }
 
-arguments! {
-    pub(super) struct StoreArgs(cache_dir) {
-        /// A folder on a local disk where blocks are kept.
-        cache_dir: Option<PathBuf>,
-        /// How much of it they may take, 10 GiB by default.
-        cache_size: Option<Amount>,
-        /// How much is kept in memory by each process, 256 MiB by default.
-        memory: Option<Amount>,
-        /// Requests at a time, 64 by default.
-        requests: Option<AtLeast<1>>,
-        /// How often a request is made before it fails, 10 times by default.
-        attempts: Option<AtLeast<1>>,
-        /// Seconds that a request may take with all its attempts, 180 by default.
-        timeout: Option<Seconds>,
-        /// Seconds without a byte after which a request is made again, 20 by default.
-        stall: Option<Seconds>,
+/// Options of reading stores.
+#[derive(Clone)]
+pub(crate) struct Store(pub(crate) StoreOptions);
+
+/// Descriptions of the options of stores, as arguments.
+static STORE_ARGS: [Arg; StoreOptions::DESCRIBED.len()] = {
+    const fn arg(Described { name, doc, field }: &Described) -> Arg {
+        match field {
+            Field::Folder(_) => Arg::new::<Option<PathBuf>>(name, None, doc),
+            Field::Bytes(_) => Arg::new::<Option<Amount>>(name, None, doc),
+            Field::Count(..) => Arg::new::<Option<AtLeast<1>>>(name, None, doc),
+            Field::Seconds(_) => Arg::new::<Option<Limit>>(name, None, doc),
+        }
     }
+    let (mut args, mut at) = ([arg(&StoreOptions::DESCRIBED[0]); StoreOptions::DESCRIBED.len()], 1);
+    while at < args.len() {
+        args[at] = arg(&StoreOptions::DESCRIBED[at]);
+        at += 1;
+    }
+    args
+};
+
+impl Store {
+    pub(crate) const ABOUT: About = About { args: &STORE_ARGS, main: Some("cache_dir"), ..About::NONE };
 }
 
-/// Options of reading stores.
-struct Store(StoreOptions);
-
 impl Decode for Store {
-    const KIND: Kind = Kind::Section(&StoreArgs::ABOUT);
+    const KIND: Kind = Kind::Section(&Self::ABOUT);
 
     fn decode(node: &Node) -> Result<Self> {
-        let fields = Fields::of(node, &StoreArgs::ABOUT)?;
-        let args = StoreArgs::read(&fields)?;
-        fields.finish()?;
+        let fields = Fields::of(node, &Self::ABOUT)?;
         let mut options = StoreOptions::from_env();
-        if let Some(folder) = args.cache_dir {
-            options = options.cache_dir(folder);
+        for Described { name, field, .. } in StoreOptions::DESCRIBED {
+            let Some(value) = fields.node(name) else { continue };
+            match field {
+                Field::Folder(field) => *field(&mut options) = Some(PathBuf::decode(value)?),
+                Field::Bytes(field) => *field(&mut options) = Amount::decode(value)?.into(),
+                Field::Count(field, most) => {
+                    let AtLeast::<1>(count) = AtLeast::decode(value)?;
+                    let count = u32::try_from(count).ok().filter(|count| *count <= most);
+                    *field(&mut options) = count.ok_or_else(|| value.error(format!("must be {most} or less")))?;
+                }
+                Field::Seconds(field) => *field(&mut options) = Limit::decode(value)?.0,
+            }
         }
-        if let Some(bytes) = args.cache_size {
-            options = options.cache_bytes(bytes.into());
-        }
-        if let Some(bytes) = args.memory {
-            options = options.memory_bytes(bytes.into());
-        }
-        if let Some(AtLeast(count)) = args.requests {
-            options = options.requests(usize::try_from(count).unwrap_or(usize::MAX));
-        }
-        if let Some(AtLeast(count)) = args.attempts {
-            options = options.attempts(u32::try_from(count).unwrap_or(u32::MAX));
-        }
-        if let Some(Seconds(time)) = args.timeout {
-            options = options.timeout(time);
-        }
-        if let Some(Seconds(time)) = args.stall {
-            options = options.stall(time);
-        }
+        fields.finish()?;
         Ok(Self(options))
     }
 }

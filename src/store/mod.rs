@@ -171,6 +171,8 @@ pub use self::options::StoreOptions;
 pub(crate) use self::options::index_folder;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::options::variables;
+#[cfg(feature = "spec")]
+pub(crate) use self::options::{Described, Field};
 pub use self::output::Output;
 #[cfg(feature = "store")]
 pub(crate) use self::shared::{abreast, memory};

@@ -1,6 +1,7 @@
 //! Options for reading stores: memory, disk, requests, timeouts.
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
+use std::ffi::OsStr;
+#[cfg(any(feature = "python", all(feature = "workers", target_os = "linux")))]
 use std::ffi::OsString;
 #[cfg(feature = "spec")]
 use std::path::Path;
@@ -34,7 +35,7 @@ pub struct StoreOptions {
     pub(super) memory_bytes: u64,
     pub(super) cache_dir: Option<PathBuf>,
     pub(super) cache_bytes: u64,
-    pub(super) requests: usize,
+    pub(super) requests: u32,
     pub(super) attempts: u32,
     pub(super) timeout: Duration,
     pub(super) stall: Duration,
@@ -57,29 +58,78 @@ impl Default for StoreOptions {
 /// Options applied by the program.
 static APPLIED: RwLock<Option<StoreOptions>> = RwLock::new(None);
 
+/// Description of an option. Pipeline files, environment variables and Python read it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Described {
+    pub(crate) name: &'static str,
+    #[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files describe options"))]
+    pub(crate) doc: &'static str,
+    pub(crate) field: Field,
+}
+
+/// Field of an option, by the type of its values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Field {
+    Folder(fn(&mut StoreOptions) -> &mut Option<PathBuf>),
+    Bytes(fn(&mut StoreOptions) -> &mut u64),
+    /// A number from 1 to this limit.
+    Count(fn(&mut StoreOptions) -> &mut u32, u32),
+    Seconds(fn(&mut StoreOptions) -> &mut Duration),
+}
+
 impl StoreOptions {
+    /// All options.
+    pub(crate) const DESCRIBED: [Described; 7] = [
+        Described {
+            name: "cache_dir",
+            doc: "Folder on a local disk for a cache of blocks.\n\n\
+                  All processes of this user share it. Only this user can read the files, and a folder that other users may write to \
+                  is refused. Objects without an ETag or a modification time are not cached.",
+            field: Field::Folder(|options| &mut options.cache_dir),
+        },
+        Described {
+            name: "cache_size",
+            doc: "Maximum size of the cache in that folder [default: 10GiB].",
+            field: Field::Bytes(|options| &mut options.cache_bytes),
+        },
+        Described {
+            name: "memory",
+            doc: "Memory for blocks of each process [default: 256MiB].\n\n\
+                  A worker process uses at most an eighth of its heap.",
+            field: Field::Bytes(|options| &mut options.memory_bytes),
+        },
+        Described {
+            name: "requests",
+            doc: "Concurrent requests [default: 64].\n\n\
+                  Large parts of objects are also limited to 64 MiB at a time. More requests raise that limit.",
+            field: Field::Count(|options| &mut options.requests, 1 << 16),
+        },
+        Described {
+            name: "attempts",
+            doc: "Attempts per request [default: 10].",
+            field: Field::Count(|options| &mut options.attempts, u32::MAX),
+        },
+        Described {
+            name: "timeout",
+            doc: "Seconds per request, including all attempts and pauses [default: 180].",
+            field: Field::Seconds(|options| &mut options.timeout),
+        },
+        Described {
+            name: "stall",
+            doc: "Seconds without progress before a request is retried [default: 20].",
+            field: Field::Seconds(|options| &mut options.stall),
+        },
+    ];
+
     /// Reads the options from the environment. Ignores an invalid variable with a warning.
     pub fn from_env() -> Self {
         let mut options = Self::default();
-        if let Some(bytes) = variable("MEMORY", crate::units::parse_bytes) {
-            options.memory_bytes = bytes;
-        }
-        options.cache_dir =
-            std::env::var_os("GRISTMILL_STORE_CACHE_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        if let Some(bytes) = variable("CACHE_SIZE", crate::units::parse_bytes) {
-            options.cache_bytes = bytes;
-        }
-        if let Some(count) = variable("REQUESTS", |text| text.parse().ok()) {
-            options = options.requests(count);
-        }
-        if let Some(count) = variable("ATTEMPTS", |text| text.parse().ok()) {
-            options = options.attempts(count);
-        }
-        if let Some(time) = variable("TIMEOUT", seconds) {
-            options.timeout = time;
-        }
-        if let Some(time) = variable("STALL", seconds) {
-            options.stall = time;
+        for option in Self::DESCRIBED {
+            let variable = option.variable();
+            let Some(text) = std::env::var_os(&variable) else { continue };
+            if !option.field.parse(&mut options, &text) {
+                tracing::warn!(%variable, value = %text.to_string_lossy(), "invalid value, ignored");
+            }
         }
         options
     }
@@ -110,7 +160,7 @@ impl StoreOptions {
     /// only by this number. Requests for large parts are also limited to 64 MiB in flight. That limit is higher for
     /// more than 64 requests.
     pub fn requests(mut self, count: usize) -> Self {
-        self.requests = count.clamp(1, 1 << 16);
+        self.requests = count.clamp(1, 1 << 16) as u32;
         self
     }
 
@@ -137,7 +187,8 @@ impl StoreOptions {
     #[cfg(feature = "store")]
     pub(super) fn body_blocks(&self) -> usize {
         let full = super::object::PIECE as usize;
-        (self.requests.min(16) * full).max(self.requests / 4 * full)
+        let requests = self.requests as usize;
+        (requests.min(16) * full).max(requests / 4 * full)
     }
 
     /// Returns the folder of the disk cache and its maximum size in bytes, if there is a folder.
@@ -171,39 +222,81 @@ pub(crate) fn index_folder() -> Option<PathBuf> {
 
 /// Returns the options applied by the program, as variables for its workers.
 #[cfg(all(feature = "workers", target_os = "linux"))]
-pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
+pub(crate) fn variables() -> Vec<(String, OsString)> {
     let variables = applied_variables().into_iter();
     #[cfg(feature = "http")]
-    let variables = variables.chain(super::hub::variable());
+    let variables = variables.chain(super::hub::variable().map(|(name, value)| (name.to_owned(), value)));
     variables.collect()
 }
 
 #[cfg(all(feature = "workers", target_os = "linux"))]
-fn applied_variables() -> Vec<(&'static str, OsString)> {
-    let applied = APPLIED.read().regardless();
-    let Some(options) = &*applied else { return Vec::new() };
-    let seconds = |time: Duration| time.as_secs_f64().to_string().into();
-    vec![
-        ("GRISTMILL_STORE_MEMORY", options.memory_bytes.to_string().into()),
-        ("GRISTMILL_STORE_CACHE_DIR", options.cache_dir.clone().unwrap_or_default().into()),
-        ("GRISTMILL_STORE_CACHE_SIZE", options.cache_bytes.to_string().into()),
-        ("GRISTMILL_STORE_REQUESTS", options.requests.to_string().into()),
-        ("GRISTMILL_STORE_ATTEMPTS", options.attempts.to_string().into()),
-        ("GRISTMILL_STORE_TIMEOUT", seconds(options.timeout)),
-        ("GRISTMILL_STORE_STALL", seconds(options.stall)),
-    ]
+fn applied_variables() -> Vec<(String, OsString)> {
+    let applied = APPLIED.read().regardless().clone();
+    applied.map_or_else(Vec::new, |mut options| {
+        StoreOptions::DESCRIBED.iter().map(|option| (option.variable(), option.field.text(&mut options))).collect()
+    })
 }
 
-fn variable<T>(name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-    let name = format!("GRISTMILL_STORE_{name}");
-    let text = std::env::var(&name).ok()?;
-    let value = parse(&text);
-    if value.is_none() {
-        tracing::warn!(variable = %name, value = %text, "not understood, and left out of account");
+impl Described {
+    /// Returns the name of the environment variable.
+    pub(crate) fn variable(&self) -> String {
+        format!("GRISTMILL_STORE_{}", self.name.to_ascii_uppercase())
     }
-    value
+}
+
+impl Field {
+    /// Reads the field of `options` from the text of a variable. Returns false for an invalid text.
+    fn parse(self, options: &mut StoreOptions, text: &OsStr) -> bool {
+        let plain = text.to_str().map(str::trim);
+        match self {
+            Self::Folder(field) => *field(options) = Some(PathBuf::from(text)).filter(|_| !text.is_empty()),
+            Self::Bytes(field) => match plain.and_then(crate::units::parse_bytes) {
+                Some(bytes) => *field(options) = bytes,
+                None => return false,
+            },
+            Self::Count(field, most) => match plain.and_then(|text| text.parse::<u64>().ok()) {
+                Some(count) => *field(options) = count.clamp(1, most.into()) as u32,
+                None => return false,
+            },
+            Self::Seconds(field) => match plain.and_then(seconds) {
+                Some(time) => *field(options) = time,
+                None => return false,
+            },
+        }
+        true
+    }
+
+    /// Returns the value of the field as the text of a variable.
+    #[cfg(any(feature = "python", all(feature = "workers", target_os = "linux")))]
+    pub(crate) fn text(self, options: &mut StoreOptions) -> OsString {
+        match self {
+            Self::Folder(field) => field(options).clone().unwrap_or_default().into(),
+            Self::Bytes(field) => field(options).to_string().into(),
+            Self::Count(field, _) => field(options).to_string().into(),
+            Self::Seconds(field) => field(options).as_secs_f64().to_string().into(),
+        }
+    }
 }
 
 fn seconds(text: &str) -> Option<Duration> {
-    Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
+    Duration::try_from_secs_f64(text.parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(any(feature = "python", all(feature = "workers", target_os = "linux")))]
+    fn a_variable_gives_the_value_whose_text_it_is() {
+        let mut given = StoreOptions::default().cache_dir("/c").cache_bytes(1).memory_bytes(2).requests(3).attempts(4);
+        given = given.timeout(Duration::from_millis(1500)).stall(Duration::from_secs(6));
+        let mut read = StoreOptions::default();
+        for option in StoreOptions::DESCRIBED {
+            assert!(option.field.parse(&mut read, &option.field.text(&mut given)), "{}", option.name);
+            assert!(matches!(option.field, Field::Folder(_)) || !option.field.parse(&mut read, OsStr::new("x")));
+        }
+        assert_eq!(read, given);
+        assert!(read.clone().requests(0).requests == 1 && read.requests(1 << 20).requests == 1 << 16);
+    }
 }

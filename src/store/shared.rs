@@ -67,7 +67,12 @@ const ABREAST: usize = 64;
 /// the memory of the process is limited.
 pub(crate) fn abreast(bytes: u64) -> usize {
     let options = StoreOptions::current();
-    abreast_of(options.requests, limit::within((ABREAST * STACK) as u64), limit::within(options.memory_bytes), bytes)
+    abreast_of(
+        options.requests as usize,
+        limit::within((ABREAST * STACK) as u64),
+        limit::within(options.memory_bytes),
+        bytes,
+    )
 }
 
 fn abreast_of(requests: usize, stacks: u64, memory: u64, bytes: u64) -> usize {
@@ -90,7 +95,7 @@ impl Shared {
     }
 
     pub(super) fn new(options: StoreOptions) -> Result<Self> {
-        let (blocks, requests) = (Blocks::new(options.memory_bytes), Semaphore::new(options.requests));
+        let (blocks, requests) = (Blocks::new(options.memory_bytes), Semaphore::new(options.requests as usize));
         let bodies = Semaphore::new(options.body_blocks());
         let disk = match &options.cache_dir {
             Some(folder) => Disk::open(folder, options.cache_bytes)?.map(Arc::new),

@@ -83,7 +83,7 @@ fn counts_of_places_only_fall() {
             dependent,
             35,
         ),
-        ("files of the library that list options of a run", lists.len(), 5),
+        ("files of the library that list options of a run", lists.len(), 4),
         ("methods of the trait of all stages", methods, 2),
     ];
     for (what, count, committed) in counts {

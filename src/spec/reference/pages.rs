@@ -8,7 +8,7 @@ use super::*;
 use crate::spec::RunOptions;
 use crate::spec::arguments::Arguments;
 use crate::spec::schema;
-use crate::spec::settings::{CheckpointArgs, FileArgs, StoreArgs};
+use crate::spec::settings::{CheckpointArgs, FileArgs, Store};
 
 const WIDTH: usize = 120;
 
@@ -109,7 +109,7 @@ fn the_page_of_pipelines_is_up_to_date() {
         ("file", keys(&FileArgs::ABOUT)),
         ("executor", keys(&RunOptions::ABOUT)),
         ("checkpoint", keys(&CheckpointArgs::ABOUT)),
-        ("store", keys(&StoreArgs::ABOUT)),
+        ("store", keys(&Store::ABOUT)),
         ("sources", overview("source")),
         ("stages", overview("stage")),
     ];

@@ -7,8 +7,8 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-pub(super) use self::values::Seconds;
-use self::values::{Address, Budget, Deadline, OnFailed, OnPoison, Share, Threads};
+pub(super) use self::values::Limit;
+use self::values::{Address, Budget, Deadline, OnFailed, OnPoison, Seconds, Share, Threads};
 use super::arguments::{About, Arg, Arguments, Kind, arguments};
 use super::deal::Dealt;
 use super::decode::Fields;

@@ -42,7 +42,7 @@ impl Decode for Budget {
 
 /// A time of some seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::spec) struct Seconds(pub(in crate::spec) Duration);
+pub(super) struct Seconds(pub(super) Duration);
 
 impl Decode for Seconds {
     const KIND: Kind = Kind::Seconds;
@@ -51,6 +51,21 @@ impl Decode for Seconds {
         let seconds = f64::decode(node)?;
         let time = Duration::try_from_secs_f64(seconds);
         time.map(Self).map_err(|_| node.error(format!("is {seconds}, and must be a number of seconds from 0 on")))
+    }
+}
+
+/// A time limit of some seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::spec) struct Limit(pub(in crate::spec) Duration);
+
+impl Decode for Limit {
+    const KIND: Kind = Kind::Seconds;
+
+    fn decode(node: &Node) -> Result<Self> {
+        match Seconds::decode(node)? {
+            Seconds(Duration::ZERO) => Err(node.error("is 0, and must be more than 0 seconds")),
+            Seconds(time) => Ok(Self(time)),
+        }
     }
 }
 
@@ -64,10 +79,7 @@ impl Decode for Deadline {
     fn decode(node: &Node) -> Result<Self> {
         match &node.value {
             Tree::Str(word) if word == "none" => Ok(Self(None)),
-            _ => match Seconds::decode(node)? {
-                Seconds(Duration::ZERO) => Err(node.error("is 0, and must be more than 0 seconds, or `none`")),
-                Seconds(time) => Ok(Self(Some(time))),
-            },
+            _ => Limit::decode(node).map(|Limit(time)| Self(Some(time))),
         }
     }
 }
