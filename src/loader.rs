@@ -5,6 +5,7 @@ mod builder;
 mod guarded;
 mod here;
 mod last_words;
+mod limit;
 mod moved;
 mod parted;
 mod watched;
@@ -13,15 +14,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
-#[cfg(feature = "python")]
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use self::ahead::Ahead;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::builder::Backend;
 pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;
+use self::limit::Limit;
 use self::parted::{Parted, Pass, Wanted};
 use self::watched::Watched;
 use crate::checkpoint::{Checkpoint, Identity};
@@ -91,6 +91,7 @@ pub struct Loader<D: IterDataset> {
     /// The requested part, shared with the pass. `None` unless the pass evaluates only the rows of a part.
     by_rows: Option<Wanted>,
     guarded: Option<Guarded<D::Item>>,
+    limit: Option<Limit>,
     key_recorder: Option<Arc<KeyRecorder>>,
     ended: bool,
 }
@@ -322,7 +323,14 @@ impl<D: IterDataset + 'static> Loader<D> {
             Drive::Ahead(ahead) => {
                 let origin = ahead.origin();
                 let ahead = ahead.get_mut().ok_or_else(|| origin.elsewhere(NAME))?;
-                ahead.next(patience, &mut self.meter)?
+                match &mut self.limit {
+                    None => ahead.next(patience, &mut self.meter)?,
+                    Some(limit) => {
+                        let next = ahead.next(Some(limit.patience(patience, Instant::now())), &mut self.meter)?;
+                        limit.check(next.is_ready(), Instant::now(), self.delivered)?;
+                        next
+                    }
+                }
             }
         };
         let Poll::Ready(next) = next else { return Ok(Poll::Pending) };

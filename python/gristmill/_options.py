@@ -26,6 +26,7 @@ class LoaderOptions(TypedDict, total=False):
 
     threads: int | Literal["auto"]
     buffer: int
+    timeout: float | None
     writable: bool
     part: Part | tuple[int, int] | str | None
     deal: Literal["even", "lanes"] | Deal

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ def test_python_has_every_option_of_a_run() -> None:
         ({"threads": -1}, "threads: -1 is less than 0"),
         ({"threads": "many"}, "threads: "),
         ({"buffer": 0}, "buffer: is 0, and must be at least 1"),
+        ({"timeout": 0}, "timeout: is 0, and must be more than 0 seconds"),
+        ({"timeout": 1.5}, "`timeout` needs threads or worker processes"),
         ({"guard_timeout": "long"}, "guard_timeout: needs a number, got"),
         ({"metrics": 1.5}, "metrics: needs text"),
         ({"on_failed_element": "drop"}, "on_failed_element: "),
@@ -51,6 +54,27 @@ def test_options_of_worker_processes_are_pointed_to_their_method() -> None:
             ds.loader(**{name: 1})
     with pytest.raises(TypeError, match="threads=0"):
         ds.loader(inline=True)
+
+
+def test_a_wait_beyond_the_timeout_is_an_error_and_the_state_goes_on() -> None:
+    gate = threading.Event()
+
+    def held(x: int) -> int:
+        # The fourth element waits until the test opens the gate.
+        if x == 3:
+            gate.wait()
+        return x
+
+    ds = gm.MapDataset.range(8).map(held)
+    it = ds.loader(threads=1, timeout=0.05)
+    with pytest.raises(gm.WorkerError, match=r"element \d was not ready after 0.05 s, the limit of `timeout`"):
+        list(it)
+    state = it.get_state()
+    gate.set()
+    it.close()
+    rest = ds.loader(threads=1, timeout=60)
+    rest.set_state(state)
+    assert list(rest) == list(range(state["delivered"], 8))
 
 
 def test_a_remedy_is_spelled_for_python() -> None:

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::ahead::Ahead;
 use super::guarded::Guarded;
+use super::limit::Limit;
 use super::parted::{Parted, Pass, Wanted};
 use super::watched::Viewers;
 use super::{Drive, Loader, typed_state};
@@ -50,6 +51,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     dataset: D,
     executor: Executor,
     buffer: usize,
+    timeout: Option<Duration>,
     keeps_records: bool,
     resume: Option<Checkpoint>,
     accepts_changes: bool,
@@ -75,6 +77,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             dataset,
             executor,
             buffer: 2,
+            timeout: None,
             keeps_records: true,
             resume: None,
             accepts_changes: false,
@@ -126,6 +129,17 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// Sets the number of batches that [`Executor::Threads`] keeps ready ahead of the consumer; 2 by default, at most 1,048,576.
     pub fn buffer(mut self, batches: usize) -> Self {
         self.buffer = batches.max(1);
+        self
+    }
+
+    /// Limits the time that [`next`](Iterator::next) waits for an element. Default: no limit.
+    ///
+    /// A longer wait is an error of kind [`ErrorKind::Worker`](crate::ErrorKind::Worker), and the loader ends. Its
+    /// [`state`](Loader::state) is the position before the element, so the run can be resumed. The consumer's own time
+    /// does not count. [`build`](Self::build) refuses a limit for [`Executor::Inline`], whose elements are evaluated by
+    /// `next` itself.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
         self
     }
 
@@ -274,6 +288,12 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         #[cfg(feature = "cli")]
         self.notes.iter().for_each(|(what, count)| recorder.note(what, *count));
         let (run, executor) = self.runtime(&recorder)?;
+        let limit = self.timeout.map(Limit::new);
+        if limit.is_some() && matches!(run.engine(), Engine::Inline) {
+            let error =
+                Error::config("`timeout` needs threads or worker processes: the consumer evaluates the elements");
+            return Err(error.help("add `threads` or `workers`, or omit `timeout`"));
+        }
         let keys = self.keys.take();
         let key_recorder = keys.as_ref().and_then(|keys| keys.recorder());
         // Drops keys that are not needed, because failing to make them would be an error.
@@ -334,6 +354,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             parted,
             by_rows,
             guarded,
+            limit,
             key_recorder,
             watched,
             ended: false,

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "python")]
 use super::{Checkpoint, typed_state};
-use super::{Drive, Guarded, KEPT, Loader, Parted, Pass, StateOf};
+use super::{Drive, Guarded, KEPT, Limit, Loader, Parted, Pass, StateOf};
 use crate::cx::Cause;
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::error::{Error, ErrorKind, Result};
@@ -83,6 +83,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.earlier.clear();
         self.withheld = None;
         self.guarded.iter_mut().for_each(Guarded::go_on);
+        self.limit.iter_mut().for_each(Limit::end);
     }
 
     /// Takes back element number `delivered`, which could not be handed over.

@@ -30,6 +30,28 @@ fn executors_agree_and_a_checkpoint_restores_into_any() {
 }
 
 #[test]
+fn a_wait_beyond_the_timeout_is_an_error_and_the_state_goes_on() {
+    let (gate, opened) = std::sync::mpsc::channel::<()>();
+    let opened = std::sync::Mutex::new(opened);
+    let held = Range::new(0, 9).map(move |x| {
+        if x == 5 {
+            // Ends when the gate is dropped.
+            let _ = opened.lock().unwrap().recv();
+        }
+        x
+    });
+    let mut loader = held.to_iter().loader().threads(1).timeout(Duration::from_millis(30)).build().unwrap();
+    let seen: Vec<_> = loader.by_ref().take_while(Result::is_ok).map(Result::unwrap).collect();
+    assert!(seen.len() <= 5 && loader.next().is_none());
+    let state = loader.state().unwrap();
+    assert_eq!(state.delivered, seen.len() as u64);
+    drop(gate);
+    drop(loader);
+    let error = Range::new(0, 9).to_iter().loader().timeout(Duration::from_secs(1)).build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+}
+
+#[test]
 fn a_foreign_checkpoint_is_refused_by_name() {
     let state = Range::new(0, 9).to_iter().loader().build().unwrap().state().unwrap();
     let error = Range::new(0, 8).to_iter().loader().resume(state).build().unwrap_err();

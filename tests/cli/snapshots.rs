@@ -347,6 +347,8 @@ fn what_run_takes() {
                                     which tunes their number
           --inline[=<true|false>]   One thread, which reads nothing ahead
           --buffer <N>              Batches kept ready for the consumer [default: 2]
+          --timeout <SECONDS>       Seconds after which a wait for an element is an error [default: no
+                                    limit]
           --workers <N>             Worker processes; 0 starts none [default: 1, with a thread for every
                                     core]
           --max-workers <N>         Maximum number of worker processes if it is tuned [default: 1]

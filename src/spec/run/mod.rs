@@ -64,6 +64,10 @@ options! {
         inline: bool,
         /// Batches kept ready for the consumer [default: 2].
         buffer: AtLeast<1>,
+        /// Seconds after which a wait for an element is an error [default: no limit].
+        ///
+        /// It needs threads or worker processes.
+        timeout: Limit,
     }
 }
 
@@ -200,14 +204,15 @@ impl RunOptions {
     ];
 
     /// Takes the options of `base` that are open here. If these options choose other evaluators, such as threads instead of worker processes,
-    /// all options of `base` about evaluators but `buffer` are dropped.
+    /// all options of `base` about evaluators but `buffer` and `timeout` are dropped.
     #[must_use]
     pub fn over(self, mut base: Self) -> Self {
         let chosen = |options: &Self| options.evaluators().first().map(|first| first.0);
         if let (Some(ours), Some(theirs)) = (chosen(&self), chosen(&base))
             && ours != theirs
         {
-            base.evaluators = Evaluators { buffer: base.evaluators.buffer, ..Evaluators::default() };
+            let Evaluators { buffer, timeout, .. } = base.evaluators;
+            base.evaluators = Evaluators { buffer, timeout, ..Evaluators::default() };
             (base.processes, base.limits) = (Processes::default(), Limits::default());
         }
         if self.processes.max_workers.is_some() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Address, RunOptions, Seconds};
+use super::{Address, Limit, RunOptions, Seconds};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::{Deadline, OnPoison};
 use crate::dataset::{BoxIter, IterDataset};
@@ -49,7 +49,7 @@ impl RunOptions {
         Ok(self.with_views(builder))
     }
 
-    /// Sets the buffer, the policy for failed elements and the timeout of the guard.
+    /// Sets the buffer, the time limits and the policy for failed elements.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a limit of padding without padding.
@@ -59,6 +59,9 @@ impl RunOptions {
     ) -> Result<LoaderBuilder<D>> {
         if let Some(batches) = self.buffer() {
             builder = builder.buffer(batches);
+        }
+        if let Some(Limit(timeout)) = self.evaluators.timeout {
+            builder = builder.timeout(timeout);
         }
         if let Some(Seconds(timeout)) = self.hosts.guard_timeout {
             builder = builder.guard_timeout(timeout);

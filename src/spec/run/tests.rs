@@ -34,7 +34,9 @@ fn wrong_options_are_refused_by_their_names() {
     assert!(refused(&[("worker", "1")]).ends_with("did you mean `workers`?"));
     assert!(refused(&[("part", "3")]).contains("part"));
     assert!(RunOptions::from_texts([("metrics", "[::1]:9464")]).is_ok());
-    assert!(refused(&[("deadline", "0")]).contains("more than 0 seconds"));
+    for name in ["deadline", "timeout"] {
+        assert!(refused(&[(name, "0")]).contains("more than 0 seconds"));
+    }
 }
 
 #[test]
@@ -43,6 +45,7 @@ fn a_file_and_texts_give_equal_options() {
         ("threads", "auto"),
         ("inline", "false"),
         ("buffer", "3"),
+        ("timeout", "2.5"),
         ("workers", "2"),
         ("max_workers", "2"),
         ("threads_per_worker", "2"),
@@ -68,7 +71,7 @@ fn a_file_and_texts_give_equal_options() {
     // A limit is refused in a file that chooses no policy.
     let limit = ("failed_element_limit", "2");
     let names: Vec<_> = samples.iter().chain([&limit]).map(|sample| sample.0).collect();
-    assert!(RunOptions::all().all(|option| names.contains(&option.name)) && names.len() == 25);
+    assert!(RunOptions::all().all(|option| names.contains(&option.name)) && names.len() == 26);
     for sample in samples {
         let text = format!("source: {{range: 5}}\nexecutor: {{{}: {}}}\n", sample.0, sample.1);
         let pipeline = crate::spec::Pipeline::from_text(text, crate::spec::Format::Yaml, ".").unwrap();
@@ -79,7 +82,7 @@ fn a_file_and_texts_give_equal_options() {
 
 #[test]
 fn every_option_is_described_in_a_line_and_more() {
-    assert_eq!(RunOptions::all().count(), 25);
+    assert_eq!(RunOptions::all().count(), 26);
     for option in RunOptions::all() {
         let doc = option.doc();
         let line = doc.split(". ").next().unwrap();
