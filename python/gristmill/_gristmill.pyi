@@ -89,6 +89,9 @@ class _Filter(Protocol[_In_contra]):
 class _FlatMap(Protocol[_In_contra, _Out_co]):
     def flat_map(self, element: _In_contra, /) -> Iterable[_Out_co]: ...
 
+class _Scan(Protocol[_In_contra, _Out_co]):
+    def scan(self, state: Any, element: _In_contra, /) -> tuple[Any, _Out_co]: ...
+
 @final
 class MapDataset(Generic[_T_co]):
     """A dataset with random access: `ds[i]` and `len(ds)`. Elements are shuffled and sharded by index, and evaluated
@@ -155,12 +158,12 @@ class MapDataset(Generic[_T_co]):
             DataError: A record is damaged. The error is raised when the record is read.
         """
 
-        *,
-        column: str = "text",
-        blank_lines: bool = False,
     @staticmethod
     def lines(
         paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+        *,
+        column: str = "text",
+        blank_lines: bool = False,
         index_cache: Literal["beside", "off"] | str | PathLike[str] = "beside",
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
@@ -1134,61 +1137,62 @@ class MapDataset(Generic[_T_co]):
         deal: Literal["even", "lanes"] | Deal = "even",
         guard: Guard = "auto",
         keys: str | PathLike[str] | None = None,
+        metrics: str | int | None = None,
+        buffer: int = 2,
+        timeout: float | None = None,
         record_keys: bool = False,
+        guard_timeout: float = 600,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
-        guard_timeout: float = 600,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
         Args:
-            threads: Threads for the elementwise part, beside one for the rest. With 0 everything runs when it is asked
-                for. With `"auto"` there is one for each core at first, and their number and how far they are ahead
-                follow what the loop needs: up to 256 if elements mostly wait for a disk or a network. Functions that
-                hold the interpreter's lock while they compute gain by `mp_prefetch` instead. The elements are the same.
-            buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
-            writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
-                else as a copy. Arrays that Python functions made are handed on as they are.
-            accept_changes: Accept a state of another pipeline in `set_state`: a file was withdrawn, or an argument has
-                changed. Positions are taken as they are; the change is logged, and stands in the report and in all
-                later states under `accepted_changes`. Stages after `to_iter` that hold positions must be as before.
-            workers: Whether `mp_prefetch` has processes started. Without them this process evaluates everything: to
-                look at a few elements, or at the state.
-            part: Rows of every batch that are delivered here, where several hosts read one pipeline: `(3, 64)` are
-                those of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes
-                on from the state of any other.
-            deal: Which rows are whose: those that follow one another, those of the same lanes, by an index, or a `Deal`
-                that balances what rows cost. Batches are the same. Where rows are planned by keys and packed, the plan
-                says what they cost; else each host evaluates all rows.
-            guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness
-                of its own is an error on all of them: before the first batch, every 128 batches and at the end. With
-                `"auto"` by the store of JAX or PyTorch, if the part is of `gm.jax.part_for` or `gm.torch.part` and
-                there are several processes; else not. A folder that all hosts see serves as well, `(folder, host,
-                hosts)` where the part does not say which host this is, and an object with `begin(part)`, `post(round,
-                statement)` and `read(round)`. `None` compares nothing.
-            guard_timeout: Seconds after which a host that has said nothing is an error.
-            keys: The folder of key files, which `make_keys` or `gristmill index --keys` has written: by them a host
-                plans which elements the rows of all hosts are made of, and evaluates those of its own alone.
-            record_keys: Whether key files that are not there yet are written while everything is evaluated: without a
-                part, or by the host that has the first row. The next start plans by them.
-            on_failed_element: What becomes of an element that fails after rows were planned of it, by keys or by
-                indices: with `"pad"` it is padding where it would be, counted and named in the report, and the plan
-                stays what it is. Where all elements are evaluated it changes nothing.
-            failed_element_limit: The most that become padding; no limit by default.
-            metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text
-                for Prometheus: `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free
-                one, which `metrics_address` tells. Other users of this machine are answered with `"everybody@"` in
-                front.
-            record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill
-                report` read back, also where the process was killed. A recording that is there is kept as
-                `NAME.1.ENDING`.
-            trace: A file to which the pass is written as a trace for Perfetto and Chrome, compressed if it ends in
-                `.gz`.
-            top: Let people of this user on this machine look at the pass with `gristmill top`. `GRISTMILL_TOP=1` in the
-                environment does the same for every pass.
+            threads: Threads for the elementwise stages, in addition to a thread for the other stages. 0 evaluates in
+                the thread of the consumer. `"auto"` starts with a thread for each core and tunes their number and the
+                number of prefetched elements. The limit is 256 threads, which suits elements that wait for a disk or a
+                network. `mp_prefetch` suits Python functions that compute.
+            writable: Return native arrays as writable. An array is copied if others view its memory. Arrays from Python
+                functions are returned unchanged.
+            accept_changes: Accept a state of another pipeline in `set_state`, for example after a file was withdrawn or
+                an argument was changed. Positions are taken as they are. The change is logged, and appears in the
+                report and in all later states as `accepted_changes`. Stages after `to_iter` that hold positions must be
+                unchanged.
+            workers: Whether `mp_prefetch` starts processes. With `False`, this process evaluates everything, for
+                example to look at a few elements or at the state.
+            part: Part of the rows of each batch to deliver, such as `(3, 64)` for the fourth of 64 hosts. By default,
+                all rows. A state does not depend on the part, so any part can continue from it.
+            deal: How rows are dealt among parts: consecutive rows, rows by the index of their lane, or a `Deal` that
+                balances their costs. Costs follow from the plan if rows are planned by keys and packed. Otherwise each
+                host evaluates all rows.
+            guard: How hosts compare their data: before the first batch, every 128 batches and at the end. A host that
+                reads other data, or another pipeline, stops all of them. `"auto"` uses the store of JAX or PyTorch if
+                the part comes from `gm.jax.part_for` or `gm.torch.part` and there are several processes. Otherwise,
+                give a folder that all hosts see, `(folder, host, hosts)` if the part does not determine the host, or an
+                object with `begin(part)`, `post(round, statement)` and `read(round)`. `None` compares nothing.
+            keys: Folder of key files, by which a host plans the rows of all hosts and evaluates only its own.
+                `make_keys` and `gristmill index --keys` write them.
+            metrics: Address at which `GET /metrics` returns the figures of the pass as OpenMetrics text for Prometheus,
+                such as `"127.0.0.1:9464"`. A port alone is reached from this machine only; 0 takes a free port, which
+                `metrics_address` returns. Other users of this machine are refused, unless the address begins with
+                `"everybody@"`.
+            buffer: Batches kept ready for the consumer.
+            timeout: Seconds after which a wait for an element is an error [default: no limit]. It needs threads or
+                worker processes.
+            record_keys: Whether missing key files are written during the run, for the next start. It applies without a
+                part, or on the host of the first part.
+            guard_timeout: Seconds after which a silent host is an error.
+            on_failed_element: What to do if an element fails after its row was planned: `"error"` ends the run, `"pad"`
+                delivers padding and counts it.
+            failed_element_limit: Maximum number of elements that become padding [default: no limit].
+            top: Whether `gristmill top` may look at the run. GRISTMILL_TOP=1 in the environment does the same.
+            record: Recording of the run, a file for `gristmill report`. A recording of a run that was killed is read as
+                well. An earlier recording is kept as NAME.1.ENDING.
+            trace: Trace of the run, a file for ui.perfetto.dev and chrome://tracing. It is compressed if its name ends
+                in .gz.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -1691,6 +1695,25 @@ class IterDataset(Generic[_T_co]):
             DataError: A column of this name exists.
         """
 
+    def scan(
+        self,
+        transform: Callable[[Any, _T_co], tuple[Any, _U]] | _Scan[_T_co, _U],
+        initial: Any,
+    ) -> IterDataset[_U]:
+        """Applies a function to a state and every element, in order.
+
+        The state is part of the checkpoint, so it must be JSON: numbers, text, lists, dicts, `None`. A tuple becomes a
+        list. Each pass starts with `initial`. The process that reads the stream calls the function.
+
+        Args:
+            transform: A function of the state and the element, which returns the next state and the new element. Or an
+                object with a method `scan`.
+            initial: The state at the start of a pass.
+
+        Raises:
+            TypeError: The transform is neither, or a state is not JSON.
+        """
+
     def skip_bad_records(self, limit: int | None = None, consecutive: int | None = None) -> IterDataset[_T_co]:
         """Leaves out records that the stages before it cannot use; straight behind random access it begins the
         stream.
@@ -1969,7 +1992,11 @@ class IterDataset(Generic[_T_co]):
         deal: Literal["even", "lanes"] | Deal = "even",
         guard: Guard = "auto",
         keys: str | PathLike[str] | None = None,
+        metrics: str | int | None = None,
+        buffer: int = 2,
+        timeout: float | None = None,
         record_keys: bool = False,
+        guard_timeout: float = 600,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
         top: bool = False,
@@ -1979,51 +2006,48 @@ class IterDataset(Generic[_T_co]):
         """Starts a pass over one epoch.
 
         Args:
-            threads: Threads for the elementwise part, beside one for the rest. With 0 everything runs when it is asked
-                for. With `"auto"` there is one for each core at first, and their number and how far they are ahead
-                follow what the loop needs: up to 256 if elements mostly wait for a disk or a network. Functions that
-                hold the interpreter's lock while they compute gain by `mp_prefetch` instead. The elements are the same.
-            buffer: Elements or batches that are kept ready ahead of the consumer, where there are threads.
-            writable: Hand out native arrays that may be written to: as they are where nobody else views their memory,
-                else as a copy. Arrays that Python functions made are handed on as they are.
-            accept_changes: Accept a state of another pipeline in `set_state`: a file was withdrawn, or an argument has
-                changed. Positions are taken as they are; the change is logged, and stands in the report and in all
-                later states under `accepted_changes`. Stages after `to_iter` that hold positions must be as before.
-            workers: Whether `mp_prefetch` has processes started. Without them this process evaluates everything: to
-                look at a few elements, or at the state.
-            part: Rows of every batch that are delivered here, where several hosts read one pipeline: `(3, 64)` are
-                those of the fourth of 64. `batch` makes global batches; states know nothing of parts, and any part goes
-                on from the state of any other.
-            deal: Which rows are whose: those that follow one another, those of the same lanes, by an index, or a `Deal`
-        guard_timeout: float = 600,
-                that balances what rows cost. Batches are the same. Where rows are planned by keys and packed, the plan
-                says what they cost; else each host evaluates all rows.
-            guard: How hosts are compared, so that one with other files, another pipeline or a function with randomness
-                of its own is an error on all of them: before the first batch, every 128 batches and at the end. With
-                `"auto"` by the store of JAX or PyTorch, if the part is of `gm.jax.part_for` or `gm.torch.part` and
-                there are several processes; else not. A folder that all hosts see serves as well, `(folder, host,
-                hosts)` where the part does not say which host this is, and an object with `begin(part)`, `post(round,
-                statement)` and `read(round)`. `None` compares nothing.
-            guard_timeout: Seconds after which a host that has said nothing is an error.
-            keys: The folder of key files, which `make_keys` or `gristmill index --keys` has written: by them a host
-                plans which elements the rows of all hosts are made of, and evaluates those of its own alone.
-            record_keys: Whether key files that are not there yet are written while everything is evaluated: without a
-                part, or by the host that has the first row. The next start plans by them.
-            on_failed_element: What becomes of an element that fails after rows were planned of it, by keys or by
-                indices: with `"pad"` it is padding where it would be, counted and named in the report, and the plan
-                stays what it is. Where all elements are evaluated it changes nothing.
-            failed_element_limit: The most that become padding; no limit by default.
-            metrics: Where `GET /metrics` is answered with the figures of the pass while it lives, as OpenMetrics text
-                for Prometheus: `"127.0.0.1:9464"`, or a port alone, which nobody but this machine reaches; 0 is a free
-                one, which `metrics_address` tells. Other users of this machine are answered with `"everybody@"` in
-                front.
-            record: A file in which the pass is recorded while it runs, which `Report.from_record` and `gristmill
-                report` read back, also where the process was killed. A recording that is there is kept as
-                `NAME.1.ENDING`.
-            trace: A file to which the pass is written as a trace for Perfetto and Chrome, compressed if it ends in
-                `.gz`.
-            top: Let people of this user on this machine look at the pass with `gristmill top`. `GRISTMILL_TOP=1` in the
-                environment does the same for every pass.
+            threads: Threads for the elementwise stages, in addition to a thread for the other stages. 0 evaluates in
+                the thread of the consumer. `"auto"` starts with a thread for each core and tunes their number and the
+                number of prefetched elements. The limit is 256 threads, which suits elements that wait for a disk or a
+                network. `mp_prefetch` suits Python functions that compute.
+            writable: Return native arrays as writable. An array is copied if others view its memory. Arrays from Python
+                functions are returned unchanged.
+            accept_changes: Accept a state of another pipeline in `set_state`, for example after a file was withdrawn or
+                an argument was changed. Positions are taken as they are. The change is logged, and appears in the
+                report and in all later states as `accepted_changes`. Stages after `to_iter` that hold positions must be
+                unchanged.
+            workers: Whether `mp_prefetch` starts processes. With `False`, this process evaluates everything, for
+                example to look at a few elements or at the state.
+            part: Part of the rows of each batch to deliver, such as `(3, 64)` for the fourth of 64 hosts. By default,
+                all rows. A state does not depend on the part, so any part can continue from it.
+            deal: How rows are dealt among parts: consecutive rows, rows by the index of their lane, or a `Deal` that
+                balances their costs. Costs follow from the plan if rows are planned by keys and packed. Otherwise each
+                host evaluates all rows.
+            guard: How hosts compare their data: before the first batch, every 128 batches and at the end. A host that
+                reads other data, or another pipeline, stops all of them. `"auto"` uses the store of JAX or PyTorch if
+                the part comes from `gm.jax.part_for` or `gm.torch.part` and there are several processes. Otherwise,
+                give a folder that all hosts see, `(folder, host, hosts)` if the part does not determine the host, or an
+                object with `begin(part)`, `post(round, statement)` and `read(round)`. `None` compares nothing.
+            keys: Folder of key files, by which a host plans the rows of all hosts and evaluates only its own.
+                `make_keys` and `gristmill index --keys` write them.
+            metrics: Address at which `GET /metrics` returns the figures of the pass as OpenMetrics text for Prometheus,
+                such as `"127.0.0.1:9464"`. A port alone is reached from this machine only; 0 takes a free port, which
+                `metrics_address` returns. Other users of this machine are refused, unless the address begins with
+                `"everybody@"`.
+            buffer: Batches kept ready for the consumer.
+            timeout: Seconds after which a wait for an element is an error [default: no limit]. It needs threads or
+                worker processes.
+            record_keys: Whether missing key files are written during the run, for the next start. It applies without a
+                part, or on the host of the first part.
+            guard_timeout: Seconds after which a silent host is an error.
+            on_failed_element: What to do if an element fails after its row was planned: `"error"` ends the run, `"pad"`
+                delivers padding and counts it.
+            failed_element_limit: Maximum number of elements that become padding [default: no limit].
+            top: Whether `gristmill top` may look at the run. GRISTMILL_TOP=1 in the environment does the same.
+            record: Recording of the run, a file for `gristmill report`. A recording of a run that was killed is read as
+                well. An earlier recording is kept as NAME.1.ENDING.
+            trace: Trace of the run, a file for ui.perfetto.dev and chrome://tracing. It is compressed if its name ends
+                in .gz.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -2751,6 +2775,39 @@ def sink(
     Raises:
         ConfigError: The options contradict each other or the folder.
         StateError: The folder was begun with other options.
+    """
+
+def store_options(
+    *,
+    cache_dir: str | PathLike[str] | None = None,
+    cache_size: int | str | None = None,
+    memory: int | str | None = None,
+    requests: int | None = None,
+    attempts: int | None = None,
+    timeout: float | None = None,
+    stall: float | None = None,
+) -> None:
+    """Sets how this process and its workers read `s3://`, `gs://`, `az://` and `https://` from now on.
+
+    No option changes an element. Options that are not given keep their values. The options are
+    environment variables, `GRISTMILL_STORE_CACHE_DIR` and so on, which may also be set before the
+    program starts.
+
+    Args:
+        cache_dir: Folder on a local disk for a cache of blocks. All processes of this user share it. Only this user can
+            read the files, and a folder that other users may write to is refused. Objects without an ETag or a
+            modification time are not cached.
+        cache_size: Maximum size of the cache in that folder [default: 10GiB].
+        memory: Memory for blocks of each process [default: 256MiB]. A worker process uses at most an eighth of its
+            heap.
+        requests: Concurrent requests [default: 64]. Large parts of objects are also limited to 64 MiB at a time. More
+            requests raise that limit.
+        attempts: Attempts per request [default: 10].
+        timeout: Seconds per request, including all attempts and pauses [default: 180].
+        stall: Seconds without progress before a request is retried [default: 20].
+
+    Raises:
+        ConfigError: A value is invalid.
     """
 
 @final

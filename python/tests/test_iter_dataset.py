@@ -28,6 +28,27 @@ def test_limits_and_epochs() -> None:
     assert list(stream(2).repeat().limit(5)) == [0, 1, 0, 1, 0]
 
 
+def test_a_scan_carries_a_state_that_checkpoints_hold() -> None:
+    def mean(state: dict[str, int], x: int) -> tuple[dict[str, int], float]:
+        state = {"sum": state["sum"] + x, "count": state["count"] + 1}
+        return state, state["sum"] / state["count"]
+
+    ds = stream(6).scan(mean, {"sum": 0, "count": 0})
+    expected = [0, 0.5, 1, 1.5, 2, 2.5]
+    assert list(ds) == expected == list(ds.loader(threads=2))
+    it = iter(ds)
+    assert [next(it), next(it)] == expected[:2]
+    state = it.get_state()
+    assert state["state"]["value"] == {"sum": 1, "count": 2}
+    rest = iter(ds)
+    rest.set_state(state)
+    assert list(rest) == expected[2:]
+    with pytest.raises(TypeError, match=r"must return \(state, element\), and returned 3"):
+        list(stream(4).scan(lambda _, x: x + 3, None))
+    with pytest.raises(TypeError, match="JSON"):
+        list(stream(4).scan(lambda _, x: ({x}, x), None))
+
+
 def test_a_cache_calls_a_function_once() -> None:
     calls: list[int] = []
     ds = stream(3).map(lambda x: calls.append(x) or {"x": x}).cache().repeat(3)

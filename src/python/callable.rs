@@ -10,6 +10,7 @@ use pyo3::types::{PyIterator, PyList};
 use super::error;
 use super::interpreter::attach;
 use super::item::Item;
+use super::json;
 use super::owned;
 use crate::dataset::map::Many;
 use crate::element::Element;
@@ -147,6 +148,18 @@ impl Callable {
         other: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyAny>>,
     ) -> Result<Item> {
         self.attached(|py, function| function.call1((item.into_python(py)?, other(py)?)).and_then(Item::of_result))
+    }
+
+    /// Calls the function for a state and an item. The function returns the next state and the result.
+    pub(crate) fn scan(&self, state: &mut serde_json::Value, item: Item) -> Result<Item> {
+        self.attached(|py, function| {
+            let result = function.call1((json::to_python(py, state)?, item.into_python(py)?))?;
+            let (next, made) = result.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| {
+                PyTypeError::new_err(format!("scan: the function must return (state, element), and returned {result:?}"))
+            })?;
+            *state = json::of_python(&next)?;
+            Item::of_result(made)
+        })
     }
 
     /// Whether the function returns a true value.

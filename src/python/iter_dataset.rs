@@ -18,6 +18,7 @@ use super::how::Setup;
 use super::interpreter::detached;
 use super::item::Item;
 use super::iterator::PyDatasetIterator;
+use super::json;
 use super::keys;
 use super::loader_options::LoaderOptions;
 use super::map_dataset::PyMapDataset;
@@ -267,6 +268,23 @@ impl PyIterDataset {
     fn random_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, seed: Option<u32>) -> PyResult<Self> {
         let function = Callable::new(transform, "random_map")?;
         Self::calling(py, self.0.random_map(function.clone(), seed), function)
+    }
+
+    /// Applies a function to a state and every element, in order.
+    ///
+    /// The state is part of the checkpoint, so it must be JSON: numbers, text, lists, dicts, `None`. A tuple becomes a
+    /// list. Each pass starts with `initial`. The process that reads the stream calls the function.
+    ///
+    /// Args:
+    ///     transform (Callable[[Any, Any], tuple[Any, Any]]): A function of the state and the element, which returns the
+    ///         next state and the new element. Or an object with a method `scan`.
+    ///     initial (Any): The state at the start of a pass.
+    ///
+    /// Raises:
+    ///     TypeError: The transform is neither, or a state is not JSON.
+    fn scan(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, initial: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let function = Callable::new(transform, "scan")?;
+        Self::calling(py, self.0.scan(function.clone(), json::of_python(initial)?), function)
     }
 
     /// Keeps the elements for which a function returns true, or for which a native condition on a column holds.

@@ -46,7 +46,8 @@ macro_rules! behind {
 pub(crate) use behind;
 
 /// Stages that call Python for each element.
-const OF_PYTHON: [&str; 7] = ["source", "computed", "map", "map_with_index", "random_map", "filter", "flat_map"];
+const OF_PYTHON: [&str; 8] =
+    ["source", "computed", "map", "map_with_index", "random_map", "filter", "flat_map", "scan"];
 
 /// Appends an elementwise stage. It stays before the border, or inside the lanes, if no stateful stage precedes it.
 fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn<T, U>) -> Chain<U> {
@@ -153,6 +154,12 @@ impl Streams {
     pub(crate) fn map_with_index(&self, function: Callable) -> Self {
         let call = move |index, item| function.map_with_index(index, item);
         Self::Items(Chain::Iter(self.items().into_iter().try_map_with_index(call).boxed()))
+    }
+
+    /// Appends a Python function of a state and the item.
+    pub(crate) fn scan(&self, function: Callable, initial: serde_json::Value) -> Self {
+        let call = move |state: &mut _, item| function.scan(state, item);
+        Self::Items(Chain::Iter(self.items().into_iter().scan(initial, call).boxed()))
     }
 
     /// Pairs each item with its number in this stream.

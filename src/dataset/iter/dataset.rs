@@ -1,8 +1,11 @@
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::{
     BadRecords, BatchFn, CacheFlow, Counter, DatasetIterator, FilterThresholds, FlatMapFlow, Flowing, InOrder,
     IterBatch, IterCache, IterEnumerate, IterFilter, IterFlatMap, IterLimit, IterMap, IterMapWithIndex, IterRandomMap,
-    IterRebatch, IterRepeat, IterSkip, IterSkipBad, IterTryFlatMap, IterTryMap, IterTryMapWithIndex, IterTryRandomMap,
-    IterWindowShuffle, IterZip, LimitFlow, Padding, PartPassOf, RebatchFlow, RepeatFlow, SkipBadFlow, SkipFlow,
+    IterRebatch, IterRepeat, IterScan, IterSkip, IterSkipBad, IterTryFlatMap, IterTryMap, IterTryMapWithIndex, IterTryRandomMap,
+    IterWindowShuffle, IterZip, LimitFlow, Padding, PartPassOf, RebatchFlow, RepeatFlow, ScanFlow, SkipBadFlow, SkipFlow,
     Stacked, StackedPadded, Watch, WindowFlow, ZipLength,
 };
 use crate::dataset::boxed::BoxIter;
@@ -125,22 +128,7 @@ pub trait IterDataset: Stage + Send + Sync {
         IterTryMapWithIndex::named(self, "map_with_index", String::new(), f)
     }
 
-    /// Applies `f` to every element and a random number generator for this element.
-    ///
-    /// The numbers depend only on the seed and on the count of elements that have reached this stage. They are Grain's
-    /// numbers, bit for bit: Philox4x64 keyed by the seed, at the element's position.
-    /// The seed defaults to [`default_seed`](crate::dataset::default_seed).
-    ///
-    /// [`MapDataset`](crate::MapDataset) has a method with this name, which draws equal numbers for equal seeds if no
-    /// element was dropped.
-    /// ```
-    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
-    /// let ds = Range::new(0, 3).to_iter().random_map(7, |x, rng| x as f64 + rng.random_f64());
-    /// assert_eq!(ds.collect()?, ds.collect()?);
-    /// # Ok::<(), gristmill::Error>(())
-    /// ```
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if neither `seed` nor an earlier `seed` stage sets a seed.
+    #[doc = include_str!("random_map.md")]
     fn random_map<U, F>(self, seed: impl Into<Option<u32>>, f: F) -> IterRandomMap<Self, F>
     where
         Self: Sized,
@@ -161,6 +149,21 @@ pub trait IterDataset: Stage + Send + Sync {
         F: Fn(Self::Item, &mut ElementRng) -> Result<U> + Send + Sync + 'static,
     {
         Flowing::new(self, |parent| InOrder::new(TryDrawFn::new(parent, seed.into(), f), Counter::default()))
+    }
+
+    /// Applies `f` to a state and every element, in order. `f` may change the state, which is `initial` at the start of
+    /// each pass and part of the checkpoint. The consumer's thread calls `f`.
+    ///
+    /// # Errors
+    /// The error of `f`, with the stage. Changes that `f` made to the state before the error remain.
+    fn scan<S, U, F>(self, initial: S, f: F) -> IterScan<Self, S, F>
+    where
+        Self: Sized,
+        S: Clone + Send + Sync + Serialize + DeserializeOwned + 'static,
+        U: Send + 'static,
+        F: Fn(&mut S, Self::Item) -> Result<U> + Send + Sync + 'static,
+    {
+        Flowing::new(self, |_| ScanFlow::new(initial, f))
     }
 
     /// Keeps the elements for which `predicate` holds. Warns if the filter drops nearly all: see [`FilterThresholds`].
