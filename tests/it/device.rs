@@ -80,7 +80,7 @@ mod from_workers {
     }
 }
 
-/// What `python/docs/rust/devices.md` shows.
+/// What `python/docs/rust/index.md` shows.
 #[rustfmt::skip]
 #[allow(dead_code, reason = "it needs a real plugin; that it compiles is the test")]
 fn example(
@@ -111,7 +111,7 @@ fn the_page_shows_what_compiles() {
     let shown = include_str!("device.rs").split("    // Shown:\n").nth(1).unwrap();
     let shown = shown.split("    // Until here.").next().unwrap();
     let shown: String = shown.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
-    assert!(include_str!("../../python/docs/rust/devices.md").contains(&shown));
+    assert!(include_str!("../../python/docs/rust/index.md").contains(&shown));
 }
 
 /// Minor page faults of this thread so far.

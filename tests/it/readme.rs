@@ -15,8 +15,8 @@ mod lengths;
 
 const README: &str = include_str!("../../README.md");
 
-/// The page of the crate's features.
-const FEATURES: &str = include_str!("../../python/docs/rust/features.md");
+/// The page with the features of the crate.
+const FEATURES: &str = include_str!("../../python/docs/rust/index.md");
 
 thread_local! {
     static TRAINED: std::cell::RefCell<Vec<Element>> = const { std::cell::RefCell::new(Vec::new()) };
