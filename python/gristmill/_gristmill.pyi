@@ -2786,6 +2786,7 @@ def store_options(
     attempts: int | None = None,
     timeout: float | None = None,
     stall: float | None = None,
+    connect_timeout: float | None = None,
 ) -> None:
     """Sets how this process and its workers read `s3://`, `gs://`, `az://` and `https://` from now on.
 
@@ -2805,6 +2806,7 @@ def store_options(
         attempts: Attempts per request [default: 10].
         timeout: Seconds per request, including all attempts and pauses [default: 180].
         stall: Seconds without progress before a request is retried [default: 20].
+        connect_timeout: Seconds to connect to a server before the request is retried [default: 5].
 
     Raises:
         ConfigError: A value is invalid.

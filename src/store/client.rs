@@ -11,6 +11,7 @@ use reqwest::tls::Certificate;
 use rustls::crypto::{CryptoProvider, ring};
 
 use super::hosts::Lookup;
+use super::options::StoreOptions;
 
 /// Policy for redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub(super) fn client(options: &ClientOptions, redirects: Redirects) -> object_st
     if settings.flag(Key::AllowInvalidCertificates)? {
         builder = builder.danger_accept_invalid_certs(true);
     }
-    if let Some(time) = settings.time(Key::ConnectTimeout)? {
+    if let Some(time) = settings.connect_timeout(&StoreOptions::current())? {
         builder = builder.connect_timeout(time);
     }
     if let Some(time) = settings.time(Key::ReadTimeout)? {
@@ -128,6 +129,14 @@ impl Settings<'_> {
         self.text(key).map(time).transpose()
     }
 
+    /// Returns the time limit of a connection: that of `options` if it is not the default, else that of the store.
+    fn connect_timeout(&self, options: &StoreOptions) -> object_store::Result<Option<Duration>> {
+        match options.connect_timeout == StoreOptions::default().connect_timeout {
+            true => self.time(Key::ConnectTimeout),
+            false => Ok(Some(options.connect_timeout)),
+        }
+    }
+
     fn proxy(&self) -> object_store::Result<Option<reqwest::Proxy>> {
         let Some(url) = self.text(Key::ProxyUrl) else { return Ok(None) };
         let excluded = self.text(Key::ProxyExcludes).and_then(|hosts| reqwest::NoProxy::from_string(&hosts));
@@ -160,4 +169,18 @@ fn wrong(error: impl std::error::Error + Send + Sync + 'static) -> object_store:
 
 fn not_understood(key: Key, text: &str, wanted: &str) -> object_store::Error {
     wrong(std::io::Error::other(format!("{} is {text:?}, and not {wanted}", key.as_ref())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_of_the_program_overrides_the_connect_timeout_of_a_store() {
+        let of_store = ClientOptions::new().with_connect_timeout(Duration::from_secs(9));
+        let limit = |options: &StoreOptions| Settings(&of_store).connect_timeout(options).unwrap();
+        assert_eq!(limit(&StoreOptions::default()), Some(Duration::from_secs(9)));
+        let options = StoreOptions::default().connect_timeout(Duration::from_secs(2));
+        assert_eq!(limit(&options), Some(Duration::from_secs(2)));
+    }
 }

@@ -24,6 +24,7 @@ use crate::sync::Regardless;
 /// | [`attempts`](Self::attempts) | `GRISTMILL_STORE_ATTEMPTS` | 10 |
 /// | [`timeout`](Self::timeout) | `GRISTMILL_STORE_TIMEOUT`, seconds | 180 s |
 /// | [`stall`](Self::stall) | `GRISTMILL_STORE_STALL`, seconds | 20 s |
+/// | [`connect_timeout`](Self::connect_timeout) | `GRISTMILL_STORE_CONNECT_TIMEOUT`, seconds | 5 s |
 ///
 /// ```
 /// use gristmill::store::StoreOptions;
@@ -39,6 +40,7 @@ pub struct StoreOptions {
     pub(super) attempts: u32,
     pub(super) timeout: Duration,
     pub(super) stall: Duration,
+    pub(super) connect_timeout: Duration,
 }
 
 impl Default for StoreOptions {
@@ -51,6 +53,7 @@ impl Default for StoreOptions {
             attempts: 10,
             timeout: Duration::from_secs(180),
             stall: Duration::from_secs(20),
+            connect_timeout: Duration::from_secs(5),
         }
     }
 }
@@ -79,7 +82,7 @@ pub(crate) enum Field {
 
 impl StoreOptions {
     /// All options.
-    pub(crate) const DESCRIBED: [Described; 7] = [
+    pub(crate) const DESCRIBED: [Described; 8] = [
         Described {
             name: "cache_dir",
             doc: "Folder on a local disk for a cache of blocks.\n\n\
@@ -118,6 +121,11 @@ impl StoreOptions {
             name: "stall",
             doc: "Seconds without progress before a request is retried [default: 20].",
             field: Field::Seconds(|options| &mut options.stall),
+        },
+        Described {
+            name: "connect_timeout",
+            doc: "Seconds to connect to a server before the request is retried [default: 5].",
+            field: Field::Seconds(|options| &mut options.connect_timeout),
         },
     ];
 
@@ -180,6 +188,13 @@ impl StoreOptions {
     /// Sets the maximum time without progress before a request is retried.
     pub fn stall(mut self, time: Duration) -> Self {
         self.stall = time;
+        self
+    }
+
+    /// Sets the maximum time to connect to a server before the request is retried. A value other than the default
+    /// overrides the variable of the store, such as `AWS_CONNECT_TIMEOUT`.
+    pub fn connect_timeout(mut self, time: Duration) -> Self {
+        self.connect_timeout = time;
         self
     }
 
@@ -291,6 +306,7 @@ mod tests {
     fn a_variable_gives_the_value_whose_text_it_is() {
         let mut given = StoreOptions::default().cache_dir("/c").cache_bytes(1).memory_bytes(2).requests(3).attempts(4);
         given = given.timeout(Duration::from_millis(1500)).stall(Duration::from_secs(6));
+        given = given.connect_timeout(Duration::from_secs(7));
         let mut read = StoreOptions::default();
         for option in StoreOptions::DESCRIBED {
             assert!(option.field.parse(&mut read, &option.field.text(&mut given)), "{}", option.name);
