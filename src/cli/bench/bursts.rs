@@ -13,6 +13,8 @@ const SHORT: Duration = Duration::from_millis(1);
 const STEADY: u32 = 8;
 /// Upper bound on the run time that a slow first batch requires: a slow start-up is not a window.
 const FIRST: Duration = Duration::from_secs(1);
+/// Shortest run of a pipeline that does not end: a few milliseconds are subject to chance.
+const LEAST: Duration = Duration::from_millis(500);
 /// Maximum length of a run.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -50,9 +52,10 @@ pub(super) fn kind(steps: &[Step], begun: usize, first_batch_s: f64) -> Kind {
     if periods >= 2 { Kind::Bursts { from, to, periods } } else { Kind::Unknown }
 }
 
-/// Returns true if a run may end: its kind is known, or it has lasted longer than `LONGEST`.
+/// Returns true if a run may end: it has lasted `LEAST` and its kind is known, or it has lasted longer than `LONGEST`.
 pub(super) fn is_over(steps: &[Step], begun: usize, first_batch_s: f64) -> bool {
-    kind(steps, begun, first_batch_s) != Kind::Unknown || took(&steps[begun..]) > LONGEST
+    let took = took(&steps[begun..]);
+    took > LONGEST || took >= LEAST && kind(steps, begun, first_batch_s) != Kind::Unknown
 }
 
 fn took(steps: &[Step]) -> Duration {
@@ -94,6 +97,12 @@ mod tests {
         assert!((rate / (50.0 / 0.300_98) - 1.0).abs() < 1e-3, "{rate}");
         // A wait of an eighth of the run is short enough.
         assert_eq!(kind_of(50 * 8, 50, window, 350 * MS), Kind::Steady);
+    }
+
+    #[test]
+    fn a_run_lasts_half_a_second_however_few_steps_are_asked_for() {
+        let is_over_at = |count| is_over(&steps(count, 1, 10 * MS), 1, 0.01);
+        assert!(!is_over_at(5) && !is_over_at(49) && is_over_at(50));
     }
 
     #[test]

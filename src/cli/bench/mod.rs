@@ -52,7 +52,7 @@ pub(crate) struct Args {
     warmup: u64,
     /// Minimum number of measured batches per run
     ///
-    /// A run continues until it has lasted as long as its first batch, and covers whole periods if batches arrive in bursts.
+    /// A run lasts at least half a second, and at least as long as its first batch. If batches arrive in bursts, it covers whole periods.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     steps: u64,
     /// Runs of each row
