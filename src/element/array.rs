@@ -211,6 +211,12 @@ impl Array {
         Some(out.freeze())
     }
 
+    /// Returns the bytes of row `row` of the outermost dimension, which must exist.
+    pub(crate) fn row_bytes(&self, row: usize) -> &[u8] {
+        let size = self.bytes().len() / self.shape()[0];
+        &self.bytes()[row * size..][..size]
+    }
+
     /// Returns row `row` of the outermost dimension, without that dimension, sharing the memory.
     pub fn row(&self, row: usize) -> Option<Self> {
         let rows = self.rows(row..row.checked_add(1)?)?;

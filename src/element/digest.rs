@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Array, Element, Value};
+use super::{Array, DType, Element, Value};
 
 /// A value that can be hashed: its bytes are fed with separators, so equal digests mean equal values.
 pub trait Digest {
@@ -49,12 +49,7 @@ impl std::fmt::Debug for StreamHasher {
 
 impl Digest for Array {
     fn digest(&self, hasher: &mut StreamHasher) {
-        hasher.bytes(self.dtype().name().as_bytes());
-        hasher.number(self.shape().len() as u64);
-        for &dim in self.shape() {
-            hasher.number(dim as u64);
-        }
-        hasher.bytes(self.bytes());
+        digest_array(self.dtype(), self.shape(), self.bytes(), hasher);
     }
 }
 
@@ -94,6 +89,48 @@ impl Digest for Element {
             value.digest(hasher);
         }
     }
+}
+
+impl Element {
+    /// Returns true if every leaf has row `row`.
+    pub(crate) fn has_row(&self, row: usize) -> bool {
+        self.iter().all(|(_, value)| match value {
+            Value::Array(array) => array.shape().first().is_some_and(|rows| row < *rows),
+            Value::List(items) => row < items.len(),
+            Value::Tree(tree) => tree.has_row(row),
+            _ => false,
+        })
+    }
+
+    /// Feeds row `row` to the hasher, as the digest of [`row`](Self::row), without a copy of the row. Every leaf must
+    /// have the row.
+    pub(crate) fn digest_own_row(&self, row: usize, hasher: &mut StreamHasher) {
+        hasher.number(self.len() as u64);
+        for (name, value) in self.iter() {
+            hasher.bytes(name.as_bytes());
+            match value {
+                Value::Array(array) => {
+                    hasher.number(1);
+                    digest_array(array.dtype(), &array.shape()[1..], array.row_bytes(row), hasher);
+                }
+                Value::Tree(tree) => {
+                    hasher.number(5);
+                    tree.digest_own_row(row, hasher);
+                }
+                Value::List(items) => items[row].digest(hasher),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn digest_array(dtype: DType, shape: &[usize], bytes: &[u8], hasher: &mut StreamHasher) {
+    hasher.bytes(dtype.name().as_bytes());
+    hasher.number(shape.len() as u64);
+    for &dim in shape {
+        hasher.number(dim as u64);
+    }
+    hasher.bytes(bytes);
 }
 
 impl<T: Digest> Digest for Vec<T> {
@@ -174,6 +211,7 @@ pub(crate) fn read_hex(what: &str, text: &str) -> Result<u128, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Buffer;
 
     #[test]
     fn it_sees_order_names_and_borders() {
@@ -186,6 +224,25 @@ mod tests {
         assert_ne!(hash(std::slice::from_ref(&a)), hash(std::slice::from_ref(&b)));
         assert_ne!(hash(&[a.clone(), b.clone()]), hash(&[b.clone(), a.clone()]));
         assert_eq!(hash(&[a.clone(), b.clone()]), hash(&[a, b]));
+    }
+
+    #[test]
+    fn a_row_in_its_batch_has_the_digest_of_the_row_alone() {
+        let of = |feed: &dyn Fn(&mut StreamHasher)| {
+            let mut hasher = StreamHasher::new();
+            feed(&mut hasher);
+            hasher.finish()
+        };
+        let texts = Value::List(["a", "bc"].map(Value::from).into());
+        let tree = Element::new().with("ids", Array::from_vec(vec![5u16, 6])).with("texts", texts);
+        let rows = Array::new(DType::I32, &[2, 3], Buffer::from_vec(vec![1i32, 2, 3, 4, 5, 6])).unwrap();
+        let batch = Element::new().with("rows", rows).with("tree", tree);
+        for row in 0..2 {
+            let alone = batch.row(row).unwrap();
+            assert_eq!(of(&|hasher| batch.digest_own_row(row, hasher)), of(&|hasher| alone.digest(hasher)));
+        }
+        assert!(batch.has_row(1) && !batch.has_row(2) && batch.row(2).is_err());
+        assert!(!batch.with("null", Value::Null).has_row(0));
     }
 
     #[test]

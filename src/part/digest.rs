@@ -48,8 +48,8 @@ pub trait DigestRows {
 
 impl DigestRows for Element {
     fn digest_row(&self, row: usize, hasher: &mut StreamHasher) {
-        if let Ok(row) = self.row(row) {
-            row.digest(hasher);
+        if self.has_row(row) {
+            self.digest_own_row(row, hasher);
         }
     }
 }
