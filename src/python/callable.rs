@@ -155,7 +155,9 @@ impl Callable {
         self.attached(|py, function| {
             let result = function.call1((json::to_python(py, state)?, item.into_python(py)?))?;
             let (next, made) = result.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| {
-                PyTypeError::new_err(format!("scan: the function must return (state, element), and returned {result:?}"))
+                PyTypeError::new_err(format!(
+                    "scan: the function must return (state, element), and returned {result:?}"
+                ))
             })?;
             *state = json::of_python(&next)?;
             Item::of_result(made)

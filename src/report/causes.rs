@@ -119,8 +119,7 @@ fn gain(report: &Report, share: f64) -> f64 {
 
 fn store(report: &Report, share: f64) -> Advice {
     Advice {
-        text: "use a faster store, a disk cache (GRISTMILL_STORE_CACHE_DIR) or more threads"
-            .to_owned(),
+        text: "use a faster store, a disk cache (GRISTMILL_STORE_CACHE_DIR) or more threads".to_owned(),
         change: Change::Store,
         expected_speedup: gain(report, share),
     }
@@ -138,11 +137,9 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
                 Change::LargerBatches,
             )),
         ),
-        Cause::Memory => (
-            "memory",
-            format!("the budget limits the run: {told} for memory, while threads were free"),
-            budget(report),
-        ),
+        Cause::Memory => {
+            ("memory", format!("the budget limits the run: {told} for memory, while threads were free"), budget(report))
+        }
         Cause::Leases => (
             "memory",
             format!("held batches limit the run: {told} for memory of delivered batches"),
@@ -163,8 +160,7 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
                 "another thread of this program limits the run: {told} for the interpreter's lock, which no stage held"
             ),
             Some((
-                "release the lock in that thread, or run functions in worker processes (mp_prefetch)"
-                    .to_owned(),
+                "release the lock in that thread, or run functions in worker processes (mp_prefetch)".to_owned(),
                 Change::Unlock,
             )),
         ),
@@ -173,11 +169,7 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
             format!("transfers limit the run: {told} while batches were handed to the device"),
             Some(("send more batches ahead, or fewer bytes of each".to_owned(), Change::Transfer)),
         ),
-        Cause::Restore => (
-            "restore",
-            format!("resumes limit the run: {told} for the first batch after each"),
-            None,
-        ),
+        Cause::Restore => ("restore", format!("resumes limit the run: {told} for the first batch after each"), None),
         Cause::HeadOfLine => (
             "single elements",
             format!("single elements limit the run: {told} for one element while later ones were ready"),

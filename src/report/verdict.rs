@@ -212,11 +212,15 @@ fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
         _ if stage.is_behind => format!("move the stage before mp_prefetch, so that workers run it; or {what}"),
         _ if stage.in_order && stage.role == Role::Source => match stage.name.as_str() {
             "source" => {
-                format!("yield cheaper elements ({cost}), and do the rest in a `map` after the source, which threads run")
+                format!(
+                    "yield cheaper elements ({cost}), and do the rest in a `map` after the source, which threads run"
+                )
             }
             _ => format!("{what}; one thread reads the source: `lanes` reads several files at a time"),
         },
-        Place::Suffix => format!("{what}; the stage runs on one thread: move the work before `to_iter` if it is elementwise"),
+        Place::Suffix => {
+            format!("{what}; the stage runs on one thread: move the work before `to_iter` if it is elementwise")
+        }
         _ => what,
     }
 }

@@ -51,7 +51,10 @@ pub(super) fn lines(workers: &WorkersReport, wall_s: f64) -> Vec<String> {
     }));
     lines.extend(workers.pool.map(|pool| {
         let share = 100.0 * pool.kept as f64 / pool.answers.max(1) as f64;
-        format!("shared pool: {} results, {} ({share:.0} %) kept from requests of another trainer", pool.answers, pool.kept)
+        format!(
+            "shared pool: {} results, {} ({share:.0} %) kept from requests of another trainer",
+            pool.answers, pool.kept
+        )
     }));
     let decisions = workers.decisions.iter().rev().take(5).rev();
     lines.extend(decisions.map(|decision| format!("tuned at {decision}")));

@@ -4,9 +4,9 @@ use serde::de::DeserializeOwned;
 use super::{
     BadRecords, BatchFn, CacheFlow, Counter, DatasetIterator, FilterThresholds, FlatMapFlow, Flowing, InOrder,
     IterBatch, IterCache, IterEnumerate, IterFilter, IterFlatMap, IterLimit, IterMap, IterMapWithIndex, IterRandomMap,
-    IterRebatch, IterRepeat, IterScan, IterSkip, IterSkipBad, IterTryFlatMap, IterTryMap, IterTryMapWithIndex, IterTryRandomMap,
-    IterWindowShuffle, IterZip, LimitFlow, Padding, PartPassOf, RebatchFlow, RepeatFlow, ScanFlow, SkipBadFlow, SkipFlow,
-    Stacked, StackedPadded, Watch, WindowFlow, ZipLength,
+    IterRebatch, IterRepeat, IterScan, IterSkip, IterSkipBad, IterTryFlatMap, IterTryMap, IterTryMapWithIndex,
+    IterTryRandomMap, IterWindowShuffle, IterZip, LimitFlow, Padding, PartPassOf, RebatchFlow, RepeatFlow, ScanFlow,
+    SkipBadFlow, SkipFlow, Stacked, StackedPadded, Watch, WindowFlow, ZipLength,
 };
 use crate::dataset::boxed::BoxIter;
 use crate::dataset::map::{DrawFn, FilterFn, MapFn, Ordered, Seed, SeedOrder, TryDrawFn, TryMapFn};
