@@ -120,6 +120,10 @@ enum Pieces<C: IntoIterator> {
     /// Made on request.
     Lazy(C::IntoIter),
     /// Made by a worker process.
+    #[cfg_attr(
+        not(all(feature = "workers", target_os = "linux")),
+        allow(dead_code, reason = "worker processes send results")
+    )]
     Made(vec::IntoIter<C::Item>),
 }
 

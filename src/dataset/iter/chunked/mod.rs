@@ -23,6 +23,10 @@ use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
 /// Function of a stage, applied to elements that were read.
+#[cfg_attr(
+    not(all(feature = "workers", target_os = "linux")),
+    allow(dead_code, reason = "worker processes send results")
+)]
 pub(super) trait Work<T>: Send + Sync + 'static {
     /// Type of a result.
     type Out: Send + 'static;
