@@ -169,12 +169,12 @@ mod tests {
         assert_eq!(found("shuf").len(), 3);
         let text = shown(&found("window_shuffle")[0]);
         assert!(
-            text.contains("\n    window_size: whole number from 1 on; needed\n        Elements in a window"),
+            text.contains("\n    window_size: whole number from 1 on; needed\n        Number of elements in a window"),
             "{text}"
         );
         let text = shown(&found("length_buckets")[0]);
         assert!(
-            text.contains("\n        per_bucket: whole number, or a list of these\n            A number"),
+            text.contains("\n        per_bucket: whole number, or a list of these\n            Number of elements"),
             "{text}"
         );
         let text = listed(&found("limit")[0]);

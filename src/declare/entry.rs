@@ -125,8 +125,8 @@ words!(OnBad { "error" => OnBad::Error, "skip" => OnBad::Skip });
 arguments! {
     /// Arguments of all sources of files.
     struct ShardArgs {
-        /// Policy for a shard that cannot be opened: `error` ends the run, `skip` leaves the shard out and logs a warning. By default,
-        /// the policy for bad records of `to_iter` in a pipeline file, or `error`.
+        /// Policy for shards that cannot be opened: `error` ends the run, `skip` skips the shard and logs a warning. By default, `error`,
+        /// unless a pipeline file sets a policy for bad records.
         on_bad_shard: Option<OnBad>,
     }
 }

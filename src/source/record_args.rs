@@ -13,12 +13,12 @@ use crate::element::{Buffer, Value};
 arguments! {
     /// Arguments by which records of bytes become elements.
     pub(super) struct RecordArgs {
-        /// The name of the column with the bytes of a record. By default, pipeline files get the column `record`, and Python gets `bytes`.
+        /// Name of the column for the bytes of a record. By default, `record` in pipeline files; in Python, the elements are `bytes`.
         field: Option<String>,
-        /// Parse records as `tf.train.Example`s: `true`, or features as `parse_example` declares them.
+        /// Features to parse from records of `tf.train.Example`, declared as in `parse_example`. With `true`, the features are inferred.
         examples: Option<Declared>,
-        /// Parse records as `tf.train.SequenceExample`s: `true`, or `context` and `sequences` as `parse_sequence_example` declares
-        /// them.
+        /// Features to parse from records of `tf.train.SequenceExample`: `context` and `sequences`, declared as in
+        /// `parse_sequence_example`. With `true`, the features are inferred.
         sequence_examples: Option<DeclaredSequences>,
     }
 }

@@ -11,17 +11,14 @@ use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 
 pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::each(
-        "filter",
-        "Keeps the elements of which a condition on a column holds; of several conditions, all.",
-        &Of(filter),
-    ),
-    StageEntry::each("select_columns", "Keeps only these columns, in this order.", &Of(select_columns)).new_columns(),
-    StageEntry::each("drop_columns", "Keeps all but these columns.", &Of(drop_columns)).new_columns(),
+    StageEntry::each("filter", "Keeps the elements for which a column meets all given conditions.", &Of(filter)),
+    StageEntry::each("select_columns", "Keeps only the given columns, in the given order.", &Of(select_columns))
+        .new_columns(),
+    StageEntry::each("drop_columns", "Drops the given columns.", &Of(drop_columns)).new_columns(),
     StageEntry::each(
         "rename",
-        "Gives columns other names: old names and the new, `{text: document}`.\n\n\
-         In Python, names are keyword arguments, too: `rename(text=\"document\")`.",
+        "Renames columns, from old names to new names: `{text: document}`.\n\n\
+         In Python, names can also be keyword arguments: `rename(text=\"document\")`.",
         &Of(rename),
     )
     .new_columns(),
@@ -29,17 +26,17 @@ pub(super) const STAGES: &[StageEntry] = &[
 
 arguments! {
     struct FilterArgs {
-        /// The column that the conditions are about.
+        /// Column to test. All given conditions must hold.
         column: Given<String>,
-        /// The least length: bytes of text, rows of an array.
+        /// Minimum length, in bytes of text or rows of an array.
         min_length: Option<u64>,
-        /// The greatest length: bytes of text, rows of an array.
+        /// Maximum length, in bytes of text or rows of an array.
         max_length: Option<u64>,
-        /// The least number.
+        /// Minimum value, inclusive.
         min: Option<f64>,
-        /// The greatest number.
+        /// Maximum value, inclusive.
         max: Option<f64>,
-        /// The text itself.
+        /// Text that the value must equal.
         equals: Option<String>,
     }
 }
@@ -134,7 +131,7 @@ fn wrong(column: &str, want: &str, got: &Value) -> Error {
 
 arguments! {
     struct ColumnsArgs(columns) {
-        /// A name, or a list of names.
+        /// Name of a column, or a list of names.
         columns: Given<Vec<String>>,
     }
 }

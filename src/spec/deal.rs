@@ -9,33 +9,34 @@ use crate::part::{Balance, Cost, Deal};
 
 arguments! {
     pub(super) struct DealArgs {
-        /// Rows that take all ranks equally long, by the cost of each row.
+        /// Costs by which rows are balanced among the ranks.
         balanced: Option<Balanced>,
-        /// Consecutive rows, with a report of the time that balance by these costs would save.
+        /// Costs for a report of the time that balancing would save. The ranks get consecutive rows.
         shadow: Option<Balanced>,
     }
 }
 
 arguments! {
     pub(super) struct BalanceArgs {
-        /// Width of a transformer. A row costs the operations of a layer: 24 times the width for each token, and 2 for each squared length of a
-        /// sequence.
+        /// Width of a transformer, whose layers determine the cost of a row: 24 times the width for each token, plus 2 for each squared
+        /// sequence length.
         d_model: Option<AtLeast<1>>,
-        /// Whether attention is causal, beside `d_model`, as by default; else 4 for each squared length.
+        /// Whether attention is causal; only with `d_model`. If false, a squared sequence length costs 4 instead of 2. By default, true.
         causal: Option<bool>,
-        /// Cost of a token, in place of `d_model`.
+        /// Cost of a token, instead of `d_model`.
         per_token: Option<u64>,
-        /// Cost of a squared length, in place of `d_model`.
+        /// Cost of a squared sequence length, instead of `d_model`.
         per_square: Option<u64>,
-        /// A column with the cost of each row, in place of all others.
+        /// Column with the cost of each row, instead of all other costs.
         column: Option<String>,
-        /// How many tokens a token sees to a side, itself among them; all of its sequence by default.
+        /// Number of tokens to each side that a token attends to, including itself. By default, the whole sequence.
         window: Option<AtLeast<1>>,
-        /// A column of segment ids, whose runs are sequences; by default the first one whose name ends in `segment_ids` or `segmentation`.
+        /// Column of segment ids; each run of equal ids is a sequence. By default, the first column whose name ends in `segment_ids` or
+        /// `segmentation`.
         segments: Option<String>,
-        /// A column with the lengths of the sequences of each row, in place of segment ids.
+        /// Column with the sequence lengths of each row, instead of segment ids.
         lengths: Option<String>,
-        /// Steps into which each rank cuts its rows, in order.
+        /// Number of consecutive micro-steps into which each rank splits its rows.
         micro_steps: AtLeast<1> = 1,
     }
 }

@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both(
         "batch",
-        "Stacks consecutive elements into batches. It begins the stream unless a later `to_iter` does; before that, any thread \
-         makes any batch, and nothing can be padded.",
+        "Stacks consecutive elements into batches. The stage begins the stream, unless `to_iter` follows. Batches before \
+         `to_iter` have random access, and cannot be padded.",
         &Behind(map_batch),
         &Behind(batch),
     )
@@ -24,42 +24,43 @@ pub(super) const STAGES: &[StageEntry] = &[
     .starts_stream(),
     StageEntry::iter(
         "rebatch",
-        "Cuts batches anew into so many rows; what lies within one batch is not copied.\n\n\
+        "Regroups the rows of batches into batches of `batch_size` rows. Rows from a single batch are not copied.\n\n\
          ConfigError: `batch_size` is 0.\n\n\
          DataError: Arrays of a batch differ in their number of rows.",
         &Behind(rebatch),
     ),
     StageEntry::chain(
         "skip_bad_records",
-        "Leaves out records that the stages before it cannot use; straight behind random access it begins the stream.\n\n\
+        "Skips records that the stages before it cannot use. Directly after random access, it begins the stream.\n\n\
          Skipped records are counted in the report and in the state. The first few are logged. Use the stage directly \
          after a stream of files, or after the last elementwise stage, and before stages that join elements.\n\n\
          DataError: More records than a limit were skipped. The error is raised during the pass.",
         &Behind(skip_bad_records),
     ),
-    StageEntry::iter("limit", "Ends behind the first `count` elements.\n\n\
+    StageEntry::iter("limit", "Ends after the first `count` elements.\n\n\
          ConfigError: `count` is 0.", &Behind(limit)),
-    StageEntry::iter("take", "Ends behind the first `count` elements, as `limit` does.\n\n\
+    StageEntry::iter("take", "Ends after the first `count` elements, as `limit` does.\n\n\
          ConfigError: `count` is 0.", &Behind(limit)),
-    StageEntry::iter("skip", "Leaves out the first `count` elements.\n\n\
+    StageEntry::iter("skip", "Skips the first `count` elements.\n\n\
          The skipped elements are evaluated once in each pass. Before `to_iter_dataset`, the slice `ds[count:]` skips \
          elements at no cost.\n\n\
          ConfigError: `count` is negative.", &Behind(skip)),
     StageEntry::iter(
         "enumerate",
-        "Puts its number in this stream beside each element, as a column.",
+        "Adds the number of each element in the stream as a column.",
         &Behind(enumerate),
     )
     .new_columns(),
     StageEntry::iter(
         "cache",
-        "Keeps every element in memory for the next epoch of a `repeat` behind it.",
+        "Keeps all elements in memory for the later epochs of a subsequent `repeat`.",
         &Behind(cache),
     ),
     StageEntry::both(
         "repeat",
-        "Makes several epochs one, or goes on without end. Before `to_iter` epochs differ, behind it they are the same.\n\n\
-         A slice of a shuffled dataset has other elements in each epoch: see `split`. A loader of such a repeat logs a warning.\n\n\
+        "Repeats the dataset for several epochs, or without end. Before `to_iter`, shuffles differ between epochs; after it, \
+         all epochs are equal.\n\n\
+         A slice of a shuffled dataset has other elements in each epoch: see `split`. A loader logs a warning for such a repeat.\n\n\
          ConfigError: `num_epochs` is 0.",
         &Behind(map_repeat),
         &Behind(repeat),
@@ -89,15 +90,14 @@ enum Batching {
 
 arguments! {
     struct BatchArgs(batch_size) {
-        /// Elements in a batch.
+        /// Number of elements in a batch.
         batch_size: Positive<usize>,
-        /// The number in every padded array, 0 by default; only with `remainder: pad`.
+        /// Value of every number in padding; only with `remainder: pad`. By default, 0.
         pad_value: Option<f64>,
-        /// The name of the column of truth values that says which rows are real, `batch_mask` by default; only with
-        /// `remainder: pad`.
+        /// Name of the mask, a column of bools that is true in real rows; only with `remainder: pad`. By default, `batch_mask`.
         mask: Option<String>,
-        /// What becomes of the last elements if they do not fill a batch: they are a smaller one, are left out, or are filled up to
-        /// `batch_size`.
+        /// Policy for the last elements if they do not fill a batch: `keep` delivers a smaller batch, `drop` drops the elements, `pad`
+        /// fills the batch up to `batch_size`.
         remainder: RemainderOrPad = "keep",
     }
 }
@@ -136,9 +136,9 @@ fn stream_batch(ds: Stream<BoxMap<Element>>, args: BatchArgs, at: &Site<'_>) -> 
 
 arguments! {
     struct RebatchArgs(batch_size) {
-        /// Rows of a batch.
+        /// Number of rows in a batch.
         batch_size: Positive<usize>,
-        /// What becomes of the last rows if they do not fill a batch: they are a smaller one, or are left out.
+        /// Policy for the last rows if they do not fill a batch: `keep` delivers a smaller batch, `drop` drops the rows.
         remainder: Remainder = "keep",
     }
 }
@@ -154,9 +154,9 @@ fn rebatch(ds: BoxIter<Element>, args: RebatchArgs, _: &Site<'_>) -> Result<BoxI
 
 arguments! {
     struct SkipBadRecordsArgs(limit) {
-        /// The most that are left out in all; no limit by default.
+        /// Maximum number of skipped records. By default, no limit.
         limit: Option<u64>,
-        /// The most that are left out in a row; no limit by default.
+        /// Maximum number of consecutive skipped records. By default, no limit.
         consecutive: Option<u64>,
     }
 }
@@ -175,7 +175,7 @@ fn skip_bad_records(chain: Chain, args: SkipBadRecordsArgs, _: &Site<'_>) -> Res
 
 arguments! {
     struct LimitArgs(count) {
-        /// How many elements.
+        /// Number of elements to keep.
         count: Positive<u64>,
     }
 }
@@ -186,7 +186,7 @@ fn limit(ds: BoxIter<Element>, LimitArgs { count }: LimitArgs, _: &Site<'_>) -> 
 
 arguments! {
     struct SkipArgs(count) {
-        /// How many elements; 0 for none.
+        /// Number of elements to skip; 0 skips none.
         count: u64,
     }
 }
@@ -197,9 +197,9 @@ fn skip(ds: BoxIter<Element>, SkipArgs { count }: SkipArgs, _: &Site<'_>) -> Res
 
 arguments! {
     struct EnumerateArgs(column) {
-        /// The name of the column for the number.
+        /// Name of the column for the number.
         column: String,
-        /// The first number.
+        /// Number of the first element.
         start: i64 = 0,
     }
 }
@@ -229,17 +229,17 @@ fn cache(ds: BoxIter<Element>, _: CacheArgs, _: &Site<'_>) -> Result<BoxIter<Ele
 
 arguments! {
     struct RepeatArgs(num_epochs) {
-        /// How many epochs; without end by default.
+        /// Number of epochs. By default, the dataset is infinite.
         num_epochs: Option<Positive<u64>>,
-        /// Whether each is shuffled anew; only before `to_iter`.
+        /// Whether each epoch has a new random order and new random numbers; only before `to_iter`. If false, each epoch repeats the first.
         reseed_each_epoch: bool = true,
     }
 }
 
 arguments! {
-    /// Arguments of a stream, which gives the same epoch again.
+    /// Arguments of a stream, which repeats its first epoch.
     struct StreamRepeatArgs(num_epochs) {
-        /// How many epochs; without end by default.
+        /// Number of epochs. By default, the dataset is infinite.
         num_epochs: Option<Positive<u64>>,
     }
 }

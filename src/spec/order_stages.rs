@@ -12,14 +12,14 @@ use crate::error::Result;
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::both(
         "seed",
-        "Sets the seed from which random stages behind it derive theirs, unless they are given their own.\n\n\
+        "Sets the seed from which later random stages without a `seed` argument derive their seeds.\n\n\
          ConfigError: The seed is not from 0 to 2^32 - 1.",
         &Behind(seed),
         &Behind(seed_iter),
     ),
     StageEntry::map(
         "shuffle",
-        "Puts the elements in a random order, another in every epoch, in constant memory; Grain's order.\n\n\
+        "Shuffles the elements in constant memory, with another order in every epoch. The order is Grain's.\n\n\
          A slice of a shuffled dataset has other elements in each epoch. For training and validation sets, use `split` \
          before `shuffle`.\n\n\
          ConfigError: There is no seed, neither here nor in a `seed` before the stage.",
@@ -27,7 +27,7 @@ pub(super) const STAGES: &[StageEntry] = &[
     ),
     StageEntry::both(
         "window_shuffle",
-        "Puts the elements of each window in a random order; the windows stay where they are.\n\n\
+        "Shuffles the elements within each window. The order of the windows does not change.\n\n\
          A stream holds a window in memory, and reads the window again after a resume.\n\n\
          ConfigError: The window is empty, or there is no seed, neither here nor in a `seed` before the stage.",
         &Behind(window_shuffle),
@@ -35,7 +35,7 @@ pub(super) const STAGES: &[StageEntry] = &[
     ),
     StageEntry::map(
         "block_shuffle",
-        "Puts the blocks of the source in a random order, another in every epoch, and then the elements of each window of blocks.\n\n\
+        "Shuffles the blocks of the source, then the elements within each window of blocks, with another order in every epoch.\n\n\
          The stage is for sources that fetch or decode many records together, such as row groups of Parquet in an object \
          store. Each block is read once per epoch. At most two windows of blocks are in memory.\n\n\
          ConfigError: The window is empty, the blocks are not known, the cache of the source has no room for the window \
@@ -43,21 +43,21 @@ pub(super) const STAGES: &[StageEntry] = &[
          stage.",
         &Behind(block_shuffle),
     ),
-    StageEntry::map("slice", "Takes the elements of a slice, as Python's `ds[start:stop:step]`.", &Behind(slice)),
+    StageEntry::map("slice", "Takes a slice of the elements, as Python's `ds[start:stop:step]`.", &Behind(slice)),
     StageEntry::map(
         "split",
-        "Takes one part of a fixed division: parts share no element in any epoch, such as training and validation sets.",
+        "Takes a part of a fixed split, such as a training or validation set. Parts share no elements in any epoch.",
         &Behind(split),
     ),
     StageEntry::map(
         "shard",
-        "Takes every `count`-th element from `index` on: the part of one host of `count`.\n\n\
-         ConfigError: There is no such part.",
+        "Takes every `count`-th element from `index` on: the shard of host `index` of `count` hosts.\n\n\
+         ConfigError: There is no such shard.",
         &Behind(shard),
     ),
     StageEntry::map(
         "select_indices",
-        "Takes the elements at these indices, in that order.\n\n\
+        "Takes the elements at the given indices, in the given order.\n\n\
          ConfigError: An index is past the end.",
         &Behind(select_indices),
     ),
@@ -65,7 +65,7 @@ pub(super) const STAGES: &[StageEntry] = &[
 
 arguments! {
     struct SeedArgs(seed) {
-        /// From 0 to 2^32 - 1.
+        /// Seed, from 0 to 2^32 - 1.
         seed: u32,
     }
 }
@@ -80,7 +80,7 @@ fn seed_iter(ds: BoxIter<Element>, SeedArgs { seed }: SeedArgs, _: &Site<'_>) ->
 
 arguments! {
     struct ShuffleArgs(seed) {
-        /// The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+        /// Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
         seed: Option<u32>,
     }
 }
@@ -91,9 +91,9 @@ fn shuffle(ds: BoxMap<Element>, ShuffleArgs { seed }: ShuffleArgs, _: &Site<'_>)
 
 arguments! {
     struct WindowShuffleArgs(window_size) {
-        /// Elements in a window; of a stream they are held in memory.
+        /// Number of elements in a window. A stream holds a window in memory.
         window_size: Positive<usize>,
-        /// The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+        /// Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
         seed: Option<u32>,
     }
 }
@@ -109,12 +109,12 @@ fn window_shuffle_iter(ds: BoxIter<Element>, args: WindowShuffleArgs, _: &Site<'
 
 arguments! {
     struct BlockShuffleArgs(window_blocks) {
-        /// Blocks whose elements are shuffled together. The elements of at most two windows are in memory.
+        /// Number of blocks in a window. The elements of a window are shuffled together, and at most two windows are in memory.
         window_blocks: Positive<usize>,
-        /// The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+        /// Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
         seed: Option<u32>,
-        /// Elements of a block; by default the row groups of Parquet, record batches of Arrow, chunks of ArrayRecord or shards
-        /// of MDS.
+        /// Number of elements in a block. By default, blocks are the row groups of Parquet, record batches of Arrow, chunks of ArrayRecord
+        /// or shards of MDS.
         block_size: Option<Positive<u64>>,
     }
 }
@@ -133,11 +133,11 @@ fn block_shuffle(ds: BoxMap<Element>, args: BlockShuffleArgs, at: &Site<'_>) -> 
 
 arguments! {
     struct SliceArgs {
-        /// Index of the first element; one below 0 counts from the end. The first by default.
+        /// Index of the first element; a negative index counts from the end. By default, the slice begins at the first element.
         start: Option<i64>,
-        /// Index after the last element; an index below 0 counts from the end. The end by default.
+        /// Index after the last element; a negative index counts from the end. By default, the slice extends to the end.
         stop: Option<i64>,
-        /// From one index to the next; not 0.
+        /// Step from one index to the next; not 0.
         step: i64 = 1,
     }
 }
@@ -150,13 +150,13 @@ fn slice(ds: BoxMap<Element>, SliceArgs { start, stop, step }: SliceArgs, _: &Si
 
 arguments! {
     struct SplitArgs {
-        /// The sizes of all parts: fractions, which are below 1, or counts of elements.
+        /// Sizes of all parts: fractions below 1, or numbers of elements.
         sizes: Vec<f64>,
-        /// The part that is taken, from 0 on.
+        /// Index of the part to take, from 0.
         take: usize,
-        /// The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of the pipeline does not change it.
+        /// Seed for drawing the elements of each part, from 0 to 2^32 - 1. The `seed` of the pipeline does not change it.
         seed: u32 = 0,
-        /// Whether elements are drawn at random; else the first part is the first elements, and so on.
+        /// Whether the elements of each part are drawn at random. If false, parts are consecutive ranges.
         shuffle: bool = true,
     }
 }
@@ -168,9 +168,9 @@ fn split(ds: BoxMap<Element>, args: SplitArgs, _: &Site<'_>) -> Result<BoxMap<El
 
 arguments! {
     struct ShardArgs {
-        /// Which part, from 0 on.
+        /// Index of the shard, from 0.
         index: u64,
-        /// How many parts there are.
+        /// Number of shards.
         count: Positive<u64>,
     }
 }
@@ -181,7 +181,7 @@ fn shard(ds: BoxMap<Element>, ShardArgs { index, count }: ShardArgs, _: &Site<'_
 
 arguments! {
     struct SelectIndicesArgs(indices) {
-        /// Indices from 0 on; one may come several times.
+        /// Indices of elements, from 0. An index may occur several times.
         indices: Vec<u64>,
     }
 }

@@ -19,35 +19,35 @@ use crate::pack::{
 pub(super) const STAGES: &[StageEntry] = &[
     StageEntry::iter(
         "first_fit_pack",
-        "Packs sequences into rows, each into the first of `num_packing_bins` that has room; Grain's rows.\n\n\
+        "Packs each sequence into the first of `num_packing_bins` rows that has room. The result equals Grain's.\n\n\
          DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
         &Behind(first_fit),
     )
     .new_columns(),
     StageEntry::iter(
         "best_fit_pack",
-        "Packs sequences into rows, each into the fullest of `num_packing_bins` that has room; Grain's rows.\n\n\
+        "Packs each sequence into the fullest of `num_packing_bins` rows that has room. The result equals Grain's.\n\n\
          DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
         &Behind(best_fit),
     )
     .new_columns(),
     StageEntry::iter(
         "window_pack",
-        "Packs sequences into rows that are filled from a window of them, almost completely.\n\n\
+        "Packs sequences into rows, choosing from a window of sequences to leave almost no padding.\n\n\
          DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
         &Behind(window),
     )
     .new_columns(),
     StageEntry::iter(
         "concat_then_split_pack",
-        "Puts sequences one behind the other and cuts them into rows; Grain's rows.\n\n\
+        "Concatenates sequences and splits them into rows. The result equals Grain's.\n\n\
          DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
         &Behind(concat_then_split),
     )
     .new_columns(),
     StageEntry::iter(
         "length_buckets",
-        "Makes batches of sequences of nearly one length, padded to the length of their bucket.\n\n\
+        "Batches sequences of similar length, padded to the length of their bucket.\n\n\
          DataError: An element is longer than the last boundary.",
         &Behind(length_buckets),
     )
@@ -82,15 +82,15 @@ words!(BosHandling {
 arguments! {
     /// The rows of every packing stage.
     struct RowArgs {
-        /// The columns to pack, and the cells of a row that each has: `{tokens: 1024}`. A row has the columns, and of each
-        /// `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
+        /// Columns to pack, each with its number of cells in a row: `{tokens: 1024}`. A row contains each column, its `_segment_ids` (1, 2,
+        /// …; 0 is padding) and its `_positions` (from 0 in each segment).
         length: Given<Map<usize>>,
-        /// Numbers for the cells without a token, by column; 0 by default.
+        /// Values of padding cells, by column. By default, 0.
         padding: Option<Map<f64>>,
-        /// Columns without segment ids and positions. Of those that are not in `length` a row has the list of its sequences'
-        /// values. Columns that are named neither here nor in `length` are left out, and a warning names them once.
+        /// Columns without segment ids and positions. If a column is not in `length`, a row contains a list of the values of its sequences.
+        /// Columns in neither `meta_features` nor `length` are dropped, with a single warning.
         meta_features: Option<Given<Vec<String>>>,
-        /// The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
+        /// Names of the output columns: `grain`, or `maxtext` for `inputs`, `inputs_segmentation`, `inputs_position` and `targets`.
         names: OutputNames = "grain",
     }
 }
@@ -98,24 +98,25 @@ arguments! {
 arguments! {
     /// Rows in which sequences may be aligned.
     struct AlignArgs {
-        /// Sequences of a column start at multiples of this number of cells; the gaps have segment id 0.
+        /// Alignment in cells, by column. Sequences start at multiples of this number, and gaps have segment id 0.
         align: Option<Map<usize>>,
     }
 }
 
 arguments! {
     struct BinArgs with RowArgs as rows, AlignArgs as align {
-        /// Rows that are filled at a time: they come out together, when an element fits into none of them.
+        /// Number of rows to fill at a time. These rows form a group, which is delivered when an element fits into none of them.
         num_packing_bins: Positive<usize>,
-        /// Whether they come out in a random order. Without it the last rows of each group hold the most padding.
+        /// Whether the rows of a group are delivered in random order. If false, the last rows of each group have the most padding.
         shuffle_bins: bool = true,
-        /// The seed of the order in which the rows of a group come out.
+        /// Seed for the order of rows within a group.
         seed: u64 = 0,
-        /// A column by whose mean rows stay apart when they are shuffled: with the number of the epoch, epochs do.
+        /// Column whose mean groups the rows: only rows with equal means are shuffled together. With a column of epoch numbers, epochs stay
+        /// separate.
         shuffle_bins_group_by_feature: Option<String>,
-        /// The most sequences in a row; no limit by default.
+        /// Maximum number of sequences in a row. By default, no limit.
         max_sequences_per_bin: Option<Positive<usize>>,
-        /// What becomes of a sequence that is longer than a row: it is an error, is split, or is left out and counted.
+        /// Policy for sequences longer than a row: `error` rejects the sequence, `split` splits it into pieces, `drop` drops and counts it.
         over_long: OverLong = "error",
     }
 }
@@ -145,11 +146,11 @@ fn bins(args: BinArgs, at: &Site<'_>) -> Result<BinPackOptions> {
 
 arguments! {
     struct WindowArgs with RowArgs as rows, AlignArgs as align {
-        /// What becomes of a sequence that is longer than a row: it is an error, is split, or is left out and counted.
+        /// Policy for sequences longer than a row: `error` rejects the sequence, `split` splits it into pieces, `drop` drops and counts it.
         over_long: OverLong = "error",
-        /// Sequences that are looked ahead, which are held in memory.
+        /// Number of sequences to look ahead, which are held in memory.
         window: Positive<usize> = 1024,
-        /// The most sequences in a row; no limit by default.
+        /// Maximum number of sequences in a row. By default, no limit.
         max_sequences_per_bin: Option<Positive<usize>>,
     }
 }
@@ -165,15 +166,16 @@ fn window(ds: BoxIter<Element>, args: WindowArgs, at: &Site<'_>) -> Result<BoxIt
 
 arguments! {
     struct ConcatArgs with RowArgs as rows {
-        /// Whether a sequence that fills a row alone is cut like any other, or becomes a separate row.
+        /// Whether a sequence that fills a row alone is split like any other. If false, it becomes a separate row.
         split_full_length_features: bool = true,
-        /// The columns in which the first token is replaced.
+        /// Columns in which first tokens are replaced.
         bos_features: Option<Vec<String>>,
-        /// Start of the positions of a sequence that continues in the next row: at 0, or after the last position.
+        /// Positions of a sequence that continues in the next row: `restart` begins again at 0, `continue` follows the last position.
         positions: Positions = "restart",
-        /// Whether the first token of every sequence, and of every piece that continues one, is replaced.
+        /// Policy for first tokens: `do_nothing` keeps them, `replace_first_token_with_bos` replaces them with `bos_token_id`. Pieces that
+        /// continue a sequence in the next row have first tokens, too.
         bos_handling: BosHandling = "do_nothing",
-        /// The token that takes its place.
+        /// Token that replaces first tokens.
         bos_token_id: Option<i64>,
     }
 }
@@ -193,20 +195,21 @@ fn concat_then_split(ds: BoxIter<Element>, args: ConcatArgs, at: &Site<'_>) -> R
 
 arguments! {
     struct BucketArgs {
-        /// The columns to pad; the longest column of an element gives its length.
+        /// Columns to pad. The length of an element is the length of its longest column.
         features: Given<Vec<String>>,
-        /// The lengths of the buckets, rising.
+        /// Lengths of the buckets, in ascending order.
         boundaries: Vec<usize>,
-        /// Elements in a batch: a number, `{per_bucket: [64, 32]}`, or `{tokens: 32768}` for the number with at most that many cells.
+        /// Number of elements in a batch: a number, `{per_bucket: [64, 32]}` for each bucket, or `{tokens: 32768}` to limit the cells of a
+        /// batch.
         batch: BatchSize,
-        /// Numbers for the cells after the end of a sequence, by column; 0 by default.
+        /// Values of padding cells, by column. By default, 0.
         padding: Option<Map<f64>>,
-        /// The most elements that are held. When the oldest would have to wait longer, its batch comes out short.
+        /// Maximum number of elements to hold. If the window is full, the batch of the oldest element is delivered short.
         window: Positive<usize> = 8192,
-        /// What becomes of batches that are not full: they come out as they are, are left out, or are filled up with rows of
-        /// padding.
+        /// Policy for batches that are not full: `keep` delivers a smaller batch, `drop` drops the elements, `pad` fills the batch with
+        /// rows of padding.
         remainder: RemainderOrPad = "keep",
-        /// Whether elements longer than the last boundary are left out and counted; else they are an error.
+        /// Whether elements longer than the last boundary are dropped and counted. If false, they are an error.
         drop_over_long: bool = false,
     }
 }
@@ -228,20 +231,20 @@ fn length_buckets(ds: BoxIter<Element>, args: BucketArgs, at: &Site<'_>) -> Resu
 
 arguments! {
     struct PackedColumnsArgs(feature) {
-        /// The packed column. Its segment ids and positions are columns, too.
+        /// Packed column. Its segment ids and positions must be columns, too.
         feature: String = "tokens",
-        /// The positions of padding: `zero`, as packing writes them; `restart`, from 0 in each run of padding, like a segment; or
-        /// `continue`, after the segment before it.
+        /// Positions of padding: `zero`, `restart` or `continue`. `zero` sets all of them to 0, as packing does. `restart` counts from 0 in
+        /// each run of padding. `continue` counts on after the preceding segment.
         padding_positions: PaddingPositions = "zero",
-        /// Adds `labels`, int64 and of the shape of the tokens. `unshifted`: the label of a token is the token itself, for models that
-        /// shift, such as Hugging Face's. `shifted`: it is the next token. Padding has -100, and so has the first token of a segment
-        /// if unshifted, the last if shifted.
+        /// Labels to add as the column `labels` (int64, in the shape of the tokens). With `unshifted`, the label of a token is the token
+        /// itself, for models that shift labels, such as Hugging Face's. With `shifted`, the label is the next token. The label is -100 in
+        /// padding, and at the first (`unshifted`) or last (`shifted`) token of a segment. By default, no labels are added.
         labels: Option<Labels>,
-        /// Adds `cu_seqlens`, int32: the place in the flattened rows at which each segment begins, and the number of cells. Adds
-        /// `max_seqlen`, int32: the length of the longest segment. A run of padding is a segment; with
-        /// `padding_positions: continue`, padding belongs to the segment before it.
+        /// Whether to add the columns `cu_seqlens` and `max_seqlen` (int32). `cu_seqlens` contains the start of each segment in the
+        /// flattened rows, then the number of cells. `max_seqlen` is the length of the longest segment. A run of padding is a segment; with
+        /// `padding_positions: continue`, padding belongs to the preceding segment.
         cu_seqlens: bool = false,
-        /// The fixed number of segments of `cu_seqlens`, some of length 0. By default there are no segments of length 0, and rows with
+        /// Fixed number of segments in `cu_seqlens`, filled up with segments of length 0. By default, no segments are added, and rows with
         /// different numbers of segments cannot be stacked.
         max_segments: Option<Positive<usize>>,
     }
@@ -271,11 +274,11 @@ impl Elementwise for PackedColumns {
 
 arguments! {
     struct BatchSizeArgs(fixed) {
-        /// Elements of a batch in every bucket.
+        /// Number of elements in a batch, for all buckets.
         fixed: Option<Positive<usize>>,
-        /// A number for each bucket.
+        /// Number of elements in a batch, for each bucket.
         per_bucket: Option<Vec<usize>>,
-        /// Cells of a batch, padding included; a batch has at least 1 element.
+        /// Maximum number of cells in a batch, including padding. A batch has at least 1 element.
         tokens: Option<Positive<usize>>,
     }
 }

@@ -182,21 +182,21 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
     Ok(chain)
 }
 
-const BORDER_DOC: &str = "Makes a stream of one epoch, and says what becomes of bad records and when filters drop too much. It may be \
-                          left out: it then stands before the first stage that needs a stream.";
+const BORDER_DOC: &str = "Makes a stream of one epoch, and sets the policies for bad records and for filters that drop too much. \
+                          Without `to_iter`, the stream begins before the first stage that needs a stream.";
 
 arguments! {
     struct BorderArgs {
-        /// Whether a record that sources and native stages cannot use ends the run, or is skipped, and counted in the report and the
-        /// state.
+        /// Policy for records that sources and native stages cannot use: `error` ends the run, `skip` skips the record and counts it in the
+        /// report and the state.
         on_bad_record: OnBad = "error",
-        /// The most that are skipped in all; no limit by default.
+        /// Maximum number of skipped records. By default, no limit.
         bad_record_limit: Option<u64>,
-        /// The most that are skipped in a row; no limit by default.
+        /// Maximum number of consecutive skipped records. By default, no limit.
         consecutive_bad_record_limit: Option<u64>,
-        /// The share of 1000 elements that filters may drop before a warning is logged.
+        /// Dropped share of 1000 consecutive elements at which filters log a warning.
         warn: f64 = 0.9,
-        /// The share of 1000 elements from which on it is an error; no share by default.
+        /// Dropped share of 1000 consecutive elements at which filters end the run. By default, no share does.
         raise: Option<f64>,
     }
 }

@@ -40,18 +40,18 @@ pub struct CheckpointSettings {
 arguments! {
     /// The whole file.
     pub(super) struct FileArgs {
-        /// A name for people; it changes nothing.
+        /// Name of the pipeline. It has no effect.
         name: Option<String>,
-        /// Who evaluates the pipeline; it never changes the data. Without it, `gristmill run` starts a worker process with a thread for
-        /// every core.
+        /// Options of the run, which never change the data. By default, `gristmill run` starts a worker process with a thread for every
+        /// core.
         executor: Option<RunOptions>,
-        /// Where runs save their state: a folder, or `folder` and `every`.
+        /// Checkpoints of the run: a folder, or `folder` and `every`.
         checkpoint: Option<CheckpointSettings>,
-        /// How files of object stores and web servers are read: a folder for blocks, or the keys of `store`.
+        /// Options for reading from object stores and web servers: the folder of the cache, or the keys of `store`.
         store: Option<Store>,
-        /// One source, or a combination of several.
+        /// Source of the elements, or a combination of several sources.
         pub(super) source: Given<Source>,
-        /// Stages in their order, each a name with arguments. The main argument may be given alone: `batch: 32`.
+        /// Stages in order, each a name with its arguments. The main argument may be given alone: `batch: 32`.
         pub(super) stages: Option<Given<Stages>>,
     }
 }
@@ -128,9 +128,9 @@ impl Decode for Store {
 
 arguments! {
     pub(super) struct CheckpointArgs(folder) {
-        /// Folder of the saved state.
+        /// Folder for checkpoints.
         folder: PathBuf,
-        /// Batches between two states; without it one is saved at the end, and when the run is interrupted.
+        /// Number of batches between checkpoints. By default, a checkpoint is saved at the end, and if the run is interrupted.
         every: Option<AtLeast<1>>,
     }
 }

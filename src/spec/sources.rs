@@ -16,22 +16,22 @@ use crate::element::{Array, Element, Value};
 use crate::error::{Error, Result};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
-    SourceEntry::of("concatenate", "Puts one part behind the other.", &Of(concatenate)),
-    SourceEntry::of("mix", "Takes elements of several parts in proportion to the weights, in Grain's order.", &Of(mix)),
+    SourceEntry::of("concatenate", "Concatenates the parts.", &Of(concatenate)),
+    SourceEntry::of("mix", "Mixes elements of the parts in proportion to their weights, in Grain's order.", &Of(mix)),
     SourceEntry::of(
         "interleave",
-        "Takes one element of each of `cycle` parts in turn; one that ends makes room for the next.",
+        "Takes an element of each of `cycle` parts in turn. When a part ends, the next part replaces it.",
         &Of(interleave_parts),
     ),
     SourceEntry::of(
         "lanes",
-        "Reads part `k` in lane `k` modulo `count`, one element of each lane in turn; lanes are read by several threads or workers, \
-         and elementwise stages behind it run inside them.",
+        "Reads part `k` in lane `k` modulo `count`, and takes an element of each lane in turn. Several threads or workers can read \
+         the lanes, and subsequent elementwise stages run inside them.",
         &Of(lanes_of_parts),
     ),
-    SourceEntry::of("zip", "Puts the columns of all parts side by side.", &Of(zip)),
-    SourceEntry::of("memory", "Records written in the file itself, for tests and small tables.", &Of(memory)),
-    SourceEntry::of("range", "Counts whole numbers, as Python's `range`: one `int64` column.", &Of(range)),
+    SourceEntry::of("zip", "Combines the columns of all parts, element by element.", &Of(zip)),
+    SourceEntry::of("memory", "Reads records from the pipeline file itself, for tests and small tables.", &Of(memory)),
+    SourceEntry::of("range", "Yields whole numbers, as Python's `range` does, in an `int64` column.", &Of(range)),
 ];
 
 /// A separate source, or `source` and `stages`.
@@ -47,7 +47,7 @@ impl Decode for Part {
 
 arguments! {
     struct PartsArgs(parts) {
-        /// Sources, or `{source: …, stages: […]}`.
+        /// Parts, each a source or `{source: …, stages: […]}`.
         parts: Given<Vec<Part>>,
     }
 }
@@ -63,9 +63,9 @@ fn concatenate(args: PartsArgs, at: &Site<'_>) -> Result<Chain> {
 
 arguments! {
     struct MixArgs(parts) with PartsArgs as parts {
-        /// Whether the proportions are kept as exactly as can be, in place of Grain's way.
+        /// Whether to keep the proportions exactly. If false, weights are rounded as in Grain.
         exact: bool = false,
-        /// A number for each part, all alike by default.
+        /// Weights of the parts. By default, all weights are equal.
         weights: Option<Vec<f64>>,
     }
 }
@@ -86,7 +86,7 @@ fn mix(args: MixArgs, at: &Site<'_>) -> Result<Chain> {
 
 arguments! {
     struct InterleaveArgs with PartsArgs as parts {
-        /// Parts that are open at a time.
+        /// Number of parts to read at a time.
         cycle: Positive<usize>,
     }
 }
@@ -98,7 +98,7 @@ fn interleave_parts(args: InterleaveArgs, at: &Site<'_>) -> Result<Chain> {
 
 arguments! {
     struct LanesArgs with PartsArgs as parts {
-        /// How many lanes; it is part of the data's order.
+        /// Number of lanes, which determines the order of the data.
         count: Positive<usize>,
     }
 }
@@ -113,7 +113,7 @@ fn lanes_of_parts(args: LanesArgs, at: &Site<'_>) -> Result<Chain> {
 
 arguments! {
     struct ZipArgs(parts) with PartsArgs as parts {
-        /// Whether it is an error if one part ends before the others; else it ends with the shortest.
+        /// Whether all parts must have equal lengths. If false, the shortest part ends the dataset.
         strict: bool = true,
     }
 }
@@ -152,9 +152,9 @@ fn parts(args: &PartsArgs, context: &Context) -> Result<Vec<Chain>> {
 
 arguments! {
     pub(super) struct PartArgs {
-        /// A source, or a combination of several.
+        /// Source of the elements, or a combination of several sources.
         source: Given<registry::Source>,
-        /// Stages, in their order.
+        /// Stages in order, each a name with its arguments.
         stages: Option<Given<registry::Stages>>,
     }
 }
@@ -188,13 +188,13 @@ fn random_access(parts: Vec<Chain>) -> Result<Vec<BoxMap<Element>>, Vec<BoxIter<
 
 arguments! {
     struct RangeArgs(stop) {
-        /// The first number.
+        /// Start of the range, inclusive.
         start: i64 = 0,
-        /// The end, which is not reached.
+        /// End of the range, exclusive.
         stop: i64,
-        /// The name of the column.
+        /// Name of the column.
         column: String = "index",
-        /// From one number to the next; not 0.
+        /// Step from one number to the next; not 0.
         step: i64 = 1,
     }
 }
@@ -223,7 +223,7 @@ impl Decode for Record {
 
 arguments! {
     struct MemoryArgs(records) {
-        /// The records: each a mapping of columns. Lists of numbers become arrays.
+        /// Records, each a mapping from column names to values. Lists of numbers become arrays.
         records: Vec<Record>,
     }
 }

@@ -18,10 +18,10 @@ use crate::text::{
 
 pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain(
     "tokenise",
-    "Turns columns of text into columns of token ids, `int32` of one dimension, by a `tokenizer.json`.\n\n\
-     One `column` becomes `tokens`; several `columns` become `<column>_tokens` each. The ids take the place of their \
+    "Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a `tokenizer.json`.\n\n\
+     A single `column` becomes `tokens`; each of several `columns` becomes `<column>_tokens`. The ids replace their \
      text, unless `keep_text` is true. `overflow: chunk` needs a stream.\n\n\
-     ConfigError: A column or a token does not exist, or the file is no tokenizer.\n\n\
+     ConfigError: A column or a token does not exist, or the file is not a tokenizer.\n\n\
      IoError: The tokenizer cannot be read.",
     &Behind(tokenise),
 )
@@ -32,28 +32,28 @@ words!(EngineChoice { "auto" => EngineChoice::Auto, "fast" => EngineChoice::Fast
 
 arguments! {
     struct TokeniseArgs {
-        /// What becomes of texts that are longer than `max_len`: the beginning is kept, they are cut into several elements, or it is
-        /// an error.
+        /// Policy for texts longer than `max_len`: `truncate` keeps the beginning, `chunk` splits the text into several elements, `error`
+        /// rejects the text.
         overflow: Overflow = "truncate",
-        /// The column of text, which becomes `tokens`. One of `column` and `columns` is needed.
+        /// Text column, which becomes `tokens`. Either `column` or `columns` is required.
         column: Option<Given<String>>,
-        /// Several columns of text, which become `<column>_tokens` each.
+        /// Text columns, each of which becomes `<column>_tokens`.
         columns: Option<Given<Vec<String>>>,
-        /// Other names for the columns of ids, in the order of the columns.
+        /// Names for the columns of ids, in the order of the text columns.
         into: Option<Vec<String>>,
-        /// A token before each text, by its name in the vocabulary or its id.
+        /// Token to add before each text, by name or id.
         prepend_bos: Option<TokenName>,
-        /// A token after each text, by its name or its id.
+        /// Token to add after each text, by name or id.
         append_eos: Option<TokenName>,
-        /// Tokens per text at most, those two included; no limit by default.
+        /// Maximum number of tokens per text, including added tokens. By default, no limit.
         max_len: Option<usize>,
-        /// Whether the text stays in the element beside its ids, which else take its place.
+        /// Whether to keep the text columns. If false, the ids replace the text.
         keep_text: bool = false,
-        /// The path of the `tokenizer.json`.
+        /// Path of the `tokenizer.json`.
         tokenizer: Given<PathBuf>,
-        /// Whether a special token that is written out in a text becomes that token. By default it is text like any other.
+        /// Whether a special token that is written out in a text becomes that token. If false, it is encoded as plain text.
         special_in_text: bool = false,
-        /// The fast engine, the compatible engine, or the fast engine if both agree.
+        /// Tokenizer engine: `fast`, `compat`, or `auto`, which uses the fast engine if both engines agree.
         engine: EngineChoice = "auto",
     }
 }

@@ -429,9 +429,7 @@ fn shells_and_readers_learn_what_there_is() {
             .iter()
             .all(|name| *name == "help" || folder.path().join(format!("pages/gristmill-{name}.1")).is_file())
     );
-    assert!(
-        ok(folder.path(), &["stages", "shuffle"]).starts_with("stage shuffle\n    Puts the elements in a random order")
-    );
+    assert!(ok(folder.path(), &["stages", "shuffle"]).starts_with("stage shuffle\n    Shuffles the elements"));
     let listed = ok(folder.path(), &["stages", "shuf"]);
     assert!(listed.contains("\n    seed?\nstage window_shuffle\n"), "{listed}");
     let schema: serde_json::Value = serde_json::from_str(&ok(folder.path(), &["schema"])).unwrap();

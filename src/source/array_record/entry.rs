@@ -11,11 +11,11 @@ pub(in crate::source) const SOURCES: &[SourceEntry] =
 
 arguments! {
     struct ArrayRecordArgs(paths) with RecordArgs as content {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.array_record`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.array_record`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// Memory for decoded chunks, if chunks hold several records.
+        /// Memory for the cache of decoded chunks; used only if chunks contain several records.
         cache_bytes: Amount = "256MiB",
-        /// Read a file that was cut off up to its last whole chunk. The loss is logged.
+        /// Whether to read the intact chunks of a file without a valid index, such as a truncated file. A warning reports the loss.
         recover: bool = false,
     }
 }

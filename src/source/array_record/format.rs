@@ -8,7 +8,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     ..Facts::of(
         "array_record",
         "Reads the records of ArrayRecord files.\n\n\
-         A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of them.",
+         Elements are `bytes`, or dicts if `field`, `examples` or `sequence_examples` is given.",
         &[".array_record", ".arrayrecord"],
     )
 };

@@ -10,14 +10,14 @@ pub(in crate::source) const SOURCES: &[SourceEntry] =
 
 arguments! {
     struct ArrowArgs(paths) {
-        /// Files, folders, globs or URLs; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.arrow`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// Memory for decompressed batches that are kept.
+        /// Memory for the cache of decompressed record batches.
         cache_bytes: Amount = "256MiB",
-        /// The columns to read, all of them by default.
+        /// Columns to read. By default, all columns.
         columns: Option<Given<Vec<String>>>,
-        /// Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by default the folders between a folder
-        /// of `paths` and its files, if true all folders of a path, if false none.
+        /// Whether folders named `key=value` become columns, as in Hive, Spark and DuckDB. With `true`, all folders of a path become
+        /// columns; with `false`, none. By default, only the folders between a folder of `paths` and its files become columns.
         hive_partitioning: Option<bool>,
     }
 }

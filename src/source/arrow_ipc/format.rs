@@ -11,7 +11,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     is_folder: Some(is_hugging_face),
     ..Facts::of(
         "arrow",
-        "Reads the rows of files of Arrow IPC (Feather) and its streams, and of folders that `datasets.save_to_disk` wrote.\n\n\
+        "Reads the rows of Arrow IPC (Feather) files and streams, and of folders written by `datasets.save_to_disk`.\n\n\
          In Python, `paths` may be a table in memory: any object that exports itself through Arrow's C interface, such as \
          tables of pyarrow, Polars, DuckDB and pandas. Only `columns` applies to a table. A `datasets.Dataset` is read \
          with the results of its `shuffle`, `select` and `filter`; its table alone (`dataset.data`) lacks these, and is \

@@ -9,11 +9,12 @@ pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FA
 
 arguments! {
     struct BagzArgs(paths) with RecordArgs as content {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.bagz`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.bagz`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// Whether the records were dealt out to the files in turn.
+        /// Whether records were distributed over the files in turn (round-robin). If false, the files follow one another.
         interleaved: bool = false,
-        /// Whether records are frames of zstd; by default, the name of the file decides.
+        /// Whether each record is a zstd frame. By default, `.bagz` files are compressed and `.bag` files are not; for other names, the
+        /// first record decides.
         compressed: Option<bool>,
     }
 }

@@ -11,8 +11,8 @@ pub(in crate::source) const FACTS: Facts = Facts {
     could_be: |_| true,
     ..Facts::of(
         "bagz",
-        "Reads the records of Bagz files; `x@4.bagz` names four files.\n\n\
-         A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of them.",
+        "Reads the records of Bagz files. `x@4.bagz` stands for four files.\n\n\
+         Elements are `bytes`, or dicts if `field`, `examples` or `sequence_examples` is given.",
         &[".bagz", ".bag"],
     )
 };

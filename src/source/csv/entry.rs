@@ -11,28 +11,28 @@ pub(in crate::source) const SOURCES: &[SourceEntry] =
 
 arguments! {
     struct CsvArgs(paths) {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.csv`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.csv`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// One character; found in the first records if it is not given.
+        /// Character between fields. By default, it is detected from the first records.
         delimiter: Option<Byte>,
-        /// The character around fields that hold delimiters, `"` by default; empty text for none.
+        /// Character around fields that contain delimiters or line ends; empty text for files without quotes. By default, `"`.
         quote: Option<Byte>,
-        /// Whether the first record of each file names the columns; so it does by default, unless `names` are given.
+        /// Whether the first record of each file contains the column names. By default, true unless `names` is given.
         header: Option<bool>,
-        /// The names of the columns, if the files do not have them.
+        /// Names of all columns, instead of a header.
         names: Option<Vec<String>>,
-        /// The columns to read, all of them by default.
+        /// Columns to read. By default, all columns.
         columns: Option<Vec<String>>,
-        /// Fields that are read as null.
+        /// Field values that are read as null. By default, empty fields are null, except in columns of text.
         nulls: Option<Vec<String>>,
-        /// Records by which the types of columns are inferred.
+        /// Number of records from which column types are inferred.
         infer_rows: usize = 1000,
-        /// Types of columns: `str`, `bool`, `int64`, `float32` and so on. The types of other columns are inferred.
+        /// Types of columns by name: `str`, `bool`, `int64`, `float32` and so on. The types of other columns are inferred.
         types: Option<Given<Map<String>>>,
-        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
+        /// Cache for the index of record positions: `beside` the data files, `off`, or the path of a folder.
         index_cache: CacheArg = "beside",
-        /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
-        /// the data's order. One stream by default.
+        /// Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from the lanes in turn, so the
+        /// number determines the order of records. By default, all files form a single stream.
         lanes: Lanes,
     }
 }

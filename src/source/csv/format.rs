@@ -10,7 +10,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     could_be: Probe::is_plain,
     ..Facts::of(
         "csv",
-        "Reads the records of CSV files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.\n\n\
+        "Reads the records of CSV files. Compressed files (`.gz`, `.zst`, `.lz4`) are read as a stream.\n\n\
          Elements are dicts of numbers and text, with an entry for each column.",
         &[".csv", ".tsv"],
     )

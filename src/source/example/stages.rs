@@ -14,18 +14,18 @@ use crate::error::{Error, Result};
 pub(crate) const STAGES: &[StageEntry] = &[
     StageEntry::each(
         "parse_example",
-        "Turns records of bytes into the features of the `tf.train.Example` that each of them is.\n\n\
-         Elements are `bytes`, or dicts with the bytes in `column`, whose place the features take. A dtype is `int64`, \
+        "Parses each record of bytes as a `tf.train.Example`, and returns its features.\n\n\
+         Elements are `bytes`, or dicts with the bytes in `column`, which the features replace. A dtype is `int64`, \
          `float32`, `bytes` or `str`. A feature without a shape has any number of values.\n\n\
-         DataError: A record is no `Example`, or lacks a feature.",
+         DataError: A record is not an `Example`, or lacks a feature.",
         &Of(parse_example),
     )
     .new_columns(),
     StageEntry::each(
         "parse_sequence_example",
-        "Turns records of bytes into the features of the `tf.train.SequenceExample` that each of them is; without both \
-         declarations everything is inferred.\n\n\
-         DataError: A record is no `SequenceExample`, or lacks a feature.",
+        "Parses each record of bytes as a `tf.train.SequenceExample`, and returns its features. Without `context` and `sequences`, \
+         all features are inferred.\n\n\
+         DataError: A record is not a `SequenceExample`, or lacks a feature.",
         &Of(parse_sequence_example),
     )
     .new_columns(),
@@ -50,10 +50,10 @@ impl Decode for Declared {
 
 arguments! {
     pub(in crate::source) struct SequenceArgs {
-        /// Features of the whole, as `parse_example` declares them.
+        /// Features of the context, declared as in `parse_example`.
         context: Option<Given<Map<FeatureSpec>>>,
-        /// Features of each step. Features with a shape become arrays of shape `[time, …]`, others lists with an array for each step. A feature
-        /// that a step may lack has `{allow_missing: true}`.
+        /// Features of each step. A feature with a shape becomes an array of shape `[time, …]`, any other feature a list with an array for
+        /// each step. With `{allow_missing: true}`, records may lack the feature.
         sequences: Option<Given<Map<FeatureSpec>>>,
     }
 }
@@ -77,13 +77,13 @@ fn features(node: &Node) -> Result<Vec<(Name, FeatureSpec)>> {
 
 arguments! {
     struct FeatureArgs(dtype) {
-        /// The type of its values.
+        /// Type of the values.
         dtype: FeatureType,
-        /// Its shape; without one the number of values varies.
+        /// Shape of the feature. By default, the number of values varies.
         shape: Option<Vec<usize>>,
-        /// The values of a record that lacks it.
+        /// Values for records that lack the feature.
         default: Option<Node>,
-        /// Whether a step may lack it; only of features of `sequences`.
+        /// Whether records may lack the feature, which then has no steps; only for features of `sequences`.
         allow_missing: bool = false,
     }
 }
@@ -141,10 +141,10 @@ fn at(node: &Node, error: Error) -> Error {
 
 arguments! {
     struct ParseArgs(features) {
-        /// `{label: {dtype: int64, shape: [], default: 0}, ids: int64}` declares features. `true`, which is the default, infers them:
-        /// numbers as arrays of one dimension, one string as bytes, several as a list.
+        /// Features to parse, such as `{label: {dtype: int64, shape: [], default: 0}, ids: int64}`. By default, or with `true`, the
+        /// features are inferred: numbers become one-dimensional arrays, a single string becomes bytes, and several strings become a list.
         features: Option<Declared>,
-        /// The column that holds the bytes; `record` by default.
+        /// Column that contains the bytes. By default, `record`.
         column: Option<Given<String>>,
     }
 }
@@ -156,7 +156,7 @@ fn parse_example(ParseArgs { features, column }: ParseArgs, at: &Site<'_>) -> Re
 
 arguments! {
     struct ParseSequenceArgs with SequenceArgs as declared {
-        /// The column that holds the bytes; `record` by default.
+        /// Column that contains the bytes. By default, `record`.
         column: Option<Given<String>>,
     }
 }

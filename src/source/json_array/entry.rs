@@ -10,14 +10,14 @@ pub(in crate::source) const SOURCES: &[SourceEntry] =
 
 arguments! {
     struct JsonArgs(paths) {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.json`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.json`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// The columns to read, all of them by default.
+        /// Columns to read. By default, all columns.
         columns: Option<Given<Vec<String>>>,
-        /// What becomes of a record in which an object has a name twice, among the columns that are read: the last value stands, and
-        /// the report counts such records, or it is a bad record.
+        /// Policy for records in which an object repeats a name: `last` keeps the last value and counts the record in the report, `error`
+        /// makes it a bad record. Only the columns that are read are checked.
         repeated_names: RepeatedNames = "last",
-        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
+        /// Cache for the index of record positions: `beside` the data files, `off`, or the path of a folder.
         index_cache: CacheArg = "beside",
     }
 }

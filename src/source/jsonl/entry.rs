@@ -13,17 +13,17 @@ words!(RepeatedNames { "last" => RepeatedNames::Last, "error" => RepeatedNames::
 
 arguments! {
     struct JsonlArgs(paths) {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.jsonl`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// What becomes of a record in which an object has a name twice, among the columns that are read: the last value stands, and
-        /// the report counts such records, or it is a bad record.
+        /// Policy for records in which an object repeats a name: `last` keeps the last value and counts the record in the report, `error`
+        /// makes it a bad record. Only the columns that are read are checked.
         repeated_names: RepeatedNames = "last",
-        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
+        /// Cache for the index of record positions: `beside` the data files, `off`, or the path of a folder.
         index_cache: CacheArg = "beside",
-        /// The columns to read, all of them by default.
+        /// Columns to read. By default, all columns.
         columns: Option<Given<Vec<String>>>,
-        /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
-        /// the data's order. One stream by default.
+        /// Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from the lanes in turn, so the
+        /// number determines the order of records. By default, all files form a single stream.
         lanes: Lanes,
     }
 }

@@ -9,7 +9,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     could_be: Probe::is_plain,
     ..Facts::of(
         "jsonl",
-        "Reads the records of JSON Lines files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.\n\n\
+        "Reads the records of JSON Lines files. Compressed files (`.gz`, `.zst`, `.lz4`) are read as a stream.\n\n\
          Elements are dicts of arrays, numbers, text and lists.",
         &[".jsonl", ".ndjson", ".json"],
     )

@@ -9,7 +9,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     could_be: Probe::is_plain,
     ..Facts::of(
         "lines",
-        "Reads the lines of text files, without line ends. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.\n\n\
+        "Reads the lines of text files, without line ends. Compressed files (`.gz`, `.zst`, `.lz4`) are read as a stream.\n\n\
          Elements are dicts with one column of text.",
         &[".txt"],
     )

@@ -10,15 +10,15 @@ pub(in crate::source) const SOURCES: &[SourceEntry] =
 
 arguments! {
     struct MdsArgs(paths) {
-        /// Folders or their URLs; one or a list.
+        /// Paths or URLs of MDS folders.
         paths: Given<Vec<PathBuf>>,
-        /// Decode JPEG and PNG to arrays (`uint8`, height × width × channels); else they are bytes.
+        /// Whether to decode JPEG and PNG images to arrays (`uint8`, height × width × channels). If false, images are bytes.
         images: bool = true,
-        /// Hold each shard against the hash that its index has of it.
+        /// Whether to verify each shard against its hashes in `index.json`.
         check_hashes: bool = false,
-        /// Memory for decompressed shards that are kept.
+        /// Memory for the cache of decompressed shards.
         cache_bytes: Amount = "512MiB",
-        /// The columns to read, all of them by default.
+        /// Columns to read. By default, all columns.
         columns: Option<Vec<String>>,
     }
 }

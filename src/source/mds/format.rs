@@ -12,7 +12,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     is_folder: Some(is_folder),
     ..Facts::of(
         "mds",
-        "Reads the samples of MDS folders, as MosaicML's streaming has them.\n\n\
+        "Reads the samples of MDS folders, the format of MosaicML Streaming.\n\n\
          Elements are dicts of arrays, numbers, text and bytes.",
         &[],
     )

@@ -10,9 +10,9 @@ words!(MegatronUnit { "sequence" => MegatronUnit::Sequence, "document" => Megatr
 
 arguments! {
     struct MegatronArgs(paths) {
-        /// Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
+        /// Paths of datasets. Each path is the `.idx` file, the `.bin` file, or their common prefix.
         paths: Given<Vec<PathBuf>>,
-        /// Contents of a record.
+        /// Unit of a record: a `sequence`, or a `document`, which concatenates its sequences.
         by: MegatronUnit = "sequence",
     }
 }

@@ -8,12 +8,12 @@ pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FA
 
 arguments! {
     struct NpyArgs(paths) {
-        /// A single file, in place of `paths`.
+        /// Path of a single file, instead of `paths`.
         path: Option<Given<PathBuf>>,
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.npy`) or URLs of any of these; one or a list. All have one type
-        /// and one shape of a row.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.npy`) are expanded. All files need equal dtypes
+        /// and row shapes.
         paths: Option<Given<Vec<PathBuf>>>,
-        /// The name of the column.
+        /// Name of the column.
         field: String = "data",
     }
 }

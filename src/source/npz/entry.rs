@@ -11,18 +11,18 @@ pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FA
 
 arguments! {
     struct ArchiveArgs {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.npz`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.npz`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// Memory that the arrays of an archive may become when inflated; 64 times its file by default, and 256 MiB at least.
+        /// Maximum size of the arrays of an archive after decompression. By default, 64 times the file size, but at least 256 MiB.
         max_bytes: Option<Amount>,
-        /// A record for each row, along the first dimension that all arrays of an archive share.
+        /// Whether each row is a record, along the first dimension that all arrays of an archive share. If false, each archive is a record.
         rows: bool = false,
     }
 }
 
 arguments! {
     struct RowArgs(paths) with ArchiveArgs {
-        /// Memory for decompressed archives that are kept; only with `rows: true`.
+        /// Memory for the cache of decompressed archives; only with `rows: true`.
         cache_bytes: Amount = "256MiB",
     }
 }

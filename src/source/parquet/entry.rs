@@ -12,17 +12,17 @@ pub(in crate::source) const SOURCES: &[SourceEntry] =
 
 arguments! {
     struct ParquetArgs(paths) {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.parquet`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.parquet`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// Memory for decoded row groups that are kept.
+        /// Memory for the cache of decoded row groups.
         cache_bytes: Amount = "256MiB",
-        /// Leaves out the row groups whose statistics exclude such a row: `{column: id, min: 3, max: 9}`, or `equals` in place of the
-        /// limits. All given conditions must hold. A `filter` drops the other rows of the row groups that are read.
+        /// Condition that selects row groups by their statistics, such as `{column: id, min: 3, max: 9}`. Row groups in which no row can
+        /// meet all given limits are not read. A `filter` drops the other rows of the row groups that are read.
         row_groups: Option<Condition>,
-        /// The columns to read, all of them by default; `meta.url` is one field of a struct.
+        /// Columns to read; `meta.url` reads a single field of a struct. By default, all columns.
         columns: Option<Given<Vec<String>>>,
-        /// Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by default the folders between a folder
-        /// of `paths` and its files, if true all folders of a path, if false none.
+        /// Whether folders named `key=value` become columns, as in Hive, Spark and DuckDB. With `true`, all folders of a path become
+        /// columns; with `false`, none. By default, only the folders between a folder of `paths` and its files become columns.
         hive_partitioning: Option<bool>,
     }
 }
@@ -49,13 +49,13 @@ fn parquet(args: ParquetArgs, at: &Site<'_>) -> Result<Chain> {
 
 arguments! {
     struct ConditionArgs {
-        /// The column that the conditions are about.
+        /// Column to test. All given conditions must hold.
         column: String,
-        /// The least number.
+        /// Minimum value, inclusive.
         min: Option<f64>,
-        /// The greatest number.
+        /// Maximum value, inclusive.
         max: Option<f64>,
-        /// The text itself.
+        /// Text that the value must equal.
         equals: Option<String>,
     }
 }

@@ -9,13 +9,13 @@ pub(in crate::source) const SOURCES: &[SourceEntry] =
 
 arguments! {
     struct SafetensorsArgs(paths) {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.safetensors`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.safetensors`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// A record for each row, along the first dimension that all tensors of a file share.
+        /// Whether each row is a record, along the first dimension that all tensors of a file share. If false, each file is a record.
         rows: bool = false,
-        /// The tensors to read, all of them by default.
+        /// Tensors to read. By default, all tensors.
         columns: Option<Vec<String>>,
-        /// Read tensors of 8-bit floats as their bytes (`uint8`).
+        /// Whether to read tensors of 8-bit floats as bytes (`uint8`).
         float8_as_u8: bool = false,
     }
 }

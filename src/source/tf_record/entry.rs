@@ -14,12 +14,12 @@ pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FA
 
 arguments! {
     struct TfRecordArgs(paths) with RecordArgs as content {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.tfrecord`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.tfrecord`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
+        /// Cache for the index of record positions: `beside` the data files, `off`, or the path of a folder.
         index_cache: CacheArg = "beside",
-        /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
-        /// the data's order. One stream by default.
+        /// Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from the lanes in turn, so the
+        /// number determines the order of records. By default, all files form a single stream.
         lanes: Lanes,
     }
 }

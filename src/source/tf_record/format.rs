@@ -10,8 +10,8 @@ pub(in crate::source) const FACTS: Facts = Facts {
     could_be: |_| true,
     ..Facts::of(
         "tfrecord",
-        "Reads the records of TFRecord files. Compressed files (`.gz`, `.zlib`) are a stream.\n\n\
-         A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of them.",
+        "Reads the records of TFRecord files. Compressed files (`.gz`, `.zlib`) are read as a stream.\n\n\
+         Elements are `bytes`, or dicts if `field`, `examples` or `sequence_examples` is given.",
         &[".tfrecord", ".tfrecords"],
     )
 };

@@ -11,13 +11,13 @@ pub(in crate::source) const SOURCES: &[SourceEntry] = &[
     SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(tokens)),
     SourceEntry::of_files(
         "crops",
-        "Reads files of token ids, one crop after the other.\n\n\
+        "Reads consecutive crops from files of token ids.\n\n\
      Elements are dicts of `tokens`.",
         &Of(crops),
     ),
     SourceEntry::of_files(
         "random_crops",
-        "Reads files of token ids, crops that start anywhere.\n\n\
+        "Reads crops at random positions from files of token ids.\n\n\
      Elements are dicts of `tokens`.",
         &Of(random_crops),
     ),
@@ -26,9 +26,10 @@ pub(in crate::source) const SOURCES: &[SourceEntry] = &[
 arguments! {
     /// Files of token ids.
     struct TokensArgs(paths) {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.bin`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// Layout of the ids: as written by llm.c, or bare `u16` or `u32`, little-endian; recognised by default.
+        /// Layout of the token ids: `detect`, `llm_c`, `u16` or `u32`. `detect` reads files that state the type of their ids, such as files
+        /// with llm.c's header. `llm_c` requires that header. `u16` and `u32` also read bare little-endian ids of that type.
         layout: TokenLayout = "detect",
     }
 }
@@ -63,9 +64,9 @@ fn tokens(args: TokensArgs, at: &Site<'_>) -> Result<Chain> {
 
 arguments! {
     struct CropsArgs(paths) with TokensArgs as tokens {
-        /// Tokens in a crop; the rest at the end of a file is left out.
+        /// Number of tokens in a crop. The remaining tokens at the end of a file are dropped.
         seq_len: Positive<usize>,
-        /// Add the token after each crop: `seq_len + 1` ids, of which neighbours share the last.
+        /// Whether to add the token after each crop, which then has `seq_len + 1` ids. Adjacent crops share this token.
         with_next: bool = false,
     }
 }
@@ -76,13 +77,13 @@ fn crops(args: CropsArgs, at: &Site<'_>) -> Result<Chain> {
 
 arguments! {
     struct RandomCropsArgs(paths) with TokensArgs as tokens {
-        /// Tokens in a crop.
+        /// Number of tokens in a crop.
         seq_len: Positive<usize>,
-        /// The seed of their starts, from 0 to 2^32 - 1.
+        /// Seed for the positions of crops, from 0 to 2^32 - 1.
         seed: u32,
-        /// Add the token after each crop: `seq_len + 1` ids.
+        /// Whether to add the token after each crop, which then has `seq_len + 1` ids.
         with_next: bool = false,
-        /// How many crops an epoch has; without it there is no end.
+        /// Number of crops in an epoch. By default, the dataset is infinite.
         epoch: Option<u64>,
     }
 }

@@ -9,7 +9,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     could_be: Probe::is_plain,
     ..Facts::of(
         "tokens",
-        "Reads files of token ids: a record for each file, all of its ids.\n\n\
+        "Reads files of token ids: a record for each file, with all of its ids.\n\n\
          Elements are dicts of `tokens`.",
         &[".bin"],
     )

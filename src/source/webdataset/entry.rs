@@ -9,19 +9,19 @@ pub(in crate::source) const SOURCES: &[SourceEntry] =
 
 arguments! {
     struct WebDatasetArgs(paths) {
-        /// Files, folders, globs, ranges of shards (`train-{000..127}.tar`) or URLs of any of these; one or a list.
+        /// Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.tar`) are expanded.
         paths: Given<Vec<PathBuf>>,
-        /// Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
-        /// height × width × channels). Without it they are bytes.
+        /// Whether to decode fields by their extension: text, numbers, JSON, arrays of `.npy` and images (`uint8`, height × width ×
+        /// channels). If false, fields are bytes.
         decode: bool = false,
-        /// Add the path of the shard as the column `__url__`.
+        /// Whether to add the path of the shard as the column `__url__`.
         url: bool = false,
-        /// The extensions to read, all of them by default.
+        /// Extensions to read. By default, all extensions.
         columns: Option<Vec<String>>,
-        /// Place of the positions of the records: `beside` the file, `off`, or a folder.
+        /// Cache for the index of record positions: `beside` the data files, `off`, or the path of a folder.
         index_cache: CacheArg = "beside",
-        /// How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo `lanes`; it is part of
-        /// the data's order. One stream by default.
+        /// Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from the lanes in turn, so the
+        /// number determines the order of records. By default, all files form a single stream.
         lanes: Lanes,
     }
 }

@@ -10,7 +10,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
     could_be: Probe::is_plain,
     ..Facts::of(
         "webdataset",
-        "Reads the samples of WebDataset's tar shards: `__key__` and a column for each extension. Compressed shards are a stream.",
+        "Reads the samples of WebDataset tar shards: `__key__` and a column for each extension. Compressed shards are read as a stream.",
         &[".tar"],
     )
 };
