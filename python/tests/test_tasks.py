@@ -162,3 +162,12 @@ def test_the_stage_that_limits_a_pipeline_is_found_and_fixed() -> None:
     assert "threads" in verdict["advice"][0]["change"], verdict
     with ds.loader(threads=4) as batches:
         assert np.array_equal(list(batches), slow)
+
+
+def test_the_notebook_runs_from_its_first_cell_to_its_last() -> None:
+    notebook = json.loads((Path(__file__).resolve().parents[1] / "examples" / "first_pipeline.ipynb").read_text())
+    names: dict[str, Any] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert names["step"] == 49 and names["tokens"] > 0
