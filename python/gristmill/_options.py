@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Names of the run options of worker processes.
 _PROCESSES: list[str] = getattr(_gristmill, "_PROCESSES")
 _check_processes: Callable[[dict[str, Any], str], None] = getattr(_gristmill, "_check_processes")
+#: Parses a size such as "2GiB".
+_parse_amount: Callable[[str], float | None] = getattr(_gristmill, "_parse_amount")
 #: Seconds of thirty years.
 _LONGEST = 1_000_000_000
 
@@ -122,6 +124,18 @@ def seconds(name: str, value: Any) -> None:
     """Checks that `value` is a time in seconds, more than 0 and at most `_LONGEST`."""
     if not isinstance(value, (int, float)) or not 0 < value <= _LONGEST:
         raise ConfigError(f"{name} is {value!r}, and must be more than 0 and at most {_LONGEST} seconds")
+
+
+def size(name: str, value: int | str | None) -> int | None:
+    """Returns the bytes of a size: `"1.5GiB"`, `"200MB"` or a number."""
+    if value is None:
+        return None
+    amount = value if isinstance(value, int) else _parse_amount(str(value))
+    if amount is None or amount <= 0:
+        raise ConfigError(f'{name} is {value!r}, and must be a number of bytes, or text such as "2GiB"')
+    if amount >= 1 << 60:
+        raise ConfigError(f"{name} is {value!r}, and must be less than 1 EiB")
+    return int(amount)
 
 
 def given(options: Any = None, **keywords: Any) -> MpOptions:

@@ -68,7 +68,7 @@ def test_a_pass_that_was_killed_has_lost_its_last_second(tmp_path: Path) -> None
 def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("words\n")
-    with pytest.raises(gm.DataError, match="byte 0: no recording of a run"):
+    with pytest.raises(gm.DataError, match="byte 0: not a recording of a run"):
         gm.Report.from_record(other)
     with pytest.raises(gm.ConfigError, match="it is not overwritten"):
         gm.MapDataset.range(3).loader(record=other)

@@ -131,9 +131,9 @@ def test_workers_are_not_advised_for_what_runs_behind_them() -> None:
 
     advice, text = run(numbers.mp_prefetch(tune=False, **WORKERS).map(computes))
     assert advice and all(set(told["change"]) == {"cheaper"} for told in advice), text
-    assert any("put it in front of mp_prefetch" in told["text"] for told in advice), text
+    assert any("move the stage before mp_prefetch" in told["text"] for told in advice), text
     _, text = run(numbers.map(computes).mp_prefetch(tune=False, **WORKERS))
-    assert "in front of mp_prefetch" not in text, text
+    assert "before mp_prefetch" not in text, text
 
 
 def test_start_up_names_what_took_it() -> None:

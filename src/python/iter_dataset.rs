@@ -296,11 +296,11 @@ impl PyIterDataset {
     ///     transform (Callable[[Any], object] | Filter | None): A function of an element that returns a true value for
     ///         elements to keep, or an object with a method `filter`.
     ///     column (str | None): The column of the native condition. All given conditions must hold.
-    ///     min_length (int | None): The least length: bytes of text, rows of an array.
-    ///     max_length (int | None): The greatest length: bytes of text, rows of an array.
-    ///     min (float | None): The least number.
-    ///     max (float | None): The greatest number.
-    ///     equals (str | None): The exact text.
+    ///     min_length (int | None): Minimum length, in bytes of text or rows of an array.
+    ///     max_length (int | None): Maximum length, in bytes of text or rows of an array.
+    ///     min (float | None): Minimum value, inclusive.
+    ///     max (float | None): Maximum value, inclusive.
+    ///     equals (str | None): Text that the value must equal.
     ///     warn (float | None): The dropped share of 1000 consecutive elements that logs a warning under the name
     ///         `gristmill`, at most once a minute; `None` for never. Only with a function.
     ///     thresholds (float | None): `raise`, given as `**{"raise": 0.99}`: the share that is an error; no share by
@@ -342,7 +342,7 @@ impl PyIterDataset {
     /// native sources becomes a list.
     ///
     /// Args:
-    ///     batch_size (int): Elements in a batch.
+    ///     batch_size (int): Number of elements in a batch.
     ///     drop_remainder (bool): Drops the last elements if they do not fill a batch, as `remainder="drop"` does. The
     ///         name is Grain's.
     ///     batch_fn (Callable[[list[Any]], Any] | None): Makes the batch of a list of elements. Without it, elements

@@ -13,6 +13,7 @@ use super::streams::Streams;
 use super::workers::GivenWorkers;
 use crate::spec::RunOptions;
 use crate::spec::node::Tree;
+use crate::units::parse_amount;
 
 /// Options of a pass.
 #[derive(Debug, Default)]
@@ -120,10 +121,17 @@ pub(crate) fn _check_processes(options: &Bound<'_, PyDict>, count: &str) -> PyRe
     processes(options, count).map(drop)
 }
 
+/// Parses a size such as `2GiB`; `None` if it is none.
+#[pyfunction]
+fn _parse_amount(text: &str) -> Option<f64> {
+    parse_amount(text)
+}
+
 /// Adds the functions by which `gristmill` checks options before they are used, and the names of options of worker processes.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_check_loader_options, module)?)?;
     module.add_function(wrap_pyfunction!(_check_processes, module)?)?;
+    module.add_function(wrap_pyfunction!(_parse_amount, module)?)?;
     module.add("_PROCESSES", RunOptions::processes().map(|option| option.name).collect::<Vec<_>>())
 }
 

@@ -283,11 +283,11 @@ impl PyMapDataset {
     ///     transform (Callable[[Any], object] | Filter | None): A function of an element that returns a true value for
     ///         elements to keep, or an object with a method `filter`.
     ///     column (str | None): The column of the native condition. All given conditions must hold.
-    ///     min_length (int | None): The least length: bytes of text, rows of an array.
-    ///     max_length (int | None): The greatest length: bytes of text, rows of an array.
-    ///     min (float | None): The least number.
-    ///     max (float | None): The greatest number.
-    ///     equals (str | None): The exact text.
+    ///     min_length (int | None): Minimum length, in bytes of text or rows of an array.
+    ///     max_length (int | None): Maximum length, in bytes of text or rows of an array.
+    ///     min (float | None): Minimum value, inclusive.
+    ///     max (float | None): Maximum value, inclusive.
+    ///     equals (str | None): Text that the value must equal.
     ///
     /// Raises:
     ///     ConfigError: An argument is invalid, or a column does not exist.
@@ -333,7 +333,7 @@ impl PyMapDataset {
     /// Batches have fixed indices, so any thread makes any batch. No batch has elements of two epochs.
     ///
     /// Args:
-    ///     batch_size (int): Elements in a batch.
+    ///     batch_size (int): Number of elements in a batch.
     ///     drop_remainder (bool): Drops the last elements if they do not fill a batch, as `remainder="drop"` does. The
     ///         name is Grain's.
     ///     batch_fn (Callable[[list[Any]], Any] | None): Makes the batch of a list of elements. Without it, elements

@@ -117,15 +117,18 @@ const PROCESSES: &[Own] = &[
     ),
 ];
 
-/// Parameters of `mp_prefetch` before the keyword arguments, with their descriptions.
-const POSITIONAL: &str = "self, options=None, worker_init_fn=None, ";
-const POSITIONAL_DOCS: [(&str, &str); 2] = [
-    (
-        "options (MpOptions | int | WorkerOptions | None):",
+/// Parameters of `mp_prefetch` before the keyword arguments.
+const POSITIONAL: &[Own] = &[
+    own(
+        "options",
+        "None",
+        "MpOptions | int | WorkerOptions | None",
         "`MpOptions`, Grain's options, or a number of workers. Fields of `MpOptions` may also be given as keyword arguments.",
     ),
-    (
-        "worker_init_fn (Callable[[int, int], object] | None):",
+    own(
+        "worker_init_fn",
+        "None",
+        "Callable[[int, int], object] | None",
         "Called once in each worker process that runs Python functions, with its number and the number of workers.",
     ),
 ];
@@ -178,21 +181,18 @@ fn keywords(own: &[Own], options: impl Iterator<Item = &'static Arg>) -> Vec<Key
     own.iter().map(Keyword::of).chain(others.map(Keyword::described)).collect()
 }
 
-/// Returns the signature and the docstring of a function.
-fn text(name: &str, positional: &str, doc: &str, keywords: &[Keyword], ends: &str) -> String {
-    let parameters: Vec<_> = keywords.iter().map(|k| format!("{}={}", k.name, k.default)).collect();
-    let mut text = format!("{name}({positional}*, {})\n--\n\n", parameters.join(", "));
+/// Returns the signature and the docstring of a function. `receiver` is `self`, if it is a method.
+fn text(name: &str, receiver: &str, positional: &[Own], doc: &str, keywords: &[Keyword], ends: &str) -> String {
+    let positional: Vec<_> = positional.iter().map(Keyword::of).collect();
+    let stated = |all: &[Keyword]| all.iter().map(|k| format!("{}={}, ", k.name, k.default)).collect::<String>();
+    let (before, after) = (stated(&positional), stated(keywords));
+    let mut text = format!("{name}({receiver}{before}*, {})\n--\n\n", after.trim_end_matches(", "));
     for paragraph in doc.split("\n\n") {
         fill(&mut text, "", "", paragraph);
         text += "\n";
     }
     text += "Args:\n";
-    for (head, doc) in
-        POSITIONAL_DOCS.iter().filter(|(head, _)| positional.contains(&head[..head.find(' ').unwrap_or(0)]))
-    {
-        fill(&mut text, "    ", head, doc);
-    }
-    for Keyword { name, annotation, doc, .. } in keywords {
+    for Keyword { name, annotation, doc, .. } in positional.iter().chain(keywords) {
         fill(&mut text, "    ", &format!("{name} ({annotation}):"), doc);
     }
     text + ends
@@ -204,6 +204,7 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>, classes: [&Bound<'_, PyType>;
     let loader = text(
         "loader",
         "self, ",
+        &[],
         "Starts a pass over one epoch.",
         &keywords(LOADER, of_pass),
         "\nReturns:\n    The pass: an iterator, and a context manager that closes it.\n\nRaises:\n    \
@@ -212,6 +213,7 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>, classes: [&Bound<'_, PyType>;
     );
     let mp_prefetch = text(
         "mp_prefetch",
+        "self, ",
         POSITIONAL,
         "Evaluates all stages before it in worker processes, within a memory budget. The elements do not change.\n\n\
          A native pipeline takes one process with threads. Python functions run in several processes; functions of a script or a \
@@ -235,6 +237,7 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>, classes: [&Bound<'_, PyType>;
     let text = text(
         "store_options",
         "",
+        &[],
         "Sets how this process and its workers read `s3://`, `gs://`, `az://` and `https://` from now on.\n\n\
          No option changes an element. Options that are not given keep their values. The options are environment variables, \
          `GRISTMILL_STORE_CACHE_DIR` and so on, which may also be set before the program starts.",

@@ -73,7 +73,7 @@ fn a_recorded_run_is_shown_again() {
     assert!(std::fs::read_to_string(folder.join("run.html")).unwrap().contains("your step"));
     assert_eq!(json(folder, &["report", "run.gmr", "--json"])["stages"][0]["name"], "jsonl");
     let (code, said) = fails(folder, &["report", PIPELINE]);
-    assert!(code == 1 && said.contains("byte 0: no recording of a run"), "{code}: {said}");
+    assert!(code == 1 && said.contains("byte 0: not a recording of a run"), "{code}: {said}");
     assert_eq!(fails(folder, &["report", "nothing.gmr"]).0, 2);
     let (code, said) = fails(folder, &["run", PIPELINE, "--restart", "--record", PIPELINE]);
     assert!(code == 2 && on_one_line(&said).contains("it is not overwritten"), "{code}: {said}");

@@ -57,7 +57,7 @@ fn a_recording_that_is_there_is_kept_and_another_file_is_not_overwritten() {
     let other = folder.path().join("pipeline.yaml");
     std::fs::write(&other, "name: mine\n").unwrap();
     let error = pipeline(4).loader().record(&other).build().map(drop).unwrap_err();
-    assert!(error.message().contains("is no recording of a run: it is not overwritten"), "{error}");
+    assert!(error.message().contains("exists and is not a recording of a run, so it is not overwritten"), "{error}");
     assert_eq!(std::fs::read_to_string(&other).unwrap(), "name: mine\n");
     let error = pipeline(4).loader().record(folder.path().join("no/run.gmr")).build().map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);

@@ -8,7 +8,7 @@ use super::chart::{Chart, Line, Scale};
 use super::columns::Columns;
 use super::document::{self, foot, shell};
 use super::svg::{self, escaped};
-use super::tracks::{axis, cause, legend, tracks};
+use super::tracks::{Entry, axis, cause, legend, tracks};
 use super::{heat, histogram};
 use crate::cx::Cause;
 
@@ -133,8 +133,9 @@ fn ribbon(report: &Report, columns: &Columns) -> String {
         "<div class=\"track bare\"><span></span><div class=\"axis\">{ticks}<span class=\"end\">{end}</span></div></div><div id=\"line\"></div>"
     );
     out += "<ul class=\"legend\"><li><i class=\"busy\"></i>at work</li>";
-    for (class, name, share) in legend(report, columns) {
-        let _ = write!(out, "<li><i class=\"{class}\"></i>{name} <em>{}</em></li>", percent(share));
+    for Entry { class, name, meaning, share } in legend(report, columns) {
+        let (meaning, share) = (escaped(meaning), percent(share));
+        let _ = write!(out, "<li title=\"{meaning}\"><i class=\"{class}\"></i>{name} <em>{share}</em></li>");
     }
     out + "</ul></section>\n"
 }

@@ -62,8 +62,9 @@ pub(super) fn picture(report: &Report) -> String {
     y += 38;
     let mut x = f64::from(LEFT);
     let busy = ("busy", "at work".to_owned());
-    let causes =
-        legend(report, &columns).into_iter().map(|(class, name, share)| (class, format!("{name} {}", percent(share))));
+    let causes = legend(report, &columns)
+        .into_iter()
+        .map(|entry| (entry.class, format!("{} {}", entry.name, percent(entry.share))));
     for (class, name) in std::iter::once(busy).chain(causes) {
         let width = name.chars().count() as f64 * LETTER + 36.0;
         if x > f64::from(LEFT) && x + width > f64::from(ACROSS - MARGIN) {

@@ -37,6 +37,25 @@ pub(super) fn cause(cause: Cause) -> (&'static str, &'static str) {
     }
 }
 
+/// Returns the meaning of a cause, for a reader who sees its name for the first time.
+pub(super) fn meaning(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Start => "The first batch of the run: files are opened, tokenizers loaded, workers started.",
+        Cause::Restore => "The first batch after a state was restored.",
+        Cause::Reader => "Stages after `to_iter` run on a single thread, in order.",
+        Cause::Queue => "Elements waited for a free thread or worker process.",
+        Cause::Memory => "Workers waited for memory within the RAM budget.",
+        Cause::Leases => "Workers waited for memory that delivered batches still hold.",
+        Cause::Evaluation => "Threads or workers were evaluating the elements of the next batch.",
+        Cause::HeadOfLine => "A slow element held up later elements that were ready.",
+        Cause::Store => "An object store had not answered yet.",
+        Cause::Death => "A worker process died, and another repeated its work.",
+        Cause::Lock => "A thread held the lock of the Python interpreter.",
+        Cause::HandOver => "The batch was ready and on its way to the consumer.",
+        Cause::Transfer => "The batch was on its way to the device.",
+    }
+}
+
 /// Returns all tracks, from the consumer downwards.
 pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     let all = &columns.all;
@@ -122,18 +141,35 @@ fn consumer(columns: &[Column]) -> String {
     shapes
 }
 
-/// Returns the colours, names and shares of the causes in the run, the largest first.
-pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<(&'static str, &'static str, f64)> {
+/// A cause of waits in the legend.
+pub(super) struct Entry {
+    /// Colour class.
+    pub(super) class: &'static str,
+    pub(super) name: &'static str,
+    pub(super) meaning: &'static str,
+    /// Share of the run.
+    pub(super) share: f64,
+}
+
+/// Returns the causes in the run, the largest first.
+pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<Entry> {
     let count = columns.all.len().max(1) as f64;
     let share = |cause: Cause| columns.all.iter().map(|column| column.waits[cause as usize]).sum::<f64>() / count;
-    let mut parts: Vec<_> = Cause::ALL.map(|kind| (cause(kind).0, cause(kind).1, share(kind))).to_vec();
-    if report.threads == 0 {
+    let entry = |kind| {
+        let (class, name) = cause(kind);
         // A consumer that makes elements in `next` waits for its own work.
-        parts.iter_mut().filter(|part| part.0 == "reader").for_each(|part| part.1 = "making the batch itself");
-    }
-    parts.retain(|(.., share)| *share >= 0.0005);
-    parts.sort_by(|a, b| b.2.total_cmp(&a.2));
-    parts
+        let (name, meaning) = match kind {
+            Cause::Reader if report.threads == 0 => (
+                "making the batch itself",
+                "The consumer's thread evaluates all stages. `threads` or workers run ahead of it.",
+            ),
+            _ => (name, meaning(kind)),
+        };
+        Entry { class, name, meaning, share: share(kind) }
+    };
+    let mut entries: Vec<_> = Cause::ALL.into_iter().map(entry).filter(|entry| entry.share >= 0.0005).collect();
+    entries.sort_by(|a, b| b.share.total_cmp(&a.share));
+    entries
 }
 
 /// Last place on the axis for a tick, which leaves room for the end time.
